@@ -3,9 +3,10 @@
 One GPU is the first of eight; XLA mocks the others, and what they would send. The same program with the same
 shardings at its boundary is compiled as XLA partitions it, and as we do, with the shardings that propagation
 decided, with those by which least moves, and with those that take the least time on H100s. They run in turn;
-computing is the median of several steps, and time is this and what the collectives that are left take as we
-say. Bytes and collectives are counted in the optimised HLO, memory is what XLA says. Needs a GPU and XLA's
-plugin for it.
+a step is the median of several, by the clock, and computing is what the GPU is busy with in one, by XLA's
+profiler: small kernels end before the next ones are launched. Time is computing, and what the collectives
+that are left take as we say. Bytes and collectives are counted in the optimised HLO, memory is what XLA says.
+Needs a GPU and XLA's plugin for it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import geometric_mean, median
+from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
@@ -27,15 +29,16 @@ from .llama import Llama
 
 _MACHINE, _DEVICES, _STEPS = "h100", 8, 9
 _FLAGS = "--xla_gpu_shard_autotuning=false"  # it waits for the others, which are none
-FIGURES = ("computing", "time", "bytes", "memory")
+FIGURES = ("step", "computing", "time", "bytes", "memory")
 WAYS = ways(_MACHINE)
 
 
 @dataclass(frozen=True)
 class Measured:
-    """A compiled program: seconds of computing, and with collectives; bytes that a device sends, bytes of its
-    memory, and collectives."""
+    """A compiled program: seconds of a step without what others do, of computing, and of this with
+    collectives; bytes that a device sends, bytes of its memory, and collectives."""
 
+    step: float
     computing: float
     time: float
     bytes: float
@@ -70,13 +73,30 @@ def measured(programs: list[Any], arguments: list[Any]) -> list[Measured]:
     rounds = [[seconds(program) for program in programs] for _ in range(1 + _STEPS)][1:]
     found = []
     for program, times in zip(programs, zip(*rounds, strict=True), strict=True):
-        computing = median(times)
+        step, computing = median(times), busy(program, [_copied(array) for array in arguments])
         sent = moved("\n".join(part.to_string() for part in program.hlo_modules()), machine(_MACHINE))
         memory = program.get_compiled_memory_stats()
         held = memory.argument_size_in_bytes + memory.output_size_in_bytes - memory.alias_size_in_bytes
         total = held + memory.temp_size_in_bytes
-        found.append(Measured(computing, computing + sent.seconds, sent.bytes, total, sent.collectives))
+        time = computing + sent.seconds
+        found.append(Measured(step, computing, time, sent.bytes, total, sent.collectives))
     return found
+
+
+def busy(program: Any, given: list[Any]) -> float:
+    """The seconds for which the kernels and copies of a program take the GPU; it may take what is given."""
+    import jax
+    from jax.profiler import ProfileData
+
+    jax.block_until_ready(given)  # type: ignore[no-untyped-call]
+    with TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            parts = program.execute_sharded(given).disassemble_into_single_device_arrays()
+            jax.block_until_ready(parts)  # type: ignore[no-untyped-call]
+        (path,) = Path(folder).rglob("*.xplane.pb")
+        planes = [plane for plane in ProfileData.from_file(str(path)).planes if "/device:GPU" in plane.name]
+        events = (event for plane in planes for line in plane.lines for event in line.events)
+        return sum(event.duration_ns for event in events) * 1e-9
 
 
 def _copied(array: Any) -> Any:
@@ -121,9 +141,10 @@ def main() -> None:
     devices, ratios = jax.devices()[:_DEVICES], list[list[list[float]]]()
     print(f"{devices[0].device_kind}, and {machine(_MACHINE).name} for what is sent")
     print(
-        "| program | XLA's computing, ms | ours | said | time | XLA's bytes | ours | collectives | memory |"
+        "| program | XLA's step, ms | ours | XLA's computing, ms | ours | said | time | XLA's bytes | ours |"
+        " collectives | memory |"
     )
-    print("|---" * 9 + "|", flush=True)
+    print("|---" * 11 + "|", flush=True)
     for name, text in programs():
         result = shardlog.run(text)
         partitioned = [result.partition(**way) for way in WAYS.values()]
@@ -135,12 +156,13 @@ def main() -> None:
             alone = cost.seconds - sum(item.seconds for item in cost.collectives())
             said.append(f"{alone / each.computing:.2f}")
         ratios.append([over(each, xla, FIGURES) for each in ours])
-        computing, time, sent, memory = (
+        step, computing, time, sent, memory = (
             " / ".join(f"{ratio:.2f}" for ratio in column) for column in zip(*ratios[-1], strict=True)
         )
         counts = f"{xla.count}: {' / '.join(str(each.count) for each in ours)}"
-        cells = (name, f"{1000 * xla.computing:.3g}", computing, " / ".join(said), time, f"{xla.bytes:,.0f}")
-        print(f"| {' | '.join((*cells, sent, counts, memory))} |", flush=True)
+        took = (f"{1000 * xla.step:.3g}", step, f"{1000 * xla.computing:.3g}", computing, " / ".join(said))
+        cells = (name, *took, time, f"{xla.bytes:,.0f}", sent, counts, memory)
+        print(f"| {' | '.join(cells)} |", flush=True)
     for number, what in enumerate(FIGURES):
         columns = zip(*([way[number] for way in row] for row in ratios), strict=True)
         means = map(geometric_mean, columns)
