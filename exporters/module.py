@@ -19,6 +19,8 @@ from .functions import Version, choose_versions
 from .meshes import write_meshes
 from .shardings import Written
 
+_COPIED = "sdy.original_func_name"  # what Shardy writes on functions while some are copies
+
 
 def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written) -> tuple[Body, ...]:
     """Annotates ``module`` in place: every value that has a sharding gets it as an attribute.
@@ -83,6 +85,8 @@ class _Module(Context):
             body.write()
             found.append(body)
             func.attributes["sym_name"] = ir.StringAttr.get(version.name)
+            if _COPIED in func.attributes:
+                del func.attributes[_COPIED]
         last = list(self.module.body.operations)[-1].operation
         for _, func, _ in bodies[1:]:
             if last != func.operation:

@@ -145,15 +145,20 @@ def public(function: Any) -> bool:
 
 
 def main_function(functions: dict[str, Any]) -> str:
-    """The entry point: the only function, or ``main``."""
+    """The entry point: the only function, ``main``, or the only one that can be called from outside of the
+    module and that no other calls."""
     if len(functions) == 1:
         return next(iter(functions))
     if "main" in functions:
         return "main"
     if not functions:
         raise ShardlogError("the module has no function", hint="expected a func.func")
+    named = set[str]().union(*map(named_in, functions.values()))
+    entries = [name for name, function in functions.items() if public(function) and name not in named]
+    if len(entries) == 1:
+        return entries[0]
     message = "the module has several functions and none is called main"
-    raise ShardlogError(message, hint=closest("main", functions))
+    raise ShardlogError(message, hint=f"call the one that is to run main; {closest('main', entries or functions)}")
 
 
 def with_main(module: ir.Module) -> ir.Module:

@@ -42,6 +42,7 @@ func.func @result(%arg0: tensor<6x16xf32>) -> ({ROWS}) {{
   return %0 : tensor<6x16xf32>
 }}
 """
+_NOTED = '>) -> tensor<6x16xf32> attributes {sdy.original_func_name = "helper"} {'
 UNUSED = HELPER.replace("@helper", "@unused")
 
 
@@ -57,3 +58,14 @@ UNUSED = HELPER.replace("@helper", "@unused")
 def test_public_functions(functions: tuple[str, ...], closed: bool) -> None:
     text = "\n".join((MESH, *functions))
     assert differences(shardlog.run(text, closed=closed).text(), propagate(text, closed=closed)) == []
+
+
+def test_the_only_function_that_can_be_called_from_outside_is_as_if_it_were_main() -> None:
+    text = "\n".join((MESH, HELPER, MAIN, UNUSED))
+    found = shardlog.run(text.replace("@main", "@step")).text()
+    assert differences(found.replace("@step", "@main"), propagate(text)) == []
+
+
+def test_what_shardy_has_noted_of_copies_goes() -> None:
+    text = "\n".join((MESH, HELPER.replace(">) -> tensor<6x16xf32> {", _NOTED), MAIN))
+    assert differences(shardlog.run(text).text(), propagate(text)) == []

@@ -100,3 +100,8 @@ def test_a_function_of_many_calls_stays_one() -> None:
     given = array((128, 256), "data"), array((256, 256), "model")
     program = shardlog.run(jax.jit(steps).lower(*given)).partition()
     assert program.text().count("call @step") > 50
+
+
+def test_a_program_of_another_name_is_partitioned_as_one_called_main() -> None:
+    main, step = (shardlog.run(CALLED.replace("@main", name)).partition().text() for name in ("@main", "@step"))
+    assert step.replace("@step", "@main") == main
