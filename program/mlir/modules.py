@@ -158,7 +158,8 @@ def main_function(functions: dict[str, Any]) -> str:
     if len(entries) == 1:
         return entries[0]
     message = "the module has several functions and none is called main"
-    raise ShardlogError(message, hint=f"call the one that is to run main; {closest('main', entries or functions)}")
+    hint = f"call the one that is to run main; {closest('main', entries or functions)}"
+    raise ShardlogError(message, hint=hint)
 
 
 def with_main(module: ir.Module) -> ir.Module:

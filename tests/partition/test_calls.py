@@ -103,5 +103,6 @@ def test_a_function_of_many_calls_stays_one() -> None:
 
 
 def test_a_program_of_another_name_is_partitioned_as_one_called_main() -> None:
-    main, step = (shardlog.run(CALLED.replace("@main", name)).partition().text() for name in ("@main", "@step"))
+    named = [CALLED.replace("@main", name) for name in ("@main", "@step")]
+    main, step = (shardlog.run(text).partition().text() for text in named)
     assert step.replace("@step", "@main") == main
