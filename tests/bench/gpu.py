@@ -96,7 +96,7 @@ def busy(program: Any, given: list[Any]) -> float:
         (path,) = Path(folder).rglob("*.xplane.pb")
         planes = [plane for plane in ProfileData.from_file(str(path)).planes if "/device:GPU" in plane.name]
         events = (event for plane in planes for line in plane.lines for event in line.events)
-        return sum(event.duration_ns for event in events) * 1e-9
+        return sum(float(event.duration_ns) for event in events) * 1e-9
 
 
 def _copied(array: Any) -> Any:
