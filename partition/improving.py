@@ -18,7 +18,9 @@ from ..program.elements import bytes_text, exact_text
 from ..program.function import location
 from ..program.shardings import Sharding
 from .building import Sent, bytes_of, element_of
-from .choice.homes import NOTHING, Found, Homes, Need, Spot
+from .choice.candidates import Candidates
+from .choice.homes import NOTHING, Found, Homes
+from .choice.variables import Need, Spot, Variables
 from .device_program import DeviceProgram
 from .executions import Executions
 from .finishing.combining import combined_sizes, sent_once
@@ -226,7 +228,8 @@ class Improving:
         for op, need in first.needs:
             needs.append(need._replace(weight=anew(need.value, op, often(op))))
         carried = {value: counts.turns(loop) is not None for value, loop in first.carried.items()}
-        return Homes(first.chooser, first.planner, spots, needs, self.aim.pins, carried)
+        variables = Variables(spots, needs, self.aim.pins, carried)
+        return Homes(Candidates(variables, first.chooser, first.planner))
 
     def _with(self, found: Found, *, again: bool = False) -> Program:
         """The program whose values have these homes; ``again``: what was gathered is gathered again where it

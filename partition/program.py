@@ -18,9 +18,9 @@ from ..rulebook.book import family
 from .building import Builder, Form, Scope, Sent, bytes_of, element_of
 from .bypasses import Bypasses
 from .choice.choosing import Chooser, Way
-from .choice.homes import Spot
 from .choice.knowledge import Knowledge, inside
 from .choice.purposes import Purpose, purpose_of
+from .choice.variables import Spot
 from .finishing.combining import permuted_at_once, permuted_directly
 from .kinds import Kind, Kinds
 from .layouts import Axes, Layout, replicated

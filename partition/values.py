@@ -9,9 +9,9 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from .building import Builder, bytes_of, element_of
-from .choice.homes import Need, Spot
 from .choice.knowledge import handing_on, inside
 from .choice.purposes import Purpose
+from .choice.variables import Need, Spot
 from .kinds import Kinds
 from .layouts import Axes, Layout, Shape, replicated
 from .reading import Tensor, static_shape

@@ -3,5 +3,6 @@
 In come what the op rules say of an op (``knowledge.py``) and the layouts of its operands and results; out
 come ways with their prices, as ``rules/partition`` has them (``choosing.py``), and what each is for
 (``purposes.py``). Where values may live elsewhere than propagation chose, ``homes.py`` finds homes by
-which all ops together cost least (``least.py``), once for what repeats (``folding.py``).
+which all ops together cost least (``least.py``): what is chosen, once for what repeats (``variables.py``),
+what it may be (``candidates.py``), and what that costs (``costs.py``).
 """

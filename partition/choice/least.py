@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from math import inf
 
 import numpy as np
@@ -15,17 +15,26 @@ _LOOK, _FAR_ABOVE = 4, 1.3  # moves after which so many times the least says tha
 _LESS = 1e-9  # the part of a sum by which one that is less is better
 
 
+def sweeps(
+    total: Sum, most: int, saying: Saying, *, lasting: bool, stop: Callable[[], bool]
+) -> Iterator[None]:
+    """Has terms tell variables what they cost, from the first to the last and back, so often unless ``stop``
+    says so."""
+    for sweep in range(most):
+        if stop():
+            return
+        total.sweep(sweep % 2 == 1, saying, lasting)
+        yield
+
+
 def pass_messages(
-    total: Sum, sweeps: int, saying: Saying, *, lasting: bool = False, stop: Callable[[], bool]
+    total: Sum, most: int, saying: Saying, *, lasting: bool = False, stop: Callable[[], bool]
 ) -> Integers:
     """The best choice of values that was seen in so many sweeps of messages from terms to variables, or
     fewer if ``stop`` says so or, unless ``lasting``, the choice stays the same."""
     before = best = total.best()
     least, settled = total.energy(best), 0
-    for sweep in range(sweeps):
-        if stop() or settled == _SETTLED:
-            break
-        total.sweep(sweep % 2 == 1, saying, lasting)
+    for _ in sweeps(total, most, saying, lasting=lasting, stop=stop):
         now = total.best()
         if not np.array_equal(now, before):
             settled, before, energy = 0, now, total.energy(now)
@@ -33,6 +42,8 @@ def pass_messages(
                 best, least = now, energy
         elif not lasting:
             settled += 1
+            if settled == _SETTLED:
+                break
     return best
 
 

@@ -13,7 +13,7 @@ from shardlog.cost.machine import Allocation
 from shardlog.cost.machine import machine as known_machine
 from shardlog.cost.memory import peak_memory
 from shardlog.errors import ShardlogError
-from shardlog.partition.choice.homes import Homes
+from shardlog.partition.choice.costs import Costs
 from shardlog.runs.result import Result
 
 from ..support import models
@@ -208,7 +208,7 @@ def test_without_time_nothing_is_priced(lstm: Result, monkeypatch: pytest.Monkey
     def price(*_: object) -> None:
         raise AssertionError("on large meshes this takes most of the time")
 
-    monkeypatch.setattr(Homes, "_term", price)
+    monkeypatch.setattr(Costs, "_term", price)
     lstm.partition(seconds=0)
 
 

@@ -15,9 +15,12 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
 from shardlog.cli.partitioning import collectives_text
 from shardlog.partition import improving
+from shardlog.partition.choice.candidates import Candidates
 from shardlog.partition.choice.choosing import Chooser
-from shardlog.partition.choice.homes import Homes
+from shardlog.partition.choice.costs import Costs
+from shardlog.partition.choice.homes import Homes, never
 from shardlog.partition.choice.sums import sum_of
+from shardlog.partition.choice.variables import Variables
 from shardlog.partition.kinds import Kinds
 from shardlog.partition.layouts import Axes
 from shardlog.partition.partitioning import _used
@@ -453,16 +456,14 @@ def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
         chooser = Chooser(result.book, axes, planner)
         first = Partitioner(module, shardings, axes, chooser, planner, "sdy-manual", 0, recording=True)
         first.run()
-        homes = Homes(
-            chooser,
-            planner,
-            [spot for _, spot in first.spots],
-            [need for _, need in first.needs],
-        )
-        found = homes.find(bound=True)
-        assert homes._terms is not None
-        total = sum_of(homes._terms, homes._alone(0.0) + homes._late(), homes.size)
-        every = itertools.product(*(range(len(domain.places)) for domain in homes.domains))
+        variables = Variables([spot for _, spot in first.spots], [need for _, need in first.needs])
+        candidates = Candidates(variables, chooser, planner)
+        found = Homes(candidates).find(bound=True)
+        costs = Costs(candidates)
+        terms = costs.terms(never)
+        assert terms is not None
+        total = sum_of(terms, costs.alone(0.0) + costs.late(), variables.size)
+        every = itertools.product(*(range(len(domain.places)) for domain in candidates.places()))
         least = min(total.energy(np.asarray(choice)) for choice in every)
         assert found.cost == pytest.approx(least)
         assert found.bound == pytest.approx(least)

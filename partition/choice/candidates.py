@@ -1,0 +1,189 @@
+"""The layouts that each value may have, and the ways to compute each op with them.
+
+A value may have the layouts in which the ways to compute its neighbours would have it, and a copy that its
+uses share: what is resharded once serves all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from itertools import chain
+from typing import Any
+
+from ..layouts import Layout, Shape
+from ..reshards.planning import Planner
+from .choosing import SUM, Chooser, Way
+from .domains import Domain, Domains, Place
+from .variables import Variables
+
+_MOST_LAYOUTS = 11  # of a value
+_OF_A_SMALL_ONE = 24  # of a value of a small program
+_SMALL = 450  # ops of one, of which those that are alike count once
+_TINY = 40  # ops of a program that is so small that more ways are looked at
+_MOST_COPIES = 6
+_MOST_WAYS = 96  # of an op
+_ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
+
+
+def _summed_as_whole(layout: Layout) -> bool:
+    """Whether each device has a part of a sum that is as large as the sum. That is best seldom: where there
+    is no room for all, a value gets other layouts first."""
+    return bool(layout.partial) and not any(layout.dims)
+
+
+class Candidates:
+    """What variables may be, and how rows may be computed: a domain for each variable, by its number
+    (``domain_of``), and ways by number. At first all is as propagation had it."""
+
+    def __init__(self, variables: Variables, chooser: Chooser, planner: Planner) -> None:
+        self.variables, self.chooser, self.planner = variables, chooser, planner
+        self.domains = Domains(planner)
+        self.layouts = layouts = self.domains.layouts
+        of_homes = self.domains.of_homes
+        self.domain_of = [of_homes([layouts.number(kind.home)]) for kind in variables.kinds]
+        self._copies: list[dict[int, None]] = [{} for _ in variables.kinds]  # that uses of a value would like
+        kind: dict[Any, int] = {}  # by number: to look up what is nested takes long
+        spots = variables.spots
+        self.kind_of = [kind.setdefault((s.known, s.held, s.free), len(kind)) for s in spots]
+        self._computed_as = [
+            kind.setdefault((chooser.computed_as(s.known), s.held), len(kind)) for s in spots
+        ]
+        self._fixed = [[of_homes([layouts.number(layout)]) for layout in s.held] for s in spots]
+        self._way_numbers: dict[Way, int] = {}
+        self._way: list[Way] = []
+        self._lists: dict[int, tuple[Sequence[Way], tuple[int, ...]]] = {}  # of ways, and their numbers
+        self._ways: dict[Any, tuple[int, ...]] = {}
+        self._ways_held: dict[Any, tuple[int, ...]] = {}
+        self._needed: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._wanted: dict[Any, tuple[tuple[int, tuple[int, ...]], ...]] = {}
+
+    def find(self, stop: Callable[[], bool]) -> None:
+        """Finds the layouts that values may have, and copies, as far as ``stop`` lets it look."""
+        rows = range(len(self.variables.spots))
+        for number in range(_ROUNDS):
+            self._widen(rows if number % 2 == 0 else rows[::-1], stop)
+        if not stop():
+            self._share()
+
+    def way(self, number: int) -> Way:
+        """The way of a number."""
+        return self._way[number]
+
+    def places(self) -> list[Domain]:
+        """The places that each variable may have, the one that propagation gave it first."""
+        return [self.domains[number] for number in self.domain_of]
+
+    def _widen(self, numbers: Iterable[int], stop: Callable[[], bool]) -> None:
+        """Adds to the layouts of values those in which the ways to compute ops would have them."""
+        most = _OF_A_SMALL_ONE if len(self.variables.spots) <= _SMALL else _MOST_LAYOUTS
+        layouts, pinned = self.layouts, self.variables.pinned
+        for number in numbers:
+            if stop():
+                return
+            slots = self.variables.slots[number]
+            roles = self.variables.spots[number].known.roles
+            for t, wanted in self._wanted_by(number):
+                n = slots[t]
+                if n < 0:
+                    continue
+                if roles[t] == "operand" and self.variables.kinds[n].shared:
+                    self._copies[n].update(dict.fromkeys(map(layouts.complete, wanted)))
+                homes = self.domains[self.domain_of[n]].homes
+                room = most - len(homes)
+                if room > 0 and n not in pinned and self.variables.kinds[n].made:
+                    new = [layout for layout in wanted if layout not in homes]
+                    if len(new) > room:
+                        new.sort(key=lambda layout: _summed_as_whole(layouts[layout]))
+                    if new:
+                        self.domain_of[n] = self.domains.of_homes((*homes, *new[:room]))
+
+    def _share(self) -> None:
+        """Adds to the places of values those with a copy: what is resharded once serves all uses."""
+        known: dict[Any, int] = {}
+        for n, (shape, *_) in enumerate(self.variables.kinds):
+            if self._copies[n]:
+                copies = tuple(self._copies[n])[:_MOST_COPIES]
+                key = shape, self.domain_of[n], copies
+                if key not in known:
+                    domain = self.domains[self.domain_of[n]]
+                    known[key] = self.domains.number(self._with_copies(shape, domain, copies))
+                self.domain_of[n] = known[key]
+
+    def _with_copies(self, shape: Shape, domain: Domain, copies: tuple[int, ...]) -> list[Place]:
+        sent = self.domains.sent(shape, domain.homes, copies).tolist()
+        others = (
+            Place(home, copy)
+            for home, sends in zip(domain.homes, sent, strict=True)
+            for copy, something in zip(copies, sends, strict=True)
+            if something and home != copy
+        )
+        return [*domain.places, *others]
+
+    def around(self, number: int) -> tuple[int, ...]:
+        """The domains of the slots of an op."""
+        fixed, slots = self._fixed[number], self.variables.slots[number]
+        return tuple([self.domain_of[n] if n >= 0 else fixed[t] for t, n in enumerate(slots)])
+
+    def _wanted_by(self, number: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+        """For each slot of an op the layouts in which the ways to compute it would have it."""
+        key = self.kind_of[number], self.around(number)
+        if key not in self._wanted:
+            layouts, shapes = self.layouts, self.variables.spots[number].known.shapes
+            found = list[tuple[int, tuple[int, ...]]]()
+            needed = [self.layouts_by(number, way) for way in self.ways_of(number)]
+            for t, column in enumerate(zip(*needed, strict=True)):
+                if shapes[t]:
+                    wanted: dict[int, None] = {}
+                    for layout in dict.fromkeys(column):
+                        wanted[layouts.complete(layout)] = None
+                        if layouts[layout].combine in ("", SUM):
+                            wanted[layout] = None
+                    found.append((t, tuple(wanted)))
+            self._wanted[key] = tuple(found)
+        return self._wanted[key]
+
+    def ways_of(self, number: int) -> tuple[int, ...]:
+        """The ways to compute an op with its slots as they are, and with each of them in one of its layouts,
+        by number."""
+        key = self.kind_of[number], self.around(number)
+        if key not in self._ways:
+            spot = self.variables.spots[number]
+            every = [self._numbered(self.chooser.ways(spot.known, spot.held))]
+            for t, domain in enumerate(key[1]):
+                every += [self._ways_with(number, t, home) for home in self.domains[domain].homes]
+            if spot.sends:
+                every.append(self._numbered(self.chooser.ways(spot.known, spot.held, True)))
+            different = {id(ways): ways for ways in every}  # many are the same
+            found = dict.fromkeys(chain.from_iterable(different.values()))
+            self._ways[key] = tuple(found)[:_MOST_WAYS]
+        return self._ways[key]
+
+    def _ways_with(self, number: int, t: int, home: int) -> tuple[int, ...]:
+        """The ways to compute an op with a slot in the layout of a number."""
+        key = self._computed_as[number], t, home
+        if key not in self._ways_held:
+            spot, tiny = self.variables.spots[number], len(self.variables.spots) <= _TINY
+            held = *spot.held[:t], self.layouts[home], *spot.held[t + 1 :]
+            self._ways_held[key] = self._numbered(self.chooser.ways(spot.known, held, tiny))
+        return self._ways_held[key]
+
+    def _numbered(self, ways: Sequence[Way]) -> tuple[int, ...]:
+        """Numbers of ways."""
+        if id(ways) not in self._lists:
+            numbers = list[int]()
+            for way in ways:
+                number = self._way_numbers.setdefault(way, len(self._way))
+                if number == len(self._way):
+                    self._way.append(way)
+                numbers.append(number)
+            self._lists[id(ways)] = ways, tuple(numbers)
+        return self._lists[id(ways)][1]
+
+    def layouts_by(self, number: int, way: int) -> tuple[int, ...]:
+        """The layouts of an op's slots in a way to compute it."""
+        key = self.kind_of[number], way
+        if key not in self._needed:
+            spot = self.variables.spots[number]
+            layouts = self.chooser.layouts(spot.known, spot.held, spot.free, self._way[way])
+            self._needed[key] = tuple(map(self.layouts.number, layouts))
+        return self._needed[key]

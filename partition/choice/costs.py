@@ -1,0 +1,190 @@
+"""What choices cost: the terms of the sum that is made least, for each op, and what each layout of a value
+costs on its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .candidates import Candidates
+from .sums import FAR, Floats, Integers, Terms
+
+_TILE = 4096  # bytes: TPUs lay out a tile of 8 by 128 elements at once, and what has fewer takes as many
+_LATE = 1 / 128  # bytes that it costs to leave a sum for later
+_CARRIED = 1 / 4  # bytes that it costs to store a byte for all of a loop
+_BRIEFLY = 1 / 4  # of the price of a byte that is held: where only an op needs it
+_HANDED_ON = 1 - 1e-6  # what is handed on is resharded before that rather than behind: beside others, as one
+
+Table = tuple[Integers, Floats]  # of a slot: the line of each way, and the costs, line by place
+
+
+def _add(tables: dict[int, Table], t: int, table: Table) -> None:
+    """Adds a table to that of a slot, if there is one."""
+    if t in tables:
+        pairs = np.stack([tables[t][0], table[0]])
+        each, lines = np.unique(pairs, axis=1, return_inverse=True)
+        table = lines.reshape(-1), tables[t][1][each[0]] + table[1][each[1]]
+    tables[t] = table
+
+
+class Position(NamedTuple):
+    """Where the term of a row is: the number of its terms, its row there, and the slots that these have."""
+
+    terms: int
+    row: int
+    slots: tuple[int, ...]
+
+
+class Costs:
+    """The costs of variables and rows, in bytes that are sent."""
+
+    def __init__(self, candidates: Candidates) -> None:
+        self._candidates, self._variables = candidates, candidates.variables
+        self._chooser, self._planner = candidates.chooser, candidates.planner
+        self._domains, self._layouts = candidates.domains, candidates.layouts
+        # Where the terms of rows are; None for those that cost the same whatever is chosen.
+        self.positions: list[Position | None] = [None] * len(candidates.variables.spots)
+
+    def terms(self, stop: Callable[[], bool], memory: float = 0.0) -> list[Terms] | None:
+        """The terms of the sum, ``memory`` at a price: rows with equal costs together. None if it is to stop
+        before all are made."""
+        variables, candidates = self._variables, self._candidates
+        found: dict[Any, tuple[Floats, list[Table]]] = {}
+        rows: dict[Any, list[tuple[tuple[int, ...], int]]] = {}
+        for number, (spot, slots) in enumerate(zip(variables.spots, variables.slots, strict=True)):
+            domains = candidates.around(number)
+            first = {n: t for t, n in reversed(list(enumerate(slots))) if n >= 0}
+            same = tuple([first.get(n, -1) for n in slots])
+            key = candidates.kind_of[number], domains, spot.weight, spot.weights, same
+            if key not in found:
+                if stop():
+                    return None
+                found[key] = self._term(number, domains, same, memory)
+            used = sorted(set(same) - {-1})
+            rows.setdefault(key, []).append((tuple([slots[t] for t in used]), number))
+        terms: list[Terms] = []
+        for key, (base, tables) in found.items():
+            if tables:
+                index = np.asarray([values for values, _ in rows[key]], dtype=np.int64)
+                numbers = [number for _, number in rows[key]]
+                which = tuple(sorted(set(key[-1]) - {-1}))
+                for row, number in enumerate(numbers):
+                    self.positions[number] = Position(len(terms), row, which)
+                lines, costs = (list(each) for each in zip(*tables, strict=True))
+                terms.append(Terms(base, lines, costs, index, variables.often[numbers]))
+        return terms
+
+    def _term(
+        self, number: int, domains: tuple[int, ...], same: tuple[int, ...], memory: float
+    ) -> tuple[Floats, list[Table]]:
+        """What each way to compute an op costs, and what it costs for each value that its slots have: those
+        that have the ``same`` together."""
+        spot, ways = self._variables.spots[number], self._candidates.ways_of(number)
+        known, once, layouts = spot.known, self._planner.prices.once, self._layouts
+        base = self._chooser.weighs(known, spot.held, [self._candidates.way(way) for way in ways])
+        needed = [self._candidates.layouts_by(number, way) for way in ways]
+        exchanged = [
+            self._chooser.exchanged(known, [layouts[n] for n in each]) for each in needed if known.reads
+        ]
+        share = [weight / (spot.weight or 1.0) for weight in spot.resharded]
+        tables: dict[int, Table] = {}
+        for t, (shape, role) in enumerate(zip(known.shapes, known.roles, strict=True)):
+            if shape is None or t in spot.free:
+                continue
+            if same[t] >= 0 and any(read.slot == t for read in known.reads):
+                read = np.asarray([self._read(number, way, t, domains[t]) for way in ways])
+                _add(tables, same[t], (np.arange(len(ways)), read * share[t]))
+                continue
+            for w, sent in enumerate(exchanged):
+                price, rounds = sent.get(t, (0.0, 0.0))
+                base[w] += price + once * rounds
+            column = [each[t] for each in needed]
+            if role == "result" and known.combined_by_itself:
+                for w, layout in enumerate(column):
+                    gathered, count, behind = self._chooser.gathering(known, t, layouts[layout])
+                    base[w] += gathered + once * count
+                    column[w] = layouts.number(behind)
+            lines: dict[int, int] = {}
+            line = np.asarray([lines.setdefault(layout, len(lines)) for layout in column])
+            result, width = role == "result", known.widths[t]
+            table = self._domains.table(
+                shape, width, tuple(lines), domains[t], result=result, at_home=known.at_home
+            )
+            if memory and (often := spot.weight * share[t]):
+                besides = self._domains.besides(shape, width, tuple(lines), domains[t])
+                table = table + besides * (_BRIEFLY * memory / often)
+            if same[t] < 0:
+                base += table[line, 0] * share[t]
+            else:
+                _add(tables, same[t], (line, table * share[t]))
+        slots = sorted(set(same) - {-1})
+        none = np.zeros(len(ways), np.int64)
+        for t in slots:
+            if t not in tables:  # it is made in any layout
+                tables[t] = none, np.zeros((1, len(self._domains[domains[t]].places)))
+        weight = spot.weight * (_HANDED_ON if known.touches == "nothing" else 1.0)
+        return base * spot.weight, [(tables[t][0], tables[t][1] * weight) for t in slots]
+
+    def _read(self, number: int, way: int, t: int, domain: int) -> Floats:
+        """What each place of an operand costs an op that reads stretches of it: of what is whole they are cut
+        out, and else exchanged."""
+        known, _, held, free, *_ = self._variables.spots[number]
+        shape, width = known.shapes[t] or (), known.widths[t]
+        dims = {read.dim for read in known.reads if read.slot == t}
+        found: dict[frozenset[int], Floats] = {}
+        costs = list[float]()
+        for n, place in enumerate(self._domains[domain].places):
+            home = self._layouts[place.home]
+            whole = frozenset(d for d in dims if not home.dims[d])
+            if whole not in found:
+                with_it = *held[:t], home, *held[t + 1 :]
+                needed = self._chooser.layouts(known, with_it, free, self._candidates.way(way))
+                price, rounds = self._chooser.exchanged(known, needed).get(t, (0.0, 0.0))
+                prices = self._domains.table(shape, width, (self._layouts.number(needed[t]),), domain)[0]
+                found[whole] = prices + price + self._planner.prices.once * rounds
+            costs.append(float(found[whole][n]))
+        return np.asarray(costs)
+
+    def alone(self, memory: float) -> Floats:
+        """What each layout of each value costs on its own: where it is needed otherwise, and the memory that
+        it takes. What a loop carries is there all the time: a byte more than propagation gave it, and than a
+        tile has, costs as much as is sent for a part of one, so that what is gathered part by part is not
+        gathered as a whole before, unless that saves much.
+        If nobody knows how many turns a loop has, what is sent before it may be sent for one turn only."""
+        domains, variables = self._domains, self._variables
+        domain_of = self._candidates.domain_of
+        found = np.full((len(domain_of), self._most_places), FAR)
+        for n, (kind, number) in enumerate(zip(variables.kinds, domain_of, strict=True)):
+            shape, width, *_ = kind
+            costs = domains.copying(shape, width, number) * variables.weights[n]
+            for (layout, weight), count in variables.wanted[n].items():
+                wanted = (self._layouts.number(layout),)
+                costs = costs + domains.table(shape, width, wanted, number)[0] * weight * count
+            homes, copies = domains.held(shape, width, number)
+            if kind.carried is not None:
+                free, price = (max(homes[0], _TILE), _CARRIED) if kind.carried else (homes[0], 1.0)
+                costs = costs + price * np.maximum(homes - free, 0)
+            found[n, : len(costs)] = costs + memory * (homes + copies)
+        return found
+
+    def late(self) -> Floats:
+        """What each layout of each value costs that leaves a sum for later: hardly anything, but where that
+        saves nothing the sum is made at once. Sums that do not need each other can be sent as one."""
+        domain_of = self._candidates.domain_of
+        found = np.zeros((len(domain_of), self._most_places))
+        late = {
+            number: np.asarray(
+                [bool(self._layouts[home].partial) for home, _ in self._domains[number].places]
+            )
+            for number in set(domain_of)
+        }
+        for n, number in enumerate(domain_of):
+            found[n, : len(late[number])] = late[number] * (_LATE * self._variables.weights[n])
+        return found
+
+    @property
+    def _most_places(self) -> int:
+        """As many places as any value may have."""
+        return max((len(domain.places) for domain in self._candidates.places()), default=1)

@@ -1,0 +1,131 @@
+"""What is chosen: values, of which those that are alike are one variable, and the ops that relate them.
+
+Layers that are alike are laid out alike (``folding.py``), so ops that are alike are one row.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..layouts import Layout, Shape
+from .folding import classes
+from .knowledge import Knowledge
+
+
+class Spot(NamedTuple):
+    """An op that is computed: its operands and results, the layout of each slot as propagated, the operands
+    that can be made in any layout, whether something is sent for it by these, and how often it runs; for each
+    slot how often it is resharded, which is less for what is the same in all turns of a loop."""
+
+    known: Knowledge
+    values: tuple[Any, ...]
+    held: tuple[Layout, ...]
+    free: frozenset[int]
+    sends: bool
+    weight: float = 1.0
+    weights: tuple[float, ...] = ()
+
+    @property
+    def resharded(self) -> tuple[float, ...]:
+        """How often each slot is; where nothing else is said, as often as the op runs."""
+        return self.weights or (self.weight,) * len(self.values)
+
+
+class Need(NamedTuple):
+    """A value that is needed in a layout, at a boundary or where control flows."""
+
+    value: Any
+    layout: Layout
+    weight: float = 1.0
+
+
+class Kind(NamedTuple):
+    """What values that are decided as one have in common: the shape, the bytes of an element, the home;
+    whether an op makes them, so that they may have another home; whether several ops use them; and whether a
+    loop carries them, and is known to have so many turns."""
+
+    shape: Shape
+    width: int
+    home: Layout
+    made: bool
+    shared: bool
+    carried: bool | None
+
+
+class Variables:
+    """The variables and rows of a program, from ops, the layouts that values are needed in, values that are
+    ``pinned`` to their homes, and those that loops carry (``carried``, and whether it is known how many turns
+    the loop has).
+
+    For each variable: ``kinds``; ``wanted``, how many need it in a layout so often; ``size``, how many values
+    it is; ``weights``, how often its uses run. For each row: ``spots``, the first of its ops; ``often``, how
+    many ops it is; ``slots``, the variables of that op, -1 for none. For each op that is given: ``row_of``;
+    the ``numbers`` of its values, -1 for none; ``results``, the first of each. For each number of ``values``:
+    the variable (``of``).
+    """
+
+    def __init__(
+        self,
+        spots: Sequence[Spot],
+        needs: Sequence[Need],
+        pinned: Collection[Any] = (),
+        carried: Mapping[Any, bool] = MappingProxyType({}),
+    ) -> None:
+        made = {
+            value
+            for spot in spots
+            for value, role in zip(spot.values, spot.known.roles, strict=True)
+            if role == "result"
+        }
+        uses = Counter(  # by ops that need it in certain layouts
+            value
+            for spot in spots
+            for t, (value, role) in enumerate(zip(spot.values, spot.known.roles, strict=True))
+            if role != "result" and t not in spot.free
+        )
+        number: dict[Any, int] = {}
+        kinds: list[Kind] = []
+        for spot in spots:
+            for t, value in enumerate(spot.values):
+                shape, several = spot.known.shapes[t], uses[value] > 1
+                if shape and value not in number and (value in made or (t not in spot.free and several)):
+                    number[value] = len(kinds)
+                    width, home, goes_around = spot.known.widths[t], spot.held[t], carried.get(value)
+                    kinds.append(Kind(shape, width, home, value in made, several, goes_around))
+        wanted: list[dict[tuple[Layout, float], int]] = [{} for _ in kinds]
+        for need in needs:
+            if (n := number.get(need.value)) is not None:
+                key = need.layout, need.weight
+                wanted[n][key] = wanted[n].get(key, 0) + 1
+        self.values = list(number)
+        self.numbers = [tuple([number.get(value, -1) for value in spot.values]) for spot in spots]
+        alike, self.of = classes(
+            [(spot.known, spot.held, spot.free, spot.weight, spot.weights) for spot in spots],
+            [
+                (*kind, tuple(asked.items()), value in pinned)
+                for value, kind, asked in zip(number, kinds, wanted, strict=True)
+            ],
+            self.numbers,
+        )
+        self.pinned = {int(self.of[number[value]]) for value in pinned if value in number}
+        self.size = np.bincount(self.of).astype(np.float64)
+        first = np.unique(self.of, return_index=True)[1]
+        self.kinds, self.wanted = [kinds[n] for n in first], [wanted[n] for n in first]
+        found, often = np.unique(alike, return_index=True, return_counts=True)[1:]
+        order = np.argsort(found, kind="stable")  # in the order of the program
+        self.row_of = np.argsort(order)[alike]
+        self.spots, self.often = [spots[n] for n in found[order]], often[order].astype(np.float64)
+        self.slots = [tuple(-1 if n < 0 else int(self.of[n]) for n in self.numbers[i]) for i in found[order]]
+        self.weights = [1.0] * len(self.kinds)
+        for spot, variables in zip(self.spots, self.slots, strict=True):
+            for n, weight in zip(variables, spot.resharded, strict=True):
+                if n >= 0:
+                    self.weights[n] = max(self.weights[n], weight)
+        self.results = [
+            s.values[s.known.roles.index("result")] if "result" in s.known.roles else None for s in spots
+        ]
