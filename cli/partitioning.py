@@ -195,8 +195,11 @@ def _execute(options: argparse.Namespace) -> int:
         else:
             arrays = execution.random_inputs(arguments, options.random)
         devices = execution.devices_for(partitioned.axes.count, options.devices, result.source.name)
-        outputs = execution.run_partitioned(partitioned, devices, arrays)
-        found = execution.compare(result, devices, arrays, outputs)
+        executable, alone = partitioned.compile(devices), execution.alone_on(result, devices)
+        outputs = execution.run_partitioned(result, executable, arrays)
+        found = execution.compare(result, alone, arrays, outputs)
+        if options.inputs is None:
+            found = execution.judged(result, executable, alone, arrays, found)
         if file is not None:
             execution.write_outputs(file, results, outputs)
     wrong = sum(not comparison.right for comparison in found)

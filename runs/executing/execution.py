@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from math import isfinite, isinf
 from pathlib import Path
@@ -25,11 +25,13 @@ from .rounding import Roundings, eps_of
 
 if TYPE_CHECKING:
     from ..result import Result
-    from .partitioned import Partitioned
+    from .executable import Executable
 
 Arrays = list[Any]
+Alone = Callable[[Arrays], Arrays]  # the program on one device
 _NOISE = 4.0  # times what a result changes by where inputs change by the last bit
 _TELLING = 0.1  # of the largest element: where more may be off for no reason, values that are wrong pass
+_SMALLER, _TIMES = 4, 2  # random inputs are divided by so much where results cannot be judged, so often
 _NEAR_OVERFLOW = 2.0**-12  # of the largest number of a type: sums of such numbers may be infinite
 _FLAG = "xla_force_host_platform_device_count"
 _MOST_CPUS = 256  # devices: with more, threads wait for each other so long that XLA ends the process
@@ -46,7 +48,8 @@ class Comparison:
     wrong in the elements that are ``unlike``, where one has a NaN and the other an infinity (compilers may
     pass over NaNs in maxima, as XLA does on CPUs), and in those that ``overflow``, of which one is infinite:
     where others are near the largest number there is, or if with inputs that are changed in their last bit
-    other elements are finite.
+    other elements are finite. ``divided`` is by how much the random inputs were divided, so that it can be
+    judged.
     """
 
     name: str
@@ -55,6 +58,7 @@ class Comparison:
     allowed: float
     unlike: int = 0
     overflow: int = 0
+    divided: int = 1
 
     @property
     def right(self) -> bool:
@@ -75,6 +79,7 @@ class Comparison:
             "type": self.type,
             "off": off,
             "allowed": self.allowed,
+            "inputs_divided_by": self.divided,
             "right": self.right if self.judged else None,
         }
 
@@ -93,7 +98,8 @@ class Comparison:
         if not self.judged:
             return f"{named} cannot be judged: it {off}, and reordered sums explain {limit}"
         verdict = "as reordered sums explain" if self.right else "WRONG: reordered sums explain"
-        return f"{named} {off}, {verdict} ({limit})"
+        inputs = f", with inputs divided by {self.divided}" if self.divided > 1 else ""
+        return f"{named} {off}, {verdict} ({limit}){inputs}"
 
 
 @dataclass(frozen=True)
@@ -232,30 +238,26 @@ def devices_for(count: int, wanted: int | None, where: str) -> list[Any]:
     return devices[:count]
 
 
-def run_partitioned(partitioned: Partitioned, devices: Sequence[Any], inputs: Arrays) -> Arrays:
-    """The results of the program that each device runs, as whole arrays.
+def run_partitioned(result: Result, executable: Executable, inputs: Arrays) -> Arrays:
+    """The results of the program that each device runs, as whole arrays; ``executable`` is that of the run's
+    ``result``.
 
     Raises ShardlogError where it fails.
     """
-    executable, result = partitioned.compile(devices), partitioned.result
     with _failures_told(result), _types_kept(chain(*boundary(result))):
         return _flat(executable(*inputs))
 
 
-def compare(
-    result: Result, devices: Sequence[Any], inputs: Arrays, outputs: Arrays
-) -> tuple[Comparison, ...]:
-    """The results of a partitioned program beside those of the program on the first of the devices.
+def compare(result: Result, alone: Alone, inputs: Arrays, outputs: Arrays) -> tuple[Comparison, ...]:
+    """The results of a partitioned program beside those of the program ``alone`` on a device.
 
     How far a result may be off follows from how much is summed up on the way to it, and from how much it
     changes where the inputs change by the last bit: by several times that, as what would be zero but for
-    rounding is. A program with manual computations, which are for several devices, is partitioned by XLA
-    instead.
+    rounding is.
     """
     arguments, results = boundary(result)
-    run = _reference(result, devices)
     with _failures_told(result), _types_kept((*arguments, *results)):
-        expected, nudged = run(inputs), run(_nudged(arguments, inputs))
+        expected, nudged = alone(inputs), alone(_nudged(arguments, inputs))
     allowed = Roundings(result).results()
     found = []
     for value, rounding, mine, theirs, other in zip(results, allowed, outputs, expected, nudged, strict=True):
@@ -270,6 +272,29 @@ def compare(
             off, overflow = _difference(np.where(apart, theirs, mine), theirs), int(apart.sum())
         found.append(Comparison(value.name, value.type, off, limit, unlike, overflow))
     return tuple(found)
+
+
+def judged(
+    result: Result, executable: Executable, alone: Alone, inputs: Arrays, found: tuple[Comparison, ...]
+) -> tuple[Comparison, ...]:
+    """What was ``found`` with random inputs; of results that cannot be judged, what is found with smaller
+    ones, if they can then. Where values are large a softmax picks one of them, and sums cancel out: what is
+    left is as rounding has it."""
+    arguments, _ = boundary(result)
+    for turn in range(1, _TIMES + 1):
+        if all(comparison.judged for comparison in found):
+            break
+        divided = _SMALLER**turn
+        smaller = [
+            array / array.dtype.type(divided) if eps_of(value.element) else array
+            for value, array in zip(arguments, inputs, strict=True)
+        ]
+        others = compare(result, alone, smaller, run_partitioned(result, executable, smaller))
+        found = tuple(
+            replace(other, divided=divided) if other.judged and not comparison.judged else comparison
+            for comparison, other in zip(found, others, strict=True)
+        )
+    return found
 
 
 @contextmanager
@@ -296,8 +321,9 @@ def _has_64_bits(value: Value) -> bool:
     return bool(value.dtype.itemsize // (2 if value.dtype.kind == "c" else 1) == 8)
 
 
-def _reference(result: Result, devices: Sequence[Any]) -> Callable[[Arrays], Arrays]:
-    """The program on the first of the devices, or, where it cannot run there, as XLA partitions it."""
+def alone_on(result: Result, devices: Sequence[Any]) -> Alone:
+    """The program on the first of the devices, or, where it cannot run there, as XLA partitions it: one with
+    manual computations, which are for several devices."""
     try:
         module = plain(result.module)
     except ShardlogError:

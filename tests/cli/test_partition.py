@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from itertools import cycle
 from pathlib import Path
 from typing import Any
 
@@ -185,6 +186,43 @@ def test_what_sums_in_another_order_explain_whatever_it_is_cannot_be_judged(
     assert [result["right"] for result in found["results"]] == [True, None]
 
 
+# Cosines of large numbers: what rounding changes in these is as large as a turn.
+TURNED = """\
+sdy.mesh @mesh = <["x"=8]>
+func.func @main(%x: tensor<64x256xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>}, %w: tensor<256x64xf32>)
+    -> tensor<64x64xf32> {
+  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
+      : (tensor<64x256xf32>, tensor<256x64xf32>) -> tensor<64x64xf32>
+  %1 = stablehlo.multiply %0, %0 : tensor<64x64xf32>
+  %2 = stablehlo.multiply %1, %1 : tensor<64x64xf32>
+  %3 = stablehlo.cosine %2 : tensor<64x64xf32>
+  return %3 : tensor<64x64xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("more", [0.0, 0.05])
+def test_what_cannot_be_judged_is_with_smaller_inputs(
+    more: float, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = execution.run_partitioned
+    Path("m.mlir").write_text(TURNED)
+    monkeypatch.setattr(execution, "run_partitioned", lambda *given: [array + more for array in run(*given)])
+    text = printed(capsys, "exec", "m.mlir", status=int(more > 0))
+    assert text.endswith("1 of 1 results wrong\n" if more else "as on one device\n")
+    assert "with inputs divided by 4" in text
+    (found,) = json.loads(printed(capsys, "exec", "m.mlir", "--json", status=int(more > 0)))["results"]
+    assert (found["right"], found["inputs_divided_by"]) == (not more, 4)
+
+
+def test_inputs_that_are_given_are_not_divided(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.mlir").write_text(TURNED)
+    rng = np.random.default_rng(0)
+    np.savez("in.npz", *(rng.normal(size=shape).astype(np.float32) for shape in ((64, 256), (256, 64))))
+    text = printed(capsys, "exec", "m.mlir", "--inputs", "in.npz")
+    assert text.endswith("none is known to be wrong, 1 of 1 results cannot be judged\n")
+
+
 @pytest.mark.parametrize(
     ("one", "other", "said"),
     [
@@ -214,7 +252,7 @@ def test_kinds_of_what_is_not_finite(
         return [found, np.arange(8, dtype=np.int32)]
 
     monkeypatch.setattr(execution, "run_partitioned", lambda *_: results(one))
-    monkeypatch.setattr(execution, "_reference", lambda *_: lambda _: results(other))
+    monkeypatch.setattr(execution, "alone_on", lambda *_: lambda _: results(other))
     np.savez("in.npz", *given)
     text = printed(capsys, "exec", "m.mlir", "--inputs", "in.npz", status=int("wrong" in said[:20]))
     assert text.splitlines()[-1] == said
@@ -239,9 +277,9 @@ def test_where_rounding_decides_what_is_finite_results_cannot_be_judged(
         found[3, 4], found[0, 0] = value, elsewhere
         return [found, np.arange(8, dtype=np.int32)]
 
-    alone = iter([results(other, 1.0), results(other, nudged)])
+    alone = cycle([results(other, 1.0), results(other, nudged)])
     monkeypatch.setattr(execution, "run_partitioned", lambda *_: results(one, 1.0))
-    monkeypatch.setattr(execution, "_reference", lambda *_: lambda _: next(alone))
+    monkeypatch.setattr(execution, "alone_on", lambda *_: lambda _: next(alone))
     text = printed(capsys, "exec", "m.mlir", status=int(judged))
     open_ = "none is known to be wrong, 1 of 2 results cannot be judged"
     assert text.splitlines()[-1] == ("1 of 2 results wrong" if judged else open_)

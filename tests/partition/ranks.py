@@ -69,7 +69,7 @@ def _main() -> None:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")  # type: ignore[no-untyped-call]
     jax.distributed.initialize(f"127.0.0.1:{port}", count, rank)
     import shardlog
-    from shardlog.runs.executing.execution import boundary, compare, random_inputs
+    from shardlog.runs.executing.execution import alone_on, boundary, compare, random_inputs
 
     found, devices = [], jax.devices()
     for number, module in enumerate(json.load(sys.stdin)):
@@ -79,7 +79,7 @@ def _main() -> None:
             outputs = jax.tree.leaves(result.partition(**way).compile(devices)(*inputs))
             whole = [np.asarray(multihost_utils.process_allgather(each, tiled=True)) for each in outputs]
             if rank == 0:
-                compared = compare(result, jax.local_devices()[:1], inputs, whole)
+                compared = compare(result, alone_on(result, jax.local_devices()[:1]), inputs, whole)
                 found += [f"{number}, {name}: {one}" for one in compared if not one.right]
     if rank == 0:
         print(json.dumps(found))

@@ -14,7 +14,7 @@ from jaxlib.mlir.dialects import sdy
 from shardlog.importers.sources.text import make_context
 from shardlog.program.mlir.modules import symbols
 from shardlog.program.shardings import read_mesh
-from shardlog.runs.executing.execution import Value, boundary, compare, run_partitioned
+from shardlog.runs.executing.execution import Value, alone_on, boundary, compare, run_partitioned
 from shardlog.runs.result import Result
 
 from ..support import models
@@ -41,8 +41,8 @@ def assert_right(result: Result, *, keep: bool = False) -> None:
     arrays = inputs(boundary(result)[0])
     partitioned = result.partition(keep_shardings=keep)
     devices = jax.devices("cpu")[: partitioned.axes.count]
-    got = run_partitioned(partitioned, devices, arrays)
-    assert [str(c) for c in compare(result, devices, arrays, got) if not c.right] == []
+    got = run_partitioned(result, partitioned.compile(devices), arrays)
+    assert [str(c) for c in compare(result, alone_on(result, devices), arrays, got) if not c.right] == []
 
 
 def scattered(text: str, seed: int) -> str:

@@ -17,7 +17,7 @@ from jax.sharding import Mesh, NamedSharding
 from jaxlib.mlir import ir
 from shardlog.importers.sources.text import make_context
 from shardlog.partition.building import FORMS, Form
-from shardlog.runs.executing.execution import boundary, compare, random_inputs
+from shardlog.runs.executing.execution import alone_on, boundary, compare, random_inputs
 
 from ..partition.generated import random_programs
 from ..partition.running import run_whole
@@ -61,7 +61,7 @@ def check(text: str) -> None:
     # Of the second moments of Adam, among others, there is a square root.
     inputs = [np.abs(array) for array in random_inputs(boundary(result)[0], 0)]
     outputs = [np.asarray(array) for array in result.compile(devices)(*inputs)]
-    wrong = [str(one) for one in compare(result, devices, inputs, outputs) if not one.right]
+    wrong = [str(one) for one in compare(result, alone_on(result, devices), inputs, outputs) if not one.right]
     assert wrong == []
 
 
@@ -72,7 +72,7 @@ def test_what_would_be_zero_but_for_rounding_may_be_anything_of_its_size() -> No
     expected = np.asarray(result.compile(devices)(x))
 
     def right(factor: float) -> bool:
-        (one,) = compare(result, devices, [x], [np.float32(factor) * expected])
+        (one,) = compare(result, alone_on(result, devices), [x], [np.float32(factor) * expected])
         return one.right
 
     assert right(1) and right(2) and right(-0.5) and not right(1000)
