@@ -190,7 +190,8 @@ def test_what_sums_in_another_order_explain_whatever_it_is_cannot_be_judged(
 TURNED = """\
 sdy.mesh @mesh = <["x"=8]>
 #columns = #sdy.sharding<@mesh, [{}, {"x"}]>
-func.func @main(%x: tensor<64x256xf32> {sdy.sharding = #columns}, %w: tensor<256x64xf32>) -> tensor<64x64xf32> {
+func.func @main(%x: tensor<64x256xf32> {sdy.sharding = #columns}, %w: tensor<256x64xf32>)
+    -> tensor<64x64xf32> {
   %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
       : (tensor<64x256xf32>, tensor<256x64xf32>) -> tensor<64x64xf32>
   %1 = stablehlo.multiply %0, %0 : tensor<64x64xf32>
