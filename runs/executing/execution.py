@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 Arrays = list[Any]
 Alone = Callable[[Arrays], Arrays]  # the program on one device
 _NOISE = 4.0  # times what a result changes by where inputs change by the last bit
+_BIAS = 32  # times what rounding explains of what is little else: it has a bias, which inputs do not change
 _TELLING = 0.1  # of the largest element: where more may be off for no reason, values that are wrong pass
 _SMALLER, _TIMES = 4, 2  # random inputs are divided by so much where results cannot be judged, so often
 _NEAR_OVERFLOW = 2.0**-12  # of the largest number of a type: sums of such numbers may be infinite
@@ -266,6 +267,7 @@ def compare(result: Result, alone: Alone, inputs: Arrays, outputs: Arrays) -> tu
             nudge = _difference(other, theirs)
             limit = rounding * min(max(1.0, nudge / eps), eps**-0.5)
             limit = max(limit, _NOISE * nudge) if isfinite(nudge) else limit
+            limit *= _BIAS if limit >= _TELLING else 1
         off, unlike, overflow = _difference(mine, theirs), _unlike(mine, theirs), 0
         if eps and isinf(off) and _rounding_decides(mine, theirs, other):
             apart = _apart(_wide(mine), _wide(theirs))

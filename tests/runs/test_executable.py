@@ -75,7 +75,7 @@ def test_what_would_be_zero_but_for_rounding_may_be_anything_of_its_size() -> No
         (one,) = compare(result, alone_on(result, devices), [x], [np.float32(factor) * expected])
         return one.right
 
-    assert right(1) and right(2) and right(-0.5) and not right(1000)
+    assert right(1) and right(2) and right(-0.5) and right(20) and not right(1000)
 
 
 # XLA does not take these, or computes other values when it partitions them along what it would not choose.
