@@ -134,7 +134,8 @@ class Chooser:
             taken, _ = self._candidate(known, held, free, also)
             return Choice(taken, lambda: self._among(known, held, free, False, also)[0])
         key = known.deciding, held, free
-        choices: dict[Any, Choice] = self.planner.kept.choices.setdefault(self.planner.prices.once, {})
+        weighed = self.planner.prices.once, self.planner.counts
+        choices: dict[Any, Choice] = self.planner.kept.choices.setdefault(weighed, {})
         if key not in choices:
             found = self._chosen(known, held, free)
             choices[key] = Choice(found.candidates[found.cheapest], lambda: found)

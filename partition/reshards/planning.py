@@ -33,7 +33,8 @@ class Kept:
     plans: dict[tuple[Shape, Layout, Layout, Taken], Plan] = field(default_factory=dict)
     likely: dict[tuple[Shape, Layout, Layout, Taken], Plan] = field(default_factory=dict)
     searches: dict[tuple[Shape, Pieces], Search] = field(default_factory=dict)
-    choices: dict[float, dict[Any, Any]] = field(default_factory=dict)  # by what a collective costs besides
+    # By what a collective costs besides, and whether one may be worth more bytes.
+    choices: dict[tuple[float, bool], dict[Any, Any]] = field(default_factory=dict)
     ways: dict[Any, Any] = field(default_factory=dict)
     parts_if_stays: dict[Any, int] = field(default_factory=dict)
     alike: dict[Any, int] = field(default_factory=dict)
@@ -56,6 +57,7 @@ class Planner:
         self._free: dict[Taken, tuple[Pieces, Pieces]] = {}  # that manual computations leave; of prime sizes
         self._many = len(self._left(frozenset())[1]) > _FEW
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
+        self.counts = self.prices.collective is not None  # whether one collective may be worth more bytes
         self._begun: Mapping[str, float] = {}  # with a machine, how many of a kind begin for each
         usual = replace(self.prices, once=Prices.once) == Prices()
         kept = kept_for(axes.key) if usual else Kept()
@@ -88,7 +90,7 @@ class Planner:
         """Has each collective cost so many bytes besides what it sends from now on, if that is more than it
         did and no machine says what it costs."""
         if self.prices.collective is None:
-            self.prices = replace(self.prices, once=max(self.prices.once, price))
+            self.counts, self.prices = True, replace(self.prices, once=max(self.prices.once, price))
 
     def weigh_combined(self, begun: Mapping[str, float]) -> None:
         """Has each collective of a kind cost from now on a part of what it costs to begin, if a machine says
@@ -108,8 +110,9 @@ class Planner:
 
     def best(self, plan: Plan, width: int) -> Plan:
         """Of a plan for a tensor with elements of so many bytes, and what is done at once in its place, the
-        one that costs less with what each collective costs besides."""
-        if plan.at_once is None:
+        one that costs less with what each collective costs besides; what propagation decided is carried out
+        by the one that sends less."""
+        if plan.at_once is None or not self.counts:
             return plan
         return min((plan, plan.at_once), key=lambda p: self.with_steps(p, width))
 

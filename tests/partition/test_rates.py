@@ -33,6 +33,7 @@ def test_tables_have_what_the_planner_says(axes: Axes, shape: Shape) -> None:
     numbers = [rates.layouts.number(layout) for layout in known]
     for once in (100.0, 700.0):
         table, planner = rates.between(shape, 2, numbers, numbers, once), Planner(axes, Prices(once=once))
+        planner.weigh_collectives(once)
         for start, row in zip(known, table.tolist(), strict=True):
             for goal, price in zip(known, row, strict=True):
                 if start.partial and goal.partial and start.combine != goal.combine:

@@ -173,9 +173,31 @@ def test_little_is_resharded_at_once() -> None:
                 assert other.steps[-1].after == plan.steps[-1].after == goal
         if plans[0].at_once is not None:
             at_once += 1
-            assert Planner(axes).best(plans[0], 1) is plans[0].at_once
-            assert Planner(axes).best(plans[1], 1) is plans[1]
+            planner = Planner(axes)
+            assert planner.best(plans[0], 1) is plans[0]
+            planner.weigh_collectives(0.0)
+            assert planner.best(plans[0], 1) is plans[0].at_once
+            assert planner.best(plans[1], 1) is plans[1]
     assert at_once > 10
+
+
+def test_what_is_decided_sends_as_little_as_may_be_however_little_that_is() -> None:
+    """A part is permuted, and gathered along the one axis that goes; to gather along both sends half more."""
+    text = """
+        sdy.mesh @mesh = <["a"=2, "b"=2]>
+        #both = #sdy.sharding<@mesh, [{"b", "a"}, {}]>
+        #one = #sdy.sharding<@mesh, [{"a"}, {}]>
+        func.func @main(%x: tensor<12x10xf32> {sdy.sharding = #both})
+            -> (tensor<12x10xf32> {sdy.sharding = #one}) {
+          %0 = stablehlo.negate %x : tensor<12x10xf32>
+          return %0 : tensor<12x10xf32>
+        }"""
+    for keep in (True, False):
+        sent = shardlog.run(text).partition(keep_shardings=keep).collectives
+        assert sorted((each.kind, each.total) for each in sent) == [
+            ("all-gather", 120),
+            ("collective-permute", 120),
+        ]
 
 
 def test_reshards_go_by_way_of_parts_of_axes() -> None:
