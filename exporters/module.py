@@ -195,9 +195,9 @@ class Body:
                     stand[result + index] = instead + index
 
     def place_copies(self) -> None:
-        """Copies that are left get ops. The last one takes that of the node, where that is not needed, or the
-        one that the node is merged with. Constraints that are not in the module get ops too, which may stand
-        before copies."""
+        """Copies that are left get ops, in their order. The last one takes that of the node, where that is
+        not needed, or the one that the node is merged with. Constraints that are not in the module get ops
+        too, which may stand before copies."""
         function = self.function
         copies: dict[int, list[int]] = {}
         for node, source in function.originals.items():
@@ -205,10 +205,14 @@ class Body:
                 copies.setdefault(source, []).append(node)
         for source, nodes in copies.items():
             heir = nodes[-1] if source in function.removed else self.same.get(source)
-            anchor = ir.InsertionPoint(self.ops[source].operation)
-            for node in nodes:
-                if node != heir:
-                    self.ops[node] = self.ops[source].operation.clone(anchor)
+            taken = last = self.ops[source].operation
+            anchor, at = ir.InsertionPoint(taken), nodes.index(heir) if heir in nodes else len(nodes)
+            for node in nodes[:at]:
+                self.ops[node] = taken.clone(anchor)
+            for node in nodes[at + 1 :]:
+                self.ops[node] = made = taken.clone(anchor)
+                made.operation.move_after(last)
+                last = made.operation
             if heir in nodes:
                 self.ops[heir] = self.ops[source]
                 self.homes[heir] = source

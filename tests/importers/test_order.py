@@ -36,3 +36,34 @@ def test_an_op_uses_its_operands_before_those_in_its_regions_do(strategy: str) -
     ours = shardlog.run(CAPTURED, strategy=strategy).text()
     assert differences(ours, propagate(CAPTURED, strategy=strategy)) == []
     assert '-> (tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"b"}]>})' in ours
+
+
+# The first copy of the constant gets the sharding of %y, and so does the last, which takes the op of the
+# constant: the two that are left stand in the order in which they were made.
+COPIED = """
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%y: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>})
+    -> (tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>) {
+  %c = stablehlo.constant dense<0.0> : tensor<8x8xf32>
+  %i = stablehlo.constant dense<true> : tensor<i1>
+  %v:2 = stablehlo.while(%p = %c, %q = %c) : tensor<8x8xf32>, tensor<8x8xf32>
+  cond {
+    stablehlo.return %i : tensor<i1>
+  } do {
+    %n = stablehlo.add %p, %y : tensor<8x8xf32>
+    stablehlo.return %n, %q : tensor<8x8xf32>, tensor<8x8xf32>
+  }
+  %w:2 = stablehlo.while(%p = %c, %q = %c) : tensor<8x8xf32>, tensor<8x8xf32>
+  cond {
+    stablehlo.return %i : tensor<i1>
+  } do {
+    %n = stablehlo.add %q, %y : tensor<8x8xf32>
+    stablehlo.return %p, %n : tensor<8x8xf32>, tensor<8x8xf32>
+  }
+  return %v#0, %v#1, %w#0, %w#1 : tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>, tensor<8x8xf32>
+}
+"""
+
+
+def test_copies_that_are_left_stand_in_the_order_in_which_they_were_made() -> None:
+    assert differences(shardlog.run(COPIED).text(), propagate(COPIED)) == []
