@@ -98,6 +98,7 @@ class Reader:
         self.shardings = self.read_meshes()
         self.policy = Policy(rules, self.shardings.meshes, signatures.shapes)
         self.functions = self.read_functions(signatures)
+        self.main = main_function({name: function.op for name, function in self.functions.items()})
         self.read_shardings()
 
     def read_meshes(self) -> Shardings:
@@ -113,10 +114,9 @@ class Reader:
     def read_functions(self, signatures: Signatures) -> dict[str, Function]:
         declared = symbols(self.module, "func.func")
         ops = {name: op for name, op in declared.items() if len(op.regions[0].blocks)}
-        self.main = main_function(ops)
         bodies = Bodies(listing_of(self.module, self.written), signatures)
         functions: dict[str, Function] = {}
-        waiting = [name for name in reversed(ops) if public(ops[name])] + [self.main]
+        waiting = [name for name in reversed(ops) if public(ops[name])] + [main_function(ops)]
         while waiting:  # what is private and not called is not part of the program
             name = waiting.pop()
             if name in functions:
