@@ -259,6 +259,7 @@ _DOCUMENTS = {
                 type=_TEXT,
                 off=_or_null(_SIZE),
                 allowed=_SIZE,
+                inputs_divided_by=_NUMBER,  # of random ones, so that it can be judged
                 right=_or_null(_FLAG),  # where it cannot be judged
             )
         ),
