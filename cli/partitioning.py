@@ -199,7 +199,7 @@ def _execute(options: argparse.Namespace) -> int:
         outputs = execution.run_partitioned(result, executable, arrays)
         found = execution.compare(result, alone, arrays, outputs)
         if options.inputs is None:
-            found = execution.judged(result, executable, alone, arrays, found)
+            found = execution.with_smaller_inputs(result, executable, alone, arrays, found)
         if file is not None:
             execution.write_outputs(file, results, outputs)
     wrong = sum(not comparison.right for comparison in found)

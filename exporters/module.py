@@ -205,15 +205,14 @@ class Body:
                 copies.setdefault(source, []).append(node)
         for source, nodes in copies.items():
             heir = nodes[-1] if source in function.removed else self.same.get(source)
-            taken = last = self.ops[source].operation
-            anchor, at = ir.InsertionPoint(taken), nodes.index(heir) if heir in nodes else len(nodes)
-            for node in nodes[:at]:
-                self.ops[node] = taken.clone(anchor)
-            for node in nodes[at + 1 :]:
-                self.ops[node] = made = taken.clone(anchor)
-                made.operation.move_after(last)
-                last = made.operation
+            taken = self.ops[source].operation
+            anchor = ir.InsertionPoint(taken)
+            for node in nodes:
+                if node != heir:
+                    self.ops[node] = taken.clone(anchor)
             if heir in nodes:
+                if behind := nodes[nodes.index(heir) + 1 :]:
+                    taken.move_before(self.ops[behind[0]].operation)
                 self.ops[heir] = self.ops[source]
                 self.homes[heir] = source
                 if source in self.same:

@@ -22,7 +22,7 @@ from ..layouts import Layout
 from .candidates import Candidates
 from .choosing import Way
 from .costs import Costs
-from .least import lower_bound, pass_messages, settle, sweeps
+from .least import LESS, lower_bound, pass_messages, settle, sweeps
 from .starts import divided_otherwise
 from .sums import ALL, EQUALLY, ONWARDS, Floats, Integers, Sum, Terms, sum_of
 
@@ -30,7 +30,6 @@ _SWEEPS = 40
 _PROOFS = 12  # times so many sweeps that share equally, for a lower bound
 _SHARING = 30  # times so many sweeps that share what is said, at most
 _ALIKE = 1e-5  # the part of a sum by which another is no better
-_LESS = 1e-9  # the part of a sum by which one that is less is better
 _NEAR = 0.002  # the part of what was found by which a lower bound may be less, and it is the best
 _OPEN = 0.03  # or little better can be found
 _SETTLED, _PATIENCE = 2, 16  # turns that find nothing better, after which it ends: if so, and else
@@ -107,7 +106,7 @@ class Homes:
                 found, energy = settle(total, start, stop, least)
                 if energy < least * (1 - _ALIKE):
                     better = turn
-                if energy < least * (1 - _LESS):
+                if energy < least * (1 - LESS):
                     best, least = found, energy
             if not (turn or stop()):  # nothing is proved yet
                 continue

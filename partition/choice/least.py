@@ -12,7 +12,7 @@ from .sums import Floats, Integers, Saying, Sum, add_rows
 _SETTLED = 4  # sweeps after which the same values are best
 _STILL = 8  # moves that gain nothing, after which no other does
 _LOOK, _FAR_ABOVE = 4, 1.3  # moves after which so many times the least says that it is not worth while
-_LESS = 1e-9  # the part of a sum by which one that is less is better
+LESS = 1e-9  # the part of a sum by which one that is less is better
 
 
 def sweeps(
@@ -38,7 +38,7 @@ def pass_messages(
         now = total.best()
         if not np.array_equal(now, before):
             settled, before, energy = 0, now, total.energy(now)
-            if energy < least * (1 - _LESS):
+            if energy < least * (1 - LESS):
                 best, least = now, energy
         elif not lasting:
             settled += 1
@@ -68,6 +68,6 @@ def settle(
         moved = total.moved(chosen, turn)
         less = total.energy(moved)
         turn, still = turn + 1, still + 1
-        if less < energy * (1 - _LESS):
+        if less < energy * (1 - LESS):
             chosen, energy, still = moved, less, 0
     return chosen, energy

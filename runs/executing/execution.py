@@ -276,7 +276,7 @@ def compare(result: Result, alone: Alone, inputs: Arrays, outputs: Arrays) -> tu
     return tuple(found)
 
 
-def judged(
+def with_smaller_inputs(
     result: Result, executable: Executable, alone: Alone, inputs: Arrays, found: tuple[Comparison, ...]
 ) -> tuple[Comparison, ...]:
     """What was ``found`` with random inputs; of results that cannot be judged, what is found with smaller

@@ -66,8 +66,7 @@ def measured(programs: list[Any], arguments: list[Any]) -> list[Measured]:
         given = [_copied(array) for array in arguments]  # for programs take them
         jax.block_until_ready(given)  # type: ignore[no-untyped-call]
         start = perf_counter()
-        parts = program.execute_sharded(given).disassemble_into_single_device_arrays()
-        jax.block_until_ready(parts)  # type: ignore[no-untyped-call]
+        _run(program, given)
         return perf_counter() - start
 
     rounds = [[seconds(program) for program in programs] for _ in range(1 + _STEPS)][1:]
@@ -91,12 +90,19 @@ def busy(program: Any, given: list[Any]) -> float:
     jax.block_until_ready(given)  # type: ignore[no-untyped-call]
     with TemporaryDirectory() as folder:
         with jax.profiler.trace(folder):
-            parts = program.execute_sharded(given).disassemble_into_single_device_arrays()
-            jax.block_until_ready(parts)  # type: ignore[no-untyped-call]
+            _run(program, given)
         (path,) = Path(folder).rglob("*.xplane.pb")
         planes = [plane for plane in ProfileData.from_file(str(path)).planes if "/device:GPU" in plane.name]
         events = (event for plane in planes for line in plane.lines for event in line.events)
         return sum(float(event.duration_ns) for event in events) * 1e-9
+
+
+def _run(program: Any, given: list[Any]) -> None:
+    """Runs a program, and waits for what it gives."""
+    import jax
+
+    parts = program.execute_sharded(given).disassemble_into_single_device_arrays()
+    jax.block_until_ready(parts)  # type: ignore[no-untyped-call]
 
 
 def _copied(array: Any) -> Any:

@@ -75,11 +75,12 @@ def _main() -> None:
     for number, module in enumerate(json.load(sys.stdin)):
         result = shardlog.run(module)
         inputs = [np.abs(array) for array in random_inputs(boundary(result)[0], 0)]
+        alone = alone_on(result, jax.local_devices()[:1]) if rank == 0 else None
         for name, way in ways("h100").items():
             outputs = jax.tree.leaves(result.partition(**way).compile(devices)(*inputs))
             whole = [np.asarray(multihost_utils.process_allgather(each, tiled=True)) for each in outputs]
-            if rank == 0:
-                compared = compare(result, alone_on(result, jax.local_devices()[:1]), inputs, whole)
+            if alone is not None:
+                compared = compare(result, alone, inputs, whole)
                 found += [f"{number}, {name}: {one}" for one in compared if not one.right]
     if rank == 0:
         print(json.dumps(found))
