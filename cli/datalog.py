@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import argparse
+import json
 import os
+import re
 import sys
+from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ShardlogError
@@ -14,6 +17,34 @@ from .running import add_json, print_json, show_warnings, warn, warnings_shown
 if TYPE_CHECKING:
     from ..datalog import Program
     from ..datalog.explanations import Explanation, WhyNot
+
+
+_PRAGMAS = ("magic-transform", "magic-transform-exclude", "inline-exclude")
+_NO_CODE = "a program is evaluated as it is, and never becomes C++: leave it out"
+_NO_LIBRARIES = "libraries have functors, and a program runs no code"
+_NO_REPORT = "there is no such report: see --explain, and shardlog profile"
+_NO_STEPS = "the steps of the compiler are not Soufflé's: leave it out"
+_PREPROCESSOR = "the preprocessor is built in: leave it out"
+_REFUSED = {  # options of Soufflé 2.5 that mean nothing here
+    "-a --auto-schedule": "the engine orders joins by itself: leave it out",
+    **dict.fromkeys(["-c --compile", "-C --compile-many", "-g --generate", "-G --generate-many"], _NO_CODE),
+    **dict.fromkeys(["-N --generate-namespace", "-o --dl-program", "-s --swig"], _NO_CODE),
+    **dict.fromkeys(["-l --libraries", "-L --library-dir"], _NO_LIBRARIES),
+    **dict.fromkeys(["-r --debug-report", "--emit-statistics", "--show", "-v --verbose"], _NO_REPORT),
+    **dict.fromkeys(["--live-profile", "--profile-frequency"], "-p FILE writes a profile at the end"),
+    "-t --provenance": "say --explain FACT or --explain-not FACT",
+    **dict.fromkeys(["-z --disable-transformers", "--legacy", "--parse-errors"], _NO_STEPS),
+    **dict.fromkeys(["--no-preprocessor", "--preprocessor"], _PREPROCESSOR),
+    **dict.fromkeys(["-W --warn", "--wno"], "all warnings are shown, or none with -w"),
+    "-P --pragma": 'write it into the program: .pragma "KEY" "VALUE"',
+}
+
+
+class _Refused(argparse.Action):
+    """An option of Soufflé that has no meaning here; ``const`` says why."""
+
+    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+        parser.error(f"{option_string} of Soufflé is not there", self.const)
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -33,6 +64,9 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     command.add_argument(
         "-j", "--jobs", metavar="N", type=_jobs, default=1, help="threads; the reference has one"
     )
+    command.add_argument("-w", "--no-warn", action="store_true", help="show no warnings")
+    about = "write what each rule took to this file, as JSON"
+    command.add_argument("-p", "--profile", metavar="FILE", help=about)
     explain = command.add_mutually_exclusive_group()
     about = "write nothing, and say why a tuple holds, as in 'path(1, 5)'"
     explain.add_argument("--explain", metavar="FACT", help=about)
@@ -42,6 +76,8 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     about = "with --explain: leave steps open that are further away; all: none; default: 32"
     command.add_argument("--depth", metavar="N|all", type=_depth, help=about)
     add_json(command, "print the explanation as JSON")
+    for flags, why in _REFUSED.items():
+        command.add_argument(*flags.split(), action=_Refused, nargs="?", help=argparse.SUPPRESS, const=why)
     command.set_defaults(carry_out=_datalog)
 
 
@@ -52,8 +88,21 @@ def add_program(command: argparse.ArgumentParser) -> None:
     command.add_argument("-F", "--fact-dir", metavar="DIR", default=".", help=about)
     about = "a folder that .include may reach beside that of the program; may be repeated"
     command.add_argument(
-        "--allow-include", dest="include_from", metavar="DIR", action="append", default=[], help=about
+        *("-I", "--include-dir", "--allow-include"),
+        dest="include_from",
+        metavar="DIR",
+        action="append",
+        default=[],
+        help=about,
     )
+    about = "define a macro, as with #define; several between spaces, or the option again"
+    command.add_argument(
+        "-M", "--macro", metavar="NAME=VALUE", type=_macros, action="extend", default=[], help=about
+    )
+    about = "use magic sets for these relations, as .pragma does; * is all"
+    command.add_argument("-m", "--magic-transform", metavar="RELATIONS", help=about)
+    command.add_argument("--magic-transform-exclude", metavar="RELATIONS", help="but not for these")
+    command.add_argument("--inline-exclude", metavar="RELATIONS", help="inline none of these")
     about = "what the evaluation may take, as in tuples=5000000,memory=2G,seconds=10; default: no limit"
     command.add_argument("--limits", metavar="LIMITS", default="", help=about)
 
@@ -66,15 +115,31 @@ def program_of(options: argparse.Namespace, threads: int = 1, **how: Any) -> Pro
 
     limits = Limits(threads=threads).changed(options.limits)
     with warnings_shown():
-        program = Program(Path(options.program), include_from=options.include_from, limits=limits, **how)
-    show_warnings(program.warnings())
+        program = Program(
+            Path(options.program),
+            include_from=options.include_from,
+            limits=limits,
+            macros=dict(options.macro),
+            pragmas=_pragmas(options),
+            **how,
+        )
+    if not getattr(options, "no_warn", False):
+        show_warnings(program.warnings())
     return program
+
+
+def _pragmas(options: argparse.Namespace) -> dict[str, str]:
+    """The pragmas that options stand for."""
+    given = {name: getattr(options, name.replace("-", "_")) for name in _PRAGMAS}
+    return {name: text for name, text in given.items() if text is not None}
 
 
 def _datalog(options: argparse.Namespace) -> None:
     fact = options.explain if options.explain_not is None else options.explain_not
     if options.json and fact is None:
         raise ShardlogError("--json is of explanations", hint="add --explain FACT or --explain-not FACT")
+    if options.profile is not None and fact is not None:
+        raise ShardlogError("--profile is not for explanations", hint="leave one of them out")
     if options.depth is not None and options.explain is None:
         raise ShardlogError("--depth is of proofs", hint="add --explain FACT")
     souffle = options.backend == "souffle"
@@ -90,23 +155,35 @@ def _datalog(options: argparse.Namespace) -> None:
     if fact is not None:
         _explain(program, fact, options)
         return
-    program.read_inputs(options.fact_dir, program.outputs if options.duckdb is None else None)
-    program.run_outputs()
-    if options.duckdb is not None:
-        program.write_duckdb(options.duckdb)
-    program.write_outputs(None if options.output_dir == "-" else options.output_dir)
+    from ..outputs import output, refuse_loss
+
+    refuse_loss([("--profile", options.profile)], [options.program])
+    with output(options.profile) if options.profile else nullcontext() as file:
+        program.read_inputs(options.fact_dir, program.outputs if options.duckdb is None else None)
+        if file is None:
+            program.run_outputs()
+        else:
+            profile = program.profile(*program.outputs)
+            file.write_text(json.dumps(profile.as_json(), indent=2) + "\n")
+        if options.duckdb is not None:
+            program.write_duckdb(options.duckdb)
+        program.write_outputs(None if options.output_dir == "-" else options.output_dir)
 
 
 def _souffle(options: argparse.Namespace) -> None:
     """Stock Soufflé carries out the program: its files take their places when all went well."""
     from ..datalog.souffle import run_souffle
 
-    for name in ("explain", "explain_not", "duckdb", "limits"):
+    for name in ("explain", "explain_not", "duckdb", "limits", "profile"):
         if getattr(options, name) not in (None, options.parser.get_default(name)):
             flag = f"--{name.replace('_', '-')}"
             raise ShardlogError(f"{flag} is not for --backend souffle", hint="leave one of them out")
     folder = None if options.output_dir == "-" else options.output_dir
-    for line in run_souffle(options.program, options.fact_dir, folder, options.include_from, options.jobs):
+    flags = [f"-M{name}={body}" for name, body in options.macro]
+    flags += [f"--{name}={text}" for name, text in _pragmas(options).items()]
+    flags += ["-w"] if options.no_warn else []
+    flags += [f"-I{folder}" for folder in options.include_from]
+    for line in run_souffle(options.program, options.fact_dir, folder, flags, options.jobs):
         warn(line)
 
 
@@ -125,6 +202,17 @@ def _explain(program: Program, fact: str, options: argparse.Namespace) -> None:
         print_json(explanation.as_json())
     else:
         show(explanation)
+
+
+def _macros(text: str) -> list[tuple[str, str]]:
+    """Macros as a C compiler takes them: NAME=VALUE, or NAME for 1."""
+    found = []
+    for part in re.findall(r'(?:[^\s"]|"[^"]*"?)+', text):
+        name, given, body = part.partition("=")
+        if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
+            raise argparse.ArgumentTypeError(f"expected NAME=VALUE, found {part!r}")
+        found.append((name, body if given else "1"))
+    return found
 
 
 def _depth(text: str) -> int:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from threading import RLock
@@ -66,7 +66,8 @@ class Program:
     include what is in their folder or in one of ``include_from``. The limits hold for each evaluation.
     ``backend`` is "core", "reference" (in Python, slow), or "auto": the core where it is installed. With
     ``magic`` a program whose ``.pragma`` asks for magic sets computes only what its outputs need: its other
-    relations are not complete, and have no proofs. Raises DatalogError with all errors of the program.
+    relations are not complete, and have no proofs. ``macros`` are defined before the program is read, and
+    ``pragmas`` replace those of the program. Raises DatalogError with all errors of the program.
     """
 
     def __init__(
@@ -77,12 +78,25 @@ class Program:
         limits: Limits | None = None,
         backend: Backend = "auto",
         magic: bool = False,
+        macros: Mapping[str, str] | None = None,
+        pragmas: Mapping[str, str] | None = None,
     ) -> None:
         is_file = isinstance(source, Path) or ("\n" not in source and source.endswith(".dl"))
         paths, texts = ([source], {}) if is_file else ([], {TEXT: str(source)})
         self.limits = limits or Limits()
-        self._request = Request(paths, texts=texts, include_from=include_from, updates=True)
-        self._program = load(paths, texts=texts, include_from=include_from, updates=True, magic=magic)
+        macros, pragmas = macros or {}, pragmas or {}
+        self._request = Request(
+            paths, texts=texts, include_from=include_from, updates=True, macros=macros, pragmas=pragmas
+        )
+        self._program = load(
+            paths,
+            texts=texts,
+            include_from=include_from,
+            updates=True,
+            magic=magic,
+            macros=macros,
+            pragmas=pragmas,
+        )
         self._inside = self._program.store(backend)
         plan = self._program.plan
         self._store: Store = BranchStore(self._inside, plan) if plan.branches else self._inside

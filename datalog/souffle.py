@@ -12,17 +12,17 @@ from ..outputs import output_folder
 
 
 def run_souffle(
-    program: str, facts: str, folder: str | None, include_from: Sequence[str] = (), jobs: int = 1
+    program: str, facts: str, folder: str | None, flags: Sequence[str] = (), jobs: int = 1
 ) -> list[str]:
-    """Runs a program with Soufflé's interpreter: the one that SOUFFLE names, or that on the PATH. Returns
-    what it warns of. Files of ``folder`` are all written or none; None: all goes to the standard output.
-    Raises ShardlogError where it is not installed, or where it fails.
+    """Runs a program with Soufflé's interpreter, the one that SOUFFLE names or that on the PATH, and further
+    ``flags``. Returns what it warns of. Files of ``folder`` are all written or none; None: all goes to the
+    standard output. Raises ShardlogError where it is not installed, or where it fails.
     """
     souffle = os.environ.get("SOUFFLE") or shutil.which("souffle")
     if souffle is None:
         hint = "install it, or name it in SOUFFLE"
         raise ShardlogError("Soufflé is not on the PATH", where="--backend souffle", hint=hint)
-    command = [souffle, "-F", facts, "-j", str(jobs), *(f"-I{include}" for include in include_from)]
+    command = [souffle, "-F", facts, "-j", str(jobs), *flags]
     if folder is None:
         return _run([*command, "-D", "-", program], program)
     with output_folder(folder) as written:

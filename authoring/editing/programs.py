@@ -13,6 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 
 from ...engine import DatalogError, load
+from ...engine.language.preprocessor import at_home
 from ...engine.language.sources import UnreadableError, read_text
 from ...errors import ShardlogError
 from ...rulebook.notations.clauses import compile_lines
@@ -200,7 +201,7 @@ def _problems(
     def is_users(name: str) -> bool:
         return key is not None and not name.startswith(str(RULES))
 
-    more = 0
+    more, texts = 0, {name: at_home(text) for name, text in texts.items()}
     try:
         diagnostics = load(paths, texts=texts, key=key, include_from=[RULES], untyped=is_users).warnings
     except DatalogError as error:

@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from ..language.diagnostics import Reporter
 from ..language.syntax import Clause, Literal, Module, Term, Variable
 from ..language.walk import parts, terms
+from .erasing import warn_of_erasing
 from .scopes import own_name, resolve
 
 
 def warn(module: Module, reporter: Reporter) -> None:
     """Report what is unlikely to be meant in a module whose components have been replaced."""
     _warn_of_relations(module, reporter)
+    warn_of_erasing(module, reporter)
     rules: dict[int, list[Clause]] = {}
     for clause in module.clauses:
         if clause.body:

@@ -7,14 +7,15 @@ argument; ``bshr`` keeps the sign of a ``number``, ``bshru`` does not. ``land``,
 ``lnot`` give 0 or 1. Floats follow IEEE 754 (x / 0.0 is infinite or NaN), but every NaN is one value and -0.0
 is 0.0.
 
-Symbols are compared by code point. ``strlen`` and ``substr`` count code points; ``substr`` is empty where its
-start is negative or beyond the end, and stops at the end. ``to_string`` of a float has six decimals, as C's
-"%f". ``to_number``, ``to_unsigned`` and ``to_float`` of a symbol take decimal digits with a sign, integers
-also hexadecimal (0x) and binary (0b) ones, floats a point and an exponent; anything else raises EngineError.
-A float becomes an integer by truncation (saturating, NaN is 0); ``as`` keeps the bits of a number. ``ord`` is
-the value itself as a ``number``; of a symbol it is what ``ordinal`` says; equal records have equal numbers.
-``match(pattern, text)`` matches the whole text; with a pattern that is no regular expression neither it nor
-its negation holds.
+Symbols are compared by code point. ``strlen`` and ``substr`` count code points (Soufflé: bytes);
+``substr`` is empty where its start is negative or beyond the end, stops at the end, and goes on up to there
+with a negative length. ``to_string`` of a float has six decimals, as C's "%f". ``to_number``,
+``to_unsigned`` and ``to_float`` of a symbol take decimal digits with a sign; integers may be hexadecimal (0x)
+or binary (0b), floats may have a point and an exponent, or be ``inf``, ``infinity`` or ``nan`` in letters of
+either case. Anything else raises EngineError. A float becomes an integer by truncation (saturating, NaN is
+0); ``as`` keeps the bits of a number. ``ord`` is the value itself as a ``number``; of a symbol it is what
+``ordinal`` says; equal records have equal numbers. ``match(pattern, text)`` matches the whole text; with a
+pattern that is no regular expression neither it nor its negation holds.
 """
 
 from __future__ import annotations
@@ -93,7 +94,8 @@ def call(name: str, kind: str, args: Sequence[Value], ordinal: Ordinal = made) -
         return len(args[0])
     if name == "substr":
         text, start, length = args
-        return text[start : start + length] if 0 <= start <= len(text) and length > 0 else ""
+        end = start + length if length >= 0 else len(text)
+        return text[start:end] if start >= 0 else ""
     if kind == "float":
         return wrap(_float(name, args), kind)
     return wrap(_integer(name, kind, args), kind)
@@ -172,10 +174,15 @@ def _to_integer(value: Value, kind: str, result: str) -> int:
     return cast(int, wrap(value, result))
 
 
+_FLOAT = re.compile(
+    r"[+-]?(([0-9]+\.?[0-9]*|\.[0-9]+)(e[+-]?[0-9]+)?|inf(inity)?|nan)", re.ASCII | re.IGNORECASE
+)
+
+
 def _to_float(value: Value, kind: str) -> float:
     if kind != "symbol":
         return float(value)
-    if not re.fullmatch(r"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?", value):
+    if not _FLOAT.fullmatch(value):
         raise EngineError(f"a text that is no float cannot be converted: {value!r}")
     return cast(float, wrap(float(value), "float"))
 

@@ -38,6 +38,8 @@ def load(
     files: bool = True,
     updates: bool = False,
     magic: bool = False,
+    macros: Mapping[str, str] | None = None,
+    pragmas: Mapping[str, str] | None = None,
     cache: PlanCache | None = None,
 ) -> Program:
     """Read Datalog files as one program, check and plan it.
@@ -49,12 +51,15 @@ def load(
     a plain ``number`` or ``symbol`` may go where a subtype is expected. Without ``files`` it is an
     error where a directive names a file to read or write. With ``updates`` the plan says how a ``store``
     goes on after facts were added. With ``magic`` a program whose ``.pragma`` asks for magic sets has in its
-    relations only what its outputs need. A program whose plan is in ``cache`` is not compiled; the plans of
-    others are put there. Warnings are of what is compiled, and not kept in the cache.
+    relations only what its outputs need. ``macros`` are defined before the first file, and ``pragmas`` come
+    after the last, so that they replace those of the files. A program whose plan is in ``cache`` is not
+    compiled; the plans of others are put there. Warnings are of what is compiled, and not kept in the cache.
 
     Raises DatalogError with every error found.
     """
-    request = Request(paths, key, texts or {}, include_from, untyped, files, updates, magic)
+    request = Request(
+        paths, key, texts or {}, include_from, untyped, files, updates, magic, macros or {}, pragmas or {}
+    )
     kept = cache.find(request) if cache else None
     if kept is not None:
         return Program(kept)

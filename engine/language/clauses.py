@@ -10,6 +10,7 @@ from .syntax import (
     Atom,
     Clause,
     Comparison,
+    JoinOrder,
     Literal,
     Negation,
     Text,
@@ -64,17 +65,17 @@ class ClauseParser(TermParser):
                 )
                 self.error("E0107", start, f"{what} literals", "give some of these a relation of their own")
         text = Text(start, self.places[self.i - 1] + 1, sentence)
-        plans = self.query_plan(bodies) if self.kinds[self.i] == ".plan" else ()
+        plans = self.query_plan() if self.kinds[self.i] == ".plan" else ()
         for head, body in product(heads, bodies):
             self.module.clauses.append(Clause(head, tuple(body), text, self.nested, subsumes, plans))
 
-    def query_plan(self, bodies: list[list[Literal]]) -> tuple[tuple[int, int], ...]:
+    def query_plan(self) -> tuple[JoinOrder, ...]:
         """``.plan`` gives orders of the atoms for versions of a rule. They are checked, and not followed."""
-        found: list[tuple[int, int]] = []
+        found: list[JoinOrder] = []
         while True:
             self.i += 1
             at = self.places[self.i]
-            found.append((int(self.take("number", "the number of a version of the rule")[:9]), at))
+            version = int(self.take("number", "the number of a version of the rule")[:9])
             self.take(":", "`:` and an order of the atoms")
             self.take("(", "`(`")
             order: list[int] = []
@@ -82,11 +83,7 @@ class ClauseParser(TermParser):
                 if order:
                     self.take(",", "`,` or `)`")
                 order.append(int(self.take("number", "the number of an atom")[:9]))
-            for body in bodies:
-                atoms = sum(isinstance(literal, Atom) for literal in body)
-                if sorted(order) != list(range(1, atoms + 1)):
-                    hint = f"it has {atoms}, which are numbered from 1 on"
-                    self.reporter.error("E0102", at, "this is no order of the rule's atoms", hint)
+            found.append(JoinOrder(version, tuple(order), at))
             if self.kinds[self.i] != ",":
                 return tuple(found)
 

@@ -20,6 +20,8 @@ from .sources import Place, Sources
 
 _LONGEST = 120  # characters of a line that are shown
 _SHOWN = 20  # errors of one file, and as many warnings
+_REFUSED = "E0105"  # what Soufflé takes, and this engine never does
+_NOT_INCLUDED = "E0106"
 _MOST = 10_000  # errors after which nobody looks for more
 
 Text: TypeAlias = str | Callable[[], str]  # what takes long to say is said only where it is shown
@@ -113,9 +115,10 @@ class Reporter:
         """The file, line and column of a position."""
         return self._sources.locate(at)
 
-    def errors_before(self, end: int, start: int) -> bool:
-        """Whether anything was reported from ``start`` up to ``end``."""
-        return any(start <= at < end for at, _ in self._found)
+    def unreadable(self, start: int, end: int) -> bool:
+        """Whether what stands from ``start`` up to ``end`` could not be read. What is read and refused does
+        not count."""
+        return any(start <= at < end and code != _REFUSED for at, code in self._found)
 
     def forget(self, start: int) -> None:
         """Drop what was reported from position ``start`` on."""
@@ -129,8 +132,21 @@ class Reporter:
         """Raise DatalogError if anything was reported."""
         if not self._found:
             return
+        self._fold()
         diagnostics, more = self._shown(self._found)
         raise DatalogError(diagnostics, more, self.warnings())
+
+    def _fold(self) -> None:
+        """Leave out what may follow from a file that could not be included, and say so there."""
+        missing = [key for key in self._found if key[1] == _NOT_INCLUDED]
+        folded = [key for key in self._found if not key[1].startswith("E01")]
+        if not missing or not folded:
+            return
+        for key in folded:
+            del self._found[key]
+        message, hint = (said if isinstance(said, str) else said() for said in self._found[missing[-1]])
+        rest = f"not shown: {counted(len(folded), 'error')} that may follow from this"
+        self._found[missing[-1]] = message, f"{hint}; {rest}" if hint else rest
 
     def warnings(self) -> list[Diagnostic]:
         """The first warnings of each file, in the order of the text."""
@@ -149,7 +165,7 @@ class Reporter:
                 place = self._sources.locate(at)
                 message, hint = (said if isinstance(said, str) else said() for said in reported[at, code])
                 shown = (shortened(message), shortened(hint), self._sources.line(at))
-                diagnostics.append(Diagnostic(file, place.line, place.column, code, *shown))
+                diagnostics.append(Diagnostic(place.file, place.line, place.column, code, *shown))
         return diagnostics, {file: n - _SHOWN for file, n in found.items() if n > _SHOWN}
 
 

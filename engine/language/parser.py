@@ -73,7 +73,7 @@ class _Parser(ClauseParser):
     def program(self, strict: bool) -> None:
         while self.kinds[self.i] != "end":
             self.statement()
-            if strict and self.reporter.errors_before(self.places[self.i], self.start):
+            if strict and self.reporter.unreadable(self.start, self.places[self.i]):
                 self.reporter.forget(self.start)
                 raise NoRulesError
             strict = False
@@ -124,6 +124,8 @@ class _Parser(ClauseParser):
         if kind == ".plan":
             self.error("E0102", at, "`.plan` stands behind a rule")
         if kind == ".functor":
+            if self.kinds[self.i] == "identifier":
+                self.module.functors.add(self.texts[self.i])
             self.error("E0105", at, "user functors are not supported", "a rule file never runs code")
         self.error("E0102", at, f"unknown directive `.{word}`", did_you_mean(word, DIRECTIVES))
 
@@ -186,7 +188,7 @@ class _Parser(ClauseParser):
         if len(self.around) == DEEPEST:
             self.too_deep(kind.at)
         found, outside = Component(kind, tuple(bases), Module()), self.module
-        found.body.symbols = outside.symbols
+        found.body.symbols, found.body.functors = outside.symbols, outside.functors
         outside.components.append(found)
         self.module = found.body
         self.around.append(found)

@@ -2,7 +2,8 @@
 
 ``#include`` lines stay too, for the parser; what the files define counts behind them. Expanded are
 object-like and function-like macros, with ``#`` and ``##``, outside of texts and comments.
-``RAM_DOMAIN_SIZE`` is 64.
+``RAM_DOMAIN_SIZE`` is 64. ``#line`` says which line of which file the next line comes from, and so does
+``# 1 "file"``, as C preprocessors write it.
 """
 
 from __future__ import annotations
@@ -10,19 +11,25 @@ from __future__ import annotations
 import ast
 import operator
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
+
+from .sources import Origin
 
 _DIRECTIVE = re.compile(
-    r"[ \t]*#[ \t]*(define|undef|ifdef|ifndef|if|elif|else|endif|include|line|pragma|error)\b(.*)"
+    r"[ \t]*#[ \t]*(define|undef|ifdef|ifndef|if|elif|else|endif|include|line|pragma|error|(?=[0-9]))\b(.*)"
 )
+_ORIGIN = re.compile(r'([0-9]{1,9})[ \t]*(?:"((?:[^"\\]|\\.)*)"[ \t0-9]*)?')
+_ORIGINS = re.compile(r"^[ \t]*#[ \t]*(?:line\b|[0-9]).*", re.MULTILINE)
 _USES = re.compile(
-    r"^[ \t]*#[ \t]*(?:define|undef|if|ifdef|ifndef|elif|else|endif|error|include)\b", re.MULTILINE
+    r"^[ \t]*#[ \t]*(?:[0-9]|(?:define|undef|if|ifdef|ifndef|elif|else|endif|error|include|line|pragma)\b)",
+    re.MULTILINE,
 )
 _TOKEN = re.compile(
     r'"(?:[^"\\\n]|\\.)*"?|//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)|[A-Za-z_?][\w?]*|[0-9][\w.]*|\s+|##|.'
 )
+_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//.*|/\*.*?\*/')  # or a text, which may hold what looks like one
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _DEEPEST = 100  # macros in one another, files in one another
 _LARGEST = 32 << 20  # characters of an expanded text
@@ -37,8 +44,22 @@ class Macro:
     body: tuple[str, ...]
 
 
+def at_home(text: str) -> str:
+    """A text without ``#line``: editors show messages where they stand in the file."""
+    return _ORIGINS.sub("", text)
+
+
 class PreprocessingError(Exception):
     """What is wrong with a line."""
+
+
+class Expanded(NamedTuple):
+    """A text without directives and macros; what is wrong, by line (from 0); and where its lines come
+    from."""
+
+    text: str
+    errors: Sequence[tuple[int, str]] = ()
+    origins: Sequence[Origin] = ()
 
 
 @dataclass
@@ -48,15 +69,19 @@ class Preprocessor:
 
     load: Callable[[str, str], tuple[str, str] | None] = lambda name, file: None
     macros: dict[str, Macro] = field(default_factory=lambda: {"RAM_DOMAIN_SIZE": Macro(None, ("64",))})
-    known: dict[str, tuple[str, list[tuple[int, str]]]] = field(default_factory=dict)
+    known: dict[str, Expanded] = field(default_factory=dict)
     depth: int = 0
 
-    def expand(self, text: str, file: str) -> tuple[str, list[tuple[int, str]]]:
-        """The text without directives and macros, and what is wrong, by line (from 0)."""
+    def define(self, name: str, body: str) -> None:
+        """Let a name stand for a text."""
+        self.macros[name] = Macro(None, tuple(_TOKEN.findall(body)))
+
+    def expand(self, text: str, file: str) -> Expanded:
+        """The text without directives and macros."""
         if file in self.known:
             return self.known.pop(file)
         if len(self.macros) == 1 and not _USES.search(text):
-            return text, []
+            return Expanded(text)
         return _Expansion(self, text, file).result()
 
     def include(self, name: str, file: str) -> None:
@@ -75,12 +100,13 @@ class _Expansion:
         self.at = 0
         self.out: list[str] = []
         self.errors: list[tuple[int, str]] = []
+        self.origins: list[Origin] = []
         self.comment = False  # whether the line begins in a comment
         self.size = self.made = 0
         # For each #if around the line: whether the line counts so far, and whether any part of it did.
         self.parts: list[list[bool]] = []
 
-    def result(self) -> tuple[str, list[tuple[int, str]]]:
+    def result(self) -> Expanded:
         while self.at < len(self.lines):
             first, line = self.at, self.lines[self.at]
             self.at += 1
@@ -93,14 +119,14 @@ class _Expansion:
                 while rest.endswith("\\") and self.at < len(self.lines):
                     rest = rest[:-1] + " " + self.lines[self.at]
                     self.at += 1
-                kept = self.directive(directive[1], re.sub(r"//.*|/\*.*?\*/", " ", rest).strip())
+                kept = self.directive(directive[1], _COMMENT.sub(lambda m: m[1] or " ", rest).strip())
                 self.emit(first, line if kept else "")
             except PreprocessingError as error:
                 self.errors.append((first, str(error)))
                 self.emit(first, "")
         if self.parts:
             self.errors.append((len(self.lines) - 1, "an `#if` is not closed with `#endif`"))
-        return "\n".join(self.out), self.errors
+        return Expanded("\n".join(self.out), self.errors, self.origins)
 
     def counts(self) -> bool:
         """Whether the line counts."""
@@ -136,11 +162,22 @@ class _Expansion:
             macros.pop(rest, None)
         elif counts and name == "error":
             raise PreprocessingError(f"#error {rest}")
+        elif counts and name in ("line", ""):
+            self.come_from(rest)
         elif counts and name == "include":
             if found := re.match(r'"([^"]*)"', rest):
                 self.state.include(found[1], self.file)
             return True
         return False
+
+    def come_from(self, rest: str) -> None:
+        found = _ORIGIN.fullmatch(rest) or _ORIGIN.fullmatch(
+            "".join(self.tokens(_TOKEN.findall(rest), frozenset()))
+        )
+        if found is None:
+            raise PreprocessingError('expected a line, and a file in quotes, as in `#line 7 "rules.dl"`')
+        file = None if found[2] is None else re.sub(r"\\(.)", r"\1", found[2])
+        self.origins.append(Origin(self.at, int(found[1]), file))
 
     def define(self, rest: str) -> None:
         name = _NAME.match(rest)

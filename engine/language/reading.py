@@ -26,6 +26,7 @@ class Reader:
         module: Module,
         texts: Mapping[str, str],
         folders: Sequence[Path],
+        macros: Mapping[str, str],
     ) -> None:
         self.sources = sources
         self.reporter = reporter
@@ -35,6 +36,8 @@ class Reader:
         self.top = Path()  # the folder of the file that was named first
         self.seen: set[tuple[str, int]] = set()
         self.preprocessor = Preprocessor(self.peek)
+        for name, body in macros.items():
+            self.preprocessor.define(name, body)
 
     def read_root(self, path: Path) -> None:
         """Add what a file says. Raises DatalogError where it cannot be read."""
@@ -55,10 +58,11 @@ class Reader:
         if (identity, id(module)) in self.seen:
             return
         self.seen.add((identity, id(module)))
-        text, wrong = self.preprocessor.expand(text, identity)
-        start = self.sources.add(name, text)
-        for line, message in wrong:
-            self.reporter.error("E0108", start + line_starts(text)[line], message)
+        expanded = self.preprocessor.expand(text, identity)
+        text, starts = expanded.text, line_starts(expanded.text) if expanded.errors else []
+        start = self.sources.add(name, text, expanded.origins)
+        for line, message in expanded.errors:
+            self.reporter.error("E0108", start + starts[line], message)
 
         def include(target: str, at: int, into: Module) -> None:
             if target in self.texts:

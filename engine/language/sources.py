@@ -58,6 +58,16 @@ def line_and_column(starts: Sequence[int], offset: int) -> tuple[int, int]:
     return line, offset - starts[line - 1] + 1
 
 
+@dataclass(frozen=True)
+class Origin:
+    """Lines of a text from ``start`` on (counted from 0) come from ``line`` on of a file; None: of the file
+    that was named before."""
+
+    start: int
+    line: int
+    file: str | None
+
+
 @dataclass
 class Sources:
     """Files by the position at which each starts."""
@@ -65,16 +75,19 @@ class Sources:
     files: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
+    origins: list[Sequence[Origin]] = field(default_factory=list)
     _lines: dict[int, list[int]] = field(
         default_factory=dict
     )  # of each text that was asked about: their starts
 
-    def add(self, file: str, text: str) -> int:
-        """Add a text; returns the position of its first character."""
+    def add(self, file: str, text: str, origins: Sequence[Origin] = ()) -> int:
+        """Add a text; returns the position of its first character. ``origins`` say which of its lines come
+        from elsewhere."""
         start = self.starts[-1] + len(self.texts[-1]) + 1 if self.starts else 0
         self.files.append(file)
         self.texts.append(text)
         self.starts.append(start)
+        self.origins.append(origins)
         return start
 
     def by_file(self) -> dict[str, str]:
@@ -82,12 +95,17 @@ class Sources:
         return dict(zip(self.files, self.texts, strict=True))
 
     def locate(self, at: int) -> Place:
-        """The file, line and column of a position."""
+        """The file, line and column of a position: those that it comes from, by ``#line``."""
         i = bisect_right(self.starts, at) - 1
         text, offset = self.texts[i], at - self.starts[i]
         if i not in self._lines:
             self._lines[i] = line_starts(text)
-        return Place(self.files[i], *line_and_column(self._lines[i], offset))
+        line, column = line_and_column(self._lines[i], offset)
+        file, start, first = self.files[i], 1, 1
+        for origin in self.origins[i]:
+            if origin.start < line:
+                file, start, first = origin.file or file, origin.start + 1, origin.line
+        return Place(file, first + line - start, column)
 
     def line(self, at: int) -> str:
         """The text of the line of a position."""

@@ -143,6 +143,14 @@ class Text(NamedTuple):
         return re.findall(r"\{(\w+)\}", self.sentence)
 
 
+class JoinOrder(NamedTuple):
+    """An entry of ``.plan``: the order in which a version of a rule joins its atoms, numbered from 1 on."""
+
+    version: int
+    atoms: tuple[int, ...]
+    at: int
+
+
 class Clause(NamedTuple):
     """``nested``: an aggregate stands somewhere in it, so that there are literals below its own.
 
@@ -157,7 +165,7 @@ class Clause(NamedTuple):
     text: Text
     nested: bool = False
     subsumes: bool = False
-    plans: tuple[tuple[int, int], ...] = ()  # the versions that `.plan` gives orders for, and where
+    plans: tuple[JoinOrder, ...] = ()  # what `.plan` says
     notes: bool = False
     joins: bool = False
 
@@ -262,5 +270,6 @@ class Module:
     instances: list[Instance] = field(default_factory=list)
     pragmas: list[tuple[str, str]] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
+    functors: set[str] = field(default_factory=set)  # declared ones, which no rule can use
     unread: bool = False  # whether a statement could not be read
     symbols: dict[str, None] = field(default_factory=dict)  # in the order of the texts

@@ -23,7 +23,7 @@ from .syntax import (
     Variable,
     Wildcard,
 )
-from .tokens import TokenReader
+from .tokens import ReportedError, TokenReader
 
 # Binding strength of infix functors; all but ^ group to the left.
 STRENGTH = {
@@ -174,6 +174,8 @@ class TermParser(TokenReader):
 
     def not_a_term(self, kind: str, at: int) -> NoReturn:
         if kind == "@":
+            if self.texts[self.i + 1] in self.module.functors:  # as was said at its declaration
+                raise ReportedError
             self.error("E0105", at, "user functors are not supported", "a rule file never runs code")
         self.expected("a term")
 

@@ -42,6 +42,8 @@ class Request:
     files: bool = True
     updates: bool = False
     magic: bool = False
+    macros: Mapping[str, str] = field(default_factory=dict)
+    pragmas: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ class PlanCache:
             [self._known(path) for path in request.paths],
             [(self._known(name), _hash(text.encode())) for name, text in request.texts.items()],
             [self._known(path) for path in request.include_from],
+            [[*request.macros.items()], [*request.pragmas.items()]],
         ]
         return f"{_hash(json.dumps(asked).encode())[:32]}.plan"
 

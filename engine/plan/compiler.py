@@ -11,6 +11,7 @@ from ..analysis.declarations import check_no_files, declare_once, declared_relat
 from ..analysis.domains import check_domains, declared_domains
 from ..analysis.inference import Inference, argument_kinds, cast_functor, kind_of
 from ..analysis.keys import check_key, drop_key
+from ..analysis.orders import check_orders
 from ..analysis.projections import Projections
 from ..analysis.scopes import resolve
 from ..analysis.strata import clause_uses, stratify, united
@@ -21,7 +22,7 @@ from ..language import syntax as ast
 from ..language.diagnostics import Diagnostic, EngineError, MutedReporter, Reporter, did_you_mean
 from ..language.reading import Reader
 from ..language.sources import Sources
-from ..language.syntax import Aggregate, Atom, Call, Cast, Clause, Module, RelationDeclaration, Text
+from ..language.syntax import Aggregate, Call, Cast, Clause, Module, RelationDeclaration, Text
 from ..language.walk import all_terms
 from ..transform.branches import lower_branches
 from ..transform.components import instantiate
@@ -113,11 +114,12 @@ def _compiler(request: Request) -> _Compiler:
     reporter = Reporter(sources)
     module = Module()
     folders = [Path(folder).resolve() for folder in request.include_from]
-    reader = Reader(sources, reporter, module, request.texts, folders)
+    reader = Reader(sources, reporter, module, request.texts, folders, request.macros)
     for path in request.paths:
         reader.read_root(Path(path))
     for name, text in request.texts.items():
         reader.read(name, text, Path(name).parent.resolve())
+    module.pragmas += request.pragmas.items()
     if not request.files:
         check_no_files(module, reporter)
     compiler = _Compiler(module, sources, reporter, request.key, request.untyped, request.updates)
@@ -311,14 +313,7 @@ class _Compiler:
             if "sorted" in relation.qualifiers and len(group_of[name]) > 1:
                 message = "a recursive rule cannot count: its solutions come round by round"
                 self.reporter.error("E0403", relation.at, message)
-        for clause, _ in clauses:
-            members = group_of[clause.head.name]
-            versions = sum(isinstance(x, Atom) and x.name in members for x in clause.body)
-            for version, at in clause.plans:
-                if version >= max(versions, 1) or (not versions and not clause.subsumes):
-                    has = f"{versions}, from 0 on" if versions else "none, for it is not recursive"
-                    message = f"this rule has no version {version} to plan: it has {has}"
-                    self.reporter.error("E0102", at, message)
+        check_orders((clause for clause, _ in clauses), groups, self.reporter)
 
     def numbered(
         self, declared: dict[str, RelationDeclaration], clauses: list[tuple[Clause, dict[str, str]]]

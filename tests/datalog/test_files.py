@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import io
+import json
 import math
 import sqlite3
 import subprocess
@@ -379,3 +380,71 @@ def test_souffle_writes_the_same(parameters: str, file: str, expected: str, fold
     path = str(folder.path)
     subprocess.run([str(SOUFFLE), "-F", path, "-D", path, f"{path}/p.dl"], check=True, capture_output=True)
     assert sorted(folder.read(file).split("\n")) == sorted(expected.split("\n"))
+
+
+MACROS = """
+#ifdef LARGE
+.decl r(x: number, y: symbol)
+r(N, NAME).
+.output r
+#else
+#error say -M LARGE
+#endif
+.decl unused(x: number)
+"""
+
+
+def test_macros_of_the_command_line(folder: Folder) -> None:
+    status, _, err = folder.run(MACROS, "-w")
+    assert status == 2 and "#error say -M LARGE" in err
+    assert folder.run(MACROS, "-w", "-M", "LARGE N=3", "-M", 'NAME="a b"') == (0, "", "")
+    assert folder.read("r.csv") == "3\ta b\n"
+
+
+@pytest.mark.parametrize("given", ["3=4", "A B-C", "=1"])
+def test_what_is_no_macro(given: str, folder: Folder) -> None:
+    status, _, err = folder.run(MACROS, "-M", given)
+    assert status == 2 and "-M/--macro: expected NAME=VALUE" in err
+
+
+def test_warnings_can_be_left_out(folder: Folder) -> None:
+    program = ".decl unused(x: number)\n.decl r(x: number)\nr(1).\n.output r\n"
+    assert "W0401" in folder.run(program)[2]
+    assert folder.run(program, "-w") == (0, "", "")
+
+
+def test_included_folders(folder: Folder, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    (other / "part.dl").write_text(".decl r(x: number)\nr(1).\n")
+    program = '#include "part.dl"\n.output r\n'
+    assert folder.run(program)[0] == 2
+    for option in ("-I", "--include-dir", "--allow-include"):
+        assert folder.run(program, option, str(other)) == (0, "", "")
+
+
+def test_magic_sets_of_the_command_line(folder: Folder) -> None:
+    folder.write(edge__facts="1\t2\n2\t3\n3\t4\n")
+    program = (
+        f"{PATHS_OF_FILES.replace('.printsize path', '')}.decl last(x: number)\nlast(x) :- path(3, x).\n"
+    )
+    program = program.replace(".output path", ".output last")
+    profile = folder.path / "profile.json"
+    sizes = {}
+    for options in ((), ("-m", "*"), ("-m", "*", "--magic-transform-exclude", "path")):
+        assert folder.run(program, "-p", str(profile), *options) == (0, "", "")
+        assert folder.read("last.csv") == "4\n"
+        rules = json.loads(profile.read_text())["rules"]
+        sizes[options] = sum(rule["tuples"] for rule in rules)
+    whole, magic, excluded = sizes.values()
+    assert magic < whole == excluded
+
+
+@pytest.mark.parametrize(
+    "option", ["-c", "--compile", "-g x.cpp", "-l lib", "-t explain", "--legacy", "-W all"]
+)
+def test_options_of_souffle_without_a_meaning_are_refused(option: str, folder: Folder) -> None:
+    status, out, err = folder.run(".decl r(x: number)\nr(1).\n.output r\n", *option.split())
+    assert (status, out) == (2, "")
+    assert f"{option.split()[0]} of Soufflé is not there\n  hint: " in err
+    assert not (folder.path / "r.csv").exists()

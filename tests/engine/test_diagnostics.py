@@ -392,7 +392,7 @@ ERRORS = {
         t.dl:5:46: error[E0102]: this is no order of the rule's atoms
             r(x) :- r(x), r(y), x < y.  .plan 0: (2, 1), 3: (1, 1)
                                                          ^
-          hint: it has 2, which are numbered from 1 on
+          hint: once relations are inlined it has 2, which are numbered from 1 on
         t.dl:6:33: error[E0201]: `p` has no column `y`
             .decl p(x:number) choice-domain y
                                             ^
@@ -487,16 +487,16 @@ ERRORS = {
         """
         .functor f(x:number):number
         .decl r(x:number)
-        r(@f(1)).
+        r(@f(1)). r(@g(1)).
         """,
         """
         t.dl:1:1: error[E0105]: user functors are not supported
             .functor f(x:number):number
             ^
           hint: a rule file never runs code
-        t.dl:3:3: error[E0105]: user functors are not supported
-            r(@f(1)).
-              ^
+        t.dl:3:13: error[E0105]: user functors are not supported
+            r(@f(1)). r(@g(1)).
+                        ^
           hint: a rule file never runs code
         """,
     ),
@@ -1017,3 +1017,89 @@ def test_zeros_before_a_number_are_as_many_as_one_likes(tmp_path: Path) -> None:
     file.write_text(text)
     program = load([file])
     assert program.evaluate({})["a"] == [(5,), (7,), (11,), (177,)]
+
+
+def test_line_directives_say_where_lines_come_from(tmp_path: Path) -> None:
+    """Errors of generated files name the file that they were generated from, also in an included file."""
+    main, part = tmp_path / "main.dl", tmp_path / "part.dl"
+    part.write_text('#line 7 "part.tmpl"\n.decl s(x:number)\ns(x).\n')
+    main.write_text('#include "part.dl"\n# 20 "main.tmpl" 2\ns(y).\n#line 3\ns(__LINE__, __FILE__).\n')
+    with pytest.raises(DatalogError) as error:
+        load([main])
+    places = [(Path(d.file).name, d.line, d.column) for d in error.value.diagnostics]
+    assert places == [("main.tmpl", 20, 3), ("main.tmpl", 3, 1), ("part.tmpl", 8, 3)]
+
+
+def test_line_directives_alone(tmp_path: Path) -> None:
+    for text in ("#line 1\n", '#line 1 "gen.tmpl"\n', "# 1\n", "#define N 9\n#line N\n"):
+        program = load(texts={"t.dl": f"{text}.decl r(x:number)\nr(1).\n.output r\n"})
+        assert program.evaluate({}) == {"r": [(1,)]}
+    with pytest.raises(
+        DatalogError, match=r"t.dl:1:1: error\[E0108\]: expected a line, and a file in quotes"
+    ):
+        load(texts={"t.dl": "#line one\n.decl r(x:number)\n"})
+
+
+def test_macros_hold_what_looks_like_a_comment() -> None:
+    text = '#define URL "http://x/*y*/" // not this\n.decl r(x:symbol)\nr(URL).\n.output r\n'
+    assert load(texts={"t.dl": text}).evaluate({}) == {"r": [("http://x/*y*/",)]}
+
+
+def test_what_may_follow_from_a_missing_file_is_folded() -> None:
+    text = """
+        .include "nowhere.dl"
+        .decl r(x:number, y:Node)
+        r(x, y) :- s(x, y), t(x), !u(y), v(
+        r(x, y) :- s(x, y), z = 1.
+        """
+    with pytest.raises(DatalogError) as error:
+        load(texts={"t.dl": dedent(text).lstrip("\n")})
+    first, second = error.value.diagnostics
+    assert (first.line, first.code, second.line, second.code) == (1, "E0106", 4, "E0102")
+    assert "not shown: 1 error that may follow from this" in first.hint
+
+
+def test_functors_are_told_once_where_they_are_declared(tmp_path: Path) -> None:
+    """Also where an included file begins with them: it is a file of rules."""
+    (tmp_path / "part.dl").write_text(".functor f(x:number):number stateful\n.decl s(x:number)\n")
+    main = tmp_path / "main.dl"
+    main.write_text('#include "part.dl"\ns(@f(1)).\ns(@g(1)).\ns(@f(2)) :- s(@f(1)).\n')
+    with pytest.raises(DatalogError) as error:
+        load([main])
+    found = [(Path(d.file).name, d.line, d.code) for d in error.value.diagnostics]
+    assert found == [("main.dl", 3, "E0105"), ("part.dl", 1, "E0105")]
+
+
+def test_an_included_file_of_something_else_is_not_shown(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("secret words\n")
+    main = tmp_path / "main.dl"
+    main.write_text('#include "notes.txt"\n')
+    with pytest.raises(DatalogError) as error:
+        load([main])
+    assert "is no file of rules" in str(error.value) and "secret" not in str(error.value)
+
+
+def test_orders_of_joins_count_atoms_after_inlining() -> None:
+    text = """
+        .decl e(x:number, y:number)
+        e(1, 2).
+        .decl two(x:number, z:number) inline
+        two(x, z) :- e(x, y), e(y, z).
+        .decl r(x:number, y:number)
+        r(x, y) :- e(x, y).
+        r(x, z) :- r(x, y), two(y, z). .plan 0: (1, 2)
+        .decl one(x:number, z:number) inline
+        one(x, z) :- e(x, z).
+        one(x, z) :- e(x, y), e(y, z).
+        r(x, z) :- r(x, y), one(y, z). .plan 0: (2, 1)
+        """
+    with pytest.raises(DatalogError) as error:
+        load(texts={"t.dl": dedent(text).lstrip("\n")})
+    assert [(d.line, d.message, d.hint) for d in error.value.diagnostics] == [
+        (
+            line,
+            "this is no order of the rule's atoms",
+            "once relations are inlined it has 3, which are numbered from 1 on",
+        )
+        for line in (7, 11)
+    ]

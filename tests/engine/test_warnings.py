@@ -52,6 +52,38 @@ WARNINGS = {
         """,
         ["2:10 W0405 the lattice `N<>` has no `Glb` and no `Bottom`: what is below a value is not known"],
     ),
+    "two tuples that may delete each other": (
+        """
+        .decl a(x: number, y: symbol)
+        a(1, "a").
+        a(x, _) <= a(y, _) :- x < y.
+        a(x, b) <= a(x, c) :- b < c.
+        .decl b(x: number)
+        b(1).
+        b(x) <= b(y) :- x < y.
+        b(x) <= b(y) :- x >= y.
+        .decl c(x: number)
+        c(1).
+        c(x) <= c(y) :- x != y.
+        .decl d(x: number, y: number)
+        d(1, 2).
+        d(x, _) <= d(y, _) :- x < y.
+        d(_, x) <= d(_, y) :- x < y.
+        .decl e(x: number, s: symbol)
+        e(1, "a").
+        e(x, "a") <= e(x, "b") :- x = x.
+        e(x, "b") <= e(x, s) :- s = "c".
+        e(x, "c") <= e(x, s) :- s = "b", x > 1, x < 0.
+        .decl f(x: number)
+        f(1).
+        f(x) <= f(y) :- a(x, s), a(y, t), s < t.
+        """,
+        [
+            "8:1 W0406 two tuples of `b` may delete each other by this rule and that of line 7",
+            "11:1 W0406 two tuples of `c` may delete each other by this rule",
+            "15:1 W0406 two tuples of `d` may delete each other by this rule and that of line 14",
+        ],
+    ),
     "relations that stay empty": (
         """
         .decl nothing(x: number)

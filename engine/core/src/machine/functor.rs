@@ -207,9 +207,8 @@ impl Functor {
             }
             (Functor::ToFloat, Type::Symbol) => {
                 let text = values.text(a);
-                let plain = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
-                let value = text.parse().ok().filter(|_| plain);
-                float_word(value.ok_or(Fault::NotANumber("float"))?)
+                let value = text.parse().map_err(|_| Fault::NotANumber("float"))?;
+                float_word(value)
             }
             (_, Type::Symbol) => {
                 let value = integer(values.text(a)).and_then(|value| i64::try_from(value).ok());
@@ -273,11 +272,12 @@ fn power(base: i64, exponent: i64) -> i64 {
     }
 }
 
-/// `length` characters from `start`; nothing where `start` or `length` is outside of the text.
+/// `length` characters from `start`, all where it is negative; nothing where `start` is outside of the text.
 fn substring([text, start, length]: [i64; 3], values: &mut Values) -> i64 {
-    let part: String = match (usize::try_from(start), usize::try_from(length)) {
-        (Ok(start), Ok(length)) => values.text(text).chars().skip(start).take(length).collect(),
-        _ => String::new(),
+    let length = usize::try_from(length).unwrap_or(usize::MAX);
+    let part: String = match usize::try_from(start) {
+        Ok(start) => values.text(text).chars().skip(start).take(length).collect(),
+        Err(_) => String::new(),
     };
     values.symbol(&part)
 }
