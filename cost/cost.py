@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -18,7 +18,7 @@ from ..partition.finishing.combining import NUMBER, combined_sizes
 from ..program.function import location
 from ..program.mlir.modules import main_function, operations_in, ops_in, symbols
 from ..program.mlir.places import source_location
-from ..rulebook.book import lowerings
+from ..rulebook.traits import OpTraits
 from .beside import Besides
 from .inlining import inlined, numbered
 from .layers import LIMITS, Layer, Line, layers
@@ -174,17 +174,19 @@ class Cost:
 def cost(program: Partitioned, machine: Machine) -> Cost:
     """The cost of a partitioned program on a machine."""
     pricing = Pricing(machine, Reader(program.result.book))
-    module = inlined(numbered(program.module, [sent.op for sent in program.sent]))
+    traits = program.traits
+    module = inlined(numbered(program.module, [sent.op for sent in program.sent]), traits)
     with module.context:
         account = _Account(program, pricing, module)
-        counts = Executions(module)
+        counts = Executions(module, traits)
         open_ = False
-        for op in _computed(module):
+        for op in _computed(module, traits):
             account.add(op.operation, counts.often(op))
             open_ |= counts.of(op) is None
         found = layers(account.lines, program.result.record)
-        stored = inlined(program.module_for(machine.allocation.platform))  # what is held are ops of it
-        most = peak(stored, machine.allocation)
+        # What is held are ops of this one.
+        stored = inlined(program.module_for(machine.allocation.platform), traits)
+        most = peak(stored, machine.allocation, traits)
         return Cost(machine, account.items(), found, most.bytes, account.held(most), open_)
 
 
@@ -199,7 +201,7 @@ class _Account:
         self._beside = {window.sent.op: besides.of(window) for window in program.windows}
         windows = {number for number, sent in enumerate(program.sent) if sent.op in self._beside}
         apart = [op for op in operations_in(module) if _number(op) in windows] if windows else ()
-        self._together = combined_sizes(module, pricing.machine.combines, apart)
+        self._together = combined_sizes(module, program.traits, pricing.machine.combines, apart)
         self._sent: dict[int, tuple[int, Price]] = {}
         self._done: dict[tuple[str, str, str], list[float]] = {}  # times, seconds, operations, bytes
         self._places: dict[str, str] = {}  # by location
@@ -264,11 +266,9 @@ class _Account:
         sizes = dict(axes.mesh.axes) if axes.mesh else {}
         found: dict[tuple[str, str], float] = {}
         with module.context:
-            counts = Executions(module)
+            counts = Executions(module, self.program.traits)
             for function in symbols(module, "func.func").values():
-                for op in filter(_is_work, ops_in(function)):
-                    if not _computes(op):
-                        continue
+                for op in _work(ops_in(function), self.program.traits):
                     parts = prod(sizes.get(axis, 1) for axis in _manual_around(op.operation))
                     key = op.operation.name, self._place(op.operation, location(op.operation))
                     flops = self.pricing.flops(op.operation) * counts.often(op)
@@ -297,18 +297,18 @@ def _manual_around(op: Any) -> list[str]:
     return found
 
 
-def _computed(module: ir.Module) -> Iterator[Any]:
+def _computed(module: ir.Module, traits: OpTraits) -> Iterator[Any]:
     """The ops of the main function that are work."""
     functions = symbols(module, "func.func")
-    return filter(_computes, filter(_is_work, ops_in(functions[main_function(functions)])))
+    return _work(ops_in(functions[main_function(functions)]), traits)
 
 
-def _is_work(op: Any) -> bool:
-    name = op.operation.name
-    return NUMBER in op.attributes or not (lowerings().get(name) in _FREE or name.startswith(_NO_WORK))
-
-
-def _computes(op: Any) -> bool:
-    """Whether an op stands in a function, a loop or a branch; the regions of others are part of those."""
-    parent = op.operation.parent.name
-    return parent == "func.func" or lowerings().get(parent) in ("loop", "branches", "body")
+def _work(ops: Iterable[Any], traits: OpTraits) -> Iterator[Any]:
+    """Those of some ops that are work, and stand in a function, a loop or a branch: the regions of others are
+    part of those."""
+    for op in ops:
+        name, parent = op.operation.name, op.operation.parent.name
+        if NUMBER not in op.attributes and (traits.lowering(name) in _FREE or name.startswith(_NO_WORK)):
+            continue
+        if parent == "func.func" or traits.lowering(parent) in ("loop", "branches", "body"):
+            yield op

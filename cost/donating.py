@@ -9,7 +9,6 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..rulebook.book import lowerings
 from .layouts import Layouts
 from .order import Order
 
@@ -81,7 +80,8 @@ class _Looking:
         """The op that is the first to write to the memory of a value, what loops carry being one; and whether
         it may write over the argument, which it takes. None where it is a copy of something else."""
         storing, loop = self.layouts.storing, None
-        while not isinstance(value.owner, ir.Block) and lowerings().get(value.owner.name) == "loop":
+        lowering = storing.traits.lowering
+        while not isinstance(value.owner, ir.Block) and lowering(value.owner.name) == "loop":
             loop = value.owner
             value = storing.memory_of(loop.operands[value.result_number])
         if isinstance(value.owner, ir.Block):

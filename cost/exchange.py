@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from ..engine import Solver
 from ..partition.reshards.prices import Groups, Price, Prices
 from ..program.classes import Facts
-from ..rulebook.book import family
 from ..rulebook.shipped import shipped
+from ..rulebook.traits import OpTraits
 from .machine import Link, Machine
 
 
@@ -27,14 +28,15 @@ def sending(
     }
 
 
-def solver_of(machine: Machine) -> Solver:
-    """What solves ``rules/cost/cost.dl`` for one machine."""
-    shared: dict[str, list[tuple[Any, ...]]] = {
+def solver_of(machine: Machine, traits: OpTraits) -> Solver:
+    """What solves ``rules/cost/cost.dl`` for one machine, and ops with these traits."""
+    program = shipped("cost/cost")
+    shared: dict[str, Sequence[tuple[Any, ...]]] = {
         "memory": [(machine.memory_bandwidth,)],
         "platform": [(machine.allocation.platform,)],
-        "elementwise_op": [(name,) for name in sorted(family("elementwise_op"))],
+        **traits.given_to(program),
     }
-    return shipped("cost/cost").solver(shared)
+    return program.solver(shared)
 
 
 _TOLD = ("slot", "dim", "element", "attribute_number", "attribute_item")  # of what an op is told
@@ -45,11 +47,11 @@ def told(signature: Facts) -> Facts:
     return {name: signature.get(name, ()) for name in _TOLD}
 
 
-def prices(machine: Machine) -> Prices:
+def prices(machine: Machine, traits: OpTraits) -> Prices:
     """Prices by the time that a machine takes, in bytes that a device sends in that time along a link without
     a rule of its own."""
     unit = machine.link.bandwidth
-    solver = solver_of(machine)
+    solver = solver_of(machine, traits)
     slower: dict[Any, float] = {}  # by op and ranks
 
     def collective(kind: str, group: int, axes: tuple[str, ...], groups: Groups) -> Price:

@@ -11,13 +11,14 @@ from jaxlib.mlir.passmanager import PassManager
 from ..partition.finishing.combining import NUMBER, sent_once
 from ..partition.finishing.loops import put_before_loops
 from ..program.mlir.modules import copy_of, main_function, operations_in, ops_in, put_in_place_of, symbols
-from .storing import picks, worth_moving
+from ..rulebook.traits import OpTraits
+from .storing import stores
 
 
-def inlined(module: ir.Module) -> ir.Module:
+def inlined(module: ir.Module, traits: OpTraits) -> ir.Module:
     """A copy of a module in which the main function calls no other, nothing is sent or computed that is
     before, or picked where all are the same, and what is the same in all turns of a loop stands before it."""
-    made = copy_of(module)
+    made, rules = copy_of(module), stores(traits)
     with made.context:
         functions = symbols(made, "func.func")
         main = functions[main_function(functions)]
@@ -25,10 +26,10 @@ def inlined(module: ir.Module) -> ir.Module:
             for call in calls:
                 callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
                 put_in_place_of(call.operation, functions[callee])
-        sent_once(made)  # what several calls send; compilers put it before loops only then
-        put_before_loops(made, lambda op: worth_moving(op.name))
+        sent_once(made, traits)  # what several calls send; compilers put it before loops only then
+        put_before_loops(made, traits, lambda op: rules.say("worth_moving", op.name))
         for op in operations_in(main):
-            if picks(op.name) and len(set(op.operands[1:])) == 1:
+            if rules.say("picks", op.name) and len(set(op.operands[1:])) == 1:
                 op.results[0].replace_all_uses_with(op.operands[1])
                 op.erase()
         PassManager.parse("builtin.module(cse)").run(made.operation)

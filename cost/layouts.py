@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
@@ -12,8 +12,8 @@ from jaxlib.mlir import ir
 
 from ..program.mlir.modules import operations_in
 from ..program.signature import Told, describe
-from ..rulebook.book import lowerings
 from ..rulebook.shipped import shipped
+from ..rulebook.traits import OpTraits
 from .storing import Storing, element_of, unchanged, used_once
 
 _TOLD = ("op", "slot", "dim", "element", "attribute_number", "attribute_item", "attribute_symbol")
@@ -46,7 +46,8 @@ class Layouts:
     """The forms of the values of one module."""
 
     def __init__(self, storing: Storing) -> None:
-        self.storing = storing
+        self.storing, self._lowering = storing, storing.traits.lowering
+        self._rules = forms(storing.traits, storing.allocation.platform)
         self._platform = storing.allocation.platform
         self._told = Told()
         self._known: dict[Any, Ordering] = {}
@@ -54,17 +55,17 @@ class Layouts:
 
     def of(self, op: Any) -> Ordering:
         """What the rules say of an op."""
-        if not _asked(self._platform, op.name)[0]:
+        if not self._rules.asked(op.name)[0]:
             return _PLAIN
         if op not in self._known:
             facts = describe(op, False, {}, self._told)
             told = tuple((name, tuple(facts.get(name, ()))) for name in _TOLD)
-            self._known[op] = _ordering(self._platform, told)
+            self._known[op] = self._rules.ordering(told)
         return self._known[op]
 
     def wanted(self, op: Any, number: int) -> Form:
         """The form that an op wants of an operand."""
-        if self._platform and lowerings().get(op.name) == "loop" and unchanged(op, number):
+        if self._platform and self._lowering(op.name) == "loop" and unchanged(op, number):
             return Form((), self._wide_inside(op.regions[1].blocks[0].arguments[number]))
         return self.of(op).forms.get(number, _OWN)
 
@@ -75,9 +76,9 @@ class Layouts:
             element, wide = element_of(value), [1]
             for use in value.uses:
                 user, number = use.owner.operation, use.operand_number
-                computed = bool(user.results) and lowerings().get(user.name) != "loop"
+                computed = bool(user.results) and self._lowering(user.name) != "loop"
                 wide.append(self.wanted(user, number).wide)
-                wide.append(_never_narrow(self._platform, element) if computed else 1)
+                wide.append(self._rules.never_narrow(element) if computed else 1)
             self._inside[value] = max(wide)
         return self._inside[value]
 
@@ -85,7 +86,7 @@ class Layouts:
         """How a value lies in memory; what is computed for one op alone as that wants it."""
         if isinstance(value.owner, ir.Block):
             loop = value.owner.owner
-            return self.wanted(loop, value.arg_number) if lowerings().get(loop.name) == "loop" else _OWN
+            return self.wanted(loop, value.arg_number) if self._lowering(loop.name) == "loop" else _OWN
         if not self.storing.of(value).loop:
             slot = len(value.owner.operands) + value.result_number
             return self.of(value.owner).forms.get(slot, _OWN)
@@ -110,7 +111,7 @@ class Layouts:
     def replaced(self, value: Any) -> Iterator[Any]:
         """The values of which one may be written over by what an op makes, if it has its size and is not read
         any more."""
-        how = lowerings().get(value.owner.name)
+        how = self._lowering(value.owner.name)
         if how == "branches":
             yield from self._handed_on(value)
         elif self.of(value.owner).in_place:
@@ -155,7 +156,7 @@ class Layouts:
         """The operands that an op copies, as the values whose memory they are, and the bytes of copies."""
         if not self._platform or any(self.storing.of(v).loop for v in op.results):
             return
-        known, any_order = self.of(op), _asked(self._platform, op.name)[1]
+        known, any_order = self.of(op), self._rules.asked(op.name)[1]
         for number, operand in enumerate(op.operands):
             value = self.storing.memory_of(operand)
             has, wanted = self.form(value), self.wanted(op, number)
@@ -174,24 +175,45 @@ def _block_of(value: Any) -> Any:
     return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
 
 
-@cache
-def _asked(platform: str, name: str) -> tuple[bool, bool]:
-    """Whether the rules say more of ops of a name, and whether they take any order."""
-    said = _rules(platform).solve({"op": [(name,)]}, ["asked", "any_order"])
-    return bool(said["asked"]), bool(said["any_order"])
+class Forms:
+    """What ``rules/cost/layouts.dl`` says of ops with these traits, as a platform's compiler has them."""
+
+    def __init__(self, traits: OpTraits, platform: str) -> None:
+        program = shipped("cost/layouts")
+        self._solver = program.solver({"platform": [(platform,)], **traits.given_to(program)})
+        self._asked: dict[str, tuple[bool, bool]] = {}
+        self._wide: dict[str, int] = {}
+        self._orderings: dict[Any, Ordering] = {}
+
+    def asked(self, name: str) -> tuple[bool, bool]:
+        """Whether the rules say more of ops of a name, and whether they take any order."""
+        if name not in self._asked:
+            said = self._solver.solve({"op": [(name,)]}, ["asked", "any_order"])
+            self._asked[name] = bool(said["asked"]), bool(said["any_order"])
+        return self._asked[name]
+
+    def never_narrow(self, element: str) -> int:
+        """How many times as wide as they are elements are computed, whatever the op."""
+        if element not in self._wide:
+            said = self._solver.solve({"element": [(0, element, 0)]}, ["times_as_wide"])["times_as_wide"]
+            self._wide[element] = max((times for (times,) in said), default=1)
+        return self._wide[element]
+
+    def ordering(self, told: tuple[tuple[str, Any], ...]) -> Ordering:
+        """What the rules say of an op that they are told so of."""
+        if told not in self._orderings:
+            facts = dict(told)
+            self._orderings[told] = _ordering(facts, self._solver.solve(facts))
+        return self._orderings[told]
 
 
-@cache
-def _never_narrow(platform: str, element: str) -> int:
-    """How many times as wide as they are elements are computed, whatever the op."""
-    said = _rules(platform).solve({"element": [(0, element, 0)]}, ["times_as_wide"])["times_as_wide"]
-    return max((times for (times,) in said), default=1)
+@lru_cache(maxsize=16)
+def forms(traits: OpTraits, platform: str) -> Forms:
+    """The rules for ops with these traits; what they have said is kept."""
+    return Forms(traits, platform)
 
 
-@cache
-def _ordering(platform: str, told: tuple[tuple[str, Any], ...]) -> Ordering:
-    facts = dict(told)
-    said = _rules(platform).solve(facts)
+def _ordering(facts: Mapping[str, Any], said: Mapping[str, Any]) -> Ordering:
     sizes = {(slot, dim): size for slot, dim, size in facts["dim"]}
     bits = {slot: width for slot, _, width in facts["element"]}
     wide = {slot: width // bits[slot] for slot, width in said["widened"]}
@@ -210,8 +232,3 @@ def _ordering(platform: str, told: tuple[tuple[str, Any], ...]) -> Ordering:
     )
     ((pieces,),) = said["pieces"] or [(1,)]
     return Ordering(forms, pieces, needs, bool(said["aliased"]))
-
-
-@cache
-def _rules(platform: str) -> Any:
-    return shipped("cost/layouts").solver({"platform": [(platform,)]})

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from jaxlib.mlir import ir
 
 from ..program.mlir.modules import boundary_attributes, main_function, named_in, operations_in, symbols
-from ..rulebook.book import lowerings
+from ..rulebook.traits import OpTraits
 from .donating import gifts, given_to
 from .layouts import Layouts
 from .machine import Allocation
@@ -35,9 +35,9 @@ class Peak:
         return self.arguments + self.results + sum(size for _, size in self.held)
 
 
-def peak_memory(module: ir.Module, allocation: Allocation) -> int:
+def peak_memory(module: ir.Module, allocation: Allocation, traits: OpTraits) -> int:
     """The most bytes that a device needs at once, as ``peak`` finds them."""
-    return peak(module, allocation).bytes
+    return peak(module, allocation, traits).bytes
 
 
 def memory_of_all(module: ir.Module, allocation: Allocation) -> int:
@@ -59,7 +59,7 @@ def memory_of_all(module: ir.Module, allocation: Allocation) -> int:
     return of(main_function(functions))
 
 
-def peak(module: ir.Module, allocation: Allocation) -> Peak:
+def peak(module: ir.Module, allocation: Allocation, traits: OpTraits) -> Peak:
     """What a device needs when it needs most, ops in the order of the program, which calls no function (see
     ``inlining``). Arguments and results have memory throughout; a result has that of an argument of its
     size which is donated, and before it is made others may have its memory."""
@@ -74,7 +74,7 @@ def peak(module: ir.Module, allocation: Allocation) -> Peak:
     taken, given = ([_size(v, allocation) for v in values] for values in (block.arguments, end.operands))
     pairs = given_to(taken, given, entries)
     shared = sum(taken[argument] for argument in pairs)
-    layouts = Layouts(Storing(allocation))
+    layouts = Layouts(Storing(allocation, traits))
     order = Order(block, layouts.storing)
     copied = dict(layouts.copied(end))
     returned = {layouts.storing.memory_of(value) for value in end.operands} - set(copied)
@@ -212,7 +212,7 @@ def _inside(op: Any, layouts: Layouts) -> Iterator[tuple[Any, int]]:
     regions, beside their arguments."""
     allocation = layouts.storing.allocation
     yield op, layouts.of(op).needs
-    if lowerings().get(op.name) in ("loop", "branches", "body"):
+    if layouts.storing.traits.lowering(op.name) in ("loop", "branches", "body"):
         blocks = [block for region in op.regions for block in region]
         every = [list(_beside(block, layouts)) for block in blocks]
         yield from max(every, key=lambda pieces: sum(allocation.room(size) for _, size in pieces), default=[])
@@ -335,7 +335,7 @@ def _lives(
 def _begun(value: Any, time: int, found: Mapping[Any, _Life], layouts: Layouts) -> int:
     """When a value has memory that an op makes at a time: what a loop carries is copied before, as soon as
     what it begins with is there."""
-    if lowerings().get(value.owner.name) != "loop":
+    if layouts.storing.traits.lowering(value.owner.name) != "loop":
         return time
     begins = layouts.storing.memory_of(value.owner.operands[value.result_number])
     if isinstance(begins.owner, ir.Block):

@@ -11,7 +11,6 @@ from jaxlib.mlir import ir
 
 from ..partition.choice.knowledge import Knowledge, Reader
 from ..program.elements import size_of
-from ..rulebook.book import touching
 from ..runs.executing.collectives import Collective
 from .exchange import sending, solver_of, told
 from .layouts import Layouts
@@ -35,9 +34,9 @@ class Pricing:
 
     def __init__(self, machine: Machine, reader: Reader) -> None:
         self.machine, self.reader = machine, reader
-        self._solver = solver_of(machine)
+        self._solver = solver_of(machine, reader.traits)
         self._known: dict[Any, Price] = {}
-        self._storing = Storing(machine.allocation)
+        self._storing = Storing(machine.allocation, reader.traits)
         self._layouts = Layouts(self._storing)
 
     def of_op(self, op: Any) -> Price:
@@ -102,7 +101,7 @@ def _touched(op: Any, storing: Storing) -> int:
     ):
         return 0
     made = sum(size_of(str(value.type)) for value in results)
-    parts = touching().get(op.name, "")
+    parts = storing.traits.touches(op.name)
     written = sum(size_of(str(v.type)) for v, how in zip(results, stored, strict=True) if how.stored)
     if parts == "writes":  # in place: only the update, which is also read
         update = op.operands[1] if len(op.operands) > 1 else op.operands[0]

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from itertools import islice
 from math import prod
 from typing import Any
@@ -14,8 +14,8 @@ from jaxlib.mlir import ir
 
 from ..partition.finishing.combining import combination
 from ..program.signature import Told, describe
-from ..rulebook.book import family, lowerings
 from ..rulebook.shipped import shipped
+from ..rulebook.traits import OpTraits
 from .machine import Allocation
 
 _TOLD = "dim", "attribute_item", "attribute_number"  # of an op that is to be described
@@ -49,8 +49,9 @@ class Stored:
 class Storing:
     """How the values of one module are stored where memory is allocated so."""
 
-    def __init__(self, allocation: Allocation) -> None:
-        self.allocation = allocation
+    def __init__(self, allocation: Allocation, traits: OpTraits) -> None:
+        self.allocation, self.traits = allocation, traits
+        self._rules = stores(traits)
         self._told = Told()
         self._known: dict[Any, Stored] = {}
         self._readers: dict[Any, dict[Any, set[Any]]] = {}  # of a value: in a loop the ops that say where
@@ -110,7 +111,7 @@ class Storing:
     def _of(self, value: Any) -> Stored:
         maker, used = value.owner, self._users(value)
         uses = {use.owner.operation for use in value.uses}
-        if lowerings().get(maker.name) == "loop" and unchanged(maker, value.result_number):
+        if self.traits.lowering(maker.name) == "loop" and unchanged(maker, value.result_number):
             return Stored(True, value.result_number, False)
         alone = next(filter(used_once, maker.operands), None)
         made_from = "" if alone is None or isinstance(alone.owner, ir.Block) else alone.owner.name
@@ -126,13 +127,23 @@ class Storing:
             "element": ((element_of(value),),),
             "operands": ((min(len(maker.operands), _MANY),),),
             "of_constants": ((),) if self.allocation.platform and self._of_constants(maker) else (),
-            "large_operands": ((min(_large(maker, value), 2),),) if self.allocation.platform else (),
+            "large_operands": ((min(self._large(maker, value), 2),),) if self.allocation.platform else (),
         }
-        if _said_of("described", maker.name):
+        if self._rules.say("described", maker.name):
             told = describe(maker, False, {}, self._told)
             facts |= {name: tuple(told.get(name, ())) for name in _TOLD}
             facts["elements_taken"] = ((max(prod(_shape(operand)) for operand in maker.operands),),)
-        return _storing(tuple(facts.items()))
+        return self._rules.stored(tuple(facts.items()))
+
+    def _large(self, op: Any, result: Any) -> int:
+        """How many operands have as many dimensions as a result, and are not broadcast to them."""
+        rank, say = _true_rank(result), self._rules.say
+        return sum(
+            1
+            for value in op.operands
+            if _true_rank(value) >= rank
+            and (isinstance(value.owner, ir.Block) or not say("broadcasts", value.owner.name))
+        )
 
     def _of_constants(self, op: Any) -> bool:
         """Whether an op takes what is part of the program, or computed of that; besides that only what is
@@ -149,7 +160,8 @@ class Storing:
             known = [none if maker is None else self._constants.get(maker, none) for maker in taken]
             whole = bool(known) and all(map(any, known))
             of_constants = whole and any(constant for constant, _ in known)
-            self._constants[last] = _part(last.name, of_constants), whole and broadcasts(last.name)
+            broadcasts = whole and self._rules.say("broadcasts", last.name)
+            self._constants[last] = self._rules.part(last.name, of_constants), broadcasts
             left.pop()
         return of_constants
 
@@ -168,7 +180,7 @@ class Storing:
 
     def _reducing_again(self, user: Any) -> Iterator[Any]:
         """The ops that reduce what an op reduces, alike: they take what it takes, if it is needed itself."""
-        at_once = _said_of("reduces_at_once", user.name, self.allocation.platform)
+        at_once = self._rules.say("reduces_at_once", user.name, self.allocation.platform)
         if at_once and len(user.results) == 1 and not used_once(user.results[0]):
             for again in self._users(user.results[0]):
                 if again.name == user.name and again.operands[0] == user.results[0] and _alike(user, again):
@@ -197,17 +209,6 @@ class Storing:
 def _shape(value: Any) -> list[int]:
     type_ = value.type
     return list(type_.shape) if isinstance(type_, ir.RankedTensorType) else []
-
-
-def _large(op: Any, result: Any) -> int:
-    """How many operands have as many dimensions as a result, and are not broadcast to them."""
-    rank = _true_rank(result)
-    return sum(
-        1
-        for value in op.operands
-        if _true_rank(value) >= rank
-        and (isinstance(value.owner, ir.Block) or not broadcasts(value.owner.name))
-    )
 
 
 def _true_rank(value: Any) -> int:
@@ -243,9 +244,48 @@ def unchanged(loop: Any, number: int) -> bool:
     return bool(end.operands[number] == block.arguments[number])
 
 
-@cache
-def _storing(facts: tuple[tuple[str, Any], ...]) -> Stored:
-    said = _rules().solve(dict(facts))
+class Stores:
+    """What ``rules/cost/storing.dl`` says of ops with these traits."""
+
+    def __init__(self, traits: OpTraits) -> None:
+        program = shipped("cost/storing")
+        self._solver = program.solver(traits.given_to(program))
+        self._stored: dict[Any, Stored] = {}
+        self._said: dict[tuple[str, str, str], bool] = {}
+        self._parts: dict[tuple[str, bool], bool] = {}
+
+    def stored(self, facts: tuple[tuple[str, Any], ...]) -> Stored:
+        """How a value is stored of which these facts are known."""
+        if facts not in self._stored:
+            self._stored[facts] = _stored(self._solver.solve(dict(facts)))
+        return self._stored[facts]
+
+    def say(self, relation: str, name: str, platform: str = "") -> bool:
+        """Whether a relation holds of what ops of a name make, whatever they take, by a platform's
+        compiler: such as "picks" and "worth_moving"."""
+        key = relation, name, platform
+        if key not in self._said:
+            facts = {"on": [(platform,)], "made_by": [(name,)]}
+            self._said[key] = bool(self._solver.solve(facts, [relation])[relation])
+        return self._said[key]
+
+    def part(self, name: str, of_constants: bool) -> bool:
+        """Whether what an op of a name makes, of constants or not, is part of the program."""
+        key = name, of_constants
+        if key not in self._parts:
+            facts: dict[str, list[tuple[Any, ...]]] = {"on": [("cpu",)], "made_by": [(name,)]}
+            facts["of_constants"] = [()] if of_constants else []
+            self._parts[key] = bool(self._solver.solve(facts, ["apart"])["apart"])
+        return self._parts[key]
+
+
+@lru_cache(maxsize=16)
+def stores(traits: OpTraits) -> Stores:
+    """The rules for ops with these traits; what they have said is kept."""
+    return Stores(traits)
+
+
+def _stored(said: Mapping[str, Any]) -> Stored:
     names = ("in_place", "apart", "loop", "reads_where_read", "of_its_shape", "computed_again", "sums")
     in_place, apart, loop, where, shape, again, sums = (bool(said[name]) for name in names)
     ((runs_as,),), ((beside_sums,),) = said["runs_as"] or [("",)], said["beside_sums"] or [(0,)]
@@ -253,37 +293,3 @@ def _storing(facts: tuple[tuple[str, Any], ...]) -> Stored:
     return Stored(
         bool(said["stored"]), same, in_place, apart, loop, where, runs_as, shape, again, sums, beside_sums
     )
-
-
-@cache
-def _said_of(relation: str, name: str, platform: str = "") -> bool:
-    """Whether a relation holds of what ops of a name make, whatever they take, by a platform's compiler."""
-    return bool(_rules().solve({"on": [(platform,)], "made_by": [(name,)]}, [relation])[relation])
-
-
-def picks(name: str) -> bool:
-    """Whether an op of a name gives one of its operands but the first."""
-    return _said_of("picks", name)
-
-
-def worth_moving(name: str) -> bool:
-    """Whether compilers put an op of a name before a loop that needs it in all turns, for its own sake."""
-    return _said_of("worth_moving", name)
-
-
-@cache
-def _part(name: str, of_constants: bool) -> bool:
-    """Whether what an op of a name makes, of constants or not, is part of the program."""
-    facts = {"on": [("cpu",)], "made_by": [(name,)], "of_constants": [()] if of_constants else []}
-    return bool(_rules().solve(facts, ["apart"])["apart"])
-
-
-def broadcasts(name: str) -> bool:
-    """Whether an op of a name makes many elements of few."""
-    return _said_of("broadcasts", name)
-
-
-@cache
-def _rules() -> Any:
-    names = ("elementwise_op", "broadcast_op")
-    return shipped("cost/storing").solver({name: [(op,) for op in sorted(family(name))] for name in names})

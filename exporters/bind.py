@@ -23,15 +23,15 @@ from ..program.mlir.modules import (
     with_attributes,
 )
 from ..program.shardings import read_mesh
-from ..rulebook.book import family
+from ..rulebook.traits import OpTraits
 
 Values = Collection[tuple[int, int]]  # the number of an op, in the order of `ops_in`, and of a result
 
 
-def bind(module: ir.Module, only: Values | None = None) -> ir.Module:
+def bind(module: ir.Module, traits: OpTraits, only: Values | None = None) -> ir.Module:
     """A copy of an annotated module in which the shardings of all values bind, or of ``only`` some. A value
     without one is replicated; XLA would decide otherwise."""
-    copy = copy_of(module)
+    copy, carries = copy_of(module), traits.family("carries_op")
     meshes = symbols(copy, "sdy.mesh")
     mesh = next((n for n, op in meshes.items() if read_mesh(n, op.attributes["mesh"]).axes), None)
     if mesh is None:
@@ -43,7 +43,7 @@ def bind(module: ir.Module, only: Values | None = None) -> ir.Module:
             elif "sharding" not in op.attributes and "out_shardings" not in op.attributes:
                 for index, sharding in enumerate(_shardings(op, mesh)):
                     if only is None or (number, index) in only:
-                        _bind(op, index, sharding)
+                        _bind(op, index, sharding, carries=op.operation.name in carries)
         _bind_boundary(copy, mesh)
     return copy
 
@@ -86,11 +86,12 @@ def _bind_boundary(module: ir.Module, mesh: str) -> None:
         main.attributes[label] = ir.ArrayAttr.get(entries)
 
 
-def _bind(op: Any, index: int, sharding: Any) -> None:
-    """Puts constraints on a result of an op, on what a loop carries and on what a region returns for it."""
+def _bind(op: Any, index: int, sharding: Any, *, carries: bool) -> None:
+    """Puts constraints on a result of an op, on what it ``carries``, if it does as loops do, and on what
+    a region returns for it."""
     if not isinstance(op.results[index].type, ir.RankedTensorType) or not op.results[index].type.rank:
         return
-    if op.operation.name in family("carries_op"):
+    if carries:
         _before(op, index, sharding)
         for region in op.regions:
             block = region.blocks[0]

@@ -10,21 +10,21 @@ from jaxlib.mlir.dialects import sdy
 from ..errors import ShardlogError
 from ..program.function import location
 from ..program.mlir.modules import boundary_attributes, copy_of, entries_of, ops_in, put_in_place, symbols
-from ..rulebook.book import lowerings
+from ..rulebook.traits import OpTraits
 
 _ANNOTATIONS = ("sdy.sharding", "mhlo.sharding")
 
 
-def plain(module: ir.Module) -> ir.Module:
+def plain(module: ir.Module, traits: OpTraits) -> ir.Module:
     """A copy of an annotated module without meshes and shardings, and without the ops that only say how
     values are sharded.
 
     Raises ShardlogError for manual computations, which are for several devices.
     """
-    copy, how = copy_of(module), lowerings()
+    copy = copy_of(module)
     with module.context, ir.Location.unknown():
         for op in ops_in(copy):
-            lowering, operation = how.get(op.operation.name), op.operation
+            lowering, operation = traits.lowering(op.operation.name), op.operation
             if lowering == "identity":
                 for result, operand in zip(operation.results, operation.operands, strict=True):
                     result.replace_all_uses_with(operand)

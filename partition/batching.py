@@ -16,7 +16,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from ..program.elements import bits_of
 from ..program.mlir.modules import operations_in
-from ..rulebook.book import lowerings
+from ..rulebook.traits import OpTraits
 from .building import element_of, shape_of
 from .cutting import joined_along, maker
 
@@ -47,26 +47,27 @@ class Own(NamedTuple):
     left: list[Any]
 
 
-def own_rows(module: ir.Module) -> list[Own]:
+def own_rows(module: ir.Module, traits: OpTraits) -> list[Own]:
     """The ops of a module that read or write rows of a batch, each its own, and say so by indices."""
     picking = ("gather", "scatter")
-    ops = [op for op in operations_in(module) if lowerings().get(op.name) in picking]
-    return [own for op in ops if (own := _own(op)) is not None]
+    ops = [op for op in operations_in(module) if traits.lowering(op.name) in picking]
+    return [own for op in ops if (own := _own(op, traits)) is not None]
 
 
-def batch_own_rows(module: ir.Module, mark: Callable[[Any, Any, bool], None]) -> None:
+def batch_own_rows(module: ir.Module, traits: OpTraits, mark: Callable[[Any, Any, bool], None]) -> None:
     """Has these ops say it by batching dimensions. ``mark`` is told of each op that gives a part of what
     another one did, of that one, and that it is a part."""
-    for op, slot, numbers, left in own_rows(module):
+    for op, slot, numbers, left in own_rows(module, traits):
         op.operands[slot] = left[0] if len(left) == 1 else _joined(op.operands[slot].owner, left, op, mark)
         op.attributes["indices_are_sorted"] = ir.BoolAttr.get(False)
-        _say(op, numbers)
+        _say(op, traits.lowering(op.name), numbers)
 
 
-def _own(op: Any) -> Own | None:
-    slot = 1 if lowerings()[op.name] == "gather" else len(op.results)
-    numbers, indices = _numbers(op), op.operands[slot]
-    if maker(indices) != "concatenate" or joined_along(indices.owner) != numbers.vector:
+def _own(op: Any, traits: OpTraits) -> Own | None:
+    how = traits.lowering(op.name)
+    slot = 1 if how == "gather" else len(op.results)
+    numbers, indices = _numbers(op, how), op.operands[slot]
+    if maker(indices, traits) != "concatenate" or joined_along(indices.owner) != numbers.vector:
         return None
     operand, sizes = shape_of(op.operands[0]), shape_of(indices)
     pairs, left, column = dict(zip(numbers.batches, numbers.with_batches, strict=True)), list[Any](), 0
@@ -166,8 +167,8 @@ def _is_zero(value: Any) -> bool:
 # ---- Dimensions -----------------------------------------------------------------------------------------
 
 
-def _numbers(op: Any) -> _Numbers:
-    if lowerings()[op.name] == "gather":
+def _numbers(op: Any, how: str) -> _Numbers:
+    if how == "gather":
         g = _GATHER(op.attributes["dimension_numbers"])
         windows, lacking, columns = g.offset_dims, g.collapsed_slice_dims, g.start_index_map
         batches, with_batches = g.operand_batching_dims, g.start_indices_batching_dims
@@ -180,8 +181,8 @@ def _numbers(op: Any) -> _Numbers:
     return _Numbers([*windows], [*lacking], [*batches], [*with_batches], [*columns], vector)
 
 
-def _say(op: Any, numbers: _Numbers) -> None:
-    if lowerings()[op.name] == "gather":
+def _say(op: Any, how: str, numbers: _Numbers) -> None:
+    if how == "gather":
         op.attributes["dimension_numbers"] = _GATHER.get(*numbers)
     else:
         op.attributes["scatter_dimension_numbers"] = _SCATTER.get(*numbers)

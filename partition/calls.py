@@ -20,7 +20,7 @@ from ..program.mlir.modules import (
     put_in_place_of,
     symbols,
 )
-from ..rulebook.book import family, lowerings
+from ..rulebook.traits import OpTraits
 from .batching import batch_own_rows, own_rows
 from .choice.homes import Found
 from .choice.purposes import Purpose
@@ -35,14 +35,14 @@ _ORIGINAL, _PART = "shardlog.original", "shardlog.part"
 _OF_A_CALL = {"callee", "sdy.sharding", "mhlo.sharding"}  # attributes of one that says nothing else
 
 
-def put_in_place_of_calls(module: ir.Module, apart: Collection[Any] = ()) -> bool:
+def put_in_place_of_calls(module: ir.Module, traits: OpTraits, apart: Collection[Any] = ()) -> bool:
     """Puts small functions that send something in the place of their calls, but for those with ops that stay
     ``apart``, and returns whether there were any."""
     functions = _called(module)
     taken = set[str]()
     with module.context:
         while senders := {name for name, func in functions.items() if _sends(func, apart)}:
-            calls = [op for op in operations_in(module) if _is_plain(op) and _callee(op) in senders]
+            calls = [op for op in operations_in(module) if _is_plain(op, traits) and _callee(op) in senders]
             if not calls:
                 break
             for call in calls:
@@ -66,8 +66,8 @@ def _erase_unnamed(module: ir.Module, functions: dict[str, Any]) -> None:
         functions.pop(name).erase()
 
 
-def _erase_unused(module: ir.Module) -> None:
-    pure = family("pure_op")
+def _erase_unused(module: ir.Module, traits: OpTraits) -> None:
+    pure = traits.family("pure_op")
     for op in reversed(operations_in(module)):
         if op.name in pure and not any(True for result in op.results for _ in result.uses):
             op.erase()
@@ -80,9 +80,7 @@ def _sends(func: Any, apart: Collection[Any]) -> bool:
 
 
 def _callee(op: Any) -> str:
-    """The function that an op calls; empty for other ops."""
-    if lowerings().get(op.name) != "call":
-        return ""
+    """The function that a call names."""
     return str(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
 
 
@@ -170,29 +168,29 @@ def _region_of(block: Any) -> int:
     return next(n for n, region in enumerate(block.owner.regions) if block in region.blocks)
 
 
-def unshared(module: ir.Module, *, cut: bool) -> Unshared:
+def unshared(module: ir.Module, traits: OpTraits, *, cut: bool) -> Unshared:
     """A copy of a module in which each call of a small function has its own ops, as far as it is not much
     larger so, rows that a batch picks each of its own have batching dimensions, and, where it may be ``cut``
     so, rows are cut out before they are put beside each other; or the module, where nothing is to be done."""
     with module.context:
-        small = _of_small_ones(module, _called(module))
-        if not (small or own_rows(module) or (cut and cuts_of_joined(module))):
+        small = _of_small_ones(module, traits, _called(module))
+        if not (small or own_rows(module, traits) or (cut and cuts_of_joined(module, traits))):
             return Unshared(module)
         originals, made = operations_in(module), copy_of(module)
         integers = ir.IntegerType.get_signless(64)
         for number, op in enumerate(operations_in(made)):
             op.attributes[_ORIGINAL] = ir.IntegerAttr.get(integers, number)
         functions, room = _called(made), _MORE
-        while calls := _of_small_ones(made, functions, room):
+        while calls := _of_small_ones(made, traits, functions, room):
             for call in calls:
                 function = functions[_callee(call)]
                 room -= len(operations_in(function))
                 put_in_place_of(call, function)
             _erase_unnamed(made, functions)
-        batch_own_rows(made, _mark)
+        batch_own_rows(made, traits, _mark)
         if cut:
-            cut_before_joining(made, _mark)
-        _erase_unused(made)
+            cut_before_joining(made, traits, _mark)
+        _erase_unused(made, traits)
         numbers, copies, parts = list[int](), operations_in(made), list[bool]()
         for op in copies:
             numbers.append(ir.IntegerAttr(op.attributes[_ORIGINAL]).value)
@@ -216,9 +214,11 @@ def _mark(made: Any, op: Any, whole: bool) -> None:
     made.attributes[_ORIGINAL] = op.attributes[_ORIGINAL]
 
 
-def _of_small_ones(module: ir.Module, functions: dict[str, Any], room: int = _MORE) -> list[Any]:
+def _of_small_ones(
+    module: ir.Module, traits: OpTraits, functions: dict[str, Any], room: int = _MORE
+) -> list[Any]:
     """The calls of small functions, of as many functions as there is room for."""
-    calls = [op for op in operations_in(module) if _is_plain(op)] if functions else []
+    calls = [op for op in operations_in(module) if _is_plain(op, traits)] if functions else []
     times, found = Counter(map(_callee, calls)), set[str]()
     for name, function in functions.items():
         if not times[name] or (size := len(operations_in(function))) > _SMALL:
@@ -229,6 +229,6 @@ def _of_small_ones(module: ir.Module, functions: dict[str, Any], room: int = _MO
     return [call for call in calls if _callee(call) in found]
 
 
-def _is_plain(op: Any) -> bool:
+def _is_plain(op: Any, traits: OpTraits) -> bool:
     """Whether an op is a call that says no more than what it calls, such as where to compute it."""
-    return bool(_callee(op)) and set(op.attributes) <= _OF_A_CALL | {_ORIGINAL}
+    return traits.lowering(op.name) == "call" and set(op.attributes) <= _OF_A_CALL | {_ORIGINAL}

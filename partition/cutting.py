@@ -14,62 +14,75 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..program.mlir.modules import operations_in
-from ..rulebook.book import lowerings
+from ..rulebook.traits import OpTraits
 from .building import shape_of
 
 _NARROW = 4  # times as much as a narrow cut gives
 Cut = tuple[tuple[int, int], ...]  # for each dimension its first row and the one behind the last
 
 
-def cut_before_joining(module: ir.Module, mark: Callable[[Any, Any, bool], None]) -> None:
+def cut_before_joining(module: ir.Module, traits: OpTraits, mark: Callable[[Any, Any, bool], None]) -> None:
     """Has cuts of a module made before rows are put beside each other. ``mark`` is told of each new op, of
     the cut for which it was made, and whether it gives all of what that did."""
-    cuts = cuts_of_joined(module)
+    cuts = cuts_of_joined(module, traits)
     if not cuts:
         return
-    cutting = _Cutting(mark)
+    cutting = _Cutting(_Cuts(traits), mark)
     for op in cuts:
         op.results[0].replace_all_uses_with(cutting.instead(op))
 
 
-def cuts_of_joined(module: ir.Module) -> list[Any]:
+def cuts_of_joined(module: ir.Module, traits: OpTraits) -> list[Any]:
     """The ops of a module that cut something out of rows that lie beside each other."""
-    ops = operations_in(module)
-    names = {name for name in {op.name for op in ops} if lowerings().get(name) == "slice"}
+    ops, known = operations_in(module), _Cuts(traits)
+    names = {name for name in {op.name for op in ops} if traits.lowering(name) == "slice"}
     cuts = (op for op in ops if op.name in names) if names else ()
-    known = ((op, _cut_of(op), _is_narrow(op)) for op in cuts)
-    return [op for op, cut, narrow in known if cut and _reaches(op.operands[0], cut, narrow=narrow)]
+    each = ((op, known.cut_of(op), known.is_narrow(op)) for op in cuts)
+    return [op for op, cut, narrow in each if cut and known.reaches(op.operands[0], cut, narrow=narrow)]
 
 
-def maker(value: Any) -> str:
+def maker(value: Any, traits: OpTraits) -> str:
     """How what makes a value becomes local; empty for arguments."""
-    return "" if isinstance(value.owner, ir.Block) else lowerings().get(value.owner.name, "")
+    return "" if isinstance(value.owner, ir.Block) else traits.lowering(value.owner.name)
 
 
-def _reaches(value: Any, wanted: Cut, *, narrow: bool) -> bool:
-    """Whether a cut leaves out some of the rows that were put beside each other in a value, or in what that
-    is cut out of elsewhere; of a ``narrow`` cut a part of each row does."""
-    how = maker(value)
-    if how == "concatenate":
-        dim = joined_along(value.owner)
-        return narrow or wanted[dim] != (0, shape_of(value)[dim])
-    before = _cut_of(value.owner) if how == "slice" else None
-    if before is None:
-        return False
-    beside = _beside(value.owner, before, wanted)
-    return _reaches(value.owner.operands[0], beside, narrow=narrow)
+@dataclass(frozen=True)
+class _Cuts:
+    """Which ops cut something out of a value, and how little."""
 
+    traits: OpTraits
 
-def _is_narrow(op: Any) -> bool:
-    """Whether an op cuts little out of its operand, and not for one that puts it beside others along the same
-    dimension, as in a rotation: that reads what both are cut out of."""
-    sizes = [prod(shape_of(value)) for value in (op.results[0], op.operands[0])]
-    users = [use.owner for use in op.results[0].uses]
-    cut = [d for d, n in enumerate(shape_of(op.operands[0])) if n != shape_of(op.results[0])[d]]
-    rotates = all(
-        lowerings().get(user.name) == "concatenate" and [joined_along(user)] == cut for user in users
-    )
-    return sizes[0] * _NARROW <= sizes[1] and not rotates
+    def reaches(self, value: Any, wanted: Cut, *, narrow: bool) -> bool:
+        """Whether a cut leaves out some of the rows that were put beside each other in a value, or in what
+        that is cut out of elsewhere; of a ``narrow`` cut a part of each row does."""
+        how = maker(value, self.traits)
+        if how == "concatenate":
+            dim = joined_along(value.owner)
+            return narrow or wanted[dim] != (0, shape_of(value)[dim])
+        before = self.cut_of(value.owner) if how == "slice" else None
+        if before is None:
+            return False
+        beside = _beside(value.owner, before, wanted)
+        return self.reaches(value.owner.operands[0], beside, narrow=narrow)
+
+    def is_narrow(self, op: Any) -> bool:
+        """Whether an op cuts little out of its operand, and not for one that puts it beside others along the
+        same dimension, as in a rotation: that reads what both are cut out of."""
+        sizes = [prod(shape_of(value)) for value in (op.results[0], op.operands[0])]
+        users = [use.owner for use in op.results[0].uses]
+        cut = [d for d, n in enumerate(shape_of(op.operands[0])) if n != shape_of(op.results[0])[d]]
+        rotates = all(
+            self.traits.lowering(user.name) == "concatenate" and [joined_along(user)] == cut for user in users
+        )
+        return sizes[0] * _NARROW <= sizes[1] and not rotates
+
+    def cut_of(self, op: Any) -> Cut | None:
+        """What an op cuts out of its operand, without leaving out rows between; None for others, and where it
+        is nothing."""
+        if self.traits.lowering(op.name) != "slice" or any(n != 1 for n in op.attributes["strides"]):
+            return None
+        rows = tuple(zip(op.attributes["start_indices"], op.attributes["limit_indices"], strict=True))
+        return rows if all(low < high for low, high in rows) else None
 
 
 def _is_whole(value: Any, cut: Cut) -> bool:
@@ -89,19 +102,11 @@ def _beside(op: Any, before: Cut, wanted: Cut) -> Cut:
     return tuple(cut if held == (0, size) else (0, size) for held, cut, size in each)
 
 
-def _cut_of(op: Any) -> Cut | None:
-    """What an op cuts out of its operand, without leaving out rows between; None for others, and where it is
-    nothing."""
-    if lowerings().get(op.name) != "slice" or any(n != 1 for n in op.attributes["strides"]):
-        return None
-    rows = tuple(zip(op.attributes["start_indices"], op.attributes["limit_indices"], strict=True))
-    return rows if all(low < high for low, high in rows) else None
-
-
 @dataclass
 class _Cutting:
     """Writes what cuts make of values, each once in a block, before the ``op`` that cuts."""
 
+    cuts: _Cuts
     mark: Callable[[Any, Any, bool], None]
     op: Any = None
     narrow: bool = False
@@ -109,7 +114,7 @@ class _Cutting:
 
     def instead(self, op: Any) -> Any:
         """What an op gives that cuts."""
-        self.op, self.narrow, wanted = op, _is_narrow(op), _cut_of(op)
+        self.op, self.narrow, wanted = op, self.cuts.is_narrow(op), self.cuts.cut_of(op)
         assert wanted is not None
         found = self.of(op.operands[0], wanted)
         if not isinstance(found.owner, ir.Block):
@@ -124,11 +129,11 @@ class _Cutting:
         return self.known[key]
 
     def _of(self, value: Any, wanted: Cut) -> Any:
-        if _is_whole(value, wanted) or not _reaches(value, wanted, narrow=self.narrow):
+        if _is_whole(value, wanted) or not self.cuts.reaches(value, wanted, narrow=self.narrow):
             return self._cut(value, wanted)
-        if maker(value) == "concatenate":
+        if maker(value, self.cuts.traits) == "concatenate":
             return self._joined(value.owner, wanted)
-        before, source = _cut_of(value.owner), value.owner.operands[0]
+        before, source = self.cuts.cut_of(value.owner), value.owner.operands[0]
         assert before is not None
         first = self.of(source, _beside(value.owner, before, wanted))
         each = zip(before, wanted, shape_of(source), strict=True)

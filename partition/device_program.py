@@ -10,6 +10,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..program.mlir.modules import bytecode_of, copy_of, ops_in
+from ..rulebook.traits import OpTraits
 from .building import Form, Sent
 from .calls import put_in_place_of_calls
 from .choice.homes import Found
@@ -21,7 +22,8 @@ from .layouts import Axes, Layout
 
 
 class DeviceProgram:
-    """The program that each device runs. ``sent`` are its collectives, in order; ``found`` is what the choice
+    """The program that each device runs. ``sent`` are its collectives, in order; ``traits`` are those of the
+    ops in it; ``found`` is what the choice
     of homes found, where there was one, and ``homes`` those that values have instead of propagation's, each
     once: in each call of a function a value may have another.
     ``boundary`` are the layouts of its arguments and its results, and ``windows`` are collectives that go on
@@ -31,6 +33,7 @@ class DeviceProgram:
         self,
         module: ir.Module,
         sent: list[Sent],
+        traits: OpTraits,
         axes: Axes,
         form: Form,
         boundary: tuple[list[Layout], list[Layout]],
@@ -38,7 +41,7 @@ class DeviceProgram:
         homes: Mapping[Any, tuple[Layout, ...]] | None = None,
     ) -> None:
         self.module, self.sent, self.axes, self.form, self.found = module, sent, axes, form, found
-        self.boundary, self.homes = boundary, homes or {}
+        self.traits, self.boundary, self.homes = traits, boundary, homes or {}
         self._windows: Sequence[Window] = ()
         self.exceeds = 0
 
@@ -58,10 +61,10 @@ class DeviceProgram:
         """The module as it is written, and compiled for CPUs: collectives over equal groups that do not need
         each other are one op, also those of several calls, and windows are written part by part."""
         made, windows = self._with_windows()
-        combine(made, windows)
+        combine(made, self.traits, windows)
         # Behind that, for what a function sends at once is found best where nothing else is around.
-        if self.sent and put_in_place_of_calls(made, windows):
-            combine(made, windows)
+        if self.sent and put_in_place_of_calls(made, self.traits, windows):
+            combine(made, self.traits, windows)
         return made
 
     def module_for(self, platform: str) -> ir.Module:
@@ -72,14 +75,14 @@ class DeviceProgram:
             return self._for_cpus
         made, windows = self._with_windows()
         if platform == "tpu":
-            suit_tpus(made, windows)
+            suit_tpus(made, self.traits, windows)
         return made
 
     @cached_property
     def _for_cpus(self) -> ir.Module:
         """The module as it is written, but for what XLA for CPUs would copy at length."""
         made = copy_of(self.combined)
-        suit_cpus(made)
+        suit_cpus(made, self.traits)
         return made
 
     def _with_windows(self) -> tuple[ir.Module, set[Any]]:

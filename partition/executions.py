@@ -11,14 +11,14 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..program.mlir.modules import main_function, named_in, operations_in, symbols
-from ..rulebook.book import lowerings
+from ..rulebook.traits import OpTraits
 
 _Count = Counter[int]  # how often, in one turn of loops of unknown trip counts, by the number of such around
 
 
-def has_effect(name: str) -> bool:
+def has_effect(name: str, traits: OpTraits) -> bool:
     """Whether ops so named, or ops in their regions, may do more than give results: they keep their order."""
-    return name == "stablehlo.custom_call" or lowerings().get(name) in _IN_ORDER
+    return name == "stablehlo.custom_call" or traits.lowering(name) in _IN_ORDER
 
 
 _IN_ORDER = frozenset({"spread", "loop", "branches", "call", "composite"})  # ways in which ops become local
@@ -27,8 +27,8 @@ _IN_ORDER = frozenset({"spread", "loop", "branches", "call", "composite"})  # wa
 class Executions:
     """Counts for one module. Ops in a branch count as if the branch were taken."""
 
-    def __init__(self, module: ir.Module) -> None:
-        self._module = module
+    def __init__(self, module: ir.Module, traits: OpTraits) -> None:
+        self._module, self._traits = module, traits
         self._main = main_function(symbols(module, "func.func"))
         self._functions: dict[str, _Count] = {}
         self._turns: dict[Any, int | None] = {}
@@ -41,7 +41,7 @@ class Executions:
         one are asked about."""
         found: dict[str, list[Any]] = {}
         for op in operations_in(self._module):
-            if lowerings().get(op.name) in ("call", "composite"):
+            if self._traits.lowering(op.name) in ("call", "composite"):
                 for name in named_in(op):
                     found.setdefault(name, []).append(op)
         return found
@@ -61,13 +61,13 @@ class Executions:
 
     def _of(self, what: Any) -> _Count:
         if isinstance(what, ir.Value):
-            value = _begun(what)
+            value = self._begun(what)
             if isinstance(value.owner, ir.Block):
                 return self._at(value.owner)
             what = value.owner
         operation = what.operation
         block = operation.block
-        while _in_turns(block) and operation in self.same(block.owner.operation):
+        while self._in_turns(block) and operation in self.same(block.owner.operation):
             block = block.owner.operation.block
         return self._at(block)
 
@@ -78,8 +78,8 @@ class Executions:
             carried = zip(body.arguments, _returned(body), strict=True)
             varies, found = {argument for argument, given in carried if argument != given}, dict[Any, None]()
             for op in self._run_in(body):
-                if has_effect(op.name) or not varies.isdisjoint(
-                    _begun(value, body) for each in with_inner(op) for value in each.operands
+                if has_effect(op.name, self._traits) or not varies.isdisjoint(
+                    self._begun(value, body) for each in with_inner(op) for value in each.operands
                 ):
                     varies.update(op.results)
                 else:
@@ -92,7 +92,7 @@ class Executions:
         *ops, _ = body.operations
         for each in ops:
             op = each.operation
-            if lowerings().get(op.name) == "loop":
+            if self._traits.lowering(op.name) == "loop":
                 yield from self.same(op)
             yield op
 
@@ -107,7 +107,7 @@ class Executions:
         if outer.name == "func.func":
             return self._called(ir.StringAttr(outer.attributes["sym_name"]).value)
         count = self._at(outer.block)
-        if lowerings().get(outer.name) != "loop":
+        if self._traits.lowering(outer.name) != "loop":
             return count
         turns = self.turns(outer)
         if turns is None:
@@ -131,23 +131,21 @@ class Executions:
             self._turns[loop] = _turns(loop)
         return self._turns[loop]
 
+    def _in_turns(self, block: Any) -> bool:
+        """Whether a block is the body of a loop."""
+        outer = block.owner.operation
+        return self._traits.lowering(outer.name) == "loop" and block == outer.regions[1].blocks[0]
 
-def _in_turns(block: Any) -> bool:
-    """Whether a block is the body of a loop."""
-    outer = block.owner.operation
-    return lowerings().get(outer.name) == "loop" and block == outer.regions[1].blocks[0]
-
-
-def _begun(value: Any, inside: Any = None) -> Any:
-    """What loops around, up to the block that it is ``inside``, hand on as it is, for a value."""
-    while isinstance(value.owner, ir.Block) and _in_turns(value.owner):
-        if inside is not None and value.owner == inside:
-            break
-        number = ir.BlockArgument(value).arg_number
-        if _returned(value.owner)[number] != value:
-            break
-        value = value.owner.owner.operation.operands[number]
-    return value
+    def _begun(self, value: Any, inside: Any = None) -> Any:
+        """What loops around, up to the block that it is ``inside``, hand on as it is, for a value."""
+        while isinstance(value.owner, ir.Block) and self._in_turns(value.owner):
+            if inside is not None and value.owner == inside:
+                break
+            number = ir.BlockArgument(value).arg_number
+            if _returned(value.owner)[number] != value:
+                break
+            value = value.owner.owner.operation.operands[number]
+        return value
 
 
 def with_inner(op: Any) -> Sequence[Any]:

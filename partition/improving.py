@@ -89,21 +89,22 @@ class Program:
         """The program as it is to be: rewritten around its collectives, those that send the same in all turns
         of a loop before it, and without those that send what others do: what it costs is to be asked
         before."""
-        rewrite(self.sent)
-        sent = sent_once(self.module, sent_before_loops(self.module, self.sent))
-        return DeviceProgram(self.module, sent, self.walk.axes, self.walk.form, self.walk.boundary)
+        walk, traits = self.walk, self.walk.traits
+        rewrite(self.sent, traits)
+        sent = sent_once(self.module, traits, sent_before_loops(self.module, self.sent, traits))
+        return DeviceProgram(self.module, sent, traits, walk.axes, walk.form, walk.boundary)
 
     @cached_property
     def sending(self) -> list[tuple[Sent, float]]:
         """Its collectives, and how often each is run."""
-        counts = Executions(self.module)
+        counts = Executions(self.module, self.walk.traits)
         return [(each, _often(counts, each.op)) for each in self.sent]
 
     @cached_property
     def begun(self) -> dict[Any, float]:
         """For the op of each collective that a machine's compiler makes one of with others, the part of one
         that each of them is."""
-        sizes = combined_sizes(self.module, self.walk.planner.prices.combined)
+        sizes = combined_sizes(self.module, self.walk.traits, self.walk.planner.prices.combined)
         return {op: 1.0 / size for op, size in sizes.items()}
 
     @property
@@ -121,7 +122,7 @@ class Program:
             once = price.once * self.begun.get(each.op, 1.0) + planner.prices.once
             total += (price.byte * each.bytes + once) * times
         if walk.computed_as:
-            often = Executions(walk.old)
+            often = Executions(walk.old, walk.traits)
             for op, known, factors in walk.computed_as:
                 total += walk.chooser.work(known, factors) * _often(often, op)
         return total
@@ -203,7 +204,7 @@ class Improving:
 
     def _homes(self) -> Homes:
         first = self.first.walk
-        counts = Executions(first.old)
+        counts = Executions(first.old, first.traits)
 
         def often(what: Any) -> float:
             return _often(counts, what)

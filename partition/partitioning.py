@@ -55,7 +55,7 @@ def partition(
         if axes.count > _MOST_DEVICES:
             message, hint = f"a mesh of {axes.count:,} devices", f"expected at most {_MOST_DEVICES:,}"
             raise ShardlogError(f"{message} is not partitioned for", where="partition", hint=hint)
-        own = unshared(module, cut=aim.move and not aim.pins)
+        own = unshared(module, book.traits, cut=aim.move and not aim.pins)
         if own.originals:
             kinds = Kinds(own.module)
         pins = {copy: given for value, given in aim.pins.items() for copy in own.copies(value)}

@@ -14,7 +14,6 @@ from ..errors import ShardlogError
 from ..program.function import location
 from ..program.mlir.modules import boundary_attributes, children, entries_of, main_function, named_in, symbols
 from ..program.shardings import Shardings, manual_axes
-from ..rulebook.book import family
 from .building import Builder, Form, Scope, Sent, bytes_of, element_of
 from .bypasses import Bypasses
 from .choice.choosing import Chooser, Way
@@ -74,6 +73,7 @@ class Partitioner(Values):
                 self.first[value_number] = layout
         self.computed_as: list[tuple[Any, Knowledge, Way]] = []
         self.old, self.shardings, self.chooser, self.form = module, shardings, chooser, form
+        self.traits = chooser.reader.traits
         self.functions = symbols(module, "func.func")
         self.main = main_function(self.functions)
         self.written: dict[str, Any] = {}
@@ -126,7 +126,7 @@ class Partitioner(Values):
                 taken = about[0].operands
                 value = taken[slot] if slot < len(taken) else None
                 collective.purpose = whole.setdefault((id(about), slot), purpose_of(about, slot, value))
-        return permuted_at_once(self.module, permuted_directly(alive[::-1]))
+        return permuted_at_once(self.module, permuted_directly(alive[::-1]), self.traits)
 
     # ---- Functions --------------------------------------------------------------------------------------
 
@@ -443,7 +443,11 @@ class Partitioner(Values):
     def made_anew(self, value: int, layout: Layout, price: float) -> Any:
         """What repeats smaller values, made of these where that sends less than to reshard it."""
         number = self.kinds.definer(value)
-        if layout.partial or number < 0 or self.kinds.ops[number].name not in family("broadcast_op"):
+        if (
+            layout.partial
+            or number < 0
+            or self.kinds.ops[number].name not in self.traits.family("broadcast_op")
+        ):
             return None
         op, operands = self.kinds.ops[number], self.kinds.operands(number)
         if len(operands) != 1 or operands[0] not in self.tensors:

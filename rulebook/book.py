@@ -16,6 +16,7 @@ from .invalid import RELATIONS as INVALID
 from .invalid import Invalid, find_invalid
 from .naming import Names, Naming, naming, speak_of
 from .shipped import RULES, shipped
+from .traits import OpTraits, traits
 
 if TYPE_CHECKING:
     import numpy as np
@@ -37,6 +38,10 @@ class _Answers:
     known: dict[Hashable, Knowledge] = field(default_factory=dict)
     local: dict[Hashable, dict[str, list[tuple[Any, ...]]]] = field(default_factory=dict)
 
+    @cached_property
+    def traits(self) -> OpTraits:
+        return traits(self.solver)
+
 
 @cache
 def _answers() -> _Answers:
@@ -51,32 +56,6 @@ def builtin_ops() -> tuple[Program, Solver]:
 @cache
 def _naming() -> Naming:
     return naming(builtin_ops()[1])
-
-
-@cache
-def family(relation: str) -> frozenset[str]:
-    """The ops that a relation of facts about ops by name has, such as ``same_value_op``: those of the rules
-    that come with shardlog. See ``rules/ops/schema.dl``."""
-    return frozenset(str(name) for (name,) in _named(relation))
-
-
-@cache
-def lowerings() -> dict[str, str]:
-    """How ops become local, by name, as the rules that come with shardlog say; all others as "parts". See
-    ``rules/partition/local.dl``."""
-    return dict(_named("lowered_op"))
-
-
-@cache
-def touching() -> dict[str, str]:
-    """The ops that "read" no more than a part of an operand, or "write" no more than a part of their result,
-    by name. See ``rules/partition/local.dl``."""
-    return dict(_named("touches_part_op"))
-
-
-def _named(relation: str) -> Any:
-    """Facts about ops by name."""
-    return builtin_ops()[1].solve({}, [relation])[relation]
 
 
 # What the op rules say about how an op becomes local; see ``rules/partition/local.dl``.
@@ -220,6 +199,11 @@ class RuleBook:
         if key not in answers.local:
             answers.local[key] = answers.solver.solve(signature, LOCAL)
         return answers.local[key]
+
+    @property
+    def traits(self) -> OpTraits:
+        """What the rules say of ops by their names alone."""
+        return self._answers.traits
 
     @cached_property
     def partition_looks_at(self) -> list[tuple[str, str]]:

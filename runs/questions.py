@@ -135,10 +135,10 @@ class Questions:
         meshes = result.program.shardings.meshes.meshes
         axes = {name for mesh in meshes for name, _ in mesh.axes}
         devices = max((prod(size for _, size in mesh.axes) for mesh in meshes), default=1)
-        known = machine(machine_of_costs(topology), sorted(axes), devices)
+        known, traits = machine(machine_of_costs(topology), sorted(axes), devices), result.book.traits
         given, allocation, most = Prices(), Allocation(), memory
         if topology is not None:
-            given, allocation = prices(known), known.allocation
+            given, allocation = prices(known, traits), known.allocation
             most = known.memory if memory is None and move else memory
 
         def peak(program: DeviceProgram) -> int:
@@ -146,7 +146,7 @@ class Questions:
             every = memory_of_all(program.module, allocation)
             if every <= (most or 0):
                 return every
-            return peak_memory(inlined(program.module_for(allocation.platform)), allocation)
+            return peak_memory(inlined(program.module_for(allocation.platform), traits), allocation, traits)
 
         return Aim(move, given, most, memory is not None, peak, seconds)
 

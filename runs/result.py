@@ -197,13 +197,13 @@ class Result(RunData, Questions):
             from ..exporters.bind import bind as bound
             from .executing.needed import needed
 
-            module = bound(module, needed(self) if bind == "needed" else None)
+            module = bound(module, self.book.traits, needed(self) if bind == "needed" else None)
         if notation == "sdy":
             return module
         from ..notations.gspmd.write import to_gspmd
 
         with self.source.places():
-            return to_gspmd(module)
+            return to_gspmd(module, self.book.traits)
 
     @cached_property
     def record(self) -> Live:

@@ -111,6 +111,10 @@ class Program:
         """The names of the relations that are ``.output`` or ``.printsize``, in the order of declaration."""
         return [name for name, output in self._names.items() if output]
 
+    def declares(self, relation: str) -> bool:
+        """Whether the program has a relation of this name."""
+        return relation in self._names
+
     @cached_property
     def _names(self) -> Mapping[str, bool]:
         """The names of the relations, with whether they are outputs."""

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 from jaxlib.mlir import ir
 
 from ...program.mlir.modules import symbols
-from ...rulebook.book import lowerings
 
 if TYPE_CHECKING:
     from ...partition.layouts import Pieces
@@ -20,7 +19,7 @@ class Sums:
     """The partial sums of a partitioned program."""
 
     def __init__(self, program: Partitioned) -> None:
-        self._program = program
+        self._program, self._lowering = program, program.traits.lowering
 
     def begin(self, purpose: Any, primes: set[int]) -> list[Any]:
         """The ops that make the partial sums over some axes that a collective combines, where others hand
@@ -51,14 +50,14 @@ class Sums:
         owner = value.owner
         if isinstance(owner, ir.Block):
             loop = owner.owner.operation
-            if lowerings().get(loop.name) == "loop":
+            if self._lowering(loop.name) == "loop":
                 number = ir.BlockArgument(value).arg_number
                 yield from (loop.operands[number], *self._returned(loop, number))
             return
         op, number = owner.operation, value.result_number
-        if len(op.regions) and lowerings().get(op.name) in ("loop", "branches"):
+        if len(op.regions) and self._lowering(op.name) in ("loop", "branches"):
             yield from self._returned(op, number)
-        elif lowerings().get(op.name) == "call":
+        elif self._lowering(op.name) == "call":
             name = ir.FlatSymbolRefAttr(op.attributes["callee"]).value
             yield from self._returned(self._functions[name].operation, number)
         else:

@@ -12,7 +12,6 @@ from jaxlib.mlir import ir
 from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
 from ...program.factors import PASSING, PICKING, factor_name
-from ...rulebook.book import lowerings
 from ..explanation import Explanation, rule_place
 from .begun import Sums
 
@@ -155,7 +154,7 @@ class Asked:
             tuple(Begun(op.name, op.slots[taken], op.where) for op, taken in self._begun(number)),
             tuple(self._placed(number)),
             self.program.topology,
-            lowerings().get(purpose.op.name) == "collective",
+            self.program.traits.lowering(purpose.op.name) == "collective",
             tuple(self._ways(known, choice)) if choice is not None and known is not None else (),
             tuple(self._because(known, choice.taken)) if choice is not None and known is not None else (),
             tuple(self._causes(number)),
@@ -207,7 +206,7 @@ class Asked:
             number, carried = self.program.names.result(value), ""
         else:
             loop, i = value.owner.owner.operation, ir.BlockArgument(value).arg_number
-            is_loop = lowerings().get(loop.name) == "loop"
+            is_loop = self.program.traits.lowering(loop.name) == "loop"
             number = self.program.names.result(loop.results[i]) if is_loop else -1
             carried = "what the loop carries for "
         tensor = self.explainer.record.value(number) if number >= 0 else None

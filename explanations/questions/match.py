@@ -9,7 +9,6 @@ from typing import Any
 
 from ...program.ids import Item
 from ...program.mlir.places import primitive
-from ...rulebook.book import family
 from ...runs.records.record import Op, Record, Value
 
 _SSA = re.compile(r"(@[\w.$-]+(#\d+)?:)?%|result#\d+$")
@@ -68,7 +67,7 @@ class _Computed:
 
     def __init__(self, record: Record, numbers: _Numbers, *, by_path: bool) -> None:
         self._record, self._numbers = record, numbers
-        self._transparent = family("same_value_op")
+        self._transparent: dict[str, bool] = {}  # ops that give what they take
         self._ops: list[Op] = []
         self._made: dict[int, tuple[int, str]] = {}  # value -> the op that makes it, and as what
         self._uses: dict[int, list[tuple[int, str]]] = {}
@@ -81,6 +80,8 @@ class _Computed:
                     self._made.setdefault(value, (len(self._ops), role))
             self._ops.append(op)
             self._items.append(item)
+            if op.name not in self._transparent:
+                self._transparent[op.name] = bool(record.op_facts(item).get("same_value"))
         self._names = {number: name for name, number in record.names().items()}
         if by_path:
             self._names |= {n: name for name, n in record.names().items() if not _SSA.match(name)}
@@ -143,7 +144,7 @@ class _Computed:
 
     def _through(self, number: int) -> int:
         """The value behind one that differs from it in its sharding only."""
-        while number in self._made and self._ops[self._made[number][0]].name in self._transparent:
+        while number in self._made and self._transparent[self._ops[self._made[number][0]].name]:
             number = self._ops[self._made[number][0]].values[0]
         return number
 

@@ -15,7 +15,7 @@ from ...cost.machine import machine
 from ...errors import ShardlogError
 from ...importers.annotations import valid_sharding
 from ...program.shardings import Sharding
-from ...rulebook.book import lowerings
+from ...rulebook.traits import OpTraits
 from ...runs.options import machine_of_costs
 from ...runs.records.record import Run, Value, in_memory
 from ...runs.table import plural
@@ -209,8 +209,8 @@ def unchosen(run: Run, name: str) -> str:
     named = Values(result.record).find(name)
     if all(result.record.is_boundary(value.number) for value in named):
         return "the boundary of the program binds it: what ops compute and loops carry is chosen"
-    values = [value for value in _asked(result, name) if not _is_call(value)]
-    if values and all(map(_is_made, values)):
+    values = [value for value in _asked(result, name) if not _is_call(value, result.book.traits)]
+    if values and all(_is_made(value, result.book.traits) for value in values):
         return "it is made wherever it is needed, in the part that is needed there"
     if values:
         return "the choice has it as propagation says"
@@ -251,7 +251,7 @@ def _read(result: Result, text: str) -> list[tuple[Any, tuple[Value, Sharding]]]
     fitting = [pair for pair in computed if len(pair[0].shape) == len(sharding.dimensions)]
     if not fitting:
         raise _misfit([each for each, _ in computed], sharding, where)
-    fitting = [pair for pair in fitting if not _is_made(pair[1])] or fitting
+    fitting = [pair for pair in fitting if not _is_made(pair[1], result.book.traits)] or fitting
     for each, _ in fitting:
         _check_manual(each, sharding, where)
     return [(value, (each, sharding)) for each, value in fitting]
@@ -299,26 +299,26 @@ def _asked(result: Result, name: str) -> dict[Any, tuple[Value, Any]]:
         if value is not None:
             found.setdefault(value, (named, value))
         given = _result(result, named.place)  # what loops are given and carry has the place of their result
-        if given is not None and lowerings().get(given.owner.name) == "loop":
+        if given is not None and result.book.traits.lowering(given.owner.name) == "loop":
             carried = given.owner.regions[1].blocks[0].arguments[given.result_number]
             found.setdefault(carried, (named, given))
     return found
 
 
-def _is_call(value: Any) -> bool:
+def _is_call(value: Any, traits: OpTraits) -> bool:
     """Whether a value is what a function gives, which is as that has it, and not as propagation says."""
     owner = value.owner
-    return not isinstance(owner, ir.Block) and lowerings().get(owner.name) in ("call", "composite")
+    return not isinstance(owner, ir.Block) and traits.lowering(owner.name) in ("call", "composite")
 
 
-def _is_made(value: Any) -> bool:
+def _is_made(value: Any, traits: OpTraits) -> bool:
     """Whether a value is made of no data, or of one element, wherever it is needed: how it is sharded is
     not chosen."""
     if isinstance(value.owner, ir.Block):
         return False
-    how, types = lowerings().get(value.owner.name), [operand.type for operand in value.owner.operands]
+    how, types = traits.lowering(value.owner.name), [operand.type for operand in value.owner.operands]
     scalar = len(types) == 1 and isinstance(types[0], ir.RankedTensorType) and types[0].rank == 0
-    return how in ("constant", "iota") or (how is None and scalar and value.type.rank > 0)
+    return how in ("constant", "iota") or (how == "parts" and scalar and value.type.rank > 0)
 
 
 def _result(result: Result, number: int) -> Any:

@@ -18,7 +18,7 @@ from ...program.function import RESULT_SHARDING, location, sharding_of
 from ...program.meshes import Meshes, SubAxis
 from ...program.mlir.modules import copy_of, entries_of, ops_in, symbols
 from ...program.shardings import Dimension, Sharding, Shardings, read_mesh
-from ...rulebook.book import family
+from ...rulebook.traits import OpTraits
 from .hlo_sharding import tuple_text
 from .shard_map import FULL_TO_SHARD, SHARD_TO_FULL
 from .tiles import from_sharding
@@ -26,14 +26,14 @@ from .tiles import from_sharding
 _BODY = "xla.sdy.inlinable_manual_computation_body"  # XLA's name for it
 
 
-def to_gspmd(module: ir.Module) -> ir.Module:
+def to_gspmd(module: ir.Module, traits: OpTraits) -> ir.Module:
     """A copy of ``module`` with ``mhlo.sharding`` attributes and without sdy.
 
     Open dimensions and priorities are lost. Raises ShardlogError for ops that GSPMD has nothing for.
     """
     copy = copy_of(module)
     with module.context, ir.Location.unknown():
-        _Writer(module, copy).run()
+        _Writer(module, copy, traits).run()
         copy.operation.verify()
     return copy
 
@@ -47,8 +47,9 @@ class _Manual:
 
 
 class _Writer:
-    def __init__(self, source: ir.Module, module: ir.Module) -> None:
+    def __init__(self, source: ir.Module, module: ir.Module, traits: OpTraits) -> None:
         self.module = module
+        self.left_out = traits.family("same_sharding_op")
         self.sources = symbols(source, "func.func")  # as they were, for functions that are needed twice
         self.functions = symbols(module, "func.func")
         self.mesh_ops = symbols(module, "sdy.mesh")
@@ -149,7 +150,7 @@ class _Writer:
         """Writes an op that names the sharding of its only result as ``@Sharding``."""
         label = next((label for label in RESULT_SHARDING if label in op.attributes), None)
         name, value = op.operation.name, op.operands[0] if len(op.operands) == 1 else None
-        left_out = name in family("same_sharding_op")
+        left_out = name in self.left_out
         if value is None or (label is None and not left_out):
             hint = "GSPMD's notation has only constraints and manual computations; keep sdy's"
             raise ShardlogError(f"{name} cannot be said in GSPMD's notation", where=location(op), hint=hint)

@@ -252,7 +252,7 @@ class Reader:
     """Asks the op rules about ops."""
 
     def __init__(self, book: RuleBook, modes: Sequence[str] = ()) -> None:
-        self.book = book
+        self.book, self.traits = book, book.traits
         self._looks_at = looks_at([*book.looks_at, *book.partition_looks_at])
         self._modes: dict[str, Rows] = {mode: [()] for mode in modes}
         self._told = Told()

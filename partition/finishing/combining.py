@@ -27,7 +27,7 @@ from jaxlib.mlir import ir
 from ...importers.listing import listing_of
 from ...program.elements import bits_of, dtype_of, size_of
 from ...program.mlir.modules import children
-from ...rulebook.book import lowerings
+from ...rulebook.traits import OpTraits
 from ..building import PAIRS, Sent, dense, disjoint, element_of, pairs_of, shape_of
 from ..executions import Executions, has_effect
 from .collectives import DIMENSIONS, FROM_EACH, HAND_ON, KINDS, Writer, count
@@ -39,14 +39,19 @@ _WINDOW = 256  # ops by which a collective is moved at most: what it takes or gi
 
 
 def combine(
-    module: ir.Module, apart: Collection[Any] = (), which: Callable[[Any], bool] = lambda op: True
+    module: ir.Module,
+    traits: OpTraits,
+    apart: Collection[Any] = (),
+    which: Callable[[Any], bool] = lambda op: True,
 ) -> None:
     """Combines the collectives of a module over equal groups, those ``which`` can be, but for those that stay
     ``apart``."""
-    _join(module, apart, lambda op: _key(op) if which(op) else id(op), _any, write_as_one)
+    _join(module, traits, apart, lambda op: _key(op) if which(op) else id(op), _any, write_as_one)
 
 
-def combined_sizes(module: ir.Module, kinds: Collection[str], apart: Collection[Any] = ()) -> dict[Any, int]:
+def combined_sizes(
+    module: ir.Module, traits: OpTraits, kinds: Collection[str], apart: Collection[Any] = ()
+) -> dict[Any, int]:
     """How many collectives become one with each, itself among them, where those of some kinds, called as in
     HLO, are combined as ``combine`` does, but for those that stay ``apart``; without those that are alone."""
     found: dict[Any, int] = {}
@@ -54,8 +59,8 @@ def combined_sizes(module: ir.Module, kinds: Collection[str], apart: Collection[
         return found
     names = {f"stablehlo.{kind}".replace("-", "_") for kind in kinds}
     with module.context:
-        key = _key_in(module, lambda op: _key(op) if op.name in names else id(op))
-        for operations, needs, _ in _blocks(module):
+        key = _key_in(module, traits, lambda op: _key(op) if op.name in names else id(op))
+        for operations, needs, _ in _blocks(module, traits):
             sends = _sending(operations, needs, apart, key)
             for group in _groups(operations, needs, sends, _any, _MOST):
                 found.update(dict.fromkeys([operations[n] for n in group], len(group)))
@@ -63,7 +68,11 @@ def combined_sizes(module: ir.Module, kinds: Collection[str], apart: Collection[
 
 
 def combine_matrices(
-    module: ir.Module, apart: Collection[Any], columns: Callable[[Any], int | None], most: int
+    module: ir.Module,
+    traits: OpTraits,
+    apart: Collection[Any],
+    columns: Callable[[Any], int | None],
+    most: int,
 ) -> None:
     """Combines collectives as ``combine`` does, those that send matrices with equal ``columns``, of so many
     bytes at ``most``: these lie one behind the other, and not flat in a row, which takes no copies where
@@ -76,18 +85,18 @@ def combine_matrices(
     def write(group: list[Any], before: Any) -> None:
         write_as_one(group, before, columns(group[0]))
 
-    _join(module, apart, key, _any, write, most=most)
+    _join(module, traits, apart, key, _any, write, most=most)
 
 
 def _any(group: list[Any], op: Any) -> bool:
     return True
 
 
-def sent_once(module: ir.Module, sent: Sequence[Sent] = ()) -> list[Sent]:
+def sent_once(module: ir.Module, traits: OpTraits, sent: Sequence[Sent] = ()) -> list[Sent]:
     """The collectives of a module without those that send what one before them does, which are erased, as
     compilers do."""
     with module.context:
-        repeated = [(block, _repeated(block, ())) for block in _blocks(module)]
+        repeated = [(block, _repeated(block, traits, ())) for block in _blocks(module, traits)]
         gone = {block.operations[n] for block, instead in repeated for n in instead}
         left = [each for each in sent if each.op not in gone]  # before they are
         for block, instead in repeated:
@@ -116,7 +125,7 @@ def permuted_directly(sent: Sequence[Sent]) -> list[Sent]:
     return list(left.values())
 
 
-def permuted_at_once(module: ir.Module, sent: Sequence[Sent]) -> list[Sent]:
+def permuted_at_once(module: ir.Module, sent: Sequence[Sent], traits: OpTraits) -> list[Sent]:
     """The collectives of a module with one in place of the permutations in which no device sends twice, and
     none receives, and without those of them that send what one before them does. Where several ops need rows
     of others there are such."""
@@ -129,7 +138,7 @@ def permuted_at_once(module: ir.Module, sent: Sequence[Sent]) -> list[Sent]:
         made = _permute(devices, group, before)
         left[made] = together[0][0], _as_one([each for _, each in together], made)
 
-    _join(module, (), _permuted, disjoint, write, gone=left.pop)
+    _join(module, traits, (), _permuted, disjoint, write, gone=left.pop)
     return [each for _, each in sorted(left.values(), key=itemgetter(0))]
 
 
@@ -144,6 +153,7 @@ def _as_one(together: Sequence[Sent], op: Any) -> Sent:
 
 def _join(
     module: ir.Module,
+    traits: OpTraits,
     apart: Collection[Any],
     key: Callable[[Any], Hashable],
     fits: Callable[[list[Any], Any], bool],
@@ -154,9 +164,9 @@ def _join(
     """Writes collectives with equal keys, of which each fits those before it, as one where neither needs what
     the other gives, up to ``most`` bytes. Those that send what one before them does are ``gone`` then."""
     with module.context, ir.Location.unknown():
-        often = _key_in(module, key)
-        for block in _blocks(module):
-            repeated = _repeated(block, apart)
+        often = _key_in(module, traits, key)
+        for block in _blocks(module, traits):
+            repeated = _repeated(block, traits, apart)
             for n in repeated:
                 gone(block.operations[n])
             operations, needs = _without(block, repeated)
@@ -171,10 +181,10 @@ def _join(
                     op.erase()
 
 
-def _key_in(module: ir.Module, key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
+def _key_in(module: ir.Module, traits: OpTraits, key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
     """The key of a collective in a module: what is the same in all turns of a loop is sent once, unless what
     is not goes with it."""
-    executions = Executions(module)
+    executions = Executions(module, traits)
     return lambda op: (executions.often(op), key(op))
 
 
@@ -188,11 +198,11 @@ class _Block(NamedTuple):
     shares: list[bool]
 
 
-def _blocks(module: ir.Module) -> list[_Block]:
+def _blocks(module: ir.Module, traits: OpTraits) -> list[_Block]:
     """The blocks of a module that have collectives."""
     listing, found = listing_of(module), []
     names, regions = [op.name for op in listing.ops], listing.regions.tolist()
-    effects = {name: has_effect(name) for name in set(names)}
+    effects = {name: has_effect(name, traits) for name in set(names)}
     definers, operands = listing.definers[listing.operands], listing.operand_offsets
     definers[listing.operands < 0] = -1
     taken = listing.operands[listing.operands >= 0]
@@ -221,13 +231,13 @@ def _blocks(module: ir.Module) -> list[_Block]:
 # ---- What is sent once ----------------------------------------------------------------------------------
 
 
-def _repeated(block: _Block, apart: Collection[Any]) -> dict[int, int]:
+def _repeated(block: _Block, traits: OpTraits, apart: Collection[Any]) -> dict[int, int]:
     """The collectives of a block that send what one before them does, and that one, by number. XLA would find
     these, but not in what is put side by side."""
     operations = block.operations
     return {
         n: first
-        for n, first in _equal(block).items()
+        for n, first in _equal(block, traits).items()
         if operations[n].name in KINDS and operations[n] not in apart
     }
 
@@ -247,7 +257,7 @@ def _without(block: _Block, instead: Mapping[int, int]) -> tuple[list[Any], list
     return [operations[n] for n in kept], fewer
 
 
-def _equal(block: _Block) -> dict[int, int]:
+def _equal(block: _Block, traits: OpTraits) -> dict[int, int]:
     """The ops of a block that give what one before them does, and the first of those. Ops that are equal take
     what is equal, so only those are looked at that share all they take, and those behind equal ones."""
     operations, needs, shares = block
@@ -264,7 +274,7 @@ def _equal(block: _Block) -> dict[int, int]:
         if first == n:  # what it does takes longer to read than what it takes
             return
         for m in (n,) if does else (first, n):
-            what = _what_it_does(operations[m])
+            what = _what_it_does(operations[m], traits)
             other = does.setdefault(m if what is None else what, m)
         if other != n:
             found[n] = other
@@ -284,9 +294,11 @@ def _equal(block: _Block) -> dict[int, int]:
     return found
 
 
-def _what_it_does(op: Any) -> Hashable | None:
+def _what_it_does(op: Any, traits: OpTraits) -> Hashable | None:
     """Equal for ops of a name that give equal values of equal ones; None for one of its own."""
-    if has_effect(op.name) or lowerings().get(op.name) == "pass":  # what is passed on may be kept apart
+    if (
+        has_effect(op.name, traits) or traits.lowering(op.name) == "pass"
+    ):  # what is passed on may be kept apart
         return None
     try:
         attributes = tuple([(a, v) for a, v in op.attributes.items() if a not in _OWN])

@@ -16,7 +16,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from ...program.mlir.modules import ops_in
-from ...rulebook.book import family
+from ...rulebook.traits import OpTraits
 from ..building import element_of, shape_of
 from .collectives import FROM_EACH, TO_EACH, dimension
 from .combining import write_as_one
@@ -25,13 +25,13 @@ from .products import exchange, exchangeable, exchanged_order
 _COMPUTED = 3.0  # what it takes to copy an element across memory that is computed so, for one that lies there
 
 
-def suit_cpus(module: ir.Module) -> None:
+def suit_cpus(module: ir.Module, traits: OpTraits) -> None:
     """Writes the collectives and products of a module so that XLA for CPUs copies as little as it can."""
     _send_rows(module)
     with module.context, ir.Location.unknown():
         for op in list(ops_in(module)):
-            if exchangeable(op.operation):
-                _copy_less(op.operation)
+            if exchangeable(op.operation, traits):
+                _copy_less(op.operation, traits)
 
 
 # ---- Collectives -----------------------------------------------------------------------------------------
@@ -59,13 +59,13 @@ def _lies_apart(op: Any) -> bool:
 # ---- Products --------------------------------------------------------------------------------------------
 
 
-def _copy_less(product: Any) -> None:
+def _copy_less(product: Any, traits: OpTraits) -> None:
     """Exchanges the operands of a product where that saves more than it takes to copy what it gives back into
     its order. A barrier keeps XLA from making one op of the product and this copy, and from exchanging the
     operands itself, as it does where the program transposes what it gives."""
-    by_itself = _order_behind(product) == exchanged_order(product)
-    copied = _copied(product, exchanged=by_itself)
-    if copied <= _copied(product, exchanged=not by_itself) + prod(shape_of(product.results[0])):
+    by_itself = _order_behind(product, traits) == exchanged_order(product)
+    copied = _copied(product, traits, exchanged=by_itself)
+    if copied <= _copied(product, traits, exchanged=not by_itself) + prod(shape_of(product.results[0])):
         return
     (result,), order = product.results, exchanged_order(product)
     shape, element, type_ = shape_of(result), element_of(result), result.type
@@ -89,17 +89,18 @@ def _op(name: str, value: Any, type_: Any, attributes: dict[str, Any], like: Any
     ).result
 
 
-def _order_behind(product: Any) -> list[int]:
+def _order_behind(product: Any, traits: OpTraits) -> list[int]:
     """The order of the dimensions that a product gives behind the transposes that alone use it."""
     value = product.results[0]
     order = list(range(len(shape_of(value))))
-    while len(uses := list(value.uses)) == 1 and uses[0].owner.name in family("reorders_dims"):
+    turning = traits.family("reorders_dims")
+    while len(uses := list(value.uses)) == 1 and uses[0].owner.name in turning:
         order = [order[d] for d in uses[0].owner.attributes["permutation"]]
         value = uses[0].owner.results[0]
     return order
 
 
-def _copied(product: Any, *, exchanged: bool) -> float:
+def _copied(product: Any, traits: OpTraits, *, exchanged: bool) -> float:
     """How many elements XLA for CPUs copies for a product, those that are computed so counted as what they
     take."""
     numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
@@ -114,6 +115,7 @@ def _copied(product: Any, *, exchanged: bool) -> float:
         others = [d for d in range(rank) if d not in (*batch, *summed)]
         orders = [[*batch, *others, *summed], [*batch, *summed, *others]]
         if list(range(rank)) not in orders[: place + 1]:
-            computed = not isinstance(value.owner, ir.Block) and value.owner.name in family("elementwise_op")
+            elementwise = traits.family("elementwise_op")
+            computed = not isinstance(value.owner, ir.Block) and value.owner.name in elementwise
             total += prod(shape_of(value)) * (_COMPUTED if computed else 1.0)
     return total

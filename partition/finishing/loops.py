@@ -8,27 +8,27 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...program.mlir.modules import operations_in
-from ...rulebook.book import lowerings
+from ...rulebook.traits import OpTraits
 from ..building import Sent
 from ..executions import Executions, with_inner
 
 
-def sent_before_loops(module: ir.Module, sent: Sequence[Sent]) -> list[Sent]:
+def sent_before_loops(module: ir.Module, sent: Sequence[Sent], traits: OpTraits) -> list[Sent]:
     """The collectives of a module, in its order, those that send the same in all turns of a loop before it:
     XLA for CPUs puts them there, that for TPUs would send again in each turn."""
     ops = {each.op for each in sent}
-    if not put_before_loops(module, ops.__contains__):
+    if not put_before_loops(module, traits, ops.__contains__):
         return list(sent)
     place = {op: number for number, op in enumerate(operations_in(module))}
     return sorted(sent, key=lambda each: place[each.op])
 
 
-def put_before_loops(module: ir.Module, which: Callable[[Any], bool]) -> bool:
+def put_before_loops(module: ir.Module, traits: OpTraits, which: Callable[[Any], bool]) -> bool:
     """Puts before loops the ops, of those in question, that do the same in all turns, and what they take.
     Whether there are such."""
-    counts, moved = Executions(module), False
+    counts, moved = Executions(module, traits), False
     for op in operations_in(module, ir.WalkOrder.POST_ORDER):
-        if lowerings().get(op.name) == "loop":
+        if traits.lowering(op.name) == "loop":
             moved |= _put_before(op, [each for each in counts.same(op) if which(each)])
     return moved
 

@@ -7,13 +7,13 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from ...rulebook.book import family
+from ...rulebook.traits import OpTraits
 from ..building import shape_of
 
 
-def exchangeable(op: Any) -> bool:
+def exchangeable(op: Any, traits: OpTraits) -> bool:
     """Whether an op is a product whose operands may be exchanged."""
-    return op.name in family("exchanges_operands") and "algorithm" not in op.attributes
+    return op.name in traits.family("exchanges_operands") and "algorithm" not in op.attributes
 
 
 def exchanged_order(product: Any) -> list[int]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ...rulebook.book import family
+from ...rulebook.traits import OpTraits
 from ..building import Sent, element_of, shape_of
 from ..choice.choosing import SUM
 from ..neutral import zero
@@ -24,28 +24,28 @@ from .collectives import DIMENSIONS, KINDS
 from .products import exchange, exchangeable, exchanged_order
 
 
-def rewrite(sent: Iterable[Sent]) -> None:
+def rewrite(sent: Iterable[Sent], traits: OpTraits) -> None:
     """Rewrites a device program around its collectives."""
     collectives = [each.op for each in sent]
     for op in collectives:
-        while _turn_product(op):  # once for each transpose behind it
+        while _turn_product(op, traits):  # once for each transpose behind it
             pass
     for op in collectives:
         if len(op.operands) == 1 and len(op.regions) and _adds(op):
-            _negate_behind(op)
+            _negate_behind(op, traits)
 
 
 # ---- Transposes ------------------------------------------------------------------------------------------
 
 
-def _turn_product(first: Any) -> bool:
+def _turn_product(first: Any, traits: OpTraits) -> bool:
     """Turns the product that only this collective takes, and those behind it, where a transpose behind them
     gives what the product would give with its operands exchanged. Returns whether one does."""
     product = first.operands[0].owner
-    if isinstance(product, ir.Block) or not exchangeable(product):
+    if isinstance(product, ir.Block) or not exchangeable(product, traits):
         return False
     users, order = _users(product), exchanged_order(product)
-    if not users or users[-1].name not in family("reorders_dims"):
+    if not users or users[-1].name not in traits.family("reorders_dims"):
         return False
     *collectives, last = users
     if list(last.attributes["permutation"]) != order:
@@ -84,15 +84,15 @@ def _reorder(op: Any, order: list[int]) -> None:
 # ---- Signs -----------------------------------------------------------------------------------------------
 
 
-def _negate_behind(collective: Any) -> None:
+def _negate_behind(collective: Any, traits: OpTraits) -> None:
     """Negates what a collective sums behind it, in place of what is summed."""
     user, odd, negation = collective, False, ""
     while not isinstance(made := user.operands[0].owner, ir.Block):
-        if made.name in family("changes_sign"):
+        if made.name in traits.family("changes_sign"):
             user.operands[0], odd, negation = made.operands[0], not odd, made.name
             if not any(True for _ in made.results[0].uses):
                 made.erase()
-        elif len(list(user.operands[0].uses)) == 1 and _keeps_signs(made):
+        elif len(list(user.operands[0].uses)) == 1 and _keeps_signs(made, traits):
             user = made
         else:
             break
@@ -104,10 +104,10 @@ def _negate_behind(collective: Any) -> None:
         result.replace_all_uses_except(negated.results[0], negated)
 
 
-def _keeps_signs(op: Any) -> bool:
+def _keeps_signs(op: Any, traits: OpTraits) -> bool:
     """Whether what an op gives has the other sign if what it takes has; of those that combine elements, a sum
     that starts from zero."""
-    if op.name not in family("keeps_signs") or len(op.results) > 1:
+    if op.name not in traits.family("keeps_signs") or len(op.results) > 1:
         return False
     if not op.regions:
         return True

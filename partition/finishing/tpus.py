@@ -9,7 +9,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...program.mlir.modules import children, ops_in
-from ...rulebook.book import family
+from ...rulebook.traits import OpTraits
 from ..building import element_of, shape_of
 from .collectives import FROM_EACH, TO_EACH, Writer, count, dimension, integer
 from .combining import combine, combine_matrices
@@ -18,14 +18,14 @@ _LANES, _SUBLANES = 128, 8  # elements in a row of a tile of a TPU's memory, and
 _TOGETHER = 1 << 16  # bytes: to put more in one place takes longer than the steps of a collective
 
 
-def suit_tpus(module: ir.Module, apart: Collection[Any] = ()) -> None:
+def suit_tpus(module: ir.Module, traits: OpTraits, apart: Collection[Any] = ()) -> None:
     """Writes what XLA for TPUs would send twice, or does not know, as what it sends once: gathers of vectors
     that fill no tiles as those of rows, scatters of parts that end inside of tiles as those of whole
     matrices, and scattered sums of which each device gets no more than a tile, or of numbers in two parts, as
     exchanges and sums. Gathers of such vectors and such scatters are combined, and matrices with as many
     columns, but for those that stay ``apart``: sums that are not scattered XLA combines itself."""
-    combine(module, apart, lambda op: _is_loose(op) or _is_small(op))
-    combine_matrices(module, apart, _columns, _TOGETHER)
+    combine(module, traits, apart, lambda op: _is_loose(op) or _is_small(op))
+    combine_matrices(module, traits, apart, lambda op: _columns(op, traits), _TOGETHER)
     with module.context, ir.Location.unknown():
         for op in [each.operation for each in ops_in(module)]:
             if _is_loose(op):
@@ -45,11 +45,12 @@ def _is_loose(gather: Any) -> bool:
     return behind and prod(shape) == max(shape, default=1) > 1 and prod(shape) % _LANES != 0
 
 
-def _columns(op: Any) -> int | None:
+def _columns(op: Any, traits: OpTraits) -> int | None:
     """The columns of the matrices that a collective gathers or scatters, and None of others. What a product
     takes is gathered as it is: XLA rounds that before it is sent, if nothing else is sent with it."""
     if op.name == "stablehlo.all_gather":
-        rounds = any(use.owner.name in family("rounds_operands") for use in op.results[0].uses)
+        rounding = traits.family("rounds_operands")
+        rounds = any(use.owner.name in rounding for use in op.results[0].uses)
         sent = None if rounds else op.operands[0]
     else:
         sent = op.results[0] if op.name == "stablehlo.reduce_scatter" else None

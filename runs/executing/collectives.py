@@ -52,7 +52,7 @@ class Collective:
 
 def collectives(names: OpNames, program: DeviceProgram) -> tuple[Collective, ...]:
     """The collectives of a partitioned run, in order."""
-    executions = Executions(program.module)
+    executions = Executions(program.module, program.traits)
     found = []
     with program.module.context:
         for number, sent in enumerate(program.sent):

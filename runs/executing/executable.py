@@ -113,7 +113,7 @@ def compiled(
     try:
         callbacks = result.source.interface.callbacks
         if program is None:
-            loaded = load(bind(result.module), devices, callbacks)
+            loaded = load(bind(result.module, result.book.traits), devices, callbacks)
         else:
             loaded = load(program.module_for(devices[0].platform), devices, callbacks, program.form)
     except ShardlogError:

@@ -327,7 +327,7 @@ def alone_on(result: Result, devices: Sequence[Any]) -> Alone:
     """The program on the first of the devices, or, where it cannot run there, as XLA partitions it: one with
     manual computations, which are for several devices."""
     try:
-        module = plain(result.module)
+        module = plain(result.module, result.book.traits)
     except ShardlogError:
         executable = result.compile(devices)
         return lambda arrays: _flat(executable(*arrays))

@@ -30,7 +30,7 @@ def needed(result: Result) -> set[tuple[int, int]]:
     chosen: set[tuple[int, int]] = set()
     numbered = _numbered(result.module)
     while True:
-        module = bytecode_of(bind(numbered, chosen))
+        module = bytecode_of(bind(numbered, result.book.traits, chosen))
         seen = _seen(run_with(module, Options(view="roundtrip")).module)
         more = {
             value

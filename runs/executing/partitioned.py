@@ -25,6 +25,7 @@ class Partitioned(DeviceProgram):
         super().__init__(
             program.module,
             program.sent,
+            program.traits,
             program.axes,
             program.form,
             program.boundary,

@@ -19,7 +19,6 @@ from jaxlib.mlir import ir
 from ...partition.executions import Executions
 from ...program.elements import dtype_of
 from ...program.mlir.modules import main_function, symbols
-from ...rulebook.book import lowerings
 
 if TYPE_CHECKING:
     from ..result import Result
@@ -35,7 +34,8 @@ class Roundings:
     def __init__(self, result: Result) -> None:
         self._result, self._record, self._items = result, result.record, result.items
         self._functions = symbols(result.module, "func.func")
-        self._executions, self._lowerings = Executions(result.module), lowerings()
+        self._traits = result.book.traits
+        self._executions = Executions(result.module, self._traits)
         self._calls: dict[Any, list[float]] = {}
 
     def results(self) -> list[float]:
@@ -55,7 +55,7 @@ class Roundings:
         return [known[value] if _eps(value.type) else 0.0 for value in operations[-1].operands]
 
     def _op(self, operation: Any, given: list[float], known: dict[Any, float]) -> Sequence[float]:
-        lowering = self._lowerings.get(operation.name, "parts")
+        lowering = self._traits.lowering(operation.name)
         if lowering == "loop":
             body = operation.regions[1].blocks[0]
             turn = self._block(body, [0.0] * len(given), known)

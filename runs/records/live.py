@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from ...importers.given import Given
     from ..result import Result, RunData
 
-_OP_FACTS = ("factor", "maps", "elementwise", "kind", "blocked", "known", "no_rule")
+_OP_FACTS = ("factor", "maps", "elementwise", "kind", "blocked", "known", "no_rule", "same_value")
 
 
 _NO_FACTS: Facts = {}

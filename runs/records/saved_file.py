@@ -15,7 +15,7 @@ from typing import Any, BinaryIO
 from ...errors import ShardlogError
 
 APPLICATION = 0x53684C67  # "ShLg", in the header of the file
-FORMAT = 6
+FORMAT = 7
 AGAIN = "run it again: shardlog run MODULE --save FILE"
 _SQLITE = b"SQLite format 3\0"
 _CHECKSUM = 4  # bytes, of the CRC-32 of the database

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from shardlog.cost.exchange import prices
 from shardlog.cost.hlo import hlo_sends
 from shardlog.cost.machine import Machine
+from shardlog.rulebook.book import RuleBook
 
 
 class Moved(NamedTuple):
@@ -21,7 +22,7 @@ class Moved(NamedTuple):
 
 def moved(hlo: str, machine: Machine) -> Moved:
     """What optimised HLO sends on a machine; loops count their turns."""
-    price = prices(machine).collective
+    price = prices(machine, RuleBook().traits).collective
     assert price is not None
     sent, seconds, count = 0.0, 0.0, 0
     for each, times in hlo_sends(hlo):

@@ -10,6 +10,7 @@ from shardlog.cost.machine import Torus, machine, names
 from shardlog.errors import ShardlogError
 
 from ..support.machines import MACHINE
+from ..support.traits import TRAITS
 
 
 @pytest.mark.parametrize("name", names())
@@ -34,7 +35,7 @@ def test_collectives_take_time_to_start(tmp_path: Path) -> None:
     path = tmp_path / "own.toml"
     path.write_text(MACHINE.format(flops=1, bandwidth=1) + "start = 3")
     own = machine(str(path))
-    price = prices(own).collective
+    price = prices(own, TRAITS).collective
     assert price is not None
     # Three steps each, and along one axis the start.
     assert price("all-gather", 4, ("model",), ()).once == (3 * 0.5 + 3) * own.link.bandwidth
@@ -60,13 +61,13 @@ def test_between_nodes_devices_send_side_by_side() -> None:
 
 
 def test_what_compilers_fuse_costs_the_choice_less(tmp_path: Path) -> None:
-    v5e, plain = machine("v5e"), prices(machine("cpu"))
-    assert prices(v5e).touched == 4 * v5e.memory_bandwidth / v5e.link.bandwidth
+    v5e, plain = machine("v5e"), prices(machine("cpu"), TRAITS)
+    assert prices(v5e, TRAITS).touched == 4 * v5e.memory_bandwidth / v5e.link.bandwidth
     assert plain.touched == machine("cpu").memory_bandwidth / machine("cpu").link.bandwidth
     path = tmp_path / "own.toml"
     path.write_text("fuses = 2\n" + MACHINE.format(flops=1, bandwidth=1))
     own = machine(str(path))
-    assert prices(own).touched == 2 * own.memory_bandwidth / own.link.bandwidth
+    assert prices(own, TRAITS).touched == 2 * own.memory_bandwidth / own.link.bandwidth
     path.write_text("fuses = 0\n" + MACHINE.format(flops=1, bandwidth=1))
     with pytest.raises(ShardlogError, match="fuses is 0"):
         machine(str(path))

@@ -20,6 +20,7 @@ from shardlog.program.elements import size_of
 
 from ..support import models
 from ..support.programs import array
+from ..support.traits import TRAITS
 
 KIB = 1024
 ROWS = np.arange(64 * 64, dtype=np.float32).reshape(64, 64)
@@ -334,7 +335,7 @@ def test_tensors_take_whole_tiles_on_tpus(type_: str, size: int) -> None:
 def test_arguments_and_results_are_as_large_as_on_tpus(name: str) -> None:
     program = shardlog.run(models.text(name)).partition()
     found = program.compile_ahead("tpu:v5e:2x4").memory
-    said = peak_of(inlined(program.module), machine("v5e").allocation)
+    said = peak_of(inlined(program.module, TRAITS), machine("v5e").allocation, TRAITS)
     assert (said.arguments, said.results) == pytest.approx(
         (found.arguments, found.results - found.shared), abs=512
     )

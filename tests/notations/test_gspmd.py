@@ -28,6 +28,7 @@ from shardlog.notations.gspmd.tiles import flat_devices
 from shardlog.notations.gspmd.write import to_gspmd
 
 from ..support.generators.random_modules import modules
+from ..support.traits import TRAITS
 
 XLA: Any = xla_client.HloSharding
 P: Any = PartitionSpec
@@ -336,7 +337,7 @@ def test_random_modules_are_written_as_they_are_read(text: str) -> None:
         reject()
     if re.search("{unreduced}|{manual}", written) and "devices=" not in written:
         reject()  # nothing says on how many devices: the mesh has no axes, as XLA's
-    assert listed(str(to_gspmd(module))) == listed(written)
+    assert listed(str(to_gspmd(module, TRAITS))) == listed(written)
 
 
 def test_what_gspmd_has_nothing_for() -> None:
@@ -346,7 +347,7 @@ def test_what_gspmd_has_nothing_for() -> None:
         "return %0 : tensor<8xf32>",
     )
     with pytest.raises(shardlog.ShardlogError, match="data_flow_edge cannot be said in GSPMD"):
-        to_gspmd(parse_module(read_source(text)))
+        to_gspmd(parse_module(read_source(text)), TRAITS)
 
 
 def test_command_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -378,7 +379,7 @@ def test_a_function_called_inside_and_outside_of_a_manual_computation() -> None:
         + "func.func private @f(%a: tensor<8xf32>) -> tensor<8xf32> {\n"
         "  %0 = stablehlo.tanh %a : tensor<8xf32>\n  return %0 : tensor<8xf32>\n}\n"
     )
-    written = str(to_gspmd(parse_module(read_source(text))))
+    written = str(to_gspmd(parse_module(read_source(text)), TRAITS))
     manual_inside = '{mhlo.sharding = "{devices=[1,4,2]<=[2,4]T(1,0) last_tile_dims={manual, replicated}}"}'
     assert "call @f(%arg0) : (tensor<8xf32>)" in written
     assert f"call @f_0(%arg0) {manual_inside} : (tensor<8xf32>)" in written

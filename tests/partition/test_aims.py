@@ -18,6 +18,7 @@ from shardlog.runs.result import Result
 
 from ..support import models
 from ..support.scanned import scanned_step
+from ..support.traits import TRAITS
 
 # To gather the weight costs 3/4 of its bytes, to add up products in parts twice 3/4 of theirs.
 PRODUCT = """\
@@ -90,9 +91,9 @@ def test_sums_of_which_a_compiler_makes_one_cost_what_one_does_to_begin(tmp_path
 def test_a_bound_on_memory_holds(name: str, scan: bool) -> None:
     result = shardlog.run(models.text(name, scan=scan))
     plain = result.partition(keep_shardings=False)
-    bound = int(peak_memory(inlined(plain.module), Allocation()) * 0.98)
+    bound = int(peak_memory(inlined(plain.module, TRAITS), Allocation(), TRAITS) * 0.98)
     smaller = result.partition(keep_shardings=False, memory=bound)
-    assert peak_memory(inlined(smaller.module), Allocation()) <= bound
+    assert peak_memory(inlined(smaller.module, TRAITS), Allocation(), TRAITS) <= bound
     moved = (sum(c.total for c in program.collectives) for program in (plain, smaller))
     assert next(moved) <= next(moved)
 
@@ -102,7 +103,7 @@ def test_a_program_fits_the_memory_of_the_machine_that_it_is_for(tmp_path: Path)
 
     def needs(memory: float) -> int:
         given = machine(tmp_path, memory=memory / 2**30, flops=1e12, bandwidth=1e9, latency=1e-5)
-        return peak_memory(inlined(result.partition(topology=given).module), Allocation())
+        return peak_memory(inlined(result.partition(topology=given).module, TRAITS), Allocation(), TRAITS)
 
     plain = needs(2.0**30)
     assert needs(plain * 0.9) <= plain * 0.9
@@ -113,9 +114,9 @@ def test_a_program_fits_the_memory_of_the_machine_that_it_is_for(tmp_path: Path)
 def test_a_bound_that_the_shardings_of_propagation_meet_is_met(name: str) -> None:
     result, allocation = shardlog.run(models.text(name)), known_machine("v5e").allocation
     kept = result.partition(topology="v5e", keep_shardings=True)
-    least = peak_memory(inlined(kept.module), allocation)
+    least = peak_memory(inlined(kept.module, TRAITS), allocation, TRAITS)
     bound = result.partition(topology="v5e", memory=least)
-    assert peak_memory(inlined(bound.module), allocation) <= least
+    assert peak_memory(inlined(bound.module, TRAITS), allocation, TRAITS) <= least
 
 
 def test_less_memory_costs_a_fast_program_little() -> None:

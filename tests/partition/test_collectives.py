@@ -22,6 +22,7 @@ from shardlog.program.mlir.modules import ops_in
 from shardlog.runs.executing.collectives import Collective
 
 from ..support.programs import PROGRAMS, array, lowered
+from ..support.traits import TRAITS
 
 MLP = """\
 sdy.mesh @mesh = <["data"=2, "model"=4]>
@@ -194,9 +195,12 @@ def test_turns_of_loops(start: int, end: int, compare: str, step: int, turns: in
         with make_context():
             module = parse_module(read_source(text))
             (loop,) = (op for op in ops_in(module) if op.operation.name == "stablehlo.while")
-            assert Executions(module).turns(loop.operation) == turns
+            assert Executions(module, TRAITS).turns(loop.operation) == turns
             constant, *_, last = loop.regions[1].blocks[0].operations
-            assert (Executions(module).of(constant), Executions(module).of(last)) == (1, turns)
+            assert (Executions(module, TRAITS).of(constant), Executions(module, TRAITS).of(last)) == (
+                1,
+                turns,
+            )
 
 
 @pytest.mark.parametrize("form", FORMS)
