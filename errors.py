@@ -20,8 +20,9 @@ class ShardlogError(Exception):
     """
 
     def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
-        self.message, self.where, self.hint = map(shortened, (message, where, hint))
-        text = f"{self.where or 'shardlog'}: error: {self.message}"
+        self.message, self.hint = shortened(message), shortened(hint)
+        self.where = where  # whole: of a chain of calls the place is read later
+        text = f"{shortened(where) or 'shardlog'}: error: {self.message}"
         super().__init__(f"{text}\n  hint: {self.hint}" if hint else text)
 
     def __reduce__(self) -> tuple[Any, ...]:

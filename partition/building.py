@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
@@ -20,7 +21,7 @@ from .neutral import neutral, zero
 Form = Literal["sdy-manual", "manual", "replica"]
 FORMS: tuple[Form, ...] = ("sdy-manual", "manual", "replica")
 
-_CHANNEL = "channel_handle"
+CHANNEL = "channel_handle"
 PAIRS, GROUPS = "source_target_pairs", "replica_groups"  # of permutations, and of other collectives
 OUTSIDE = ("sdy.sharding", "sdy.sharding_rule", "mhlo.sharding")  # what is no part of an op
 
@@ -387,7 +388,7 @@ class Builder:
             attributes[PAIRS] = self.dense(pairs)
             group = len(pairs)
         if self.form != "replica":
-            attributes[_CHANNEL] = self.next_channel()
+            attributes[CHANNEL] = self.next_channel()
             if kind in ("all_gather", "all_reduce", "reduce_scatter"):
                 attributes["use_global_device_ids"] = ir.UnitAttr.get()
         op = self.op(f"stablehlo.{kind}", [value], [type_], attributes, 1 if combine else 0)
@@ -411,7 +412,7 @@ class Builder:
         op = known.op.clone(self.scope.end).operation
         op.operands[0], op.location = value, self.loc
         if self.form != "replica":
-            op.attributes[_CHANNEL] = self.next_channel()
+            op.attributes[CHANNEL] = self.next_channel()
         self.sent.append(Sent(op, known.kind, known.pieces, known.group, known.bytes, self.purpose))
         return op.results[0]
 
@@ -419,7 +420,7 @@ class Builder:
         """Lists a collective that the user wrote, over groups or pairs of devices, among those of the device
         program."""
         if self.form == "replica":
-            for label in ("channel_handle", "use_global_device_ids"):
+            for label in (CHANNEL, "use_global_device_ids"):
                 if label in op.attributes:
                     del op.attributes[label]
         kind, paired = op.name.partition(".")[2], PAIRS in op.attributes
@@ -454,6 +455,14 @@ class Builder:
         if key not in self._groups:
             self._groups[key] = dense(np.ascontiguousarray(table))
         return self._groups[key]
+
+
+def channel_of(op: Any) -> int:
+    """The channel of a collective; zero if it has none."""
+    attributes = op.attributes
+    if CHANNEL not in attributes:
+        return 0
+    return int(re.findall(r"handle = (\d+)", str(attributes[CHANNEL]))[0])
 
 
 def pairs_of(op: Any) -> npt.NDArray[np.int64]:

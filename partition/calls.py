@@ -24,14 +24,16 @@ from ..rulebook.traits import OpTraits
 from .batching import batch_own_rows, own_rows
 from .choice.homes import Found
 from .choice.purposes import Purpose
+from .computations import Computation, put_in_place_of_ops
 from .cutting import cut_before_joining, cuts_of_joined
 from .finishing.collectives import KINDS
 from .layouts import Layout
 
 _SMALL = 128  # ops of a function: larger ones, as layers, have little in common with what is around them
 _MORE = 4096  # ops that a module may get: each takes time
-# Attributes that say, meanwhile, which op of a module one is a copy of, and that it gives a part of that.
-_ORIGINAL, _PART = "shardlog.original", "shardlog.part"
+# Attributes that say, meanwhile, which op of a module one is a copy of, that it gives a part of that, and
+# that it is inside of a computation for it.
+_ORIGINAL, _PART, _INSIDE = "shardlog.original", "shardlog.part", "shardlog.inside"
 _OF_A_CALL = {"callee", "sdy.sharding", "mhlo.sharding"}  # attributes of one that says nothing else
 
 
@@ -92,11 +94,12 @@ class Unshared:
     """A module in which small functions have the place of their calls, a batch picks its own rows as one, and
     rows are cut out before they are put beside each other; and the op of the module that it was made of for
     each of its own, none where it is that module itself. Of those in ``parts`` it is one that needs what they
-    give."""
+    give, and those ``inside`` are in a computation for it."""
 
     module: ir.Module
     originals: dict[Any, Any] = field(default_factory=dict)
     parts: frozenset[Any] = frozenset()
+    inside: frozenset[Any] = frozenset()
 
     def copies(self, value: Any) -> Iterator[Any]:
         """What an op's result, or an argument of a block in an op, is in the module, once for each call."""
@@ -113,7 +116,7 @@ class Unshared:
     def _copies(self) -> dict[Any, list[Any]]:
         found = dict[Any, list[Any]]()
         for copy, op in self.originals.items():
-            if copy not in self.parts:
+            if copy not in self.parts and copy not in self.inside:
                 found.setdefault(op, []).append(copy)
         return found
 
@@ -151,16 +154,27 @@ class Unshared:
         return replace(found, homes=homes, others=others, ways={})
 
     def _part(self, value: Any) -> bool:
-        """Whether a value is a part of one of the module that was read."""
-        return not isinstance(value.owner, ir.Block) and value.owner.operation in self.parts
+        """Whether a value is a part of one of the module that was read, or inside of a computation."""
+        owner = value.owner
+        if not isinstance(owner, ir.Block):
+            return owner.operation in self.parts or owner.operation in self.inside
+        around = owner.owner.operation
+        original = self.originals.get(around, around)
+        return around in self.inside or len(original.regions) < len(around.regions)
 
     def name(self, purpose: Purpose) -> None:
         """Has the purpose of a collective say an op and values of the module that this one was made of."""
-        if self.originals:
-            purpose.op = self.originals.get(purpose.op.operation, purpose.op)
-            purpose.value, purpose.to = (
-                None if value is None else self.original(value) for value in (purpose.value, purpose.to)
-            )
+        if not self.originals:
+            return
+        copy = purpose.op.operation
+        purpose.op = op = self.originals.get(copy, purpose.op)
+        if copy in self.inside:
+            purpose.inside, purpose.to = True, None
+            purpose.slot, purpose.value = len(op.operands), op.results[0] if len(op.results) else None
+            return
+        purpose.value, purpose.to = (
+            None if value is None else self.original(value) for value in (purpose.value, purpose.to)
+        )
 
 
 def _region_of(block: Any) -> int:
@@ -168,18 +182,31 @@ def _region_of(block: Any) -> int:
     return next(n for n, region in enumerate(block.owner.regions) if block in region.blocks)
 
 
-def unshared(module: ir.Module, traits: OpTraits, *, cut: bool) -> Unshared:
+def unshared(
+    module: ir.Module,
+    traits: OpTraits,
+    *,
+    cut: bool,
+    computations: Mapping[Any, Computation] | None = None,
+) -> Unshared:
     """A copy of a module in which each call of a small function has its own ops, as far as it is not much
     larger so, rows that a batch picks each of its own have batching dimensions, and, where it may be ``cut``
-    so, rows are cut out before they are put beside each other; or the module, where nothing is to be done."""
+    so, rows are cut out before they are put beside each other; ``computations`` are in the place of ops of
+    the module. Or the module, where nothing is to be done."""
     with module.context:
         small = _of_small_ones(module, traits, _called(module))
-        if not (small or own_rows(module, traits) or (cut and cuts_of_joined(module, traits))):
+        if not (
+            computations or small or own_rows(module, traits) or (cut and cuts_of_joined(module, traits))
+        ):
             return Unshared(module)
         originals, made = operations_in(module), copy_of(module)
         integers = ir.IntegerType.get_signless(64)
         for number, op in enumerate(operations_in(made)):
             op.attributes[_ORIGINAL] = ir.IntegerAttr.get(integers, number)
+        if computations:
+            pairs = zip(originals, operations_in(made), strict=True)
+            calls = [(copy, computations[op]) for op, copy in pairs if op in computations]
+            put_in_place_of_ops(made, calls, _mark_inside)
         functions, room = _called(made), _MORE
         while calls := _of_small_ones(made, traits, functions, room):
             for call in calls:
@@ -191,16 +218,24 @@ def unshared(module: ir.Module, traits: OpTraits, *, cut: bool) -> Unshared:
         if cut:
             cut_before_joining(made, traits, _mark)
         _erase_unused(made, traits)
-        numbers, copies, parts = list[int](), operations_in(made), list[bool]()
+        numbers, copies = list[int](), operations_in(made)
+        marked: dict[str, list[Any]] = {_PART: [], _INSIDE: []}
         for op in copies:
             numbers.append(ir.IntegerAttr(op.attributes[_ORIGINAL]).value)
-            parts.append(_PART in op.attributes)
             del op.attributes[_ORIGINAL]  # before ops are keys: their hashes are those of their attributes
-            if parts[-1]:
-                del op.attributes[_PART]
+            for label, ops in marked.items():
+                if label in op.attributes:
+                    ops.append(op)
+                    del op.attributes[label]
         found = {op: originals[number] for op, number in zip(copies, numbers, strict=True)}
-        some = frozenset(op for op, part in zip(copies, parts, strict=True) if part)
-    return Unshared(made, found, some)
+    return Unshared(made, found, frozenset(marked[_PART]), frozenset(marked[_INSIDE]))
+
+
+def _mark_inside(made: Any, op: Any, inside: bool) -> None:
+    """Says of an op that was made for another one what it was made for, and whether it is inside of that."""
+    made.attributes[_ORIGINAL] = op.attributes[_ORIGINAL]
+    if inside:
+        made.attributes[_INSIDE] = ir.UnitAttr.get()
 
 
 def _mark(made: Any, op: Any, whole: bool) -> None:

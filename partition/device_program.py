@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -11,7 +10,7 @@ from jaxlib.mlir import ir
 
 from ..program.mlir.modules import bytecode_of, copy_of, ops_in
 from ..rulebook.traits import OpTraits
-from .building import Form, Sent
+from .building import Form, Sent, channel_of
 from .calls import put_in_place_of_calls
 from .choice.homes import Found
 from .finishing.collective_matmul import Window, write
@@ -108,11 +107,3 @@ class DeviceProgram:
     def bytecode(self) -> bytes:
         """The module as MLIR bytecode."""
         return bytecode_of(self.combined)
-
-
-def channel_of(op: Any) -> int:
-    """The channel of a collective; zero if it has none."""
-    attributes = op.attributes
-    if "channel_handle" not in attributes:
-        return 0
-    return int(re.findall(r"handle = (\d+)", str(attributes["channel_handle"]))[0])

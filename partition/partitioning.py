@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -15,11 +15,12 @@ from ..program.function import RESULT_SHARDING
 from ..program.mlir.modules import boundary_attributes
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
-from .building import Form
+from .building import Form, channel_of
 from .calls import unshared
 from .choice.choosing import Chooser
 from .choice.homes import NOTHING, Found
-from .device_program import DeviceProgram, channel_of
+from .computations import Computation
+from .device_program import DeviceProgram
 from .improving import Aim, Improving
 from .kinds import Kinds
 from .layouts import Axes
@@ -40,9 +41,10 @@ def partition(
     aim: Aim | None = None,
     *,
     refuse: bool = True,
+    computations: Mapping[Any, Computation] | None = None,
 ) -> DeviceProgram:
     """Partitions an annotated module, every value as its sharding says, or as ``aim`` wants it. ``modes`` are
-    those of the run.
+    those of the run; ``computations`` say what each device computes for some of its ops.
 
     Raises ShardlogError for ops that cannot run on each device, unless ``refuse`` is false: what is
     returned then is for asking what it moves, and not for running. And where no program was found that needs
@@ -50,14 +52,17 @@ def partition(
     """
     aim = aim or Aim()
     with module.context, ir.Location.unknown():
-        used, channel = _used(kinds := Kinds(module), shardings)
+        used = _used(kinds := Kinds(module), shardings)
+        for each in (computations or {}).values():
+            used += map(shardings.read, (*each.takes, *each.gives))
         axes = Axes(shardings.meshes, [*used, *aim.pins.values()])
         if axes.count > _MOST_DEVICES:
             message, hint = f"a mesh of {axes.count:,} devices", f"expected at most {_MOST_DEVICES:,}"
             raise ShardlogError(f"{message} is not partitioned for", where="partition", hint=hint)
-        own = unshared(module, book.traits, cut=aim.move and not aim.pins)
+        own = unshared(module, book.traits, cut=aim.move and not aim.pins, computations=computations)
         if own.originals:
             kinds = Kinds(own.module)
+        channel = max(map(channel_of, kinds.examples()), default=0)
         pins = {copy: given for value, given in aim.pins.items() for copy in own.copies(value)}
         pinned = {value: axes.layout(given, tuple(value.type.shape)) for value, given in pins.items()}
         planner = Planner(axes, aim.prices)
@@ -94,10 +99,9 @@ def partition(
     return made
 
 
-def _used(kinds: Kinds, shardings: Shardings) -> tuple[Sequence[Sharding], int]:
-    """All shardings of a module, in order, and the last channel of its collectives."""
+def _used(kinds: Kinds, shardings: Shardings) -> list[Sharding]:
+    """All shardings of a module, in order."""
     found: dict[Any, Sharding] = {}
-    channels = [0]
 
     def read(attribute: Any) -> None:
         if attribute not in found:
@@ -109,7 +113,6 @@ def _used(kinds: Kinds, shardings: Shardings) -> tuple[Sequence[Sharding], int]:
             if label in attributes:
                 for sharding in sdy.TensorShardingPerValueAttr(attributes[label]).shardings:
                     read(sharding)
-        channels.append(channel_of(op))
         if op.name.startswith("sdy."):
             for label in RESULT_SHARDING:
                 if label in attributes:
@@ -119,4 +122,4 @@ def _used(kinds: Kinds, shardings: Shardings) -> tuple[Sequence[Sharding], int]:
                 for entry in boundary_attributes(op.opview, label):
                     if "sdy.sharding" in entry:
                         read(entry["sdy.sharding"])
-    return list(found.values()), max(channels)
+    return list(found.values())

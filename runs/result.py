@@ -27,6 +27,7 @@ from .questions import Questions
 
 if TYPE_CHECKING:
     from ..partition.building import Form
+    from ..partition.computations import Computation
     from .accounts import Account
     from .executing.executable import Executable
     from .executing.partitioned import Partitioned
@@ -178,8 +179,8 @@ class Result(RunData, Questions):
             given = texts if isinstance(texts, Mapping) else self.pins_of(self, texts)
             aim = self.aim_of(self, not keep_shardings, topology, most, until)
             aim = replace(aim, pins=given)
-            make = partial(partition, self.module, shardings, self.book, options.modes, form, refuse=refuse)
-            program = within(aim, make)
+            make = partial(partition, self.module, shardings, self.book, options.modes, form)
+            program = within(aim, partial(make, refuse=refuse, computations=self._computations))
             partitioned = Partitioned(self, program, topology)
             if collective_matmul:
                 partitioned.put_beside(self.windows_of(partitioned, topology), aim)
@@ -190,6 +191,13 @@ class Result(RunData, Questions):
         """The program that each device runs with all shardings as decided, for asking what these move and
         cost: it may have ops that cannot run there. Raises ShardlogError where it cannot be partitioned."""
         return self.partition(keep_shardings=True, refuse=False)
+
+    @cached_property
+    def _computations(self) -> dict[Any, Computation]:
+        """What each device computes for ops of which the user's functions say so, each asked once."""
+        from .custom_partitioning import computations
+
+        return computations(self)
 
     def _in(self, notation: Notation, bind: Bind) -> ir.Module:
         module = self.module

@@ -36,6 +36,7 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
     reshard = bool(moved.before or moved.after or moved.partial or not moved.ways)
     does = (_DOES if reshard else _OF_PARTS)[made.kind].format(value=made.value or "a value")
     end = ", in the program as it was read" if moved.written else ""
+    end += ", as its partition function says" if moved.inside else ""
     lines += wrapped("  ", f"it {does} for {made.slot} of {made.op}{at_text(made.where)}{end}")
     for served in made.also:
         lines += wrapped("  ", f"at once, other devices send of {served}")

@@ -80,8 +80,9 @@ class Moved:
     (``steps``), where the partial sums begin (``begun``) if ops hand them on, which tensors at the op are
     sharded otherwise than propagation said (``chosen``), how the op is computed, and where the axes come
     from; and the times if it goes on beside products. ``written``: it is in the program that was read, in a
-    manual computation. With a ``topology`` the bytes of ways are those that
-    could be sent there in the time that a way takes."""
+    manual computation; ``inside``: in what a Python function of the user's says that each device computes
+    for the op. With a ``topology`` the bytes of ways are those that could be sent there in the time that a
+    way takes."""
 
     collective: Collective
     before: tuple[str, ...]
@@ -92,6 +93,7 @@ class Moved:
     chosen: tuple[Placed, ...]
     topology: str | None
     written: bool
+    inside: bool
     ways: tuple[Way, ...]
     because: tuple[Because, ...]
     causes: tuple[Explanation, ...]
@@ -108,7 +110,7 @@ class Moved:
         found |= {"before": list(self.before), "after": list(self.after), "steps": list(self.steps)}
         found["begun"] = [asdict(each) for each in self.begun]
         found["chosen"] = [asdict(each) for each in self.chosen]
-        found |= {"topology": self.topology, "written": self.written}
+        found |= {"topology": self.topology, "written": self.written, "inside": self.inside}
         found["ways"] = [asdict(way) for way in self.ways]
         found["because"] = [asdict(each) for each in self.because]
         found["causes"] = [cause.as_json() for cause in self.causes]
@@ -155,6 +157,7 @@ class Asked:
             tuple(self._placed(number)),
             self.program.topology,
             self.program.traits.lowering(purpose.op.name) == "collective",
+            purpose.inside,
             tuple(self._ways(known, choice)) if choice is not None and known is not None else (),
             tuple(self._because(known, choice.taken)) if choice is not None and known is not None else (),
             tuple(self._causes(number)),
@@ -320,10 +323,14 @@ class Asked:
         found = ((self.program.names.made(op), len(op.operands)) for op in made if _takes_tensors(op))
         return [(op, taken) for op, taken in found if op is not None]
 
-    def _held(self, purpose: Any) -> Iterator[tuple[int, Layout]]:
-        """The tensors at the op, by number, and their layouts; the one that moves comes first."""
+    def _held(self, purpose: Any) -> Iterator[tuple[int, Layout | None]]:
+        """The tensors at the op, by number, and their layouts, where they are known; the one that moves comes
+        first."""
         op = self.program.names.op(purpose)
         if op is None:
+            return
+        if purpose.inside:  # which of its tensors it is for, only the user knows
+            yield from ((tensor, None) for tensor in op.values if tensor >= 0)
             return
         slots = list(enumerate(purpose.held))
         if not slots and purpose.start is not None:

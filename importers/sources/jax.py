@@ -25,8 +25,9 @@ class Interface:
     ``jax.jit`` drops unused ones. ``ranks`` are those of all flat arguments and results as the function has
     them (an array of random keys has one dimension more in the module), and ``meshes`` the ``Mesh``es and
     ``AbstractMesh``es of the program, concrete ones first. ``constants`` are arrays that JAX hands to the
-    module before the arguments, ``callbacks`` the functions that it calls back, and ``keys`` the kinds of
-    random keys that the flat results are: "" is an array of numbers.
+    module before the arguments, ``callbacks`` the functions that it calls back, ``alive`` what the module
+    names by its ``id``, and ``keys`` the kinds of random keys that the flat results are: "" is an array of
+    numbers.
     """
 
     arguments: Any = None
@@ -36,6 +37,7 @@ class Interface:
     meshes: tuple[Any, ...] = ()
     constants: tuple[Any, ...] = ()
     callbacks: tuple[Any, ...] = ()
+    alive: tuple[Any, ...] = ()
     keys: tuple[str, ...] = ()
 
 
@@ -106,6 +108,7 @@ def _lowered(source: Any) -> Interface:
         _meshes([compiled["context_mesh"], *meshes]),
         constants,
         tuple(compiled["host_callbacks"]),
+        tuple(compiled["keepalive"]),
         _keys(results),
     )
 

@@ -24,7 +24,8 @@ class Purpose:
     """The purpose of a collective: the op, the slot and the value; how the value was laid out and is to be;
     where there were several ways to compute the op, the choice; and where the op only hands the value on,
     the result that it becomes (``to``), and whether all ops together say how that lies (``chosen``).
-    ``beside`` is an op that runs as often, where the op that hands it on does not."""
+    ``beside`` is an op that runs as often, where the op that hands it on does not; ``inside``: the collective
+    is in the computation that something else than the rules says is the op's."""
 
     op: Any
     slot: int
@@ -35,6 +36,7 @@ class Purpose:
     to: Any = None
     chosen: bool = False
     beside: Any = None
+    inside: bool = False
 
     @property
     def known(self) -> Knowledge | None:

@@ -19,6 +19,7 @@ from ...program.function import RESULT_SHARDING
 from ..building import Scope, shape_of
 from ..choice.knowledge import Knowledge
 from ..choice.purposes import Purpose
+from ..computations import lacking
 from ..executions import with_inner
 from ..layouts import Layout, replicated
 from ..reading import static_shape
@@ -320,6 +321,12 @@ def _collective(walk: Partitioner, number: int, known: Knowledge) -> bool:
     return kept
 
 
+def _callback(walk: Partitioner, number: int, known: Knowledge) -> None:
+    """An op of which a function says what each device computes. Where that is there, its ``Computation`` is
+    in the op's place already."""
+    raise lacking(walk.kinds.ops[number])
+
+
 def _device(walk: Partitioner, number: int, known: Knowledge) -> None:
     op = walk.kinds.ops[number]
     name = "stablehlo.replica_id" if walk.form == "replica" else op.name
@@ -344,4 +351,5 @@ FLOW: dict[str, Callable[[Partitioner, int, Knowledge], bool | None]] = {
     "body": _body,
     "collective": _collective,
     "device": _device,
+    "callback": _callback,
 }

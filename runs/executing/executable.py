@@ -13,10 +13,12 @@ from ...exporters.bind import bind
 from ...importers.sources.compiling import load, refused
 from ...importers.sources.jax import visible
 from ...notations.frontend_attributes import calls_back
+from ...partition.computations import lacking
 from ...program.elements import dtype_of
 from ...program.function import location
 from ...program.mlir.modules import main_function, ops_in, symbols
 from ...program.mlir.places import argument_path
+from ..custom_partitioning import calls
 from ..jax import device_count, device_shardings, main_mesh
 
 if TYPE_CHECKING:
@@ -108,7 +110,8 @@ def compiled(
         raise ShardlogError(f"{len(devices)} devices for a mesh of {count}", where="compile", hint=hint)
     functions = symbols(result.module, "func.func")
     main = functions[main_function(functions)]
-    _check(result, main)
+    with result.source.places():
+        _check(result, main)
     arguments, results = device_shardings(result, devices, program)
     try:
         callbacks = result.source.interface.callbacks
@@ -174,6 +177,8 @@ def _check(result: Result, main: Any) -> None:
         raise ShardlogError(message, where="compile", hint=hint)
     if interface.results is not None and interface.results.num_leaves != len(main.type.results):
         raise ShardlogError("the program changes its arguments in place", where="compile", hint="return them")
+    if not interface.alive and (call := next(calls(result), None)):
+        raise lacking(call[0])
     if not interface.callbacks and (called := next(filter(calls_back, ops_in(result.module)), None)):
         message, hint = "the program calls back into Python", "compile what jax.jit(f).lower(...) gives"
         raise ShardlogError(message, where=result.source.line(location(called)), hint=hint)

@@ -451,7 +451,7 @@ def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
     result = shardlog.run(SUMS)
     module, shardings = result.module, result.program.shardings
     with module.context, ir.Location.unknown():
-        axes = Axes(shardings.meshes, _used(Kinds(module), shardings)[0])
+        axes = Axes(shardings.meshes, _used(Kinds(module), shardings))
         planner = Planner(axes)
         chooser = Chooser(result.book, axes, planner)
         first = Partitioner(module, shardings, axes, chooser, planner, "sdy-manual", 0, recording=True)

@@ -1,0 +1,104 @@
+"""Ops of which something else than the rules says what each device computes, such as a Python function of the
+user's, become manual computations of that: what they take and give is resharded as for any other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy, stablehlo
+
+from ..errors import ShardlogError
+from ..program.function import location
+from ..program.mlir.modules import main_function, operations_in, symbols
+from ..program.shardings import manual_axes
+from .building import CHANNEL, channel_of
+from .executions import with_inner
+
+
+@dataclass(frozen=True)
+class Computation:
+    """What each device computes for an op: the bytecode of a module of which the main function takes a
+    device's parts of the operands and gives its parts of the results; the shardings (``#sdy.sharding``) in
+    which it takes and gives them, and the axes of their mesh that it is over."""
+
+    module: bytes
+    takes: tuple[Any, ...]
+    gives: tuple[Any, ...]
+    axes: tuple[str, ...]
+
+
+def lacking(op: Any) -> ShardlogError:
+    """The error for an op of which a function says what each device computes, which is not there."""
+    message = (
+        "what each device computes here is said by a Python function (custom_partitioning), not the module"
+    )
+    hint = "do it where the function is: shardlog.run(jax.jit(f).lower(...)), or shardlog.jit"
+    return ShardlogError(message, where=location(op), hint=hint)
+
+
+def put_in_place_of_ops(
+    module: ir.Module,
+    ops: Iterable[tuple[Any, Computation]],
+    mark: Callable[[Any, Any, bool], None],
+) -> None:
+    """Puts computations in the place of ops of a module. ``mark`` is told of each new op, of the one that it
+    was made for, and whether it is inside of the computation."""
+    names = {ir.StringAttr(op.attributes["sym_name"]).value for op in module.body.operations}
+    channel = max(map(channel_of, operations_in(module)), default=0)
+    for op, computation in ops:
+        body = ir.Module.parse(computation.module)
+        _rename(body, names)
+        functions = symbols(body, "func.func")
+        main = functions.pop(main_function(functions))
+        made = _manual(op, computation)
+        called = [function.operation.clone(ir.InsertionPoint(module.body)) for function in functions.values()]
+        _give_body(made, main.operation.clone(ir.InsertionPoint(module.body)))
+        mark(made, op, False)
+        for inner in (*operations_in(made), *chain.from_iterable(map(with_inner, called))):
+            mark(inner, op, True)
+            if channel_of(inner):
+                channel += 1
+                inner.attributes[CHANNEL] = stablehlo.ChannelHandle.get(channel, 1)
+        for result, value in zip(op.results, made.results, strict=True):
+            result.replace_all_uses_with(value)
+        op.erase()
+
+
+def _rename(body: ir.Module, names: set[str]) -> None:
+    """Gives the functions of a computation names that nothing has yet."""
+    for name, function in symbols(body, "func.func").items():
+        new, count = name, 0
+        while new in names:
+            count += 1
+            new = f"{name}_{count}"
+        names.add(new)
+        if new != name:
+            ir.SymbolTable.replace_all_symbol_uses(name, new, body.operation)
+            ir.SymbolTable.set_symbol_name(function, new)
+
+
+def _manual(op: Any, computation: Computation) -> Any:
+    """A manual computation without a body before an op, of what that takes and gives."""
+    attributes = {
+        "in_shardings": sdy.TensorShardingPerValueAttr.get(list(computation.takes)),
+        "out_shardings": sdy.TensorShardingPerValueAttr.get(list(computation.gives)),
+        "manual_axes": manual_axes(computation.axes),
+    }
+    types, operands, ip = list(op.results.types), list(op.operands), ir.InsertionPoint(op)
+    name = "sdy.manual_computation"
+    return ir.Operation.create(name, types, operands, attributes, regions=1, loc=op.location, ip=ip)
+
+
+def _give_body(made: Any, function: Any) -> None:
+    """Makes what a function does the body of a manual computation."""
+    block = function.regions[0].blocks[0]
+    block.append_to(made.regions[0])
+    *_, last = block.operations
+    values = list(last.operands)
+    last.operation.erase()
+    ir.Operation.create("sdy.return", operands=values, loc=made.location, ip=ir.InsertionPoint(block))
+    function.erase()
