@@ -13,6 +13,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..partition.finishing.combining import combination
+from ..program.mlir.modules import called
 from ..program.signature import Told, describe
 from ..rulebook.shipped import shipped
 from ..rulebook.traits import OpTraits
@@ -117,7 +118,7 @@ class Storing:
         made_from = "" if alone is None or isinstance(alone.owner, ir.Block) else alone.owner.name
         facts: dict[str, tuple[tuple[Any, ...], ...]] = {
             "on": ((self.allocation.platform,),),
-            "made_by": ((_called(maker),),),
+            "made_by": ((called(maker),),),
             "made_from": ((made_from,),),
             "used_by": tuple((name,) for name in sorted({self._called(user) for user in uses & used.keys()})),
             "used_inside": ((),) if uses - used.keys() else (),
@@ -188,7 +189,7 @@ class Storing:
 
     def _called(self, user: Any) -> str:
         """What uses a value: the name of an op, or of what it runs as."""
-        return (user.results and self._known[user.results[0]].runs_as) or _called(user)
+        return (user.results and self._known[user.results[0]].runs_as) or called(user)
 
     def _read(self, value: Any) -> int:
         """At how many places a value is read for an element of what a loop makes, if it is not stored: ops of
@@ -229,12 +230,6 @@ def used_once(value: Any) -> bool:
 def _alike(one: Any, other: Any) -> bool:
     """Whether two ops combine elements alike, from the same on."""
     return bool(one.operands[1] == other.operands[1] and combination(one) == combination(other))
-
-
-def _called(op: Any) -> str:
-    """The name of an op, or the function of a library that it calls."""
-    target = op.attributes.get("call_target_name")
-    return op.name if target is None else f"@{ir.StringAttr(target).value}"
 
 
 def unchanged(loop: Any, number: int) -> bool:

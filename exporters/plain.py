@@ -9,7 +9,15 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import location
-from ..program.mlir.modules import boundary_attributes, copy_of, entries_of, ops_in, put_in_place, symbols
+from ..program.mlir.modules import (
+    boundary_attributes,
+    called,
+    copy_of,
+    entries_of,
+    ops_in,
+    put_in_place,
+    symbols,
+)
 from ..rulebook.traits import OpTraits
 
 _ANNOTATIONS = ("sdy.sharding", "mhlo.sharding")
@@ -24,7 +32,8 @@ def plain(module: ir.Module, traits: OpTraits) -> ir.Module:
     copy = copy_of(module)
     with module.context, ir.Location.unknown():
         for op in ops_in(copy):
-            lowering, operation = traits.lowering(op.operation.name), op.operation
+            operation = op.operation
+            lowering = traits.lowering(called(operation))
             if lowering == "identity":
                 for result, operand in zip(operation.results, operation.operands, strict=True):
                     result.replace_all_uses_with(operand)

@@ -7,16 +7,22 @@ from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
 
+from jaxlib.mlir import ir
+
 from ..errors import ShardlogError, from_extra
 from ..importers.sources.jax import visible
 from ..program.meshes import Mesh, SubAxis
+from ..program.mlir.modules import boundary_attributes, main_function, symbols
 from ..program.shardings import Sharding
+from ..program.signature import text_of
 
 if TYPE_CHECKING:
     from jax.sharding import NamedSharding
 
     from ..partition.device_program import DeviceProgram
     from .result import Result
+
+_MEMORY = "mhlo.memory_kind"  # of an argument or a result: in which of a device's memories it is, as JAX says
 
 
 def argument_shardings(result: Result) -> tuple[Any, dict[str, Any]]:
@@ -63,8 +69,31 @@ def device_shardings(
 ) -> tuple[list[Any], list[Any]]:
     """The shardings of all arguments of the module, and of all its results, in order, on these devices, which
     meshes list by number; those of the ``program`` that each device runs, where it is partitioned already.
-    What has none is replicated. A sub-axis is an axis of its own there.
+    What has none is replicated. A sub-axis is an axis of its own there. Where a program says in which of a
+    device's memories a tensor lies, the sharding says so, too.
     """
+    functions = symbols(result.module, "func.func")
+    main = functions[main_function(functions)]
+    with result.module.context:
+        entries = [boundary_attributes(main, label) for label in ("arg_attrs", "res_attrs")]
+    ends = zip(_shardings_of_ends(result, devices, program), entries, strict=True)
+    arguments, results = ([*map(_in_memory, shardings, said)] for shardings, said in ends)
+    return arguments, results
+
+
+def _in_memory(sharding: Any, said: Any) -> Any:
+    """A sharding in the memory that is said of an argument or a result, if the devices have it."""
+    if _MEMORY not in said:
+        return sharding
+    kind = text_of(ir.StringAttr(said[_MEMORY]))
+    known = {memory.kind for device in sharding.device_set for memory in device.addressable_memories()}
+    return sharding.with_memory_kind(kind) if kind in known else sharding
+
+
+def _shardings_of_ends(
+    result: Result, devices: Sequence[Any], program: DeviceProgram | None
+) -> tuple[list[Any], list[Any]]:
+    """Those of arguments and results, wherever these lie."""
     meshes = result.program.shardings.meshes.meshes
     first = main_mesh(meshes)
 

@@ -14,7 +14,8 @@ NAME = re.compile(r"(stablehlo|sdy|mhlo|chlo|func)\.\w+")
 
 ATTRIBUTES = {
     *("sdy.sharding", "sdy.sharding_rule", "mhlo.sharding", "mhlo.frontend_attributes"),
-    *("mhlo.num_partitions", "mhlo.num_replicas", "stablehlo.mesh", "sdy.original_func_name"),
+    *("mhlo.num_partitions", "mhlo.num_replicas", "mhlo.memory_kind"),
+    *("stablehlo.mesh", "sdy.original_func_name"),
 }
 STRUCTURE = {
     *("func.func", "func.call", "func.return", "func.result"),  # functions, and the exchange at their end

@@ -80,6 +80,12 @@ def is_custom_call(op: Any, target: str) -> bool:
     return text_of(op.attributes["call_target_name"]) == target
 
 
+def called(op: Any) -> str:
+    """What the rules call an op: its name; of a custom call "@" and its target."""
+    target = op.attributes.get("call_target_name")
+    return str(op.name) if target is None else f"@{text_of(target)}"
+
+
 def boundary_attributes(function: Any, label: str) -> list[Any]:
     """The attributes of each argument ("arg_attrs") or result ("res_attrs") of a func.func."""
     if label in function.attributes:

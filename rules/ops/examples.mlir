@@ -133,6 +133,9 @@ func.func @custom_call_0(%arg0: tensor<8x4xf32>) {
   %16 = stablehlo.custom_call @_SPMDInternalOp_MultiSlice(%arg0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
   %17 = stablehlo.custom_call @_SPMDInternalOp_Wrap(%arg0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
   %18 = stablehlo.custom_call @X64Combine(%arg0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %19 = stablehlo.custom_call @PinToDevice(%arg0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %20 = stablehlo.custom_call @PinToDeviceSram(%arg0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  stablehlo.custom_call @dce_sink(%arg0) {has_side_effect = true} : (tensor<8x4xf32>) -> ()
   return
 }
 

@@ -163,7 +163,7 @@ def _reordered(array: Any, devices: Sequence[Any]) -> Any:
         np.asarray(devices, object).reshape(held.mesh.devices.shape), held.mesh.axis_names
     )
     parts = [shard.data for shard in array.addressable_shards]
-    sharding = jax.sharding.NamedSharding(mesh, held.spec)
+    sharding = jax.sharding.NamedSharding(mesh, held.spec, memory_kind=held.memory_kind)
     return jax.make_array_from_single_device_arrays(array.shape, sharding, parts)
 
 
