@@ -252,7 +252,7 @@ class _Account:
         """What is held when most is, by op and place."""
         found: dict[tuple[str, str], tuple[int, int]] = {}
         for op, size in most.held:
-            key = op.name, self._place(op, location(op))
+            key = op.operation.name, self._place(op, location(op))
             count, before = found.get(key, (0, 0))
             found[key] = count + 1, before + size
         ends = (("arguments", most.arguments), ("results", most.results))

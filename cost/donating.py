@@ -81,7 +81,7 @@ class _Looking:
         it may write over the argument, which it takes. None where it is a copy of something else."""
         storing, loop = self.layouts.storing, None
         lowering = storing.traits.lowering
-        while not isinstance(value.owner, ir.Block) and lowering(value.owner.name) == "loop":
+        while not isinstance(value.owner, ir.Block) and lowering(value.owner.operation.name) == "loop":
             loop = value.owner
             value = storing.memory_of(loop.operands[value.result_number])
         if isinstance(value.owner, ir.Block):

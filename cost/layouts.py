@@ -85,11 +85,11 @@ class Layouts:
     def form(self, value: Any) -> Form:
         """How a value lies in memory; what is computed for one op alone as that wants it."""
         if isinstance(value.owner, ir.Block):
-            loop = value.owner.owner
+            loop = value.owner.owner.operation
             return self.wanted(loop, value.arg_number) if self._lowering(loop.name) == "loop" else _OWN
         if not self.storing.of(value).loop:
             slot = len(value.owner.operands) + value.result_number
-            return self.of(value.owner).forms.get(slot, _OWN)
+            return self.of(value.owner.operation).forms.get(slot, _OWN)
         use = self._only_use(value)
         return self.of(use.owner.operation).forms.get(use.operand_number, _OWN) if use else _OWN
 
@@ -111,10 +111,10 @@ class Layouts:
     def replaced(self, value: Any) -> Iterator[Any]:
         """The values of which one may be written over by what an op makes, if it has its size and is not read
         any more."""
-        how = self._lowering(value.owner.name)
+        how = self._lowering(value.owner.operation.name)
         if how == "branches":
             yield from self._handed_on(value)
-        elif self.of(value.owner).in_place:
+        elif self.of(value.owner.operation).in_place:
             yield from map(self.storing.memory_of, value.owner.operands)
         elif self.storing.of(value).in_place:
             taken: Iterable[Any] = self.storing.inputs(value)

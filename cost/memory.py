@@ -76,7 +76,7 @@ def peak(module: ir.Module, allocation: Allocation, traits: OpTraits) -> Peak:
     shared = sum(taken[argument] for argument in pairs)
     layouts = Layouts(Storing(allocation, traits))
     order = Order(block, layouts.storing)
-    copied = dict(layouts.copied(end))
+    copied = dict(layouts.copied(end.operation))
     returned = {layouts.storing.memory_of(value) for value in end.operands} - set(copied)
     had = gifts({block.arguments[n]: end.operands[m] for n, m in pairs.items()}, order, layouts)
     placed = {value for value, gift in had.items() if not (gift.read_elsewhere or gift.made_elsewhere)}
@@ -335,7 +335,7 @@ def _lives(
 def _begun(value: Any, time: int, found: Mapping[Any, _Life], layouts: Layouts) -> int:
     """When a value has memory that an op makes at a time: what a loop carries is copied before, as soon as
     what it begins with is there."""
-    if layouts.storing.traits.lowering(value.owner.name) != "loop":
+    if layouts.storing.traits.lowering(value.owner.operation.name) != "loop":
         return time
     begins = layouts.storing.memory_of(value.owner.operands[value.result_number])
     if isinstance(begins.owner, ir.Block):

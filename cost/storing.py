@@ -110,12 +110,12 @@ class Storing:
                     left += operand.owner.operands
 
     def _of(self, value: Any) -> Stored:
-        maker, used = value.owner, self._users(value)
+        maker, used = value.owner.operation, self._users(value)
         uses = {use.owner.operation for use in value.uses}
         if self.traits.lowering(maker.name) == "loop" and unchanged(maker, value.result_number):
             return Stored(True, value.result_number, False)
         alone = next(filter(used_once, maker.operands), None)
-        made_from = "" if alone is None or isinstance(alone.owner, ir.Block) else alone.owner.name
+        made_from = "" if alone is None or isinstance(alone.owner, ir.Block) else alone.owner.operation.name
         facts: dict[str, tuple[tuple[Any, ...], ...]] = {
             "on": ((self.allocation.platform,),),
             "made_by": ((called(maker),),),
@@ -143,7 +143,7 @@ class Storing:
             1
             for value in op.operands
             if _true_rank(value) >= rank
-            and (isinstance(value.owner, ir.Block) or not say("broadcasts", value.owner.name))
+            and (isinstance(value.owner, ir.Block) or not say("broadcasts", value.owner.operation.name))
         )
 
     def _of_constants(self, op: Any) -> bool:
@@ -152,7 +152,7 @@ class Storing:
         left, none = [op], (False, False)
         while left:
             last = left[-1]
-            taken = [None if isinstance(v.owner, ir.Block) else v.owner for v in last.operands]
+            taken = [None if isinstance(v.owner, ir.Block) else v.owner.operation for v in last.operands]
             makers = [maker for maker in taken if maker is not None]
             waiting = [maker for maker in makers if maker not in self._constants]
             if waiting and len(makers) == len(taken):

@@ -215,7 +215,7 @@ def _function_result(op: Any, function: Any) -> None:
     others = False
     for result in op.results:
         for use in result.uses:
-            if use.owner.name == "func.return":
+            if use.owner.operation.name == "func.return":
                 returned[use.operand_number] = sharding
             else:
                 others = True

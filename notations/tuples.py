@@ -36,7 +36,7 @@ def _parts(tuple_type: Any) -> list[ir.Type]:
 
 
 def _users(value: Any) -> list[Any]:
-    return [use.owner for use in value.uses]
+    return [use.owner.operation for use in value.uses]
 
 
 def _take_apart(op: Any, parts: list[Any]) -> None:

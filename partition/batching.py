@@ -58,7 +58,9 @@ def batch_own_rows(module: ir.Module, traits: OpTraits, mark: Callable[[Any, Any
     """Has these ops say it by batching dimensions. ``mark`` is told of each op that gives a part of what
     another one did, of that one, and that it is a part."""
     for op, slot, numbers, left in own_rows(module, traits):
-        op.operands[slot] = left[0] if len(left) == 1 else _joined(op.operands[slot].owner, left, op, mark)
+        op.operands[slot] = (
+            left[0] if len(left) == 1 else _joined(op.operands[slot].owner.operation, left, op, mark)
+        )
         op.attributes["indices_are_sorted"] = ir.BoolAttr.get(False)
         _say(op, traits.lowering(op.name), numbers)
 
@@ -147,7 +149,7 @@ def _holds(value: Any, shape: Sequence[int]) -> bool:
 
 def _is_never(condition: Any) -> bool:
     """Whether a condition is that what counts up is below zero, as of indices from the end."""
-    if isinstance(condition.owner, ir.Block) or condition.owner.name != "stablehlo.compare":
+    if isinstance(condition.owner, ir.Block) or condition.owner.operation.name != "stablehlo.compare":
         return False
     op = condition.owner
     below = "LT" in str(op.attributes["comparison_direction"])
@@ -157,7 +159,7 @@ def _is_never(condition: Any) -> bool:
 def _is_zero(value: Any) -> bool:
     if isinstance(value.owner, ir.Block):
         return False
-    op = value.owner
+    op = value.owner.operation
     if op.name == "stablehlo.broadcast_in_dim":
         return _is_zero(op.operands[0])
     number = op.attributes["value"] if op.name == "stablehlo.constant" else None

@@ -272,7 +272,9 @@ class Builder:
     @staticmethod
     def is_slice(value: Any) -> bool:
         """Whether a value is a slice that begins at a place that is computed."""
-        return not isinstance(value.owner, ir.Block) and value.owner.name == "stablehlo.dynamic_slice"
+        return (
+            not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.dynamic_slice"
+        )
 
     def barrier(self, value: Any) -> Any:
         """A value that XLA keeps apart from what it is made of, and takes for no other one."""

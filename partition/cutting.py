@@ -43,7 +43,7 @@ def cuts_of_joined(module: ir.Module, traits: OpTraits) -> list[Any]:
 
 def maker(value: Any, traits: OpTraits) -> str:
     """How what makes a value becomes local; empty for arguments."""
-    return "" if isinstance(value.owner, ir.Block) else traits.lowering(value.owner.name)
+    return "" if isinstance(value.owner, ir.Block) else traits.lowering(value.owner.operation.name)
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class _Cuts:
         if how == "concatenate":
             dim = joined_along(value.owner)
             return narrow or wanted[dim] != (0, shape_of(value)[dim])
-        before = self.cut_of(value.owner) if how == "slice" else None
+        before = self.cut_of(value.owner.operation) if how == "slice" else None
         if before is None:
             return False
         beside = _beside(value.owner, before, wanted)
@@ -69,7 +69,7 @@ class _Cuts:
         """Whether an op cuts little out of its operand, and not for one that puts it beside others along the
         same dimension, as in a rotation: that reads what both are cut out of."""
         sizes = [prod(shape_of(value)) for value in (op.results[0], op.operands[0])]
-        users = [use.owner for use in op.results[0].uses]
+        users = [use.owner.operation for use in op.results[0].uses]
         cut = [d for d, n in enumerate(shape_of(op.operands[0])) if n != shape_of(op.results[0])[d]]
         rotates = all(
             self.traits.lowering(user.name) == "concatenate" and [joined_along(user)] == cut for user in users
@@ -132,8 +132,8 @@ class _Cutting:
         if _is_whole(value, wanted) or not self.cuts.reaches(value, wanted, narrow=self.narrow):
             return self._cut(value, wanted)
         if maker(value, self.cuts.traits) == "concatenate":
-            return self._joined(value.owner, wanted)
-        before, source = self.cuts.cut_of(value.owner), value.owner.operands[0]
+            return self._joined(value.owner.operation, wanted)
+        before, source = self.cuts.cut_of(value.owner.operation), value.owner.operands[0]
         assert before is not None
         first = self.of(source, _beside(value.owner, before, wanted))
         each = zip(before, wanted, shape_of(source), strict=True)

@@ -151,7 +151,7 @@ class Improving:
         }
         for value in self.aim.pins:
             if value not in chosen:
-                message = f"how the result of {value.owner.name} is sharded is not chosen"
+                message = f"how the result of {value.owner.operation.name} is sharded is not chosen"
                 hint = "it is made where it is needed, or handed on as it is: pin what an op computes"
                 raise ShardlogError(message, where=location(value.owner), hint=hint)
 

@@ -115,7 +115,11 @@ class Partitioner(Values):
                 sources = [value.owner for value in op.operands]
                 op.erase()
                 for source in sources:
-                    if isinstance(source, ir.Block) or source.name not in _PURE or source in waiting:
+                    if (
+                        isinstance(source, ir.Block)
+                        or source.operation.name not in _PURE
+                        or source in waiting
+                    ):
                         continue
                     if not any(True for _ in source.results[0].uses):
                         waiting.append(source)

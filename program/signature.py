@@ -168,11 +168,11 @@ def surroundings(op: ir.Operation, what: Sequence[str]) -> Facts:
             _add(facts, "operand_value", (t, numbers.setdefault(value, len(numbers))))
             definer = value.owner
             if not isinstance(definer, ir.Block):
-                _add(facts, "defined_by", (t, definer.name))
+                _add(facts, "defined_by", (t, definer.operation.name))
                 for source in list(definer.operands)[:1]:
                     _add(facts, "defined_from", (t, numbers.setdefault(source, len(numbers))))
     if "users" in what:
-        users = {use.owner.name for result in op.results for use in result.uses}
+        users = {use.owner.operation.name for result in op.results for use in result.uses}
         facts["used_by"] = [(name,) for name in sorted(users)]
     if "regions" in what:
         for r, region in enumerate(op.regions):
@@ -222,7 +222,7 @@ def _add_returned(facts: Facts, r: int, block: ir.Block) -> None:
             continue
         kind = value.type
         element = str(kind.element_type) if isinstance(kind, ir.RankedTensorType) else str(kind)
-        _add(facts, "returned_by", (r, i, value.owner.name, element))
+        _add(facts, "returned_by", (r, i, value.owner.operation.name, element))
         for j, operand in enumerate(value.owner.operands):
             if operand in arguments:
                 _add(facts, "returned_from", (r, i, j, arguments[operand]))

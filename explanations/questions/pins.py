@@ -299,7 +299,7 @@ def _asked(result: Result, name: str) -> dict[Any, tuple[Value, Any]]:
         if value is not None:
             found.setdefault(value, (named, value))
         given = _result(result, named.place)  # what loops are given and carry has the place of their result
-        if given is not None and result.book.traits.lowering(given.owner.name) == "loop":
+        if given is not None and result.book.traits.lowering(given.owner.operation.name) == "loop":
             carried = given.owner.regions[1].blocks[0].arguments[given.result_number]
             found.setdefault(carried, (named, given))
     return found
@@ -308,7 +308,7 @@ def _asked(result: Result, name: str) -> dict[Any, tuple[Value, Any]]:
 def _is_call(value: Any, traits: OpTraits) -> bool:
     """Whether a value is what a function gives, which is as that has it, and not as propagation says."""
     owner = value.owner
-    return not isinstance(owner, ir.Block) and traits.lowering(owner.name) in ("call", "composite")
+    return not isinstance(owner, ir.Block) and traits.lowering(owner.operation.name) in ("call", "composite")
 
 
 def _is_made(value: Any, traits: OpTraits) -> bool:
@@ -316,7 +316,10 @@ def _is_made(value: Any, traits: OpTraits) -> bool:
     not chosen."""
     if isinstance(value.owner, ir.Block):
         return False
-    how, types = traits.lowering(value.owner.name), [operand.type for operand in value.owner.operands]
+    how, types = (
+        traits.lowering(value.owner.operation.name),
+        [operand.type for operand in value.owner.operands],
+    )
     scalar = len(types) == 1 and isinstance(types[0], ir.RankedTensorType) and types[0].rank == 0
     return how in ("constant", "iota") or (how == "parts" and scalar and value.type.rank > 0)
 

@@ -82,7 +82,7 @@ def _named_anew(op: Any) -> Any:
     if op.name not in _ADDED or op.operands[0].type != op.results[0].type:
         return None
     owner = op.operands[0].owner
-    return None if isinstance(owner, ir.Block) else owner
+    return None if isinstance(owner, ir.Block) else owner.operation
 
 
 def _name(op: Any) -> str:

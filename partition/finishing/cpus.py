@@ -94,7 +94,7 @@ def _order_behind(product: Any, traits: OpTraits) -> list[int]:
     value = product.results[0]
     order = list(range(len(shape_of(value))))
     turning = traits.family("reorders_dims")
-    while len(uses := list(value.uses)) == 1 and uses[0].owner.name in turning:
+    while len(uses := list(value.uses)) == 1 and uses[0].owner.operation.name in turning:
         order = [order[d] for d in uses[0].owner.attributes["permutation"]]
         value = uses[0].owner.results[0]
     return order
@@ -116,6 +116,6 @@ def _copied(product: Any, traits: OpTraits, *, exchanged: bool) -> float:
         orders = [[*batch, *others, *summed], [*batch, *summed, *others]]
         if list(range(rank)) not in orders[: place + 1]:
             elementwise = traits.family("elementwise_op")
-            computed = not isinstance(value.owner, ir.Block) and value.owner.name in elementwise
+            computed = not isinstance(value.owner, ir.Block) and value.owner.operation.name in elementwise
             total += prod(shape_of(value)) * (_COMPUTED if computed else 1.0)
     return total

@@ -41,8 +41,10 @@ def rewrite(sent: Iterable[Sent], traits: OpTraits) -> None:
 def _turn_product(first: Any, traits: OpTraits) -> bool:
     """Turns the product that only this collective takes, and those behind it, where a transpose behind them
     gives what the product would give with its operands exchanged. Returns whether one does."""
-    product = first.operands[0].owner
-    if isinstance(product, ir.Block) or not exchangeable(product, traits):
+    if isinstance(first.operands[0].owner, ir.Block):
+        return False
+    product = first.operands[0].owner.operation
+    if not exchangeable(product, traits):
         return False
     users, order = _users(product), exchanged_order(product)
     if not users or users[-1].name not in traits.family("reorders_dims"):
@@ -87,7 +89,8 @@ def _reorder(op: Any, order: list[int]) -> None:
 def _negate_behind(collective: Any, traits: OpTraits) -> None:
     """Negates what a collective sums behind it, in place of what is summed."""
     user, odd, negation = collective, False, ""
-    while not isinstance(made := user.operands[0].owner, ir.Block):
+    while not isinstance(user.operands[0].owner, ir.Block):
+        made = user.operands[0].owner.operation
         if made.name in traits.family("changes_sign"):
             user.operands[0], odd, negation = made.operands[0], not odd, made.name
             if not any(True for _ in made.results[0].uses):
@@ -112,7 +115,7 @@ def _keeps_signs(op: Any, traits: OpTraits) -> bool:
     if not op.regions:
         return True
     start = op.operands[1].owner
-    if not _adds(op) or isinstance(start, ir.Block) or start.name != "stablehlo.constant":
+    if not _adds(op) or isinstance(start, ir.Block) or start.operation.name != "stablehlo.constant":
         return False
     written = ir.Attribute.parse(f"dense<{zero(element_of(op.operands[1]))}> : {op.operands[1].type}")
     return bool(start.attributes["value"] == written)

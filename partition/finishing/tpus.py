@@ -50,7 +50,7 @@ def _columns(op: Any, traits: OpTraits) -> int | None:
     takes is gathered as it is: XLA rounds that before it is sent, if nothing else is sent with it."""
     if op.name == "stablehlo.all_gather":
         rounding = traits.family("rounds_operands")
-        rounds = any(use.owner.name in rounding for use in op.results[0].uses)
+        rounds = any(use.owner.operation.name in rounding for use in op.results[0].uses)
         sent = None if rounds else op.operands[0]
     else:
         sent = op.results[0] if op.name == "stablehlo.reduce_scatter" else None

@@ -315,7 +315,7 @@ def _collective(walk: Partitioner, number: int, known: Knowledge) -> bool:
     """A collective inside of a manual computation, over the same groups of devices."""
     op, first = walk.kinds.ops[number], walk.kinds.results(number)[0]
     kept = walk.computed(number, known)
-    made = walk.find(first, walk.known_layouts(first)[0]).owner
+    made = walk.find(first, walk.known_layouts(first)[0]).owner.operation
     if made.name == op.name:
         walk.builder.adopt(made, walk.reading.groups(op), Purpose(op, 0, op.operands[0]))
     return kept

@@ -128,8 +128,10 @@ def _mask(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step)
 
 def _splat(value: Any) -> Any:
     """The element of a splat constant; None for other values."""
-    owner = value.owner
-    if isinstance(owner, ir.Block) or not owner.name.startswith("stablehlo."):
+    if isinstance(value.owner, ir.Block):
+        return None
+    owner = value.owner.operation
+    if not owner.name.startswith("stablehlo."):
         return None
     if owner.name in ("stablehlo.broadcast_in_dim", "stablehlo.convert"):
         same = element_of(value) == element_of(owner.operands[0])

@@ -114,7 +114,7 @@ def _array(op: Any) -> Array | None:
     """The value of a constant, if it can be an argument."""
     result = op.operation.results[0]
     element = str(result.type.element_type) if isinstance(result.type, ir.RankedTensorType) else ""
-    if element not in DTYPES or any("dynamic" in use.owner.name for use in result.uses):
+    if element not in DTYPES or any("dynamic" in use.owner.operation.name for use in result.uses):
         return None
     if element.startswith("complex"):
         return None

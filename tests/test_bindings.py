@@ -1,0 +1,75 @@
+"""What MLIR's bindings hide: how they are asked, everywhere."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import shardlog
+from jaxlib.mlir import ir
+
+from .support import oracle
+
+ROOT = Path(__file__).parents[1]
+
+# Its op's `name` is an attribute. It takes what nobody else does, is taken by such, and ends a loop's body.
+COMPOSITES = """
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%arg0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>})
+    -> tensor<8x4xf32> {
+  %0 = stablehlo.custom_call @unknown(%arg0) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %1 = stablehlo.composite "my.gelu" %0 {decomposition = @impl} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %2 = stablehlo.custom_call @Sharding(%1) : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  %3 = stablehlo.constant dense<0> : tensor<i32>
+  %4:2 = stablehlo.while(%i = %3, %x = %2) : tensor<i32>, tensor<8x4xf32> cond {
+    %5 = stablehlo.constant dense<4> : tensor<i32>
+    %6 = stablehlo.compare LT, %i, %5 : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %6 : tensor<i1>
+  } do {
+    %5 = stablehlo.constant dense<1> : tensor<i32>
+    %6 = stablehlo.add %i, %5 : tensor<i32>
+    %7 = stablehlo.composite "my.gelu" %x {decomposition = @impl} : (tensor<8x4xf32>) -> tensor<8x4xf32>
+    stablehlo.return %6, %7 : tensor<i32>, tensor<8x4xf32>
+  }
+  return %4#1 : tensor<8x4xf32>
+}
+func.func private @impl(%arg0: tensor<8x4xf32>) -> tensor<8x4xf32> {
+  %0 = stablehlo.tanh %arg0 : tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+"""
+
+
+def trees() -> Iterator[tuple[Path, ast.Module]]:
+    """The modules of the package."""
+    for path in sorted(ROOT.rglob("*.py")):
+        relative = path.relative_to(ROOT)
+        if relative.parts[0] not in {"tests", "build", "examples", ".venv"}:
+            yield relative, ast.parse(path.read_text())
+
+
+def test_an_attribute_called_name_does_not_hide_what_an_op_is() -> None:
+    result = shardlog.run(COMPOSITES)
+    assert result.text().count("stablehlo.composite") == 2
+    assert [c.kind for c in result.partition().collectives] == ["all-gather"]
+
+
+def test_no_test_can_ask_an_opview_for_its_name() -> None:
+    """The rest of the tests stands on this: see conftest.py."""
+    with oracle.context():
+        module = ir.Module.parse("func.func @main() { return }")
+        (function,) = module.body.operations
+        (end,) = function.regions[0].blocks[0].operations
+        with pytest.raises(AssertionError, match=r"op\.operation\.name"):
+            end.name  # noqa: B018
+
+
+def test_what_owns_a_value_is_asked_as_an_operation() -> None:
+    """``value.owner`` and ``use.owner`` are OpViews, and the name of some is an attribute of theirs."""
+    for path, tree in trees():
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and node.attr == "name":
+                asked = isinstance(node.value, ast.Attribute) and node.value.attr in ("owner", "opview")
+                assert not asked, f"{path}:{node.lineno}: {ast.unparse(node)}"
