@@ -117,6 +117,7 @@ _MOVED = _object(
     chosen=_array(_of(Placed)),
     topology=_or_null(_TEXT),
     written=_FLAG,
+    inside=_FLAG,
     ways=_array(_of(Way)),
     because=_array(_of(Because)),
     causes=_array(_WHY),
