@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from operator import index
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..language.diagnostics import EngineError, counted
 from ..plan.plan import Column, Relation
+from .floats import canonical
 
 if TYPE_CHECKING:
     import numpy as np
@@ -51,11 +51,10 @@ def tuples(
 
 
 def real(value: Any) -> float:
-    """A Python number as a float: there is one zero, and one NaN. Raises TypeError or OverflowError."""
+    """A Python number as a float: there is one NaN. Raises TypeError or OverflowError."""
     if isinstance(value, str | bytes | bytearray):
         raise TypeError
-    number = float(value) + 0.0
-    return math.nan if math.isnan(number) else number
+    return canonical(float(value))
 
 
 def _value(

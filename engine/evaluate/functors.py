@@ -4,8 +4,8 @@ Numbers. ``number`` and ``unsigned`` wrap around at 64 bits. ``/`` and ``%`` tru
 zero divisor raises EngineError. ``^`` of integers multiplies as often as the exponent says (wrapping
 around); a negative exponent gives 0, except for the bases 1 and -1. Shifts take the low 6 bits of their right
 argument; ``bshr`` keeps the sign of a ``number``, ``bshru`` does not. ``land``, ``lor``, ``lxor`` and
-``lnot`` give 0 or 1. Floats follow IEEE 754 (x / 0.0 is infinite or NaN), but every NaN is one value and -0.0
-is 0.0.
+``lnot`` give 0 or 1. Floats follow IEEE 754 (x / 0.0 is infinite or NaN), but every NaN is one value. -0.0
+and 0.0 are two values that comparisons take for equal.
 
 Symbols are compared by code point. ``strlen`` and ``substr`` count code points (Soufflé: bytes);
 ``substr`` is empty where its start is negative or beyond the end, stops at the end, and goes on up to there
@@ -30,6 +30,7 @@ from typing import Any, cast
 
 from ..language.diagnostics import EngineError
 from ..plan.plan import Expression
+from .floats import NEGATIVE_ZERO, canonical, equal
 from .ordinals import Ordinals, made
 
 Value = Any  # int, float, str, or a record: a tuple or None
@@ -45,20 +46,20 @@ def evaluate(expression: Expression, registers: Registers, ordinal: Ordinal = ma
     if e[0] == "reg":
         return registers[e[1]]
     if e[0] == "const":
-        return e[2]
+        return canonical(e[2]) if e[1] == "float" else e[2]
     if e[0] == "record":
         return tuple(evaluate(x, registers, ordinal) for x in e[1:])
     return call(e[1], e[2], [evaluate(x, registers, ordinal) for x in e[3:]], ordinal)
 
 
 def wrap(value: Value, kind: str) -> Value:
-    """A result as a word of its type: integers wrap around, there is one zero and one NaN."""
+    """A result as a word of its type: integers wrap around, there is one NaN."""
     if kind == "number":
         return (value + (1 << 63) & _MASK) - (1 << 63)
     if kind == "unsigned":
         return value & _MASK
     if kind == "float":
-        return math.nan if math.isnan(value) else value + 0.0
+        return canonical(value)
     return value
 
 
@@ -106,8 +107,9 @@ def _float(name: str, args: Sequence[float]) -> float:
         return -args[0]
     a, b = args
     if name == "/":
-        if b == 0.0:
-            return math.nan if a == 0.0 or math.isnan(a) else math.copysign(math.inf, a)
+        if not b:
+            sign = math.copysign(1.0, a) * math.copysign(1.0, b)
+            return math.nan if not a or math.isnan(a) else math.copysign(math.inf, sign)
         return a / b
     if name == "^":
         try:
@@ -115,7 +117,7 @@ def _float(name: str, args: Sequence[float]) -> float:
         except OverflowError:
             return -math.inf if a < 0 and b % 2 == 1 else math.inf
         except ValueError:
-            return math.inf if a == 0.0 else math.nan
+            return math.nan if a else -math.inf if math.copysign(1.0, a) < 0 and b % 2 == 1 else math.inf
     return {"+": a + b, "-": a - b, "*": a * b}[name]
 
 
@@ -217,8 +219,8 @@ _CONVERSIONS: dict[str, Callable[[Value, str], Value]] = {
 # ---- Comparisons ------------------------------------------------------------------------------------------
 
 TESTS: dict[str, Callable[[Value, Value], bool]] = {
-    "=": lambda a, b: a is b or a == b,
-    "!=": lambda a, b: a is not b and a != b,
+    "=": equal,
+    "!=": lambda a, b: not equal(a, b),
     "<": lambda a, b: a < b,
     "<=": lambda a, b: a <= b,
     ">": lambda a, b: a > b,
@@ -262,7 +264,8 @@ def _pattern(pattern: str) -> re.Pattern[str] | None:
 
 
 def sort_value(value: Value) -> Any:
-    """A key that puts values of one type in order: NaN after all floats, nil before all records."""
+    """A key that puts values of one type in order: -0.0 before 0.0, NaN after all floats, nil before all
+    records."""
     if value is None:
         return (0,)
     if isinstance(value, tuple):
@@ -270,7 +273,7 @@ def sort_value(value: Value) -> Any:
         for part in value:
             key.append(sort_value(part))
         return tuple(key)
-    return (value != value, value) if isinstance(value, float) else value
+    return (value != value, float(value), value is not NEGATIVE_ZERO) if isinstance(value, float) else value
 
 
 def sort_key(row: Any) -> Any:

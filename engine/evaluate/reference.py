@@ -18,6 +18,7 @@ from typing import Any, cast
 from ..language.diagnostics import EngineError
 from ..plan.needs import needed
 from ..plan.plan import Expression, Plan, Rule, Step, Stratum
+from .floats import plain
 from .functors import TESTS, Registers, Value, added, choice_key, evaluate, ranged, sort_key, wrap
 from .limits import UNLIMITED, Budget, LimitError, Limits
 from .ordinals import Ordinals
@@ -107,7 +108,7 @@ class Evaluation:
     def rows(self, relation: int) -> list[Tuple]:
         """The tuples of a relation, sorted."""
         try:
-            return sorted(self._all[relation].tuples, key=sort_key)
+            return list(map(plain, sorted(self._all[relation].tuples, key=sort_key)))
         except RecursionError:
             name = self._plan.relations[relation].name
             raise EngineError(f"`{name}` has records that are nested too deeply") from None

@@ -159,6 +159,13 @@ class _Planner:
         self.occurrences: dict[str, int] = {}
         for term in (*clause.head.args, *(t for x in clause.body for t in terms(x))):
             count_uses(term, self.occurrences)
+        self.joined = {
+            term.name
+            for literal in clause.body
+            if isinstance(literal, Atom)
+            for term in literal.args
+            if isinstance(term, Variable)
+        }
         for literal in clause.body[:2] if clause.subsumes else ():
             for term in terms(literal):  # both tuples are looked at once more: they differ
                 count_uses(term, self.occurrences)
@@ -252,9 +259,19 @@ class _Planner:
         if not isinstance(literal, Comparison) or literal.operator != "=":
             return False
         return any(
-            isinstance(target, Variable | Record) and variables(value) <= known and not holds_wildcard(value)
+            isinstance(target, Variable | Record)
+            and variables(value) <= known
+            and not holds_wildcard(value)
+            and not self.is_zero_of_atom(target, value)
             for target, value in ((literal.left, literal.right), (literal.right, literal.left))
         )
+
+    def is_zero_of_atom(self, target: Term, value: Term) -> bool:
+        """Whether a float may be compared with zero that an atom gives a value: there are two zeros, so that
+        it waits for the atom."""
+        if not isinstance(target, Variable) or target.name not in self.joined or variables(value):
+            return False
+        return self.kinds.get(target.name) == "float" and not (isinstance(value, Constant) and value.value)
 
     def is_known(self, term: Term) -> bool:
         if type(term) is Variable:
@@ -409,8 +426,7 @@ class _Planner:
         if isinstance(term, Constant):
             if term.kind == "integer":
                 return ("const", kind, float(term.value) if kind == "float" else term.value)
-            # There is one zero: -0.0 + 0.0 is 0.0.
-            return ("const", term.kind, term.value + 0.0 if isinstance(term.value, float) else term.value)
+            return ("const", term.kind, term.value)
         if isinstance(term, Nil):
             return ("const", "record", None)
         if isinstance(term, Cast):

@@ -102,7 +102,7 @@ READ: list[tuple[str, str, str, str]] = [
     ("x: List, f: float", "IO=jsonfile", '[[["a", null], 1], [null, 2.5]]', "nil\t2.5\n[a, nil]\t1\n"),
     ("x: number", "IO=jsonfile", "[]", ""),
     ("", "IO=jsonfile", "[null]", "()\n"),
-    ("x: float", "IO=jsonfile", "[[NaN], [1e400], [-0.0]]", "0\ninf\nnan\n"),
+    ("x: float", "IO=jsonfile", "[[NaN], [1e400], [-0.0], [0]]", "-0\n0\ninf\nnan\n"),
     ("x: symbol", "", "\ufeffa\n", "a\n"),
     ("x: number", "IO=jsonfile", "\ufeff[[1]]", "1\n"),
     ("x: List", "", "[\u00a0, [\u2028,\vnil]]\n", "[\u00a0, [\u2028, nil]]\n"),

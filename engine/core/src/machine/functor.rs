@@ -227,10 +227,15 @@ pub fn float(word: i64) -> f64 {
     f64::from_bits(word as u64)
 }
 
-/// The word of a float. There is one NaN and one zero, so that equal floats are equal words.
+/// The word of a float. There is one NaN, and two zeros, which comparisons take for equal.
 pub fn float_word(value: f64) -> i64 {
-    let value = if value.is_nan() { f64::NAN } else { value + 0.0 };
+    let value = if value.is_nan() { f64::NAN } else { value };
     value.to_bits() as i64
+}
+
+/// Whether two values of a type are equal to a rule.
+fn same(kind: &Type, a: i64, b: i64) -> bool {
+    a == b || *kind == Type::Float && float(a) == float(b)
 }
 
 /// An integer in decimal, hexadecimal (0x) or binary (0b) digits, with or without a sign.
@@ -320,8 +325,8 @@ impl Comparison {
             _ => Some(values.compare(kind, &[], a, b)),
         };
         match self {
-            Comparison::Equal => a == b,
-            Comparison::Unequal => a != b,
+            Comparison::Equal => same(kind, a, b),
+            Comparison::Unequal => !same(kind, a, b),
             Comparison::Less => order() == Some(Ordering::Less),
             Comparison::LessEqual => order().is_some_and(Ordering::is_le),
             Comparison::Greater => order() == Some(Ordering::Greater),
