@@ -215,11 +215,18 @@ class Builder:
 
         return self.known(("table", table.tobytes()), make)
 
+    def device_id(self, type_: Any, name: str = "stablehlo.partition_id") -> Any:
+        """The number of the device that runs this, by an op of this ``name`` where devices are partitions."""
+        if self.form == "replica":
+            return self.one("stablehlo.replica_id", [], type_)
+        # XLA refuses it where neither it nor what uses it is said to be a part.
+        manual = {"mhlo.sharding": ir.StringAttr.get("{manual}")} if self.form == "manual" else None
+        return self.one(name, [], type_, manual)
+
     def digit(self, term: Digit, count: int) -> Any:
         """A digit of the number of the device that runs this, one of ``count``, times its step, i32."""
         element = ir.IntegerType.get_unsigned(32)
-        name = "stablehlo.replica_id" if self.form == "replica" else "stablehlo.partition_id"
-        value = self.known("device", lambda: self.one(name, [], self.tensor((), element)))
+        value = self.known("device", lambda: self.device_id(self.tensor((), element)))
         if term.place > 1:
             value = self.binary("stablehlo.divide", value, self.splat(str(term.place), element))
         if term.place * term.size < count:

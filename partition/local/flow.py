@@ -329,8 +329,7 @@ def _callback(walk: Partitioner, number: int, known: Knowledge) -> None:
 
 def _device(walk: Partitioner, number: int, known: Knowledge) -> None:
     op = walk.kinds.ops[number]
-    name = "stablehlo.replica_id" if walk.form == "replica" else op.name
-    _define(walk, number, [replicated(0)], [walk.builder.one(name, [], op.results[0].type)])
+    _define(walk, number, [replicated(0)], [walk.builder.device_id(op.results[0].type, op.name)])
 
 
 def _plain(op: Any) -> dict[str, Any]:

@@ -11,6 +11,7 @@ import shardlog
 from jax.experimental import io_callback
 from jax.sharding import NamedSharding, PartitionSpec
 from shardlog.errors import ShardlogError
+from shardlog.partition.building import FORMS
 
 from ..support.programs import mesh
 from .running import run_partitioned
@@ -35,6 +36,25 @@ def test_random_numbers_are_those_of_one_device(form: Any) -> None:
     result = shardlog.run(NUMBERS)
     numbers, negated = run_partitioned(result, result.partition(form), [])
     assert np.array_equal(numbers, -negated)
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_what_gives_nothing_runs_once_for_all_devices(form: Any) -> None:
+    """In each turn of a loop, of which nothing else asks which device it runs on."""
+    seen = []
+
+    def step(x: Any, _: Any) -> Any:
+        jax.debug.callback(lambda x: seen.append(np.asarray(x)), x)
+        return x * 2, None
+
+    spec = NamedSharding(mesh(), PartitionSpec("data", "model"))  # type: ignore[no-untyped-call]
+    x = jax.ShapeDtypeStruct((8, 16), np.float32, sharding=spec)  # type: ignore[no-untyped-call]
+    lowered = jax.jit(lambda x: jax.lax.scan(step, x, length=3)[0]).lower(x)
+    values = np.arange(128, dtype=np.float32).reshape(8, 16)
+    got = shardlog.run(lowered).partition(form).compile()(values)
+    assert np.array_equal(got, values * 8)
+    jax.effects_barrier()  # type: ignore[no-untyped-call]
+    assert [int(x[0, 1]) for x in seen] == [1, 2, 4]
 
 
 @pytest.mark.parametrize("call", [io_callback, jax.pure_callback])
