@@ -58,13 +58,14 @@ class DeviceProgram:
     @cached_property
     def combined(self) -> ir.Module:
         """The module as it is written, and compiled for CPUs: collectives over equal groups that do not need
-        each other are one op, also those of several calls, and windows are written part by part."""
+        each other are one op, also those of several calls, and windows are written part by part. Raises
+        MLIRError where it is not valid, as ``module_for`` does."""
         made, windows = self._with_windows()
         combine(made, self.traits, windows)
         # Behind that, for what a function sends at once is found best where nothing else is around.
         if self.sent and put_in_place_of_calls(made, self.traits, windows):
             combine(made, self.traits, windows)
-        return made
+        return _valid(made)
 
     def module_for(self, platform: str) -> ir.Module:
         """The module as it is compiled for "cpu", "tpu" or others: XLA for accelerators combines collectives
@@ -75,14 +76,14 @@ class DeviceProgram:
         made, windows = self._with_windows()
         if platform == "tpu":
             suit_tpus(made, self.traits, windows)
-        return made
+        return _valid(made)
 
     @cached_property
     def _for_cpus(self) -> ir.Module:
         """The module as it is written, but for what XLA for CPUs would copy at length."""
         made = copy_of(self.combined)
         suit_cpus(made, self.traits)
-        return made
+        return _valid(made)
 
     def _with_windows(self) -> tuple[ir.Module, set[Any]]:
         """The module with windows written part by part, and the ops of these."""
@@ -107,3 +108,9 @@ class DeviceProgram:
     def bytecode(self) -> bytes:
         """The module as MLIR bytecode."""
         return bytecode_of(self.combined)
+
+
+def _valid(module: ir.Module) -> ir.Module:
+    """A module that MLIR has verified."""
+    module.operation.verify()
+    return module

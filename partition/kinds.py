@@ -54,11 +54,15 @@ class Kinds:
 
     def having(self, label: str) -> list[Any]:
         """The ops that have an attribute."""
+        return [self.ops[n] for n in self.numbers_having(label)]
+
+    def numbers_having(self, label: str) -> list[int]:
+        """The numbers of the ops that have an attribute."""
         kinds, first = np.unique(self.listing.kinds, return_index=True)
         have = [
             kind for kind, n in zip(kinds, first.tolist(), strict=True) if label in self.ops[n].attributes
         ]
-        return [self.ops[n] for n in np.flatnonzero(np.isin(self.listing.kinds, have)).tolist()]
+        return [int(n) for n in np.flatnonzero(np.isin(self.listing.kinds, have))]
 
     def operands(self, number: int) -> list[int]:
         """The values that an op uses itself."""

@@ -12,9 +12,17 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import location
-from ..program.mlir.modules import boundary_attributes, children, entries_of, main_function, named_in, symbols
+from ..program.mlir.modules import (
+    boundary_attributes,
+    children,
+    entries_of,
+    main_function,
+    named_in,
+    operations_in,
+    symbols,
+)
 from ..program.shardings import Shardings, manual_axes
-from .building import Builder, Form, Scope, Sent, bytes_of, element_of
+from .building import OUTSIDE, Builder, Form, Scope, Sent, bytes_of, element_of
 from .bypasses import Bypasses
 from .choice.choosing import Chooser, Way
 from .choice.knowledge import Knowledge, inside
@@ -100,7 +108,19 @@ class Partitioner(Values):
         made.operation.attributes["mhlo.num_partitions"] = one if replicas else count
         made.operation.attributes["mhlo.num_replicas"] = count if replicas else one
         self._entry(self.functions[self.main])
+        self._leave_annotations()
         return made, self._alive()
+
+    def _leave_annotations(self) -> None:
+        """Takes what only the annotated module says from ops that were copied with what is around them: those
+        of comparisons, and of functions that these call."""
+        having = chain.from_iterable(map(self.kinds.numbers_having, OUTSIDE))
+        if all(number in self.copies for number in having):
+            return
+        for op in operations_in(self.module):
+            for label in OUTSIDE:
+                if label in op.attributes:
+                    del op.attributes[label]
 
     def _alive(self) -> list[Sent]:
         """The collectives whose results are used. Others are erased, with what was made for them alone."""
@@ -522,7 +542,13 @@ class Partitioner(Values):
         for name in sorted(named_in(op)):
             if name in self.functions and name not in self.written:
                 func = self.functions[name].operation
-                self.written[name] = func.clone(ir.InsertionPoint(self.module.body))
+                self.written[name] = made = func.clone(ir.InsertionPoint(self.module.body))
+                for label in ("arg_attrs", "res_attrs"):
+                    entries = [
+                        ir.DictAttr.get(entries_of(e, *OUTSIDE)) for e in boundary_attributes(made, label)
+                    ]
+                    if label in made.attributes:
+                        made.attributes[label] = ir.ArrayAttr.get(entries)
                 self._keep_named(func)
 
 

@@ -58,9 +58,14 @@ class Text:
 
     @contextmanager
     def places(self) -> Iterator[None]:
-        """Errors of what is done to the program name its places as ``line`` does, or its name."""
+        """Errors of what is done to the program name its places as ``line`` does, or its name. What MLIR
+        refuses was valid when it was read: shardlog has made something else of it."""
         try:
             yield
+        except ir.MLIRError as error:
+            message, _ = explain(error, "")
+            hint = "the program was valid, and what shardlog makes of it is not: please report it"
+            raise ShardlogError(message, where=self.line(_place(error)) or self.name, hint=hint) from None
         except ShardlogError as error:
             where = self.line(error.where) or self.name
             raise ShardlogError(error.message, where=where, hint=error.hint) from None
@@ -107,7 +112,12 @@ def _translate(error: ir.MLIRError, text: Text) -> ShardlogError:
         return ShardlogError("this is Python", where=text.name, hint=hint)
     else:
         message, hint = explain(error, text.data.decode(errors="replace"))
+    return ShardlogError(message, where=text.place(_place(error)) or text.name, hint=hint)
+
+
+def _place(error: ir.MLIRError) -> str:
+    """The location that the first of MLIR's diagnostics is about; empty where it has none."""
     diagnostics = error.error_diagnostics
     location = str(diagnostics[0].location) if diagnostics else "loc(unknown)"
     where = location.removeprefix("loc(").removesuffix(")").replace('"', "")
-    return ShardlogError(message, where=text.name if where == "unknown" else text.place(where), hint=hint)
+    return "" if where == "unknown" else where

@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from jaxlib.mlir import ir
+
 from ...partition.device_program import DeviceProgram
 from ..options import TOPOLOGY
 from .collectives import Collective, OpNames, collectives
@@ -49,6 +51,17 @@ class Partitioned(DeviceProgram):
             if not best or aim.memory is None or aim.peak is None or aim.peak(self) <= aim.memory:
                 return
             best = best[: len(best) // 2]
+
+    @cached_property
+    def combined(self) -> ir.Module:
+        """See ``DeviceProgram``. Raises ShardlogError where the module is not valid, as ``module_for``."""
+        with self.result.source.places():
+            return super().combined
+
+    def module_for(self, platform: str) -> ir.Module:
+        """See ``DeviceProgram``."""
+        with self.result.source.places():
+            return super().module_for(platform)
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
