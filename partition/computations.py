@@ -12,6 +12,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
 
 from ..errors import ShardlogError
+from ..notations.frontend_attributes import calls_back
 from ..program.function import location
 from ..program.mlir.modules import main_function, operations_in, symbols
 from ..program.shardings import manual_axes
@@ -59,7 +60,12 @@ def put_in_place_of_ops(
         _give_body(made, main.operation.clone(ir.InsertionPoint(module.body)))
         mark(made, op, False)
         for inner in (*operations_in(made), *chain.from_iterable(map(with_inner, called))):
+            if calls_back(inner):
+                message = "what partition gives here calls back into Python, and JAX loses what it calls"
+                hint = "leave out jax.debug.print, pure_callback and their like there: XLA would crash"
+                raise ShardlogError(message, where=location(op), hint=hint)
             mark(inner, op, True)
+            inner.location = op.location  # theirs are lines of whoever asked for the computation
             if channel_of(inner):
                 channel += 1
                 inner.attributes[CHANNEL] = stablehlo.ChannelHandle.get(channel, 1)

@@ -278,8 +278,32 @@ def test_each_is_asked_once() -> None:
     assert len(calls) == 1
 
 
+def test_what_it_computes_is_where_it_is_called() -> None:
+    """And not at the lines of what asked for it, which would be in the program."""
+    function, inputs = contracted(Wrapped())
+    result = shardlog.run(function, *inputs)
+    partitioned = result.partition()
+    (product,) = (item for item in partitioned.cost().items if item.op == "stablehlo.dot_general")
+    assert product.where == partitioned.collectives[0].where
+
+    def asked() -> bytes:
+        return shardlog.run(function, *inputs).partition().bytecode()
+
+    assert asked() == partitioned.bytecode()
+
+
 def _fails(mesh: Any, args: Any, result: Any) -> Any:
     raise RuntimeError("no such layout\nof many")
+
+
+def _prints(mesh: Any, args: Any, result: Any) -> Any:
+    """XLA ends the process with it, whoever partitions."""
+
+    def local(x: Any) -> Any:
+        jax.debug.print("{}", x)
+        return x
+
+    return mesh, local, args[0].sharding, (args[0].sharding,)
 
 
 def _lies(mesh: Any, args: Any, result: Any) -> Any:
@@ -288,7 +312,11 @@ def _lies(mesh: Any, args: Any, result: Any) -> Any:
 
 @pytest.mark.parametrize(
     ("partition", "message"),
-    [(_fails, "RuntimeError: no such layout\n"), (_lies, "ValueError: Mismatch in result shapes")],
+    [
+        (_fails, "RuntimeError: no such layout\n"),
+        (_lies, "ValueError: Mismatch in result shapes"),
+        (_prints, "calls back into Python"),
+    ],
 )
 def test_a_partition_function_that_fails(partition: Any, message: str) -> None:
     double = Wrapped().wrap(lambda x: x * 2, partition, "i j -> i j")
