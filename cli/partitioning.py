@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from ..cost.machine import Machine
     from ..partition.choice.homes import Found
     from ..runs.executing.collectives import Collective
-    from ..runs.executing.execution import Comparison
+    from ..runs.executing.comparing import Comparison
     from ..runs.executing.partitioned import Partitioned
     from ..runs.result import Result
 
@@ -181,7 +181,10 @@ def _execute(options: argparse.Namespace) -> int:
     if os.environ["TF_CPP_MIN_LOG_LEVEL"] == "1":
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # nor XLA's warnings, such as that GSPMD is going to go
     from ..outputs import output, refuse_loss
-    from ..runs.executing import execution
+    from ..runs.executing.execution import devices_for
+    from ..runs.executing.inputs import read_inputs, write_outputs
+    from ..runs.executing.judging import Trial
+    from ..runs.executing.values import boundary
     from ..runs.table import plural
 
     refuse_loss([("-o", options.output)], [*inputs(options), options.inputs])
@@ -189,22 +192,18 @@ def _execute(options: argparse.Namespace) -> int:
         check_topology(options)
         result = result_of(options)
         partitioned = program_of(options, result)
-        arguments, results = execution.boundary(result)
-        if options.inputs is not None:
-            arrays = execution.read_inputs(options.inputs, arguments)
-        else:
-            arrays = execution.random_inputs(arguments, options.random)
-        devices = execution.devices_for(partitioned.axes.count, options.devices, result.source.name)
-        executable, alone = partitioned.compile(devices), execution.alone_on(result, devices)
-        outputs = execution.run_partitioned(result, executable, arrays)
-        found = execution.compare(result, alone, arrays, outputs)
-        if options.inputs is None:
-            found = execution.with_smaller_inputs(result, executable, alone, arrays, found)
+        arguments, results = boundary(result)
+        arrays = None if options.inputs is None else read_inputs(options.inputs, arguments)
+        devices = devices_for(partitioned.axes.count, options.devices, result.source.name)
+        trial = Trial(result, partitioned.compile(devices), devices)
+        judgement = trial.at_random(options.random) if arrays is None else trial.of(arrays)
+        found = judgement.comparisons
         if file is not None:
-            execution.write_outputs(file, results, outputs)
+            write_outputs(file, results, judgement.outputs)
     wrong = sum(not comparison.right for comparison in found)
     if options.json:
-        print_json({"devices": len(devices), "results": [comparison.as_json() for comparison in found]})
+        each = [comparison.as_json() for comparison in found]
+        print_json({"devices": len(devices), "seeds": judgement.seeds, "results": each})
     else:
         kind = devices[0].platform
         count, moved = len(partitioned.collectives), sum(c.total for c in partitioned.collectives)
@@ -212,6 +211,8 @@ def _execute(options: argparse.Namespace) -> int:
         show(f"on {on}, {sent}, {moved:,} bytes sent by each")
         for comparison in found:
             show(f"  {comparison}")
+        if len(judgement.seeds) > 1:
+            show(f"tried with seeds {', '.join(map(str, judgement.seeds))}")
         show(_verdict(found))
     return int(wrong > 0)
 

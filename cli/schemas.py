@@ -254,14 +254,18 @@ _DOCUMENTS = {
     ),
     "exec": _object(
         devices=_NUMBER,
+        seeds=_array(_NUMBER),  # of random inputs: more than one where results were not right at first
         results=_array(
             _object(
                 name=_TEXT,
                 type=_TEXT,
                 off=_or_null(_SIZE),
                 allowed=_SIZE,
+                off_from_64_bits=_or_null(_SIZE),  # where that settles it
+                one_device_off_from_64_bits=_or_null(_SIZE),
                 inputs_divided_by=_NUMBER,  # of random ones, so that it can be judged
                 right=_or_null(_FLAG),  # where it cannot be judged
+                reason=_or_null(_TEXT),  # why not
             )
         ),
     ),

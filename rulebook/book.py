@@ -79,6 +79,10 @@ LOCAL = (
 )
 
 
+# What the op rules say about the values that an op is made for; see ``rules/ops/domains.dl``.
+DOMAINS = ("asks", "asks_for", "hands", "edge_source", "edge_target")
+
+
 def _key(signature: Facts) -> Hashable:
     return tuple((name, tuple(rows)) for name, rows in signature.items())
 
@@ -204,6 +208,17 @@ class RuleBook:
     def traits(self) -> OpTraits:
         """What the rules say of ops by their names alone."""
         return self._answers.traits
+
+    def domains(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
+        """The answer of the op rules about the values that an op is made for: ``DOMAINS``."""
+        own = speak_of(self._about, signature)
+        return (self._answers if own else _answers()).solver.solve(signature, DOMAINS)
+
+    @cached_property
+    def domains_look_at(self) -> list[tuple[str, str]]:
+        """Which surroundings ``domains`` is told of, beside those of ``looks_at``."""
+        rows = self._ops.solve({}, ["domains_look_at"])["domains_look_at"]
+        return [(str(name), str(what)) for name, what in rows]
 
     @cached_property
     def partition_looks_at(self) -> list[tuple[str, str]]:

@@ -144,6 +144,15 @@ def put_in_place_of(call: Any, function: Any) -> None:
     copy.erase()
 
 
+def put_in_place_of_calls(main: Any, functions: dict[str, Any]) -> None:
+    """Puts what ``functions`` do in the place of their calls in a func.func, and of calls in these; not of
+    those in its loops and branches."""
+    block = main.regions[0].blocks[0]
+    while calls := [op for op in block.operations if op.operation.name == "func.call"]:
+        for call in calls:
+            put_in_place_of(call, functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value])
+
+
 def public(function: Any) -> bool:
     """Whether a func.func can be called from outside of the module."""
     visibility: Any = function.attributes.get("sym_visibility")

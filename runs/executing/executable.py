@@ -10,6 +10,8 @@ import numpy as np
 
 from ...errors import ShardlogError, from_extra
 from ...exporters.bind import bind
+from ...exporters.tokens import is_token, without_tokens
+from ...exporters.wide import wide
 from ...importers.sources.compiling import load, refused
 from ...importers.sources.jax import visible
 from ...notations.frontend_attributes import calls_back
@@ -65,7 +67,7 @@ class Executable:
         keys = [jax.numpy.issubdtype(jax.typeof(leaf).dtype, jax.dtypes.prng_key) for leaf in leaves]
         leaves = [jax.random.key_data(leaf) if key else leaf for leaf, key in zip(leaves, keys, strict=True)]
         placed = [jax.device_put(leaf, to) for leaf, to in zip(leaves, self._arguments, strict=True)]
-        for array, taken in zip(placed, self._taken, strict=True):
+        for array, taken in zip(placed, self._taken, strict=bool(self._taken)):
             _check_argument(array, *taken)
         given = [_reordered(array, self._devices) for array in placed]
         parts = self._loaded.execute_sharded(given).disassemble_into_single_device_arrays()
@@ -91,10 +93,15 @@ def _array(shape: tuple[int, ...], sharding: Any, parts: list[Any]) -> Any:
 
 
 def compiled(
-    result: Result, devices: Sequence[Any] | None = None, program: DeviceProgram | None = None
+    result: Result,
+    devices: Sequence[Any] | None = None,
+    program: DeviceProgram | None = None,
+    *,
+    in_64_bits: bool = False,
 ) -> Executable:
     """Compiles what a run decided; see ``Result.compile``. ``program`` is what each device runs, where it is
-    partitioned already."""
+    partitioned already; else the program may be compiled ``in_64_bits``. Tokens that it takes and gives are
+    left out."""
     with from_extra("jax", "JAX"):
         import jax
         from jax.sharding import Mesh as JaxMesh
@@ -116,17 +123,22 @@ def compiled(
     try:
         callbacks = result.source.interface.callbacks
         if program is None:
-            loaded = load(bind(result.module, result.book.traits), devices, callbacks)
+            module = bind(result.module, result.book.traits)
+            module = wide(module, result.book.traits) if in_64_bits else module
         else:
-            loaded = load(program.module_for(devices[0].platform), devices, callbacks, program.form)
+            module = program.module_for(devices[0].platform)
+        form = "sdy-manual" if program is None else program.form
+        loaded = load(without_tokens(module), devices, callbacks, form)
     except ShardlogError:
         raise
     except Exception as error:  # XLA's, of many classes
         raise refused(error, result.source, result.module) from None
 
-    shapes = [tuple(type_.shape) for type_ in main.type.results]
-    ends = tuple(zip(results, shapes, strict=True))
-    return Executable(loaded, tuple(devices), tuple(arguments), _taken(main), ends, result.source.interface)
+    inputs, given = main.type.inputs, zip(results, main.type.results, strict=True)
+    taken = [sharding for sharding, kind in zip(arguments, inputs, strict=True) if not is_token(kind)]
+    ends = tuple((sharding, tuple(kind.shape)) for sharding, kind in given if not is_token(kind))
+    checked = () if in_64_bits else _taken(main)
+    return Executable(loaded, tuple(devices), tuple(taken), checked, ends, result.source.interface)
 
 
 def _taken(main: Any) -> tuple[tuple[str, str, tuple[int, ...], str], ...]:
@@ -134,6 +146,7 @@ def _taken(main: Any) -> tuple[tuple[str, str, tuple[int, ...], str], ...]:
     return tuple(
         (argument_path(a.location) or f"%arg{i}", str(a.type), tuple(a.type.shape), _dtype(a.type))
         for i, a in enumerate(main.arguments)
+        if not is_token(a.type)
     )
 
 
@@ -171,7 +184,10 @@ def _check(result: Result, main: Any) -> None:
     """Raises ShardlogError for programs that only JAX itself can call."""
     interface = result.source.interface
     hidden = len(main.type.inputs) - len(visible(main, "arg_attrs")) - len(interface.constants)
-    if hidden or len(visible(main, "res_attrs")) != len(main.type.results):
+    hidden += len(main.type.results) - len(visible(main, "res_attrs"))
+    if interface.arguments is None:  # of a module alone, whose tokens are left out
+        hidden = 0
+    if hidden:
         message = "the program hands on tokens, for effects in order, or constants of its own"
         hint = "leave out ordered=True, and compile what jax.jit(f).lower(...) gives"
         raise ShardlogError(message, where="compile", hint=hint)

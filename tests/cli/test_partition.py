@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from shardlog.cli import main
-from shardlog.runs.executing import execution
+from shardlog.runs.executing import execution, judging
 
 MLP = """\
 sdy.mesh @mesh = <["data"=2, "model"=4]>
@@ -254,6 +254,7 @@ def test_kinds_of_what_is_not_finite(
 
     monkeypatch.setattr(execution, "run_partitioned", lambda *_: results(one))
     monkeypatch.setattr(execution, "alone_on", lambda *_: lambda _: results(other))
+    monkeypatch.setattr(judging, "wide_on", lambda *_: None)
     np.savez("in.npz", *given)
     text = printed(capsys, "exec", "m.mlir", "--inputs", "in.npz", status=int("wrong" in said[:20]))
     assert text.splitlines()[-1] == said
@@ -281,6 +282,7 @@ def test_where_rounding_decides_what_is_finite_results_cannot_be_judged(
     alone = cycle([results(other, 1.0), results(other, nudged)])
     monkeypatch.setattr(execution, "run_partitioned", lambda *_: results(one, 1.0))
     monkeypatch.setattr(execution, "alone_on", lambda *_: lambda _: next(alone))
+    monkeypatch.setattr(judging, "wide_on", lambda *_: None)
     text = printed(capsys, "exec", "m.mlir", status=int(judged))
     open_ = "none is known to be wrong, 1 of 2 results cannot be judged"
     assert text.splitlines()[-1] == ("1 of 2 results wrong" if judged else open_)

@@ -69,7 +69,10 @@ def _main() -> None:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")  # type: ignore[no-untyped-call]
     jax.distributed.initialize(f"127.0.0.1:{port}", count, rank)
     import shardlog
-    from shardlog.runs.executing.execution import alone_on, boundary, compare, random_inputs
+    from shardlog.runs.executing.comparing import compare
+    from shardlog.runs.executing.execution import alone_on
+    from shardlog.runs.executing.inputs import random_inputs
+    from shardlog.runs.executing.values import boundary
 
     found, devices = [], jax.devices()
     for number, module in enumerate(json.load(sys.stdin)):

@@ -14,7 +14,9 @@ from jaxlib.mlir.dialects import sdy
 from shardlog.importers.sources.text import make_context
 from shardlog.program.mlir.modules import symbols
 from shardlog.program.shardings import read_mesh
-from shardlog.runs.executing.execution import Value, alone_on, boundary, compare, run_partitioned
+from shardlog.runs.executing.comparing import compare
+from shardlog.runs.executing.execution import alone_on, run_partitioned
+from shardlog.runs.executing.values import Value, boundary
 from shardlog.runs.result import Result
 
 from ..support import models

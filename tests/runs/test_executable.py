@@ -17,7 +17,11 @@ from jax.sharding import Mesh, NamedSharding
 from jaxlib.mlir import ir
 from shardlog.importers.sources.text import make_context
 from shardlog.partition.building import FORMS, Form
-from shardlog.runs.executing.execution import alone_on, boundary, compare, random_inputs
+from shardlog.runs.executing.comparing import compare
+from shardlog.runs.executing.domains import domains
+from shardlog.runs.executing.execution import alone_on
+from shardlog.runs.executing.inputs import random_inputs
+from shardlog.runs.executing.values import boundary
 
 from ..partition.generated import random_programs
 from ..partition.running import run_whole
@@ -58,8 +62,7 @@ def test_train_steps_give_the_results_of_one_device(name: str) -> None:
 
 def check(text: str) -> None:
     result, devices = shardlog.run(text), jax.devices("cpu")[:8]
-    # Of the second moments of Adam, among others, there is a square root.
-    inputs = [np.abs(array) for array in random_inputs(boundary(result)[0], 0)]
+    inputs = random_inputs(boundary(result)[0], 0, domains(result))
     outputs = [np.asarray(array) for array in result.compile(devices)(*inputs)]
     wrong = [str(one) for one in compare(result, alone_on(result, devices), inputs, outputs) if not one.right]
     assert wrong == []
