@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +15,7 @@ from ...exporters.wide import wide
 from ...program.function import location
 from ...program.mlir.modules import main_function, put_in_place_of_calls, symbols
 from ..table import plural
-from .execution import Alone, in_64_bits, module_alone
+from .execution import in_64_bits, module_alone
 from .rounding import eps_of
 from .values import Arrays
 
@@ -34,19 +34,13 @@ def decided_by(result: Result, devices: Sequence[Any], inputs: Arrays, moved: Se
         exact = in_64_bits(module_alone(result, wide(module, result.book.traits), devices))
     except ShardlogError:  # of programs that are for several devices, and of what has no wide form
         return ""
-    runs = [run(arrays) for run, arrays in _tries(alone, exact, inputs, moved)]
+    runs = [exact(inputs), alone(inputs), *map(exact, moved)]
     for op, *found in zip(ops, *runs, strict=True):
         first = found[0].astype(found[1].dtype)
         changed = sum(_changes(first, other) for other in found[1:])
         if count := int(np.count_nonzero(changed)):
             return f"{op} goes another way for {count:,} of {plural(first.size, 'element')}"
     return ""
-
-
-def _tries(
-    alone: Alone, exact: Alone, inputs: Arrays, moved: Sequence[Arrays]
-) -> list[tuple[Callable[[Arrays], Arrays], Arrays]]:
-    return [(exact, inputs), (alone, inputs), *((exact, arrays) for arrays in moved)]
 
 
 def _changes(one: Any, other: Any) -> Any:
@@ -66,7 +60,8 @@ def _watched(result: Result) -> tuple[ir.Module, list[str]]:
         put_in_place_of_calls(main, functions)
         block = main.regions[0].blocks[0]
         *ops, last = [op.operation for op in block.operations]
-        values, names, room = [], [], _MOST[1]
+        values: list[Any] = []
+        names, room = [], _MOST[1]
         for op in ops:
             for value in _decisions(op, result):
                 room -= prod(value.type.shape)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ...errors import ShardlogError, closest
-from .domains import Asked
+from .domains import Asked, Domain
 from .rounding import eps_of
 from .values import Arrays, Value
 
@@ -21,13 +21,11 @@ def random_inputs(values: Sequence[Value], seed: int, asked: Sequence[Asked] = (
     """Random arrays for arguments: normally distributed, integers from 0 to 9, or what the program asks of
     each of them (``domains``)."""
     rng = np.random.default_rng(seed)
-    return [
-        _drawn(rng, value, domains)
-        for value, domains in zip(values, asked or [()] * len(values), strict=True)
-    ]
+    each = asked or [frozenset[Domain]()] * len(values)
+    return [_drawn(rng, value, domains) for value, domains in zip(values, each, strict=True)]
 
 
-def _drawn(rng: np.random.Generator, value: Value, asked: Asked | Sequence[Any]) -> Any:
+def _drawn(rng: np.random.Generator, value: Value, asked: Asked) -> Any:
     kinds, shape = {domain.kind for domain in asked}, value.shape
     if value.dtype.kind == "b":
         return rng.random(shape) < 0.5
@@ -60,7 +58,7 @@ def _largest(value: Value) -> int:
 
     if eps_of(value.element):
         return int(2 / eps_of(value.element))
-    return int(ml_dtypes.iinfo(value.dtype).max)
+    return int(ml_dtypes.iinfo(value.dtype).max)  # type: ignore[no-untyped-call]
 
 
 def _normal(rng: np.random.Generator, value: Value, shape: tuple[int, ...]) -> Any:

@@ -92,12 +92,13 @@ def _with_axes(op: Any, sizes: dict[str, dict[str, int]]) -> list[tuple[Any, lis
     returned, types, more, names = list(last.operands), [], [], []
     for value, result, sharding in zip(returned[:], op.results, shardings, strict=True):
         of = sdy.TensorShardingAttr(sharding)
+        mesh = sizes[ir.FlatSymbolRefAttr(of.mesh_or_ref).value]
         parts = [axis for d in of.dimension_shardings for axis in sdy.DimensionShardingAttr(d).axes]
         used = {sdy.AxisRefAttr(axis).name for axis in [*parts, *of.unreduced_axes]}
-        axes = [name for name in manual if name not in used and sizes[of.mesh_or_ref.value][name] > 1]
+        axes = [name for name in manual if name not in used and mesh[name] > 1]
         if not axes or not isinstance(result.type, ir.RankedTensorType):
             continue
-        before = [sizes[of.mesh_or_ref.value][name] for name in axes]
+        before = [mesh[name] for name in axes]
         local = ir.RankedTensorType.get([1] * len(axes) + list(value.type.shape), value.type.element_type)
         types.append(ir.RankedTensorType.get(before + list(result.type.shape), result.type.element_type))
         returned.append(stablehlo.ReshapeOp(local, value, ip=ir.InsertionPoint(last)).result)

@@ -59,14 +59,15 @@ def test_a_program_in_64_bits() -> None:
         y = jax.lax.fori_loop(0, 3, lambda _, y: jnp.cumsum(y, 1) * 0.1, x + noise)
         return y.astype(jnp.bfloat16), jnp.argmax(y, 1), jax.lax.complex(y, y), jax.nn.softmax(y)
 
-    result = shardlog.run(lowered(f, ROWS, jax.ShapeDtypeStruct((2,), np.uint32)))
+    state = jax.ShapeDtypeStruct((2,), np.uint32)  # type: ignore[no-untyped-call]
+    result = shardlog.run(lowered(f, ROWS, state))
     module = wide(plain(result.module))
     assert module.operation.verify()
     main = str(module).partition("func.func public @main")[2].partition("\n")[0]
     assert "f32" not in main
     assert all(kind in main for kind in ("8x16xf64", "8xi32", "8x16xcomplex<f64>", "2xui32"))
     run = in_64_bits(module_alone(result, module, jax.devices("cpu")[:1]))
-    x, key = np.random.default_rng(0).normal(size=(8, 16)).astype(np.float32), np.uint32([1, 2])
+    x, key = np.random.default_rng(0).normal(size=(8, 16)).astype(np.float32), np.array([1, 2], np.uint32)
     for mine, theirs in zip(run([x, key]), jax.jit(f)(x, key), strict=True):
         assert mine.dtype.itemsize in (4, 8, 16)
         np.testing.assert_allclose(mine, np.asarray(theirs, mine.dtype), rtol=1e-2, atol=1e-6)
@@ -147,11 +148,13 @@ def test_what_has_no_defined_meaning_is_not_judged(summed: bool) -> None:
 
     def f(x: Any, w: Any) -> Any:
         def body(x: Any, w: Any) -> Any:
-            return (jax.lax.psum(x.sum(0), "data") if summed else x.sum(0)) @ w
+            own = x.sum(0)
+            return (jax.lax.psum(own, "data") if summed else own) @ w  # type: ignore[no-untyped-call]
 
         y = mapped(body, P("model"))(x, w)  # type: ignore[no-untyped-call]
         other = NamedSharding(mesh(), P("data"))  # type: ignore[no-untyped-call]
-        return jax.lax.with_sharding_constraint(jnp.tanh(y), other), (y * jnp.arange(8)).sum(), 2 * x
+        z = jax.lax.with_sharding_constraint(jnp.tanh(y), other)  # type: ignore[no-untyped-call]
+        return z, (y * jnp.arange(8)).sum(), 2 * x
 
     found = judged(lowered(f, array((8, 16)), array((16, 8))))
     assert found[2].off == 0
@@ -183,7 +186,7 @@ def test_tokens_are_no_data(form: Any) -> None:
 def test_copies_that_differ_are_wrong() -> None:
     """Each device's copy of a result counts, not the first alone."""
     held = NamedSharding(mesh(), P())  # type: ignore[no-untyped-call]
-    parts = [jax.device_put(np.float32([1, i == 5]), d) for i, d in enumerate(mesh().devices.flat)]
+    parts = [jax.device_put(np.array([1, i == 5], np.float32), d) for i, d in enumerate(mesh().devices.flat)]
     copies = jax.make_array_from_single_device_arrays((2,), held, parts)
-    np.testing.assert_array_equal(worst(copies, np.float32([1, 0])), [1, 1])
-    np.testing.assert_array_equal(worst(copies, np.float32([1, 1])), [1, 0])
+    np.testing.assert_array_equal(worst(copies, np.array([1, 0], np.float32)), [1, 1])
+    np.testing.assert_array_equal(worst(copies, np.array([1, 1], np.float32)), [1, 0])
