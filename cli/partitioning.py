@@ -6,6 +6,7 @@ import argparse
 import os
 import sys
 from contextlib import nullcontext
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..program.elements import bytes_text
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from ..runs.executing.collectives import Collective
     from ..runs.executing.comparing import Comparison
     from ..runs.executing.partitioned import Partitioned
+    from ..runs.executing.values import Value
     from ..runs.result import Result
 
 FORMS = ("sdy-manual", "manual", "replica")
@@ -50,8 +52,8 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     given.add_argument(
         "--random", type=_seed, nargs="?", const=_RANDOM, default=_RANDOM, metavar="SEED", help=about
     )
-    about = "inputs, by name or in order, as numpy.savez writes them"
-    given.add_argument("--inputs", metavar="FILE", help=about)
+    about = "inputs, by name or in order, as numpy.savez writes them; or a checkpoint of orbax, a directory"
+    given.add_argument("--inputs", metavar="FILE|DIR", help=about)
     execute.add_argument("-o", "--output", metavar="OUT", help="write the results, as numpy.savez does")
     add_form(execute)
     add_json(execute, "print JSON instead of text")
@@ -182,7 +184,7 @@ def _execute(options: argparse.Namespace) -> int:
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # nor XLA's warnings, such as that GSPMD is going to go
     from ..outputs import output, refuse_loss
     from ..runs.executing.execution import devices_for
-    from ..runs.executing.inputs import read_inputs, write_outputs
+    from ..runs.executing.inputs import write_outputs
     from ..runs.executing.judging import Trial
     from ..runs.executing.values import boundary
     from ..runs.table import plural
@@ -193,8 +195,8 @@ def _execute(options: argparse.Namespace) -> int:
         result = result_of(options)
         partitioned = program_of(options, result)
         arguments, results = boundary(result)
-        arrays = None if options.inputs is None else read_inputs(options.inputs, arguments)
         devices = devices_for(partitioned.axes.count, options.devices, result.source.name)
+        arrays, drawn = _inputs(options, result, arguments)
         trial = Trial(result, partitioned.compile(devices), devices)
         judgement = trial.at_random(options.random) if arrays is None else trial.of(arrays)
         found = judgement.comparisons
@@ -209,12 +211,29 @@ def _execute(options: argparse.Namespace) -> int:
         count, moved = len(partitioned.collectives), sum(c.total for c in partitioned.collectives)
         on, sent = plural(len(devices), f"{kind} device"), plural(count, "collective")
         show(f"on {on}, {sent}, {moved:,} bytes sent by each")
+        if drawn:
+            show(f"at random, as the checkpoint lacks them: {', '.join(drawn)}")
         for comparison in found:
             show(f"  {comparison}")
         if len(judgement.seeds) > 1:
             show(f"tried with seeds {', '.join(map(str, judgement.seeds))}")
         show(_verdict(found))
     return int(wrong > 0)
+
+
+def _inputs(
+    options: argparse.Namespace, result: Result, arguments: Sequence[Value]
+) -> tuple[list[Any] | None, list[str]]:
+    """The arrays that are given, if any, and the names of arguments that a checkpoint lacks: they are drawn
+    at random."""
+    from ..runs.executing.domains import domains
+    from ..runs.executing.inputs import checkpoint_inputs, read_inputs
+
+    if options.inputs is None:
+        return None, []
+    if (directory := Path(options.inputs)).is_dir():
+        return checkpoint_inputs(directory, arguments, _RANDOM, domains(result))
+    return read_inputs(options.inputs, arguments), []
 
 
 def _verdict(found: Sequence[Comparison]) -> str:

@@ -144,7 +144,7 @@ def put_in_place_of(call: Any, function: Any) -> None:
     copy.erase()
 
 
-def put_in_place_of_calls(main: Any, functions: dict[str, Any]) -> None:
+def put_calls_in_place(main: Any, functions: dict[str, Any]) -> None:
     """Puts what ``functions`` do in the place of their calls in a func.func, and of calls in these; not of
     those in its loops and branches."""
     block = main.regions[0].blocks[0]

@@ -13,7 +13,7 @@ from ...errors import ShardlogError
 from ...exporters.plain import plain
 from ...exporters.wide import wide
 from ...program.function import location
-from ...program.mlir.modules import main_function, put_in_place_of_calls, symbols
+from ...program.mlir.modules import main_function, put_calls_in_place, symbols
 from ..table import plural
 from .execution import in_64_bits, module_alone
 from .rounding import eps_of
@@ -57,7 +57,7 @@ def _watched(result: Result) -> tuple[ir.Module, list[str]]:
     functions = symbols(module, "func.func")
     main = functions[main_function(functions)]
     with module.context, ir.Location.unknown():
-        put_in_place_of_calls(main, functions)
+        put_calls_in_place(main, functions)
         block = main.regions[0].blocks[0]
         *ops, last = [op.operation for op in block.operations]
         values: list[Any] = []

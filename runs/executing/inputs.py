@@ -75,6 +75,23 @@ def _matrices(rng: np.random.Generator, value: Value, definite: bool) -> Any:
     return found + np.eye(value.shape[-1])
 
 
+def checkpoint_inputs(
+    directory: Path, values: Sequence[Value], seed: int, asked: Sequence[Asked]
+) -> tuple[Arrays, list[str]]:
+    """Random arrays for arguments, with those that a checkpoint of orbax has in place of them, and the names
+    of those that it has not. Raises ShardlogError as ``read_checkpoint``, and for arrays of other shapes and
+    types."""
+    from .checkpoints import read_checkpoint
+
+    found = read_checkpoint(directory, values)
+    drawn = random_inputs(values, seed, asked)
+    arrays = [
+        _fitted(found[value.name], value, str(directory)) if value.name in found else array
+        for value, array in zip(values, drawn, strict=True)
+    ]
+    return arrays, [value.name for value in values if value.name not in found]
+
+
 def read_inputs(file: Path | str, values: Sequence[Value]) -> Arrays:
     """The arguments in a file of ``numpy.savez``: by their names, or in order (``arr_0``, ``arr_1``).
 

@@ -19,7 +19,7 @@ from ...exporters.bind import bind
 from ...exporters.tokens import is_token, without_tokens
 from ...importers.sources.compiling import load
 from ...program.function import location
-from ...program.mlir.modules import copy_of, main_function, put_in_place_of_calls, symbols
+from ...program.mlir.modules import copy_of, main_function, put_calls_in_place, symbols
 from ...program.shardings import read_mesh
 from ..jax import device_shardings
 from .differences import difference
@@ -66,7 +66,7 @@ def _watched(result: Result) -> tuple[ir.Module, list[tuple[list[str], str, str]
             name: dict(read_mesh(name, op.attributes["mesh"]).axes)
             for name, op in symbols(module, "sdy.mesh").items()
         }
-        put_in_place_of_calls(main, functions)
+        put_calls_in_place(main, functions)
         block, values = main.regions[0].blocks[0], []
         for op in [op for op in block.operations if "manual_axes" in op.attributes]:
             where = result.source.line(location(op)) or result.source.name

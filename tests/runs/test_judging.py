@@ -61,7 +61,7 @@ def test_a_program_in_64_bits() -> None:
 
     state = jax.ShapeDtypeStruct((2,), np.uint32)  # type: ignore[no-untyped-call]
     result = shardlog.run(lowered(f, ROWS, state))
-    module = wide(plain(result.module))
+    module = wide(plain(result.module, result.book.traits), result.book.traits)
     assert module.operation.verify()
     main = str(module).partition("func.func public @main")[2].partition("\n")[0]
     assert "f32" not in main
