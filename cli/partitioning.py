@@ -231,7 +231,7 @@ def _inputs(
 
     if options.inputs is None:
         return None, []
-    if (directory := Path(options.inputs)).is_dir():
+    if options.inputs and (directory := Path(options.inputs)).is_dir():
         return checkpoint_inputs(directory, arguments, _RANDOM, domains(result))
     return read_inputs(options.inputs, arguments), []
 
