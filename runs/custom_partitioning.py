@@ -33,7 +33,7 @@ def computations(result: Result) -> dict[Any, Computation]:
     alive = {str(id(each)): each for each in result.source.interface.alive}
     called = calls(result) if alive else ()
     return {
-        op: _Call(result, op).computation(alive[key], key)
+        op: _Call(result, op, alive[key], key).computation()
         for op, key in called
         if key in alive and op in result.items
     }
@@ -51,65 +51,78 @@ def calls(result: Result) -> Iterator[tuple[Any, str]]:
 
 
 class _Call:
-    """A call in an annotated module."""
+    """A call in an annotated module; ``info`` is what JAX knows of it, under a ``key``."""
 
-    def __init__(self, result: Result, op: Any) -> None:
-        self.op, self.shardings, self.written = op, result.program.shardings, result.written
-        record, meshes = result.record, self.shardings.meshes.meshes
-        numbers = record.op(result.items[op]).values
-        self.values = [record.value(number) for number in numbers]
-        self.main = meshes.index(main_mesh(meshes))
-
-    def computation(self, info: Any, key: str) -> Computation:
-        """What each device computes; ``info`` is what JAX knows of it, under this key."""
+    def __init__(self, result: Result, op: Any, info: Any, key: str) -> None:
         from jaxlib import xla_client
 
-        xla: Any = xla_client
+        self.xla: Any = xla_client
+        self.op, self.info, self.key = op, info, key.encode()
+        self.record, self.shardings, self.written = result.record, result.program.shardings, result.written
+        self.meshes = self.shardings.meshes.meshes
+        self.main = self.meshes.index(main_mesh(self.meshes))
+        values = [self.record.value(number) for number in self.record.op(result.items[op]).values]
+        self.operands, self.results = values[: len(op.operands)], values[len(op.operands) :]
 
-        def listed(values: Any, given: list[Value]) -> tuple[list[Any], list[Any]]:
-            shapes, found = [], []
-            for value, held in zip(values, given, strict=True):
-                dtype = np.dtype(dtype_of(str(value.type.element_type)))
-                shapes.append(xla.Shape.array_shape(dtype, tuple(value.type.shape)))
-                found.append(xla.HloSharding.from_string(str(self._held(held))))
-            return shapes, found
-
-        count = len(self.op.operands)
-        shapes, held = listed(self.op.operands, self.values[:count])
-        result_shapes, wanted = listed(self.op.results, self.values[count:])
-        shape, sharding = result_shapes[0], wanted[0]
-        if several := len(result_shapes) != 1:
-            shape = xla.Shape.tuple_shape(result_shapes)
-            sharding = xla.HloSharding.tuple_sharding(shape, wanted)
-        partition = import_module(type(info).__module__)._custom_partitioning_partition
-        try:
-            module, takes, gives = partition(shapes, held, shape, sharding, key.encode())
-        except Exception as error:  # the user's, of any class
-            said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-            message = f"partition, as custom_partitioning calls it here, raises {said}"
-            hint = "it is given the shardings of operands and results, and says what each device computes"
-            raise ShardlogError(message, where=location(self.op), hint=hint) from error
+    def computation(self) -> Computation:
+        """What each device computes."""
+        shapes = list(map(self._shape, self.op.operands))
+        held = list(map(self._held, self.operands))
+        module, takes, gives = self._ask("partition", shapes, held, *self._wanted(shapes, held))
+        given = [gives] if len(self.results) == 1 else gives.tuple_elements()
         with self.op.context, ir.Location.unknown():
-            taken = self._said(takes, self.values[:count])
-            given = self._said(gives.tuple_elements() if several else [gives], self.values[count:])
-        manual = dict(self.values[0].manual) if self.values else {}
-        axes = [name for name, _ in self.shardings.meshes.meshes[self.main].axes if name not in manual]
+            taken, given = self._said(takes, self.operands), self._said(given, self.results)
+        manual = dict(self.operands[0].manual) if self.operands else {}
+        axes = [name for name, _ in self.meshes[self.main].axes if name not in manual]
         return Computation(module, taken, given, tuple(axes))
 
-    def _held(self, value: Value) -> HloSharding:
+    def _wanted(self, shapes: list[Any], held: list[Any]) -> tuple[Any, Any]:
+        """The shape of what the call gives, and the sharding in which it is wanted. Without a rule by which
+        propagation decides it, that is what the user's functions make of those of operands and users."""
+        shape, wanted = list(map(self._shape, self.op.results)), list(map(self._held, self.results))
+        one = len(shape) == 1
+        whole = shape[0] if one else self.xla.Shape.tuple_shape(shape)
+        found = wanted[0] if one else self.xla.HloSharding.tuple_sharding(whole, wanted)
+        decided = not all(map(self.xla.HloSharding.is_replicated, wanted))
+        if decided and self.info.propagate_user_sharding is not None:
+            found = self._ask("propagate_user_sharding", found, whole)
+        elif not decided and self.info.infer_sharding_from_operands is not None:
+            found = self._ask("infer_sharding_from_operands", shapes, held, whole)
+        return whole, found
+
+    def _ask(self, which: str, *given: Any) -> Any:
+        """What JAX hands to XLA of one of the user's functions."""
+        asked = getattr(import_module(type(self.info).__module__), f"_custom_partitioning_{which}")
+        try:
+            return asked(*given, self.key)
+        except Exception as error:  # the user's, of any class
+            said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            message = f"{which}, as custom_partitioning calls it here, raises {said}"
+            hint = "it is given the shardings of operands and results, as propagation decided them"
+            raise ShardlogError(message, where=location(self.op), hint=hint) from error
+
+    def _shape(self, value: Any) -> Any:
+        """The type of a value, as XLA has it."""
+        dtype = np.dtype(dtype_of(str(value.type.element_type)))
+        return self.xla.Shape.array_shape(dtype, tuple(value.type.shape))
+
+    def _held(self, value: Value) -> Any:
         """The sharding of a value, as XLA has it."""
         found = self.written.sharding(value.place, len(value.shape))
         found = found or Sharding.open(self.main, len(value.shape))
-        return from_sharding(
-            found, self.shardings.meshes.meshes[found.mesh], [axis for axis, _ in value.manual]
-        )
+        manual = [axis for axis, _ in value.manual]
+        return self.xla.HloSharding.from_string(str(from_sharding(found, self.meshes[found.mesh], manual)))
 
     def _said(self, shardings: list[Any], values: list[Value]) -> tuple[Any, ...]:
         """The attributes of shardings that XLA would read."""
-        mesh, found = self.shardings.meshes.meshes[self.main], []
+        found = []
         for sharding, value in zip(shardings, values, strict=True):
             said = parse(str(sharding))
             assert isinstance(said, HloSharding)
-            made = to_sharding(said, self.main, mesh, len(value.shape))
+            try:
+                made = to_sharding(said, self.main, self.meshes[self.main], len(value.shape))
+            except ShardlogError as error:
+                hint = "give shardings on the mesh that partition is given"
+                raise ShardlogError(error.message, where=location(self.op), hint=hint) from None
             found.append(self.shardings.attribute(made, closed=True))
         return tuple(found)

@@ -245,6 +245,27 @@ def test_collectives_serve_the_call_with_their_causes() -> None:
     assert (conflict.collective, conflict.bytes) == ("all-reduce", collective.bytes)
 
 
+def test_without_a_rule_its_functions_say_how_results_are_sharded() -> None:
+    """As GSPMD asks them. Here what each device gives fits no other sharding of the result."""
+
+    def infer(mesh: Any, args: Any, result: Any) -> Any:
+        return args[0].sharding
+
+    def partition(mesh: Any, args: Any, result: Any) -> Any:
+        return mesh, lambda x: x * 2, result.sharding, (args[0].sharding,)
+
+    double = custom_partitioning.custom_partitioning(lambda x: x * 2)  # type: ignore[no-untyped-call]
+    double.def_partition(partition, infer, lambda mesh, user: user.sharding)  # type: ignore[no-untyped-call]
+    jax.config.update("jax_use_shardy_partitioner", False)  # type: ignore[no-untyped-call]
+    try:
+        function = jax.jit(lambda x: double(double(x + 1)) + 1, in_shardings=on("d", None))
+        result = shardlog.run(function, numbers(16, 8))
+    finally:
+        jax.config.update("jax_use_shardy_partitioner", True)  # type: ignore[no-untyped-call]
+    got = result.partition().compile()(numbers(16, 8))
+    np.testing.assert_allclose(got, (numbers(16, 8) + 1) * 4 + 1, rtol=1e-6)
+
+
 @pytest.mark.parametrize("partitioner", ["xla", "shardlog"])
 def test_jit(partitioner: Any) -> None:
     function, inputs = contracted(Wrapped())
