@@ -27,7 +27,8 @@ from ...program.mlir.modules import entries_of, ops_in, symbols
 from ...program.shardings import Sharding, Shardings, mesh_attribute, read_mesh
 from ...program.signature import text_of
 from .hlo_sharding import HloSharding, parse
-from .shard_map import FULL_TO_SHARD, SHARD_TO_FULL, Manual, read_shard_maps
+from .regions import FULL_TO_SHARD, SHARD_TO_FULL
+from .shard_map import Manual, read_shard_maps
 from .tiles import common_mesh, from_sharding, subgroup_axes, to_sharding
 
 NAME = "mhlo.sharding"

@@ -1,4 +1,4 @@
-"""Manual computations in GSPMD's form: custom calls around the call of a function.
+"""Manual computations in GSPMD's form: custom calls around ops on shards.
 
     %a = custom_call @Sharding(%full)               how the value is sharded
     %b = custom_call @SPMDFullToShardShape(%a)      one shard of it, manual along some axes
@@ -6,7 +6,9 @@
     %d = custom_call @Sharding(%c)
     %e = custom_call @SPMDShardToFullShape(%d)      how the shards make up a value again
 
-This is what JAX's shard_map and XLA's exporter write. It becomes one ``sdy.manual_computation``.
+JAX's shard_map and XLA's exporter write it around the call of a function, others, as PyTorch/XLA, around ops
+that stand there themselves. Ops that hang together so become one ``sdy.manual_computation``, and a region in
+a region becomes one in its body.
 """
 
 from __future__ import annotations
@@ -21,74 +23,63 @@ from jaxlib.mlir.dialects import sdy
 from ...errors import ShardlogError
 from ...program.function import location
 from ...program.meshes import Mesh
-from ...program.mlir.modules import is_custom_call, ops_in, symbols
+from ...program.mlir.modules import boundary_attributes, operations_in, put_in_place_of, symbols
 from ...program.shardings import manual_axes
-from ...program.signature import text_of
-
-FULL_TO_SHARD, SHARD_TO_FULL = "SPMDFullToShardShape", "SPMDShardToFullShape"
-_PATTERN = "expected @Sharding and @SPMDFullToShardShape for every operand of a call, and for every result "
-_PATTERN += "@Sharding and @SPMDShardToFullShape, as JAX's shard_map writes it"
+from .regions import FULL_TO_SHARD, PATTERN, SHARD_TO_FULL, Region, Regions, crosses
 
 Manual = dict[Any, tuple[str, ...]]  # value -> the axes that its sharding says are manual
 
+_CALL, _CONSTRAINT = "func.call", "sdy.sharding_constraint"
+
 
 def read_shard_maps(module: ir.Module, mesh: Mesh, manual: Manual) -> None:
-    """Makes a manual computation of every call with the pattern above.
+    """Makes a manual computation of every region with the pattern above, in place.
 
     The ``@Sharding`` in it are constraints already, the other custom calls have sdy shardings. ``manual`` are
     the axes that the shardings of these ops say are manual, by their results. Raises ShardlogError for what
     is left of a pattern.
     """
-    functions, reader = symbols(module, "func.func"), _Reader(mesh, manual)
+    functions = symbols(module, "func.func")
+    reader = _Reader(mesh, manual, functions)
     done: set[str] = set()
-    bodies: set[str] = set()
 
     def visit(name: str) -> None:
         """Callees first: bodies are copied, and may have manual computations themselves."""
         if name in done or name not in functions:
             return
         done.add(name)
-        for call in _ops(functions[name], "func.call"):
-            callee = call.attributes["callee"].value
-            visit(callee)
-            if callee in functions and reader.convert(call, functions[callee]):
-                bodies.add(callee)
+        for call in _calls(functions[name]):
+            visit(_callee(call))
+        reader.read(functions[name].operation, frozenset())
 
     for name in functions:
         visit(name)
-    called = {call.attributes["callee"].value for f in functions.values() for call in _ops(f, "func.call")}
-    for name in sorted(bodies - called):
+    called = {_callee(call) for function in functions.values() for call in _calls(function)}
+    for name in sorted(reader.bodies - called):
         functions.pop(name).operation.erase()
-    for function in functions.values():
-        for op in _ops(function, "stablehlo.custom_call"):
-            if is_custom_call(op, FULL_TO_SHARD) or is_custom_call(op, SHARD_TO_FULL):
-                target = text_of(op.attributes["call_target_name"])
-                message = f"@{target} does not enclose the call of a function"
-                raise ShardlogError(message, where=location(op), hint=_PATTERN)
 
 
-def _ops(function: Any, name: str) -> list[Any]:
-    return [op for op in ops_in(function) if op.operation.name == name]
+def _calls(function: Any) -> list[Any]:
+    return [op for op in operations_in(function) if op.name == _CALL]
 
 
-@dataclass(frozen=True)
-class _Crossing:
-    """The sharding of a value as it crosses the boundary of a manual computation."""
-
-    outside: Any  # the whole value
-    sharding: ir.Attribute
-    axes: frozenset[str]  # manual inside but not outside
-    ops: tuple[Any, ...]  # those in between, users first
+def _callee(call: Any) -> str:
+    return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
 def _constrains(op: Any) -> bool:
-    return op is not None and not isinstance(op, ir.Block) and op.operation.name == "sdy.sharding_constraint"
+    return op is not None and not isinstance(op, ir.Block) and op.operation.name == _CONSTRAINT
 
 
-def _user(value: Any) -> Any:
-    """The only op that uses a value; None where there are others."""
-    users = [use.owner for use in value.uses]
-    return users[0] if len(users) == 1 else None
+def _manual_axes(op: Any) -> list[str]:
+    if op.operation.name != "sdy.manual_computation":
+        return []
+    axes: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
+    return list(axes)
+
+
+def _unconstrained(value: Any) -> Any:
+    return value.owner.operands[0] if _constrains(value.owner) else value
 
 
 def _used(value: Any) -> bool:
@@ -104,70 +95,110 @@ def give_body(made: Any, function: Any, kept: Iterable[int]) -> None:
     last.operation.erase()
 
 
+@dataclass(frozen=True)
+class _Crossing:
+    """A value that crosses the boundary of a manual computation."""
+
+    value: Any  # outside where it enters, inside where it leaves
+    sharding: ir.Attribute
+    axes: frozenset[str] = frozenset()  # manual inside but not outside
+
+
 class _Reader:
-    """``mesh`` is that of the shardings, ``manual`` the axes that the sharding of a value says are manual."""
+    """``mesh`` is that of the shardings, ``manual`` the axes that the sharding of a value says are manual.
+    ``bodies``: the functions that became the body of a manual computation."""
 
-    def __init__(self, mesh: Mesh, manual: Manual) -> None:
-        self.mesh, self.manual = mesh, manual
+    def __init__(self, mesh: Mesh, manual: Manual, functions: dict[str, Any]) -> None:
+        self.mesh, self.manual, self.functions = mesh, manual, functions
         self.plain = sdy.TensorShardingAttr.get(mesh.name, [])
+        self.bodies: set[str] = set()
 
-    def convert(self, call: Any, function: Any) -> bool:
-        """Makes a manual computation of a call in the pattern; says if it is one."""
-        entering = [self.entering(operand) for operand in call.operands]
-        leaving = [self.leaving(result) for result in call.results]
-        if not any(crossing and crossing.ops for crossing in entering + leaving):
-            return False
-        kept = [i for i, result in enumerate(call.results) if _used(result)]
-        if None in entering or None in [leaving[i] for i in kept]:
-            message = f"not all operands and results of the call of @{call.attributes['callee'].value} cross "
-            message += "the boundary of a manual computation"
-            raise ShardlogError(message, where=location(call), hint=_PATTERN)
-        ins = [crossing for crossing in entering if crossing is not None]
-        outs = [crossing for crossing in leaving if crossing is not None]
-        axes = frozenset[str]().union(*(crossing.axes for crossing in ins + outs))
-        made = sdy.ManualComputationOp(
-            [crossing.outside.type for crossing in outs],
-            [crossing.outside for crossing in ins],
-            sdy.TensorShardingPerValueAttr.get([crossing.sharding for crossing in ins]),
-            sdy.TensorShardingPerValueAttr.get([crossing.sharding for crossing in outs]),
+    def read(self, op: Any, around: frozenset[str]) -> None:
+        """Makes manual computations of the regions in an op. ``around``: the axes that are manual there."""
+        if not any(map(crosses, operations_in(op))):
+            return
+        for block in (block for region in op.regions for block in region.blocks):
+            regions = Regions(block)
+            for region in regions.found:
+                self.write(region, regions, around)
+            regions.clean()
+            for inner in list(block.operations):
+                if len(inner.regions):
+                    self.read(inner.operation, around | frozenset(_manual_axes(inner)))
+
+    def write(self, region: Region, regions: Regions, around: frozenset[str]) -> None:
+        """Puts a manual computation in the place of a region."""
+        call = _only_call(region)
+        if call is not None:  # in the order of its operands and results
+            given, number = [*call.operands], {value: n for n, value in enumerate(call.results)}
+            region.enter.sort(key=lambda op: given.index(op.results[0]))
+            region.leave.sort(key=lambda op: number.get(_unconstrained(op.operands[0]), len(number)))
+        entering = [*map(self.entering, region.enter), *map(self.captured, region.captured)]
+        leaving = [*map(self.leaving, region.leave)]
+        axes = frozenset[str]().union(*(crossing.axes for crossing in entering + leaving)) - around
+        arguments: list[Any] = [
+            [op.results[0].type for op in region.leave],
+            [crossing.value for crossing in entering],
+            sdy.TensorShardingPerValueAttr.get([crossing.sharding for crossing in entering]),
+            sdy.TensorShardingPerValueAttr.get([crossing.sharding for crossing in leaving]),
             manual_axes(name for name, _ in self.mesh.axes if name in axes),
-            loc=call.location,
-            ip=ir.InsertionPoint(call),
+        ]
+        where, constraints = region.location, [op.operands[0].owner for op in region.enter + region.leave]
+        made = regions.put(
+            region,
+            lambda ip: sdy.ManualComputationOp(*arguments, loc=where, ip=ip),
+            [crossing.value for crossing in leaving],
         )
-        give_body(made, function, kept)
-        for crossing, result in zip(outs, made.results, strict=True):
-            crossing.outside.replace_all_uses_with(result)
-        between = [op for crossing in outs for op in crossing.ops]
-        shards = [op for crossing in ins for op in crossing.ops[:1]]
-        constraints = [op for crossing in ins for op in crossing.ops[1:]]
-        for op in (*between, call, *dict.fromkeys(shards), *dict.fromkeys(constraints)):
-            if not any(_used(result) for result in op.results):
+        for op in dict.fromkeys(filter(_constrains, constraints)):
+            if not any(map(_used, op.results)):
                 op.operation.erase()
-        return True
+        if call is not None and (name := _callee(call)) in self.functions:
+            self.bodies.add(name)
+            put_in_place_of(made.regions[0].blocks[0].operations[0], self.functions[name])
 
-    def entering(self, operand: Any) -> _Crossing | None:
-        if not isinstance(operand.type, ir.RankedTensorType):
-            return _Crossing(operand, self.plain, frozenset(), ())
-        shard = operand.owner
-        constraint: Any = shard.operands[0].owner if is_custom_call(shard, FULL_TO_SHARD) else None
-        if not _constrains(constraint):
-            return None
-        outside = constraint.operands[0]
-        axes = self.axes(operand, constraint.results[0])
-        return _Crossing(outside, constraint.attributes["sharding"], axes, (shard, constraint))
+    def captured(self, value: Any) -> _Crossing:
+        """A scalar, or what is no tensor, that is used inside as it is."""
+        return _Crossing(value, self.plain)
 
-    def leaving(self, result: Any) -> _Crossing | None:
-        if not _used(result):
-            return None
-        if not isinstance(result.type, ir.RankedTensorType):
-            return _Crossing(result, self.plain, frozenset(), ())
-        constraint = _user(result)
-        full: Any = _user(constraint.results[0]) if _constrains(constraint) else None
-        if not is_custom_call(full, SHARD_TO_FULL):
-            return None
+    def entering(self, shard: Any) -> _Crossing:
+        value = shard.operands[0]
+        constraint: Any = value.owner
+        if _constrains(constraint):
+            sharding = constraint.attributes["sharding"]
+            return _Crossing(constraint.operands[0], sharding, self.axes(shard.results[0], value))
+        return _Crossing(value, _sharding_of(value, shard), self.axes(shard.results[0], value))
+
+    def leaving(self, full: Any) -> _Crossing:
+        if "sdy.sharding" not in full.attributes:
+            raise ShardlogError(f"@{SHARD_TO_FULL} has no sharding", where=location(full), hint=PATTERN)
         (sharding,) = sdy.TensorShardingPerValueAttr(full.attributes["sdy.sharding"]).shardings
-        axes = self.axes(constraint.results[0], full.results[0])
-        return _Crossing(full.results[0], sharding, axes, (full, constraint))
+        axes = self.axes(full.operands[0], full.results[0])
+        return _Crossing(_unconstrained(full.operands[0]), sharding, axes)
 
     def axes(self, inside: Any, outside: Any) -> frozenset[str]:
         return frozenset(self.manual.get(inside, ())) - frozenset(self.manual.get(outside, ()))
+
+
+def _only_call(region: Region) -> Any:
+    """The call that is all that a region does, of what enters it and of all of that; or None."""
+    left = [_unconstrained(op.operands[0]).owner for op in region.leave]
+    calls = [op for op in region.inside if not _constrains(op)] or left
+    if any(isinstance(op, ir.Block) or op != calls[0] for op in calls) or calls[0].operation.name != _CALL:
+        return None
+    given = {op.results[0] for op in region.enter}
+    return calls[0] if given <= set(calls[0].operands) else None
+
+
+def _sharding_of(value: Any, shard: Any) -> Any:
+    """The sharding that a value without a constraint has where it is made."""
+    owner = value.owner
+    if isinstance(owner, ir.Block) and owner.owner.operation.name == "func.func":
+        entry: Any = boundary_attributes(owner.owner, "arg_attrs")[value.arg_number]
+        if "sdy.sharding" in entry:
+            return entry["sdy.sharding"]
+    elif not isinstance(owner, ir.Block) and "sdy.sharding" in owner.attributes:
+        return list(sdy.TensorShardingPerValueAttr(owner.attributes["sdy.sharding"]).shardings)[
+            value.result_number
+        ]
+    message = f"nothing says how the operand of @{FULL_TO_SHARD} is sharded"
+    raise ShardlogError(message, where=location(shard), hint=PATTERN)

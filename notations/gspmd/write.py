@@ -20,7 +20,7 @@ from ...program.mlir.modules import copy_of, entries_of, ops_in, symbols
 from ...program.shardings import Dimension, Sharding, Shardings, read_mesh
 from ...rulebook.traits import OpTraits
 from .hlo_sharding import tuple_text
-from .shard_map import FULL_TO_SHARD, SHARD_TO_FULL
+from .regions import FULL_TO_SHARD, SHARD_TO_FULL
 from .tiles import from_sharding
 
 _BODY = "xla.sdy.inlinable_manual_computation_body"  # XLA's name for it

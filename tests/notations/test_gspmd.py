@@ -268,7 +268,7 @@ XY = 'sdy.mesh @mesh = <["x"=2, "y"=4]>'
                 ": (tensor<8x8xf32>) -> tensor<4x2xf32>",
                 RETURN,
             ),
-            "@SPMDFullToShardShape does not enclose the call of a function",
+            "no @SPMDShardToFullShape ends the manual region that begins here",
         ),
         (
             module(
