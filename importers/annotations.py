@@ -19,6 +19,8 @@ from ..program.mlir.diagnostics import explain
 from ..program.mlir.modules import boundary_attributes, main_function, symbols, with_attributes
 from ..program.mlir.places import argument_path, result_path
 from ..program.shardings import mesh_attribute
+from .nesting import open_module
+from .origins import drop_origins
 from .sources.text import Text
 from .sources.vetting import risk
 
@@ -35,9 +37,10 @@ _ANNOTATION = re.compile(
 
 def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> bool:
     """Converts a module, in place, to the form whose values and ops are numbered and named: with the mesh
-    that was given, and with sdy's shardings in place of GSPMD's and of XLA's strings. Returns whether that
-    changed it."""
+    that was given, with sdy's shardings in place of GSPMD's and of XLA's strings, out of a module around it,
+    and without what says how other shardings came about. Returns whether that changed it."""
     with module.context, ir.Location.unknown():
+        changed = open_module(module) | drop_origins(module, text.data) | (mesh is not None)
         from_xla = MARK in text.data and read_frontend_attributes(module)
         if mesh is not None:
             replace_mesh(module, mesh)
@@ -46,7 +49,7 @@ def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> bool:
             from ..notations.gspmd.read import read_gspmd
 
             read_gspmd(module)
-    return from_xla or from_gspmd or mesh is not None
+    return changed or from_xla or from_gspmd
 
 
 def replace_mesh(module: ir.Module, text: str) -> None:
