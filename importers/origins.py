@@ -8,9 +8,9 @@ from jaxlib.mlir import ir
 from ..program.mlir.modules import boundary_attributes, entries_of, operations_in
 
 _MARKS = (b"propagation_edges", b"sharding_origin")
-_OF = ("", "block_arg_", "result_")
 _DEBUGGING = (
-    *(f"sdy.{of}{what}" for of in _OF for what in ("propagation_edges", "sharding_origins")),
+    *("sdy.propagation_edges", "sdy.block_arg_propagation_edges", "sdy.result_propagation_edges"),
+    *("sdy.sharding_origins", "sdy.block_arg_sharding_origins", "sdy.result_sharding_origins"),
     "sdy.sharding_origin_name",
 )
 
