@@ -1,7 +1,8 @@
 """The scopes of aggregates: which variables belong to the rule, and which to the aggregate alone.
 
-A variable of an aggregate that also stands outside of it is the rule's, unless it stands in the target; every
-other one is the aggregate's own. Here an aggregate's own variables get names that no other scope has, so that
+A variable of an aggregate that also stands outside of it is the rule's, unless it stands in the target, or is
+what only this aggregate gives a value, as ``x`` in ``x = max y : { r(x), y = x }``; every other one is the
+aggregate's own. Here an aggregate's own variables get names that no other scope has, so that
 everything later can treat a clause as one flat scope.
 """
 
@@ -17,6 +18,7 @@ from ..language.syntax import (
     Call,
     Cast,
     Clause,
+    Comparison,
     Constant,
     Counter,
     Literal,
@@ -36,12 +38,32 @@ def resolve(clause: Clause) -> Clause:
     numbers = count(1)
     visible = direct_names((head, *body))
 
-    def rename(term: Term) -> Term:
-        return _rewrite(term, {}, visible, numbers)
+    def renamed(literal: Literal, hidden: set[str]) -> Literal:
+        return map_literal(literal, lambda term: _rewrite(term, {}, visible - hidden, numbers))
 
-    new_head = map_literal(head, rename)
+    new_head = renamed(head, set())
     assert isinstance(new_head, Atom)
-    return clause._replace(head=new_head, body=tuple(map_literal(literal, rename) for literal in body))
+    return clause._replace(
+        head=new_head, body=tuple(renamed(literal, _given(literal, body)) for literal in body)
+    )
+
+
+def _given(literal: Literal, body: Iterable[Literal]) -> set[str]:
+    """The variable that has a value from an aggregate in this literal, and from nothing else in the body."""
+    if not isinstance(literal, Comparison) or literal.operator != "=":
+        return set()
+    for term, value in ((literal.left, literal.right), (literal.right, literal.left)):
+        if isinstance(term, Variable) and isinstance(value, Aggregate):
+            others = (other for other in body if other is not literal)
+            return set() if any(term.name in _may_give(other) for other in others) else {term.name}
+    return set()
+
+
+def _may_give(literal: Literal) -> set[str]:
+    """The variables to which a literal may give a value."""
+    if isinstance(literal, Comparison) and literal.operator != "=":
+        return set()
+    return direct_names((literal,)) if isinstance(literal, Atom | Comparison) else set()
 
 
 def variables(term: Term) -> set[str]:

@@ -34,7 +34,7 @@ def check_subtypes(
     _meet_in_atoms(clause, columns, types, held, reporter)
     _meet_in_comparisons(clause, held, reporter)
     for term, type_name in zip(clause.head.args, columns[clause.head.name], strict=True):
-        if isinstance(term, Cast) and term.type_name not in types.below[type_name]:
+        if isinstance(term, Cast) and not types.below[term.type_name] <= types.below[type_name]:
             given = term.type_name
             reporter.error("E0306", term.at, f"this is a `{given}`, but a `{type_name}` is expected here")
         variable = _variable(term)

@@ -41,7 +41,7 @@ class Types:
     kinds: Mapping[str, str]
     columns: Mapping[str, tuple[ColumnDeclaration, ...]]  # record kind -> its fields
     fields: Mapping[str, tuple[str, ...]]  # record kind -> kinds of its fields
-    below: Mapping[str, frozenset[str]]  # type -> itself and every type that is a subtype of it
+    below: Mapping[str, frozenset[str]]  # type -> itself and its subtypes; of a union those of its members
     branches: Mapping[str, BranchType] = field(default_factory=dict)  # by name
     broken: frozenset[str] = frozenset()  # types that count as numbers, since what they are cannot be known
 
@@ -171,7 +171,9 @@ class _Kinds:
 
 
 def _below(by_name: Mapping[str, TypeDeclaration], kinds: Mapping[str, str]) -> dict[str, frozenset[str]]:
-    """For every type the types below it: along `<:`, from unions to members, and both ways for aliases."""
+    """For every type the types below it: along `<:`, from unions to members, and both ways for aliases. A
+    union is no more than its members: it is below every type that all of them are below."""
+    unions = {name for name, d in by_name.items() if d.form == "union" and len(d.names) > 1}
     up: dict[str, set[str]] = {name: {kind} for name, kind in kinds.items()}
     for name, declaration in by_name.items():
         for other, _ in declaration.names:
@@ -189,4 +191,4 @@ def _below(by_name: Mapping[str, TypeDeclaration], kinds: Mapping[str, str]) -> 
             todo += new
         for other in reached:
             below[other].add(name)
-    return {name: frozenset(members) for name, members in below.items()}
+    return {name: frozenset(members - unions) for name, members in below.items()}

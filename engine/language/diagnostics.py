@@ -20,8 +20,9 @@ from .sources import Place, Sources
 
 _LONGEST = 120  # characters of a line that are shown
 _SHOWN = 20  # errors of one file, and as many warnings
-_REFUSED = "E0105"  # what Soufflé takes, and this engine never does
 _NOT_INCLUDED = "E0106"
+# Errors of what can be read: functors, files that are not there, #error.
+_READ = frozenset({"E0105", _NOT_INCLUDED, "E0108"})
 _MOST = 10_000  # errors after which nobody looks for more
 
 Text: TypeAlias = str | Callable[[], str]  # what takes long to say is said only where it is shown
@@ -116,9 +117,9 @@ class Reporter:
         return self._sources.locate(at)
 
     def unreadable(self, start: int, end: int) -> bool:
-        """Whether what stands from ``start`` up to ``end`` could not be read. What is read and refused does
-        not count."""
-        return any(start <= at < end and code != _REFUSED for at, code in self._found)
+        """Whether what stands from ``start`` up to ``end`` is no rule. What is read and refused does not
+        count."""
+        return any(start <= at < end and code not in _READ for at, code in self._found)
 
     def forget(self, start: int) -> None:
         """Drop what was reported from position ``start`` on."""

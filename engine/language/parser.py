@@ -162,6 +162,8 @@ class _Parser(ClauseParser):
             self.i += 1
             if kinds[self.i - 1] == ".":
                 break
+        if kinds[self.i] == ".plan" and kinds[self.i - 1] == ".":  # that of the rule that is left out
+            self.query_plan()
 
     def skip_one(self) -> None:
         self.i += 1
