@@ -16,6 +16,9 @@ ATTRIBUTES = {
     *("sdy.sharding", "sdy.sharding_rule", "mhlo.sharding", "mhlo.frontend_attributes"),
     *("mhlo.num_partitions", "mhlo.num_replicas", "mhlo.memory_kind"),
     *("stablehlo.mesh", "sdy.original_func_name"),
+    *("sdy.propagation_edges", "sdy.block_arg_propagation_edges", "sdy.result_propagation_edges"),
+    *("sdy.sharding_origins", "sdy.block_arg_sharding_origins", "sdy.result_sharding_origins"),
+    "sdy.sharding_origin_name",
 }
 STRUCTURE = {
     *("func.func", "func.call", "func.return", "func.result"),  # functions, and the exchange at their end
