@@ -239,6 +239,7 @@ _DOCUMENTS = {
         peak=_NUMBER,
         open=_FLAG,  # whether loops that do not say how many turns they take count one
         memory=_NUMBER,
+        host=_NUMBER,  # bytes of the host's memory
         held=_array(_of(Held)),
         items=_array(_of(Item)),
         layers=_array({"$ref": "#/$defs/layer"}),

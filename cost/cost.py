@@ -70,20 +70,21 @@ class Item:
 
 @dataclass(frozen=True)
 class Held:
-    """What a device holds when it needs most memory: arguments, results, or what ops at a place of the user's
-    source make, ``count`` of them, in bytes."""
+    """What a device holds when it needs most of a ``memory``, its own ("device") or that of its "host":
+    arguments, results, or what ops at a place of the user's source make, ``count`` of them, in bytes."""
 
     what: str
     where: str
     count: int
     bytes: int
+    memory: str = "device"
 
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a program for one device. ``peak`` is the memory that it needs at most, in bytes, and
-    ``held`` what it holds then, largest first. ``open`` says that loops which do not say how many turns they
-    take count one."""
+    """The cost of a program for one device. ``peak`` is the memory that it needs at most, in bytes, ``host``
+    that of its host, and ``held`` what it holds then, largest first. ``open`` says that loops which do not
+    say how many turns they take count one."""
 
     machine: Machine
     items: tuple[Item, ...]
@@ -91,6 +92,7 @@ class Cost:
     peak: int
     held: tuple[Held, ...]
     open: bool = False
+    host: int = 0
 
     @property
     def seconds(self) -> float:
@@ -164,6 +166,7 @@ class Cost:
             "sent": self.sent,
             "peak": self.peak,
             "memory": self.machine.memory,
+            "host": self.host,
             "open": self.open,
             "held": [asdict(held) for held in self.held],
             "items": [item.as_json() for item in self.items],
@@ -186,8 +189,9 @@ def cost(program: Partitioned, machine: Machine) -> Cost:
         found = layers(account.lines, program.result.record)
         # What is held are ops of this one.
         stored = inlined(program.module_for(machine.allocation.platform), traits)
-        most = peak(stored, machine.allocation, traits)
-        return Cost(machine, account.items(), found, most.bytes, account.held(most), open_)
+        most, host = (peak(stored, machine.allocation, traits, of_host=on) for on in (False, True))
+        held = account.held(most) + account.held(host, "host")
+        return Cost(machine, account.items(), found, most.bytes, held, open_, host.bytes)
 
 
 class _Account:
@@ -248,16 +252,16 @@ class _Account:
             found.append(Item(op, where, int(often), took, flops, moved, limited, more))
         return tuple(found)
 
-    def held(self, most: Peak) -> tuple[Held, ...]:
-        """What is held when most is, by op and place."""
+    def held(self, most: Peak, memory: str = "device") -> tuple[Held, ...]:
+        """What is held in a memory when most is, by op and place."""
         found: dict[tuple[str, str], tuple[int, int]] = {}
         for op, size in most.held:
             key = op.operation.name, self._place(op, location(op))
             count, before = found.get(key, (0, 0))
             found[key] = count + 1, before + size
         ends = (("arguments", most.arguments), ("results", most.results))
-        every = [Held(what, "", 1, size) for what, size in ends]
-        every += [Held(*key, *amount) for key, amount in found.items()]
+        every = [Held(what, "", 1, size, memory) for what, size in ends]
+        every += [Held(*key, *amount, memory) for key, amount in found.items()]
         return tuple(sorted((h for h in every if h.bytes), key=lambda h: -h.bytes))
 
     def _needed(self) -> dict[tuple[str, str], float]:

@@ -106,7 +106,7 @@ class Layouts:
 
     def size(self, value: Any) -> int:
         """The bytes of a value as it lies in memory."""
-        return self.storing.allocation.size(str(value.type)) * self.form(value).wide
+        return self.storing.size(value) * self.form(value).wide
 
     def replaced(self, value: Any) -> Iterator[Any]:
         """The values of which one may be written over by what an op makes, if it has its size and is not read
@@ -167,7 +167,7 @@ class Layouts:
                 continue  # a loop leaves it as it is
             dims = has.dims if any_order else wanted.dims
             if has != (dims, wanted.wide) or (has.dims and value != operand) or known.pieces > 1:
-                yield value, self.storing.allocation.size(str(value.type)) * wanted.wide
+                yield value, self.storing.size(value) * wanted.wide
 
 
 def _block_of(value: Any) -> Any:

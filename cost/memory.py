@@ -16,6 +16,7 @@ from ..rulebook.traits import OpTraits
 from .donating import gifts, given_to
 from .layouts import Layouts
 from .machine import Allocation
+from .memories import on_host
 from .order import Order
 from .storing import Storing
 
@@ -53,16 +54,19 @@ def memory_of_all(module: ir.Module, allocation: Allocation) -> int:
                 arguments = chain.from_iterable(b.arguments for region in op.regions for b in region)
                 values = chain(op.results, arguments)
                 called = named_in(op) & functions.keys() if not op.regions else ()
-                known[name] += 2 * sum(_size(value, allocation) for value in values) + sum(map(of, called))
+                known[name] += 2 * sum(allocation.size(str(value.type)) for value in values) + sum(
+                    map(of, called)
+                )
         return known[name]
 
     return of(main_function(functions))
 
 
-def peak(module: ir.Module, allocation: Allocation, traits: OpTraits) -> Peak:
+def peak(module: ir.Module, allocation: Allocation, traits: OpTraits, *, of_host: bool = False) -> Peak:
     """What a device needs when it needs most, ops in the order of the program, which calls no function (see
     ``inlining``). Arguments and results have memory throughout; a result has that of an argument of its
-    size which is donated, and before it is made others may have its memory."""
+    size which is donated, and before it is made others may have its memory. What lies in the memory of the
+    host is not in it; that is all that is, if it is ``of_host``."""
     functions = symbols(module, "func.func")
     function = functions[main_function(functions)]
     entries = boundary_attributes(function, "arg_attrs")
@@ -71,10 +75,14 @@ def peak(module: ir.Module, allocation: Allocation, traits: OpTraits) -> Peak:
     if body.operation.name == "sdy.manual_computation":  # the parts of the arguments are in its block
         block = body.regions[0].blocks[0]
     *_, end = block.operations
-    taken, given = ([_size(v, allocation) for v in values] for values in (block.arguments, end.operands))
+    host = on_host(function, block, entries, traits, allocation.platform)
+    if of_host and not host:
+        return Peak(0, 0, ())
+    storing = Storing(allocation, traits, host, of_host=of_host)
+    taken, given = ([*map(storing.size, values)] for values in (block.arguments, end.operands))
     pairs = given_to(taken, given, entries)
     shared = sum(taken[argument] for argument in pairs)
-    layouts = Layouts(Storing(allocation, traits))
+    layouts = Layouts(storing)
     order = Order(block, layouts.storing)
     copied = dict(layouts.copied(end.operation))
     returned = {layouts.storing.memory_of(value) for value in end.operands} - set(copied)
@@ -108,7 +116,7 @@ def peak(module: ir.Module, allocation: Allocation, traits: OpTraits) -> Peak:
     held = [(life.op, allocation.room(life.size)) for life in live]
     if live:  # nothing comes after the last one
         held[-1] = held[-1][0], live[-1].size
-    addresses = allocation.address * len(given) if len(given) > 1 else 0
+    addresses = allocation.address * len(given) if len(given) > 1 and not of_host else 0
     return Peak(sum(taken), sum(given) - shared + addresses, tuple(held))
 
 
@@ -234,7 +242,7 @@ def _beside(block: Any, layouts: Layouts) -> Iterator[tuple[Any, int]]:
     if all(life.op for life in live):
         yield from ((life.op, life.size) for life in live)
     else:  # in the memory of arguments that are not read any more
-        taken = sum(allocation.room(_size(value, allocation)) for value in block.arguments)
+        taken = sum(allocation.room(storing.size(value)) for value in block.arguments)
         yield block.owner, max(whole - taken, 0)
 
 
@@ -294,15 +302,15 @@ def _lives(
     copies, kept = list[_Life](), set(kept)
     for argument in order.block.arguments:
         if argument not in kept:
-            found[argument] = _Life(_size(argument, allocation), -1, max(last[argument], 0), None, [argument])
+            found[argument] = _Life(storing.size(argument), -1, max(last[argument], 0), None, [argument])
     dying = Counter((life.end, life.size) for life in found.values())
     for n, op in enumerate(order.operations):
         time, known = 2 * n + 1, layouts.of(op)
         first = 0 if allocation.breadth_first else time - 1  # when arguments are copied
-        here, spent = _copies(op, (first, time), copied[op], known.pieces, allocation), list[_Life]()
+        here, spent = _copies(op, (first, time), copied[op], known.pieces, storing), list[_Life]()
         copies += here
         copies += (_Life(size, time, time, inner, []) for inner, size in _inside(op, layouts) if size)
-        if (results := max(len(op.results), known.pieces)) > 1 and allocation.address:
+        if (results := max(len(op.results), known.pieces)) > 1 and allocation.address and not storing.of_host:
             addresses = allocation.room(allocation.address * results)
             copies.append(_Life(addresses, time, time, op, [], apart=True))
         dying.update((life.end, life.size) for life in here)
@@ -386,7 +394,7 @@ def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, Mapping[Any
 
 
 def _copies(
-    op: Any, times: tuple[int, int], copied: Mapping[Any, int], pieces: int, allocation: Allocation
+    op: Any, times: tuple[int, int], copied: Mapping[Any, int], pieces: int, storing: Storing
 ) -> list[_Life]:
     """The memory of what an op copies, arguments at the first of two times, before it runs at the second; of
     one that takes and gives pieces also that of those that it gives, until they are put together."""
@@ -395,9 +403,5 @@ def _copies(
         starts = [first if isinstance(value.owner, ir.Block) else time - 1 for value in copied]
         return [_Life(size, at, time, op, []) for at, size in zip(starts, copied.values(), strict=True)]
     taken = [_Life(size // pieces, time - 1, time - 1, op, []) for size in copied.values()]
-    given = [_Life(_size(value, allocation) // pieces, time - 1, time, op, []) for value in op.results]
+    given = [_Life(storing.size(value) // pieces, time - 1, time, op, []) for value in op.results]
     return [replace(life) for life in taken + given for _ in range(pieces)]
-
-
-def _size(value: Any, allocation: Allocation) -> int:
-    return allocation.size(str(value.type))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
@@ -48,10 +48,19 @@ class Stored:
 
 
 class Storing:
-    """How the values of one module are stored where memory is allocated so."""
+    """How the values of one module are stored where memory is allocated so, and how much of it they take:
+    those ``on_host`` take that of the host, which is looked at in place of the device's if so ``of_host``."""
 
-    def __init__(self, allocation: Allocation, traits: OpTraits) -> None:
+    def __init__(
+        self,
+        allocation: Allocation,
+        traits: OpTraits,
+        on_host: Collection[Any] = (),
+        *,
+        of_host: bool = False,
+    ) -> None:
         self.allocation, self.traits = allocation, traits
+        self.on_host, self.of_host = on_host, of_host
         self._rules = stores(traits)
         self._told = Told()
         self._known: dict[Any, Stored] = {}
@@ -75,6 +84,11 @@ class Storing:
                 if last not in self._known:
                     self._known[last] = self._of(last)
         return self._known[value]
+
+    def size(self, value: Any) -> int:
+        """The bytes that a value takes of the memory that is looked at."""
+        there = (value in self.on_host) == self.of_host
+        return self.allocation.size(str(value.type)) if there else 0
 
     def of_sums(self, value: Any) -> bool:
         """Whether not a value is stored where it is used, but sums of which it is made."""
@@ -124,6 +138,7 @@ class Storing:
             "used_inside": ((),) if uses - used.keys() else (),
             "several_uses": ((),) if len(used) > 1 else (),
             "one_of_several": ((),) if len(maker.results) > 1 else (),
+            "moved": ((),) if self._moved(value) else (),
             "read_at": ((min(self._read(value), _OFTEN),),) if self.allocation.platform else (),
             "element": ((element_of(value),),),
             "operands": ((min(len(maker.operands), _MANY),),),
@@ -145,6 +160,11 @@ class Storing:
             if _true_rank(value) >= rank
             and (isinstance(value.owner, ir.Block) or not say("broadcasts", value.owner.operation.name))
         )
+
+    def _moved(self, value: Any) -> bool:
+        """Whether a value lies in another memory than what it is made of."""
+        on = self.on_host
+        return bool(on) and any((taken in on) != (value in on) for taken in value.owner.operands)
 
     def _of_constants(self, op: Any) -> bool:
         """Whether an op takes what is part of the program, or computed of that; besides that only what is

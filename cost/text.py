@@ -20,10 +20,11 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
     parts = ", ".join(f"{what} {time_text(seconds)}" for what, seconds in limited.items() if seconds)
     redundant = f", {part_text(cost.redundant, cost.flops)} redundant" if cost.redundant else ""
     touched, sent = bytes_text(round(cost.touched)), bytes_text(round(cost.sent))
+    host = f"; {bytes_text(cost.host)} of the host's memory" if cost.host else ""
     lines = [
         f"{time_text(total)} on {machine.name}, one after the other, limited by: {parts or 'nothing'}",
         f"{counted(cost.flops)} operations{redundant}; {touched} of memory read or written; {sent} sent",
-        f"{bytes_text(cost.peak)} of {bytes_text(machine.memory)} memory at most",
+        f"{bytes_text(cost.peak)} of {bytes_text(machine.memory)} memory at most{host}",
     ]
     if cost.open:
         lines.append("loops that do not say how many turns they take count one")
@@ -49,11 +50,16 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
         found = cost.by(name)
         rows = [(key or "-", time_text(seconds), part_text(part, 1)) for key, seconds, part in found]
         lines += short_table((title, "time", "of all"), rows, most)
-    held = [
-        (h.what, h.where or "-", f"{h.count:,}", bytes_text(h.bytes), part_text(h.bytes, cost.peak))
-        for h in cost.held
-    ]
-    lines += short_table(("held at the peak", "place", "count", "memory", "of all"), held, most)
+    for memory, title, total_held in (
+        ("device", "held at the peak", cost.peak),
+        ("host", "held on the host", cost.host),
+    ):
+        held = [
+            (h.what, h.where or "-", f"{h.count:,}", bytes_text(h.bytes), part_text(h.bytes, total_held))
+            for h in cost.held
+            if h.memory == memory
+        ]
+        lines += short_table((title, "place", "count", "memory", "of all"), held, most)
     again = cost.computed_again()
     work = [(i.op, i.where, counted(i.redundant), part_text(i.redundant, i.flops)) for i in again]
     lines += short_table(("redundant", "place", "operations", "of its own"), work, most)

@@ -28,6 +28,7 @@ KEYS = {
     "partition/choice": "item",
     "cost/cost": "event",
     "cost/storing": "value_id",
+    "cost/memories": None,
     "cost/layouts": "op_id",
     "cost/beside": "window",
 }

@@ -34,6 +34,7 @@ def _page(cost: Cost) -> dict[str, Any]:
     del found["items"]
     return {
         **found,
+        "held": [held for held in found["held"] if held["memory"] == "device"],
         "collectives": [item.as_json() for item in cost.collectives()[:_MOST]],
         "ops": _by((item.serves or item.op, item) for item in cost.items),
         "places": _by((item.where, item) for item in cost.items),

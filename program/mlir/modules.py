@@ -83,7 +83,7 @@ def is_custom_call(op: Any, target: str) -> bool:
 def called(op: Any) -> str:
     """What the rules call an op: its name; of a custom call "@" and its target."""
     target = op.attributes.get("call_target_name")
-    return str(op.name) if target is None else f"@{text_of(target)}"
+    return str(op.operation.name) if target is None else f"@{text_of(target)}"
 
 
 def boundary_attributes(function: Any, label: str) -> list[Any]:

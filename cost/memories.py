@@ -1,0 +1,99 @@
+"""In which memory values lie, the device's or its host's, as ``rules/cost/memories.dl`` says."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..program.mlir.modules import called, operations_in
+from ..program.signature import text_of
+from ..rulebook.shipped import shipped
+from ..rulebook.traits import OpTraits
+from .storing import stores
+
+_FRONTEND = "mhlo.frontend_attributes"
+
+
+def on_host(op: Any, block: Any, entries: Sequence[Any], traits: OpTraits, platform: str) -> frozenset[Any]:
+    """The values in an op that lie in the memory of the host; ``entries`` are the attributes of the arguments
+    of the ``block`` in it that is the program.
+
+    What an attribute or a call says of a value holds for what is cut out of it and what it is written into,
+    through loops and branches, until another says something else.
+    """
+    says, moves = _rules(traits, platform)
+    ops, said = operations_in(op), dict[Any, str]()
+    for argument, entry in zip(block.arguments, entries, strict=True):
+        for memory in _said(entry, says):
+            said[argument] = memory
+    for each in ops:
+        held = each.attributes
+        found = [*_said(held[_FRONTEND], says)] if _FRONTEND in held else []
+        found += [moves[target] for target in (called(each).removeprefix("@"),) if target in moves]
+        for value in each.results if found else ():
+            said[value] = found[0]
+    left = [value for value, memory in said.items() if memory == "host"]
+    if not left:
+        return frozenset()
+    goes_to = defaultdict[Any, list[Any]](list)
+    for each in ops:
+        for source, target in _edges(each, traits):
+            goes_to[source].append(target)
+    host = set(left)
+    while left:
+        for target in goes_to[left.pop()]:
+            if target not in said and target not in host:
+                host.add(target)
+                left.append(target)
+    return frozenset(host)
+
+
+def _said(entry: Any, says: dict[tuple[str, str], str]) -> Iterator[str]:
+    """The memories that attributes say."""
+    for attribute, value in says:
+        if attribute in entry:
+            given = entry[attribute]
+            if isinstance(given, ir.StringAttr) and text_of(given) == value:
+                yield says[attribute, value]
+
+
+def _edges(op: Any, traits: OpTraits) -> Iterator[tuple[Any, Any]]:
+    """Values, and those that lie where they do."""
+    name = called(op)
+    how = traits.lowering(name)
+    if how in ("loop", "branches"):
+        blocks = [block for region in op.regions for block in region]
+        if how == "loop":
+            test, body = blocks
+            for i, result in enumerate(op.results):
+                around = (body.arguments[i], test.arguments[i], result)
+                given = op.operands[i], body.operations[len(body.operations) - 1].operands[i]
+                yield from ((source, target) for source in given for target in around)
+                if not isinstance(given[0].owner, ir.Block) and stores(traits).say(
+                    "broadcasts", given[0].owner.operation.name
+                ):
+                    yield result, given[0]  # what a loop fills is made where it lies
+            return
+        for block in blocks:
+            yield from zip(block.operations[len(block.operations) - 1].operands, op.results, strict=True)
+    elif how == "pass":
+        yield from zip(op.operands, op.results, strict=True)
+    elif name in traits.family("keeps_memory_op"):
+        yield op.operands[0], op.results[0]
+        if traits.touches(name) == "writes":
+            yield op.operands[1], op.results[0]
+    elif name.removeprefix("@") in traits.family("annotates_target"):
+        yield from zip(op.operands, op.results, strict=False)
+
+
+@lru_cache(maxsize=8)
+def _rules(traits: OpTraits, platform: str) -> tuple[dict[tuple[str, str], str], dict[str, str]]:
+    """What attributes say of memories, and calls."""
+    program = shipped("cost/memories")
+    found = program.evaluate({**traits.given_to(program), "on": [(platform,)]})
+    says = {(str(attribute), str(value)): str(memory) for attribute, value, memory in found["says"]}
+    return says, {str(name): str(memory) for name, memory in found["moves"]}
