@@ -26,19 +26,34 @@ if TYPE_CHECKING:
     from .text import Text
 
 _LONGEST = 400  # characters of a message
+_SUSPECTED = re.compile(r"Suspected Python Code Location:\s+(\S+:\d+):\d+")
 _PLACED = re.compile(r"(?:loc\((?P<where>.+?)\)|(?P<line>\S+:\d+:\d+)): (?:error: )?(?P<rest>.+)")
 
 
 def refused(message: object, text: Text, module: ir.Module) -> ShardlogError:
     """The error for a program that XLA does not compile: the first line of what it says, and the place of
     the op that it is about, where it has one or names the target of a custom call."""
-    first = str(message).partition("\n")[0][:_LONGEST]
+    first, hint = _said(message), ""
+    if "custom_partitioner" in first:
+        hint = "XLA asks a Python function there (custom_partitioning), which has to be in its process"
     if found := _PLACED.search(first):
         where, first = text.line((found["where"] or found["line"]).replace('"', "")), found["rest"]
     else:
         about = next((op for op, target in _custom_calls(module) if target in first), None)
-        where = text.line(location(about)) if about is not None else text.name
-    return ShardlogError(f"XLA does not compile it: {first}", where=where)
+        suspected = _SUSPECTED.search(str(message))
+        where = suspected[1] if suspected else text.name
+        where = text.line(location(about)) if about is not None else where
+    return ShardlogError(f"XLA does not compile it: {first}", where=where, hint=hint)
+
+
+def _said(message: object) -> str:
+    """The first line of what XLA says; where that is that a Python function raised an error, with the error
+    in place of where it was raised."""
+    first, *rest = str(message).splitlines() or [""]
+    before, raised, _ = first.partition("Traceback (most recent call last)")
+    if raised:
+        first = before + next((line for line in rest if line[:1].strip()), raised)
+    return first[:_LONGEST]
 
 
 def _custom_calls(module: ir.Module) -> Iterator[tuple[Any, str]]:
@@ -125,7 +140,7 @@ def _main() -> None:
             module.operation.attributes["mhlo.num_partitions"] = number
             load(module, devices)
     except Exception as error:  # XLA's, of many classes
-        sys.exit(str(error).partition("\n")[0])
+        sys.exit(_said(error))
 
 
 if __name__ == "__main__":

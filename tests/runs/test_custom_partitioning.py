@@ -348,6 +348,24 @@ def test_a_partition_function_that_fails(partition: Any, message: str) -> None:
     assert error.value.hint and "\n" not in error.value.message
 
 
+def test_a_partition_function_that_fails_where_xla_asks_it() -> None:
+    double = Wrapped().wrap(lambda x: x * 2, _fails, "i j -> i j")
+    lowered = jax.jit(lambda x: double(x), in_shardings=on("d", "t")).lower(numbers(16, 8))
+    with pytest.raises(ShardlogError, match="RuntimeError: no such layout\n") as error:
+        shardlog.run(lowered).compile()
+    assert Path(error.value.where.partition(":")[0]).name == Path(__file__).name
+    assert "custom_partitioning" in error.value.hint
+
+
+def test_xla_is_not_there_to_ask_for_a_file(tmp_path: Path) -> None:
+    function, inputs = contracted(Wrapped())
+    path = tmp_path / "program.mlir"
+    path.write_text(function.lower(*inputs).as_text())
+    with pytest.raises(ShardlogError, match="custom_partitioner: KeyError") as error:
+        shardlog.run(path, view="compiled")
+    assert "custom_partitioning" in error.value.hint
+
+
 @pytest.mark.parametrize(
     "command",
     [["partition", "--list"], ["cost"], ["conflicts"], ["exec", "--random"], ["why", "--collective", "0"]],
