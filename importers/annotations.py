@@ -19,8 +19,8 @@ from ..program.mlir.diagnostics import explain
 from ..program.mlir.modules import boundary_attributes, main_function, symbols, with_attributes
 from ..program.mlir.places import argument_path, result_path
 from ..program.shardings import mesh_attribute
-from .nesting import open_module
 from .origins import drop_origins
+from .sources.nesting import open_module
 from .sources.text import Text
 from .sources.vetting import risk
 

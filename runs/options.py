@@ -149,6 +149,14 @@ class Options:
             "the module of an XLA dump that has several, as in jit_step", flag="--module", metavar="NAME"
         ),
     )
+    entry: str = field(
+        default="",
+        metadata=_about(
+            "the function that runs, where a module has several and none is called main; it is called main "
+            "then",
+            metavar="NAME",
+        ),
+    )
     conservative: bool = field(
         default=False, metadata=_about("keep to whole axes, and to factors that need no halos")
     )

@@ -41,7 +41,7 @@ def run_with(
     """``run`` with the options of a run, and without the annotations of some cells."""
     tell = progress or (lambda what, done: None)
     tell("reading", 0.0)
-    text, module = view_of(source, options.view, options.dumped)
+    text, module = view_of(source, options.view, options.dumped, options.entry)
     with text.places():
         with module.context, ir.Location.unknown():
             text, options = _asked(text, options, module)

@@ -10,9 +10,10 @@ from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
 from ...program.mlir.diagnostics import explain
-from ...program.mlir.modules import copy_of
+from ...program.mlir.modules import copy_of, make_main
 from ...program.mlir.places import source_location
 from .jax import Interface
+from .nesting import open_module
 
 BYTECODE = b"ML\xefR"
 DAMAGED = "the bytecode is damaged, or newer than this jaxlib can read"
@@ -43,13 +44,15 @@ def make_context() -> ir.Context:
 class Text:
     """A program as it was given: MLIR text or bytecode, the name in its locations, and its interface to
     JAX. ``after`` is the module that XLA made of it, where an XLA dump says so. ``written``: the data are
-    bytecode that MLIR has written in this process."""
+    bytecode that MLIR has written in this process. ``entry``: the function that is ``main`` in what is
+    read of it; empty: as it is."""
 
     data: bytes
     name: str
     interface: Interface = field(default_factory=Interface)
     after: bytes = b""
     written: bool = False
+    entry: str = ""
 
     def line(self, location: str) -> str:
         """The place that a location names: of a chain of calls the innermost one, as ``file:line``."""
@@ -76,7 +79,20 @@ class Text:
 
 
 def parse_module(text: Text) -> ir.Module:
-    """The module that a program holds. Raises ShardlogError where it does not parse or verify."""
+    """The module that a program holds. Raises ShardlogError where it does not parse or verify, and where it
+    has no function that is its entry."""
+    return _entered(_parsed(text), text)
+
+
+def _entered(module: ir.Module, text: Text) -> ir.Module:
+    if text.entry:
+        with module.context, ir.Location.unknown():
+            open_module(module)
+            make_main(module, text.entry)
+    return module
+
+
+def _parsed(text: Text) -> ir.Module:
     context = make_context()
     try:
         with context:
@@ -99,7 +115,7 @@ def copied(module: ir.Module, text: Text) -> ir.Module:
     that knows the dialects of programs. Raises ShardlogError where the module does not verify."""
     with suppress(ir.MLIRError, ValueError):  # an unknown dialect; or reading the text says why
         if all(map(module.context.get_dialect_descriptor, _DIALECTS)) and module.operation.verify():
-            return copy_of(module)
+            return _entered(copy_of(module), text)
     return parse_module(text)
 
 

@@ -11,10 +11,12 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
+from ...program.function import location
 from ...program.mlir.modules import (
     boundary_attributes,
     bytecode_of,
     main_function,
+    named_in,
     operations_in,
     symbols,
     with_attributes,
@@ -32,23 +34,41 @@ _INSTALL = {
 }
 
 
-def view_of(source: Any, view: str, module: str = "") -> tuple[Text, ir.Module]:
+def view_of(source: Any, view: str, module: str = "", entry: str = "") -> tuple[Text, ir.Module]:
     """A program as XLA sees it, and its module: "lowered", as it is given; "roundtrip", as it comes back from
     HLO, where CHLO is lowered and loops are simplified; "compiled", as a compile gives it to Shardy: of a
     ``jax.stages.Lowered`` on its own platform, of a module on as many CPU devices as it needs.
 
-    ``module`` is the name of one in an XLA dump. Raises ShardlogError for what cannot be read, or compiled.
+    ``module`` is the name of one in an XLA dump, ``entry`` of the function that runs, if not main. Raises
+    ShardlogError for what cannot be read, or compiled.
     """
     text, given = read_program(source, module)
+    already = isinstance(source, Text) and view != "lowered"  # a view already
+    if entry and not already:
+        text = replace(text, entry=entry, written=False)
     original = parse_module(text) if given is None else copied(given, text)
-    if view == "lowered" or isinstance(source, Text):  # a view already
+    if view == "lowered" or already:
         return text, original
+    _drop_declared(original)
     if text.interface.arguments is None:  # JAX names its ops
         _name_ops(original)
     seen = _compiled(source, original, text) if view == "compiled" else None
     if seen is None:  # also where XLA has nothing to ask Shardy: the program is on one device
-        seen = replace(text, data=_round_trip(original, text), written=False)
+        seen = replace(text, data=_round_trip(original, text), written=False, entry="")
     return _with_names(seen, original)
+
+
+def _drop_declared(module: ir.Module) -> None:
+    """Erases the functions without a body, on which XLA ends the process. Raises ShardlogError for one that
+    is called."""
+    functions = symbols(module, "func.func")
+    declared = {name: op for name, op in functions.items() if not len(op.regions[0].blocks)}
+    called = set[str]().union(*map(named_in, functions.values())) if declared else set()
+    for name, op in declared.items():
+        if name in called:
+            hint = "define the function, or call it by stablehlo.custom_call"
+            raise ShardlogError(f"@{name} is called, but has no body", where=location(op), hint=hint)
+        op.erase()
 
 
 def _round_trip(module: ir.Module, text: Text) -> bytes:

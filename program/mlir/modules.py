@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from collections.abc import Generator, Iterator
-from itertools import zip_longest
+from itertools import count, zip_longest
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -173,8 +173,35 @@ def main_function(functions: dict[str, Any]) -> str:
     if len(entries) == 1:
         return entries[0]
     message = "the module has several functions and none is called main"
-    hint = f"call the one that is to run main; {closest('main', entries or functions)}"
-    raise ShardlogError(message, hint=hint)
+    hint = f"say which one runs, as in --entry {next(iter(entries or functions))}, or entry= in Python; "
+    raise ShardlogError(message, hint=f"{hint}there are: {', '.join(entries or functions)}")
+
+
+def make_main(module: ir.Module, name: str) -> None:
+    """Calls a function ``main``, in place; one that is called so has another name from then on. Raises
+    ShardlogError where there is no such function, or where it has no body."""
+    functions = symbols(module, "func.func")
+    if name not in functions:
+        raise ShardlogError(f"no function @{name}", where="--entry", hint=closest(name, functions))
+    function = functions[name]
+    if not len(function.regions[0].blocks):
+        raise ShardlogError(f"@{name} has no body", where="--entry", hint="expected a function with one")
+    if name == "main":
+        return
+    if "main" in functions:
+        named = [op.attributes for op in module.body.operations if "sym_name" in op.attributes]
+        taken = {text_of(ir.StringAttr(attributes["sym_name"])) for attributes in named}
+        other = next(free for n in count() if (free := f"main_{n}") not in taken)
+        _rename(module, functions["main"], other)
+    _rename(module, function, "main")
+    if "sym_visibility" in function.attributes:
+        del function.attributes["sym_visibility"]
+
+
+def _rename(module: ir.Module, function: Any, name: str) -> None:
+    old = text_of(function.attributes["sym_name"])
+    ir.SymbolTable.replace_all_symbol_uses(old, name, module.operation)
+    function.attributes["sym_name"] = ir.StringAttr.get(name)
 
 
 def with_main(module: ir.Module) -> ir.Module:

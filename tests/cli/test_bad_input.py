@@ -102,7 +102,7 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
         GOOD.replace("@main", "@step")
         + IDENTITY.format(type="tensor<f32>", sharding="").replace("@main", "@init"),
         "m.mlir: error: the module has several functions and none is called main\n"
-        "  hint: call the one that is to run main; there are: step, init",
+        "  hint: say which one runs, as in --entry step, or entry= in Python; there are: step, init",
     ),
     "recursion": (
         GOOD.replace("stablehlo.add %arg0, %arg1 :", "call @main(%arg0, %arg1) :").replace(

@@ -6,9 +6,9 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..errors import ShardlogError
-from ..program.function import location
-from ..program.signature import text_of
+from ...errors import ShardlogError
+from ...program.function import location
+from ...program.signature import text_of
 
 
 def open_module(module: ir.Module) -> bool:
