@@ -6,7 +6,7 @@ import importlib
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
@@ -269,7 +269,8 @@ class _CoreSolver:
 
 
 def _core(backend: Backend) -> Any:
-    """The compiled evaluator, or None: the reference is wanted, or (with one warning) it must do."""
+    """The compiled evaluator, or None: the reference is wanted, or it must do, of which a process is warned
+    once."""
     if backend == "reference":
         return None
     try:
@@ -277,6 +278,11 @@ def _core(backend: Backend) -> Any:
     except ImportError as error:
         if backend == "core":
             raise EngineError(f"the compiled evaluator is not installed: {error}") from None
-        message = "the compiled evaluator is not installed; the reference is much slower"
-        warnings.warn(message, RuntimeWarning, stacklevel=3)
+        _warn()
         return None
+
+
+@cache
+def _warn() -> None:
+    message = "the compiled evaluator is not installed; the reference is much slower"
+    warnings.warn(message, RuntimeWarning, stacklevel=4)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 import math
+import warnings
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from shardlog.engine import DatalogError, EngineError, Program, load
+from shardlog.engine.evaluate import program as evaluated
 from shardlog.engine.plan.plan import Plan
 
 
@@ -281,3 +284,19 @@ def test_every_order_gives_the_same(loads: int) -> None:
     pytest.importorskip("shardlog.engine._core")
     pointers = program(POINTERS)
     assert pointers.evaluate(facts, backend="core") == pointers.evaluate(facts, backend="reference")
+
+
+def test_a_process_is_warned_once_that_the_compiled_evaluator_is_not_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def missing(name: str, package: str | None = None) -> Any:
+        raise ImportError(name)
+
+    rules = program(CLOSURE)
+    monkeypatch.setattr(importlib, "import_module", missing)
+    evaluated._warn.cache_clear()
+    with warnings.catch_warnings(record=True) as given:
+        warnings.simplefilter("always")
+        for number in range(3):
+            assert rules.evaluate({"edge": [(1, number)]})["start"] == [(number,)]
+    assert ["much slower" in str(each.message) for each in given] == [True]
