@@ -63,3 +63,7 @@ def __getattr__(name: str) -> Any:
     if name == "open":
         return import_module(".runs.records.saved", __name__).open_saved
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

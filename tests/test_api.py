@@ -184,3 +184,8 @@ def test_members_of_a_group_may_disagree_as_in_shardy() -> None:
     with pytest.warns(UserWarning, match="each keeps its own"):
         got = shardlog.run(text, separate_groups=True).text()
     assert differences(got, propagate(text)) == []
+
+
+def test_the_api_is_listed() -> None:
+    assert dir(shardlog) == sorted(shardlog.__all__)
+    assert all(hasattr(shardlog, name) for name in dir(shardlog))
