@@ -30,6 +30,7 @@ bench: .venv/ready
 	$(BIN)/python -m shardlog.tests.bench.partitioning
 	$(BIN)/python -m shardlog.tests.bench.datalog
 	$(BIN)/python -m shardlog.tests.bench.commands
+	$(BIN)/python -m shardlog.tests.bench.dispatch
 	$(BIN)/python -m pytest -q -m bench
 
 # The link gives the repository root the name of the package, whatever the clone is called.

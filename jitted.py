@@ -1,193 +1,131 @@
-"""``shardlog.jit``: a function that runs with the shardings that shardlog decides for it."""
+"""``shardlog.jit``: what ``jax.jit`` is, but the shardings are those that shardlog decides."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
-from functools import wraps
-from inspect import signature
-from typing import Any, Literal, get_args
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
-from .errors import ShardlogError, closest
-from .runs.executing.executable import Executable
+from .errors import ShardlogError, closest, from_extra
 from .runs.options import NAMES, Options
 from .runs.running import run_with
+
+if TYPE_CHECKING:
+    from .runs.executing.dispatch import Call, Chosen
+    from .runs.executing.transformed import Program
 
 Partitioner = Literal["xla", "shardlog"]
 _PARTITION = "keep_shardings", "topology", "memory", "seconds", "collective_matmul"  # of Result.partition
 
 
+class _Unspecified:
+    """In place of what only JAX can write: that shardings are left to propagation."""
+
+    def __repr__(self) -> str:
+        return "UnspecifiedValue"
+
+
+_UNSPECIFIED: Any = _Unspecified()
+
+
 def jit(
-    function: Callable[..., Any],
+    fun: Callable[..., Any] = _UNSPECIFIED,
+    /,
     *,
-    in_shardings: Any = None,
-    static_argnums: int | Sequence[int] = (),
-    static_argnames: str | Sequence[str] = (),
-    donate_argnums: int | Sequence[int] = (),
+    in_shardings: Any = _UNSPECIFIED,
+    out_shardings: Any = _UNSPECIFIED,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: Any = False,
+    compiler_options: dict[str, Any] | None = None,
     devices: Sequence[Any] | None = None,
     partitioner: Partitioner = "xla",
     **options: Any,
-) -> Callable[..., Any]:
-    """As ``jax.jit``, but shardlog decides the shardings, and the program runs with exactly these.
+) -> Any:
+    """``jax.jit``, but shardlog decides the shardings, and the program runs with exactly these.
 
-    ``in_shardings`` and what is static or donated are as for ``jax.jit``; ``devices`` are those of the mesh
-    unless told otherwise, and ``options`` are those of ``shardlog.run``, such as ``rules``, ``schedule`` and
-    ``annotate``. ``partitioner`` says who makes the program that each device runs: XLA ("xla") or
-    ``Result.partition`` ("shardlog"), which then takes its options too: ``keep_shardings``, ``topology``,
-    ``memory``, ``seconds`` and ``collective_matmul``. The function is traced and compiled once for each kind
-    of arguments.
+    What ``jax.jit`` takes, returns and raises is the same here, ``docs/jit.md`` has a table. ``devices`` are
+    those of the mesh unless told otherwise, and ``options`` are those of ``shardlog.run``, such as ``rules``,
+    ``schedule`` and ``annotate``. ``partitioner`` says who makes the program that each device runs: XLA
+    ("xla") or ``Result.partition`` ("shardlog"), which then takes its options too: ``keep_shardings``,
+    ``topology``, ``memory``, ``seconds`` and ``collective_matmul``.
 
-    It can be differentiated (``jax.grad``, ``jax.vjp``): the derivative is decided and compiled in the same
-    way, but without ``annotate`` and ``schedule``, which name the function's own values. Inside of another
-    ``jax.jit`` it is a part of that program, which XLA partitions as a whole.
+    What is differentiated or batched (``jax.grad``, ``jax.jvp``, ``jax.vmap``) is decided and compiled in the
+    same way, but without ``annotate`` and ``schedule``, which name the function's own values. Inside of
+    another ``jax.jit`` the function is a part of that program, which XLA partitions as a whole.
 
     Raises ShardlogError for options that do not exist; the function raises what ``shardlog.run`` does.
     """
-    if partitioner not in get_args(Partitioner):
-        hint = closest(partitioner, get_args(Partitioner))
-        raise ShardlogError(f"there is no partitioner {partitioner!r}", where="jit", hint=hint)
-    partition = {name: options.pop(name) for name in _PARTITION if name in options}
-    if partition and partitioner != "shardlog":
-        hint = "give partitioner='shardlog' too: XLA's partitioner has no such options"
-        raise ShardlogError(f"{next(iter(partition))} is for our partitioner", where="jit", hint=hint)
-    for name in options:
-        if name not in NAMES:
-            hint = closest(name, [*NAMES, *_PARTITION])
-            raise ShardlogError(f"there is no option {name}", where="jit", hint=hint)
-    programs = dict[Any, _Program]()
-    setting = _Setting(Options(**options), devices, partitioner, partition)
-    numbers, names = _static(function, static_argnums, static_argnames)
-    donated = {donate_argnums} if isinstance(donate_argnums, int) else set(donate_argnums)
-
-    @wraps(function)
-    def run(*args: Any, **kwargs: Any) -> Any:
-        fixed = {i: value for i, value in enumerate(args) if i in numbers}
-        named = {name: value for name, value in kwargs.items() if name in names}
-        key = len(args), tuple(fixed.items()), tuple(sorted(named.items()))
-        if key not in programs:
-            free = [i for i in range(len(args)) if i not in fixed]
-            donate = tuple(n for n, i in enumerate(free) if i in donated)
-
-            def bound(*rest: Any, **others: Any) -> Any:
-                given = fixed | dict(zip(free, rest, strict=True))
-                return function(*(given[i] for i in range(len(given))), **others, **named)
-
-            programs[key] = _Program(wraps(function)(bound), setting, in_shardings, donate)
-        dynamic = [value for i, value in enumerate(args) if i not in fixed]
-        others = {name: value for name, value in kwargs.items() if name not in named}
-        return programs[key].differentiable(*dynamic, **others)
-
-    return run
+    given = {
+        name: value for name, value in locals().items() if name in _OF_JAX and value is not _OF_JAX[name]
+    }
+    decided = _Decided.of(options, devices, partitioner)
+    with from_extra("jax", "JAX"):
+        from .runs.executing.dispatch import dispatched
+    make = partial(dispatched, rules=decided, **given)
+    return make if fun is _UNSPECIFIED else make(fun)
 
 
-def _static(
-    function: Callable[..., Any], numbers: int | Sequence[int], names: str | Sequence[str]
-) -> tuple[set[int], set[str]]:
-    """The positions and the names of static arguments: each by either, as for ``jax.jit``."""
-    positions = {numbers} if isinstance(numbers, int) else set(numbers)
-    called = {names} if isinstance(names, str) else set(names)
-    parameters = [name for name, p in signature(function).parameters.items() if p.kind <= p.KEYWORD_ONLY]
-    positions |= {parameters.index(name) for name in called if name in parameters}
-    called |= {parameters[i] for i in positions if i < len(parameters)}
-    return positions, called
+_OF_JAX = {
+    name: default
+    for name, default in (jit.__kwdefaults__ or {}).items()
+    if name not in ("devices", "partitioner")
+}
 
 
 @dataclass(frozen=True)
-class _Setting:
-    """How functions are compiled; ``partition`` are options of ``Result.partition``."""
+class _Decided:
+    """How a function's programs are decided; ``partition`` are options of ``Result.partition``."""
 
     options: Options
     devices: Sequence[Any] | None
     partitioner: Partitioner
     partition: Mapping[str, Any]
+    transformed: dict[int, tuple[Any, Program]] = field(default_factory=dict)  # by the identity of the first
 
-    def compiled(self, lowered: Any) -> Executable:
-        """The executable of a lowered function."""
+    @classmethod
+    def of(cls, options: dict[str, Any], devices: Sequence[Any] | None, partitioner: Partitioner) -> _Decided:
+        """With the options of a call. Raises ShardlogError for those that do not exist."""
+        if partitioner not in get_args(Partitioner):
+            hint = closest(partitioner, get_args(Partitioner))
+            raise ShardlogError(f"there is no partitioner {partitioner!r}", where="jit", hint=hint)
+        partition = {name: options.pop(name) for name in _PARTITION if name in options}
+        if partition and partitioner != "shardlog":
+            hint = "give partitioner='shardlog' too: XLA's partitioner has no such options"
+            raise ShardlogError(f"{next(iter(partition))} is for our partitioner", where="jit", hint=hint)
+        for name in options:
+            if name not in NAMES:
+                hint = closest(name, [*NAMES, *_PARTITION, *_OF_JAX])
+                raise ShardlogError(f"there is no option {name}", where="jit", hint=hint)
+        return cls(Options(**options), devices, partitioner, partition)
+
+    def choose(self, lowered: Any, devices: tuple[Any, ...]) -> Chosen:
+        """The program that is decided for what JAX lowered."""
+        from .runs.executing.compiling import chosen
+
         result = run_with(lowered, self.options)
-        if self.partitioner == "xla":
-            return result.compile(self.devices)
-        return result.partition(**self.partition).compile(self.devices)
+        program = result.partition(**self.partition) if self.partitioner == "shardlog" else None
+        return chosen(result, self.devices, devices, program)
 
+    def transform(self, call: Call, args: Sequence[Any]) -> Sequence[Any]:
+        """The results of a call while JAX differentiates or batches."""
+        from .runs.executing.dispatch import dispatched
+        from .runs.executing.transformed import Program, call_p
 
-class _Program:
-    """A function without static arguments, compiled for each kind of arguments."""
+        if id(call.jaxpr) not in self.transformed:
+            options = replace(self.options, annotate=(), schedule=())
+            rules = replace(self, options=options, transformed={})
+            program = Program(call, partial(dispatched, rules=rules))
+            self.transformed[id(call.jaxpr)] = call.jaxpr, program
+        results: Sequence[Any] = call_p.bind(*args, program=self.transformed[id(call.jaxpr)][1])
+        return results
 
-    def __init__(
-        self,
-        function: Callable[..., Any],
-        setting: _Setting,
-        in_shardings: Any = None,
-        donate: tuple[int, ...] = (),
-    ) -> None:
-        import jax
-
-        shardings = {} if in_shardings is None else {"in_shardings": in_shardings}
-        self.function = jax.jit(function, donate_argnums=donate, **shardings)
-        self.setting = setting
-        self._compiled: dict[Any, tuple[Any, Executable]] = {}
-        self._derivatives: dict[Any, tuple[_Program, _Program]] = {}
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        import jax
-
-        traced = self.function.trace(*args, **kwargs)
-        leaves = jax.tree.leaves((args, kwargs))
-        key = id(traced.jaxpr), tuple(getattr(leaf, "sharding", None) for leaf in leaves)
-        if key not in self._compiled:
-            self._compiled[key] = (
-                traced.jaxpr,
-                self.setting.compiled(traced.lower()),
-            )  # the jaxpr is kept, or else its number is free
-        return self._compiled[key][1](*args, **kwargs)
-
-    def differentiable(self, *args: Any, **kwargs: Any) -> Any:
-        """A call that JAX can differentiate."""
-        import jax
-
-        tree: Any
-        leaves, tree = jax.tree.flatten((args, kwargs))
-
-        def flat(target: Callable[..., Any], values: Sequence[Any]) -> Any:
-            given, named = tree.unflatten(values)
-            return target(*given, **named)
-
-        @jax.custom_vjp
-        def call(*values: Any) -> Any:
-            return flat(self.function if _traced(values) else self, values)
-
-        def forward(*values: Any) -> Any:
-            if _traced(values):
-                return jax.vjp(lambda *v: flat(self.function, v), *values)
-            return self._derivative(tree, flat)[0](*values)
-
-        def backward(pullback: Any, cotangent: Any) -> Any:
-            if _traced((pullback, cotangent)):
-                return pullback(cotangent)
-            return self._derivative(tree, flat)[1](pullback, cotangent)
-
-        call.defvjp(forward, backward)
-        return call(*leaves)
-
-    def _derivative(self, tree: Any, flat: Callable[..., Any]) -> tuple[_Program, _Program]:
-        """The forward pass, which also gives what the derivative needs, and the backward pass."""
-        import jax
-
-        if tree not in self._derivatives:
-            options = replace(self.setting.options, annotate=(), schedule=())
-            setting = replace(self.setting, options=options)
-
-            def forward(*values: Any) -> Any:
-                return jax.vjp(lambda *v: flat(self.function, v), *values)
-
-            def backward(pullback: Any, cotangent: Any) -> Any:
-                return pullback(cotangent)
-
-            pair = (_Program(f, setting) for f in (forward, backward))
-            self._derivatives[tree] = next(pair), next(pair)
-        return self._derivatives[tree]
-
-
-def _traced(values: Any) -> bool:
-    import jax
-
-    return any(isinstance(leaf, jax.core.Tracer) for leaf in jax.tree.leaves(values))
+    def forget(self) -> None:
+        """Drops the programs of derivatives and batches."""
+        self.transformed.clear()

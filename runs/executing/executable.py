@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...errors import ShardlogError, from_extra
-from ...exporters.bind import bind
+from ...errors import ShardlogError
 from ...exporters.tokens import is_token, without_tokens
 from ...exporters.wide import wide
 from ...importers.sources.compiling import load, refused
@@ -21,7 +20,8 @@ from ...program.function import location
 from ...program.mlir.modules import main_function, ops_in, symbols
 from ...program.mlir.places import argument_path
 from ..custom_partitioning import calls
-from ..jax import device_count, device_shardings, main_mesh
+from ..jax import device_shardings
+from .compiling import devices_for, module_for
 
 if TYPE_CHECKING:
     from ...partition.device_program import DeviceProgram
@@ -102,33 +102,17 @@ def compiled(
     """Compiles what a run decided; see ``Result.compile``. ``program`` is what each device runs, where it is
     partitioned already; else the program may be compiled ``in_64_bits``. Tokens that it takes and gives are
     left out."""
-    with from_extra("jax", "JAX"):
-        import jax
-        from jax.sharding import Mesh as JaxMesh
-
-    meshes = result.program.shardings.meshes.meshes
-    count = device_count(main_mesh(meshes))
-    if devices is None:
-        concrete = next((mesh for mesh in result.source.interface.meshes if isinstance(mesh, JaxMesh)), None)
-        known = list(concrete.devices.flat) if concrete is not None else []
-        devices = known if len(known) == count else jax.devices()[:count]
-    if len(devices) != count:
-        hint = "give devices=, or start JAX with more: XLA_FLAGS=--xla_force_host_platform_device_count=8"
-        raise ShardlogError(f"{len(devices)} devices for a mesh of {count}", where="compile", hint=hint)
+    devices = devices_for(result, devices)
     functions = symbols(result.module, "func.func")
     main = functions[main_function(functions)]
     with result.source.places():
         _check(result, main)
     arguments, results = device_shardings(result, devices, program)
+    form: Any = {} if program is None else {"form": program.form}
     try:
-        callbacks = result.source.interface.callbacks
-        if program is None:
-            module = bind(result.module, result.book.traits)
-            module = wide(module, result.book.traits) if in_64_bits else module
-        else:
-            module = program.module_for(devices[0].platform)
-        form = "sdy-manual" if program is None else program.form
-        loaded = load(without_tokens(module), devices, callbacks, form)
+        module = module_for(result, devices, program)
+        module = wide(module, result.book.traits) if in_64_bits else module
+        loaded = load(without_tokens(module), devices, result.source.interface.callbacks, **form)
     except ShardlogError:
         raise
     except Exception as error:  # XLA's, of many classes

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from . import bench
+from . import bench, dispatch
 from .partitioning import partitioning
 
 DEPTHS = (bench.SHALLOW, bench.DEEP)
@@ -58,3 +58,8 @@ def test_growth() -> None:
 def test_partitioning(depth: int) -> None:
     text = bench.train_step(depth)
     assert least(lambda: partitioning(text).ratio, 1.0) <= 1.0
+
+
+@pytest.mark.parametrize("leaves", dispatch.LEAVES)
+def test_calls(leaves: int) -> None:
+    assert least(lambda: max(dispatch.ratios(leaves).values()), 1.2) <= 1.2

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import shardlog
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import NamedSharding
 from jaxlib.mlir import ir
 from shardlog.importers.sources.text import make_context
 from shardlog.partition.building import FORMS, Form
@@ -26,8 +26,7 @@ from shardlog.runs.executing.values import boundary
 from ..partition.generated import random_programs
 from ..partition.running import run_whole
 from ..support import models
-from ..support.models import common, dense
-from ..support.programs import PROGRAMS, P, array, lowered, mesh
+from ..support.programs import PROGRAMS, array, lowered, mesh
 
 
 def arrays(name: str) -> list[Any]:
@@ -135,104 +134,6 @@ def test_shardings_of_values_bind() -> None:
     x = np.arange(128, dtype=np.float32).reshape(8, 16)
     (got,) = decided.compile()(x)
     np.testing.assert_allclose(got, np.tanh(x), rtol=1e-6)
-
-
-def loss(params: Any, x: Any) -> Any:
-    def layer(carry: Any, w: Any) -> Any:
-        return carry + jnp.tanh(carry @ w), None
-
-    return jnp.mean(jax.lax.scan(layer, x, params["layers"])[0] ** 2)
-
-
-def inputs() -> tuple[Any, Any]:
-    rng = np.random.default_rng(0)
-
-    def put(shape: tuple[int, ...], *spec: str | None) -> Any:
-        sharding = NamedSharding(mesh(), P(*spec))  # type: ignore[no-untyped-call]
-        return jax.device_put(rng.random(shape, np.float32) / 10, sharding)
-
-    return {"layers": put((3, 16, 16), None, None, "model")}, put((8, 16), "data")
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"partitioner": "xla"},
-        {"partitioner": "shardlog"},
-        {"partitioner": "shardlog", "keep_shardings": False, "topology": "v5e", "memory": 1 << 30},
-    ],
-    ids=["xla", "as decided", "least time"],
-)
-def test_jit_trains_as_jax_does(options: dict[str, Any]) -> None:
-    """Three steps of a transformer, whose layers are scanned, with Adam."""
-    devices = Mesh(np.array(jax.devices("cpu")[:8]).reshape(2, 2, 2), common.MESH.axis_names)
-    rng = np.random.default_rng(0)
-
-    def put(values: Any, like: Any) -> Any:
-        return jax.device_put(values.astype(like.dtype), NamedSharding(devices, like.sharding.spec))
-
-    embedding = common.array((dense.VOCABULARY, dense.WIDTH), "model", "fsdp")
-    kinds = {"embedding": embedding, "layers": common.stack(dense.LAYER, 3)}
-    params = jax.tree.map(lambda kind: put(rng.normal(size=kind.shape) / 10, kind), kinds)
-    zeros = jax.tree.map(jnp.zeros_like, params)
-    batch = common.array((dense.BATCH_SIZE, dense.SEQUENCE + 1), common.BATCH, dtype=jnp.int32)
-    tokens = put(rng.integers(0, dense.VOCABULARY, batch.shape), batch)
-    step = common.adam(dense.loss)
-    ours, theirs = shardlog.jit(step, **options), jax.jit(step)
-    count = jax.device_put(np.int32(0), NamedSharding(devices, P()))  # type: ignore[no-untyped-call]
-    mine = expected = (params, zeros, zeros, count)
-    for _ in range(3):
-        loss, *mine = ours(*mine, tokens)
-        other, *expected = theirs(*expected, tokens)
-        np.testing.assert_allclose(loss, other, rtol=1e-5)
-    for one, two in zip(jax.tree.leaves(mine), jax.tree.leaves(expected), strict=True):
-        np.testing.assert_allclose(one, two, rtol=1e-4, atol=1e-5)
-    assert mine[0]["layers"]["up"].sharding.spec == P(None, "fsdp", "model")  # type: ignore[no-untyped-call]
-
-
-@pytest.mark.parametrize("partitioner", ["xla", "shardlog"])
-def test_jit_is_differentiable(partitioner: Any) -> None:
-    ours = shardlog.jit(loss, partitioner=partitioner)
-    params, x = inputs()
-    expected = jax.grad(loss)(params, x)["layers"]
-    for gradient in (jax.grad(ours), jax.jit(jax.grad(ours))):
-        np.testing.assert_allclose(gradient(params, x)["layers"], expected, rtol=1e-4, atol=1e-6)
-
-
-def test_jit_takes_what_jax_takes() -> None:
-    traced = []
-
-    def scaled(x: Any, factor: int, *, shift: bool = False) -> Any:
-        traced.append(factor)
-        return x * factor + 1 if shift else x * factor
-
-    ours = shardlog.jit(scaled, static_argnums=1, static_argnames="shift")
-    x = np.ones((8, 16), np.float32)
-    assert float(ours(x, 2).sum()) == float(ours(x, 2).sum()) == 256
-    assert traced == [2]
-    assert float(ours(x, 3, shift=True)[0, 0]) == 4
-    spec = P("data", None)  # type: ignore[no-untyped-call]
-    sharding = NamedSharding(mesh(), spec)
-    assert shardlog.jit(jnp.sin, in_shardings=sharding)(x).sharding.spec == spec
-    with pytest.raises(shardlog.ShardlogError, match="there is no option anotate"):
-        shardlog.jit(scaled, anotate="x")
-    with pytest.raises(shardlog.ShardlogError, match="there is no partitioner 'gspmd'"):
-        shardlog.jit(scaled, partitioner="gspmd")  # type: ignore[arg-type]
-    with pytest.raises(shardlog.ShardlogError, match="topology is for our partitioner"):
-        shardlog.jit(scaled, topology="v5e")
-
-
-def test_random_keys() -> None:
-    def f(key: Any, x: Any) -> Any:
-        key, used = jax.random.split(key)
-        return key, x + jax.random.normal(used, x.shape)
-
-    key, x = jax.random.key(1), inputs()[1]
-    ours, theirs = shardlog.jit(f)(key, x), jax.jit(f)(key, x)
-    assert ours[0] == theirs[0]
-    np.testing.assert_allclose(ours[1], theirs[1], rtol=1e-6)
-    gradient = jax.grad(lambda x: shardlog.jit(f)(key, x)[1].sum())(x)
-    np.testing.assert_allclose(gradient, np.ones(x.shape))
 
 
 def test_calls_of_python(capsys: pytest.CaptureFixture[str]) -> None:

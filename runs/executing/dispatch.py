@@ -1,0 +1,190 @@
+"""Functions that JAX dispatches, traces and lowers as those of ``jax.jit``, and that others compile.
+
+All that is used of JAX's insides is here, and JAX 0.10 to 0.12 have it alike. A function made here is one of
+JAX's own: its compiled code tells arguments apart and hands them over, and no Python runs in a call that is
+like one before. Only what a new kind of arguments starts is ours: JAX traces and lowers the function, and
+another module is compiled in place of the one that it lowered.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial, update_wrapper
+from types import FunctionType
+from typing import Any, Protocol
+
+import jax
+from jax._src import config, core, pjit
+from jax._src.interpreters import ad, batching, partial_eval
+from jax.extend.core.primitives import jit_p
+from jaxlib import _jax
+
+_TRANSFORMING = ad.JVPTrace, ad.LinearizeTrace, batching.BatchTrace, partial_eval.JaxprTrace
+_KINDS = 4096  # of arguments whose programs JAX keeps at once
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The ``module`` that is compiled in place of what JAX lowered, for ``devices``.
+
+    ``arguments`` are the shardings of its arguments; those that JAX was given for them count where they are
+    equivalent.
+    """
+
+    module: Any
+    devices: tuple[Any, ...]
+    arguments: tuple[Any, ...]
+
+
+class Rules(Protocol):
+    """How a function's programs are chosen, and what happens to it under transformations."""
+
+    def choose(self, lowered: Any, devices: tuple[Any, ...]) -> Chosen:
+        """What to compile for a ``jax.stages.Lowered``, of which JAX says that it is for these devices."""
+
+    def transform(self, call: Call, args: Sequence[Any]) -> Sequence[Any]:
+        """The results of a call while JAX differentiates or batches."""
+
+    def forget(self) -> None:
+        """Drops what is kept of earlier calls."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """A traced function of flat arguments; ``jaxpr`` is its program, the same one for the same kind of
+    arguments."""
+
+    jaxpr: Any
+    parameters: Mapping[str, Any]
+
+    def __call__(self, *args: Any) -> list[Any]:
+        bind: Any = jit_p.bind
+        return list(bind(*args, **self.parameters))
+
+
+def dispatched(function: Callable[..., Any], /, *, rules: Rules, **keywords: Any) -> Any:
+    """The function as ``jax.jit`` has it with these keywords, but compiled as the rules choose."""
+    if not callable(function):
+        return jax.jit(function)  # JAX says what is wrong
+    plain: Any = jax.jit(_twin(function), **keywords)
+    chosen: dict[int, tuple[Any, Chosen]] = {}  # by the identity of what is first, which is kept for that
+
+    def cache_miss(*args: Any, **kwargs: Any) -> Any:
+        trace = core.trace_ctx.trace
+        if isinstance(trace, _TRANSFORMING):
+            found, flat = pjit._infer_params(plain._fun, plain._jit_info, args, kwargs)
+            given = rules.transform(Call(found.params["jaxpr"], found.params), flat)
+            return jax.tree.unflatten(found.out_tree, given), None, False
+        if isinstance(trace, core.EvalTrace):
+            _compiled_as_chosen(plain.trace(*args, **kwargs).lower(), rules, chosen)
+        return plain._cache_miss(*args, **kwargs)
+
+    kind: Any = type(plain)
+    made = kind.__new__(kind)
+    made.__setstate__(
+        plain.__getstate__() | {"cache_miss": cache_miss, "cache": _jax.PjitFunctionCache(capacity=_KINDS)}
+    )
+
+    def trace(*args: Any, **kwargs: Any) -> Any:
+        return _lowered_as_chosen(plain.trace(*args, **kwargs), rules, chosen)
+
+    def lower(*args: Any, **kwargs: Any) -> Any:
+        return trace(*args, **kwargs).lower()
+
+    def clear_cache() -> None:
+        plain.clear_cache()
+        made._clear_cache()
+        chosen.clear()
+        rules.forget()
+
+    # Those of the class, which JAX sets, are for `jax.jit` itself.
+    own = {"trace": trace, "lower": lower, "eval_shape": plain.eval_shape, "clear_cache": clear_cache}
+    vars(made).update(_fun=plain._fun, _jit_info=plain._jit_info, **own)
+    return update_wrapper(made, function)
+
+
+def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The same function, but not for JAX, which keeps traces and lowered modules by function: ``jax.jit`` of
+    the given one shares nothing with ours."""
+    if not isinstance(function, FunctionType):
+        return partial(function)
+    name, given = function.__name__, (function.__defaults__, function.__closure__)
+    made = FunctionType(function.__code__, function.__globals__, name, *given)
+    made.__kwdefaults__ = function.__kwdefaults__
+    update_wrapper(made, function)
+    if "__wrapped__" in vars(function):
+        made.__wrapped__ = function.__wrapped__  # type: ignore[attr-defined]
+    else:
+        del made.__wrapped__  # type: ignore[attr-defined]
+    return made
+
+
+@contextmanager
+def evaluating() -> Iterator[None]:
+    """JAX computes what is called meanwhile at once, whatever it does around it."""
+    with core.eval_context():
+        yield
+
+
+def _lowered_as_chosen(traced: Any, rules: Rules, chosen: dict[int, tuple[Any, Chosen]]) -> Any:
+    """A ``jax.stages.Traced`` that is lowered to what is compiled as chosen."""
+
+    class Traced(type(traced)):  # type: ignore[misc]
+        __slots__ = ()
+
+        def lower(self, *args: Any, **kwargs: Any) -> Any:
+            return _compiled_as_chosen(super().lower(*args, **kwargs), rules, chosen)
+
+    traced.__class__ = Traced
+    return traced
+
+
+def _compiled_as_chosen(lowered: Any, rules: Rules, chosen: dict[int, tuple[Any, Chosen]]) -> Any:
+    """The same ``jax.stages.Lowered``, which is compiled as chosen. JAX keeps its computation for a kind of
+    arguments, and compiles the same one for calls."""
+    computation = lowered._lowering
+
+    def compile(compiler_options: Any = None, *, device_assignment: Any = None) -> Any:  # noqa: A001
+        module = computation._hlo  # one for all shardings that are equivalent
+        if id(module) not in chosen:
+            devices = tuple(device_assignment or computation._device_list or ())
+            chosen[id(module)] = module, rules.choose(lowered, devices)
+        other = _in_place_of(computation, chosen[id(module)][1])
+        with config.use_shardy_partitioner(True):
+            return type(other).compile(other, compiler_options)
+
+    if "compile" not in vars(computation):
+        computation.compile = compile
+    return lowered
+
+
+def _in_place_of(computation: Any, choice: Chosen) -> Any:
+    """A computation of JAX's with the module and the devices that were chosen."""
+    other = copy.copy(computation)
+    del other.compile
+    other._hlo, other._executable = choice.module, None
+    arguments = computation.compile_args
+    decided = choice.arguments[len(arguments["ordered_effects"]) :]  # tokens come first
+    each = zip(arguments["in_shardings"], decided, arguments["global_in_avals"], strict=True)
+    given = tuple(_binding(given, ours, aval) for given, ours, aval in each)
+    changed: dict[str, Any] = {"in_shardings": given}
+    if tuple(computation._device_list or ()) != choice.devices:
+        other._device_list = _jax.DeviceList(choice.devices)
+        changed |= {"backend": choice.devices[0].client, "num_devices": len(choice.devices)}
+        changed |= {"committed": True}
+    if not arguments["intermediate_shardings"]:  # by their mesh, JAX names the shardings of results
+        changed |= {"intermediate_shardings": decided}
+    other.compile_args = arguments | changed
+    return other
+
+
+def _binding(given: Any, decided: Any, aval: Any) -> Any:
+    """The sharding of an argument: as given, or as decided where that is another one. JAX asks the executable
+    where none was given."""
+    if not isinstance(given, jax.sharding.Sharding) or jax.numpy.issubdtype(aval.dtype, jax.dtypes.extended):
+        return given
+    decided = decided.with_memory_kind(given.memory_kind)
+    return given if given.is_equivalent_to(decided, aval.ndim) else decided
