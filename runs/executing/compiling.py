@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import ShardlogError, from_extra
 from ...exporters.bind import bind
+from ...exporters.plain import tell_nobody
 from ...program.mlir.modules import with_main
 from ..jax import device_count, device_shardings, main_mesh
 
@@ -56,5 +57,8 @@ def devices_for(
 def module_for(result: Result, devices: Sequence[Any], program: DeviceProgram | None) -> ir.Module:
     """What XLA compiles for a run on these devices: with shardings that bind, or as it is partitioned."""
     if program is None:
-        return bind(result.module, result.book.traits)
+        module = bind(result.module, result.book.traits)
+        if not result.source.interface.alive:
+            tell_nobody(module, result.book.traits)
+        return module
     return program.module_for(devices[0].platform)

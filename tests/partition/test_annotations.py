@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -174,3 +176,31 @@ def test_results_lie_where_the_program_says() -> None:
     found = program.compile()(state)
     assert found.sharding.memory_kind == "pinned_host"
     np.testing.assert_array_equal(found, np.full((16, 8), 2, np.float32))
+
+
+def test_nobody_is_told_in_another_process(tmp_path: Path) -> None:
+    """What ``jax.debug.inspect_array_sharding`` leaves has an address, and XLA would call what is there."""
+
+    def function(x: Any) -> Any:
+        jax.debug.inspect_array_sharding(x * 2, callback=print)
+        return x * 2
+
+    x = jax.ShapeDtypeStruct((16, 8), np.float32, sharding=NamedSharding(_mesh(), Spec("data")))  # type: ignore[no-untyped-call]
+    path = tmp_path / "inspected.mlir"
+    path.write_text(jax.jit(function).lower(x).as_text())
+    assert "@InspectSharding" in path.read_text()
+    code = f"import pathlib, shardlog; shardlog.run(pathlib.Path({str(path)!r})).compile()"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_who_is_there_is_told() -> None:
+    told: list[Any] = []
+
+    def function(x: Any) -> Any:
+        jax.debug.inspect_array_sharding(x * 2, callback=told.append)
+        return x * 2
+
+    x = jax.ShapeDtypeStruct((16, 8), np.float32, sharding=NamedSharding(_mesh(), Spec("data")))  # type: ignore[no-untyped-call]
+    result = shardlog.run(jax.jit(function), x)
+    result.compile()
+    assert [sharding.spec for sharding in told] == [Spec("data")]
