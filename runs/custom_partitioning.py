@@ -50,6 +50,19 @@ def calls(result: Result) -> Iterator[tuple[Any, str]]:
             yield op, text_of(attributes["backend_config"]) if "backend_config" in attributes else ""
 
 
+def hlo_sharding(result: Result, value: Value, sharding: Sharding | None = None) -> Any:
+    """The sharding that propagation decided for a value, or the one that it has instead, as XLA has it: an
+    ``HloSharding`` of jaxlib."""
+    from jaxlib import xla_client
+
+    meshes, rank = result.program.shardings.meshes.meshes, len(value.shape)
+    found = sharding or result.written.sharding(value.place, rank)
+    found = found or Sharding.open(meshes.index(main_mesh(meshes)), rank)
+    said = from_sharding(found, meshes[found.mesh], [axis for axis, _ in value.manual])
+    read: Any = xla_client.HloSharding.from_string
+    return read(str(said))
+
+
 class _Call:
     """A call in an annotated module; ``info`` is what JAX knows of it, under a ``key``."""
 
@@ -58,16 +71,16 @@ class _Call:
 
         self.xla: Any = xla_client
         self.op, self.info, self.key = op, info, key.encode()
-        self.record, self.shardings, self.written = result.record, result.program.shardings, result.written
+        self.result, self.shardings = result, result.program.shardings
         self.meshes = self.shardings.meshes.meshes
         self.main = self.meshes.index(main_mesh(self.meshes))
-        values = [self.record.value(number) for number in self.record.op(result.items[op]).values]
+        values = [result.record.value(number) for number in result.record.op(result.items[op]).values]
         self.operands, self.results = values[: len(op.operands)], values[len(op.operands) :]
 
     def computation(self) -> Computation:
         """What each device computes."""
         shapes = list(map(self._shape, self.op.operands))
-        held = list(map(self._held, self.operands))
+        held = [hlo_sharding(self.result, value) for value in self.operands]
         module, takes, gives = self._ask("partition", shapes, held, *self._wanted(shapes, held))
         given = [gives] if len(self.results) == 1 else gives.tuple_elements()
         with self.op.context, ir.Location.unknown():
@@ -79,7 +92,8 @@ class _Call:
     def _wanted(self, shapes: list[Any], held: list[Any]) -> tuple[Any, Any]:
         """The shape of what the call gives, and the sharding in which it is wanted. Without a rule by which
         propagation decides it, that is what the user's functions make of those of operands and users."""
-        shape, wanted = list(map(self._shape, self.op.results)), list(map(self._held, self.results))
+        shape = list(map(self._shape, self.op.results))
+        wanted = [hlo_sharding(self.result, value) for value in self.results]
         one = len(shape) == 1
         whole = shape[0] if one else self.xla.Shape.tuple_shape(shape)
         found = wanted[0] if one else self.xla.HloSharding.tuple_sharding(whole, wanted)
@@ -105,13 +119,6 @@ class _Call:
         """The type of a value, as XLA has it."""
         dtype = np.dtype(dtype_of(str(value.type.element_type)))
         return self.xla.Shape.array_shape(dtype, tuple(value.type.shape))
-
-    def _held(self, value: Value) -> Any:
-        """The sharding of a value, as XLA has it."""
-        found = self.written.sharding(value.place, len(value.shape))
-        found = found or Sharding.open(self.main, len(value.shape))
-        manual = [axis for axis, _ in value.manual]
-        return self.xla.HloSharding.from_string(str(from_sharding(found, self.meshes[found.mesh], manual)))
 
     def _said(self, shardings: list[Any], values: list[Value]) -> tuple[Any, ...]:
         """The attributes of shardings that XLA would read."""

@@ -10,6 +10,7 @@ from ...exporters.bind import bind
 from ...exporters.plain import tell_nobody
 from ...program.mlir.modules import with_main
 from ..jax import device_count, device_shardings, main_mesh
+from .inspecting import tell
 
 if TYPE_CHECKING:
     from jaxlib.mlir import ir
@@ -61,4 +62,5 @@ def module_for(result: Result, devices: Sequence[Any], program: DeviceProgram | 
         if not result.source.interface.alive:
             tell_nobody(module, result.book.traits)
         return module
+    tell(result, program)
     return program.module_for(devices[0].platform)

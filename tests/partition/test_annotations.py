@@ -193,14 +193,14 @@ def test_nobody_is_told_in_another_process(tmp_path: Path) -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_who_is_there_is_told() -> None:
+@pytest.mark.parametrize("partitioner", ["xla", "shardlog"])
+def test_who_is_there_is_told(partitioner: Any) -> None:
     told: list[Any] = []
 
     def function(x: Any) -> Any:
         jax.debug.inspect_array_sharding(x * 2, callback=told.append)
         return x * 2
 
-    x = jax.ShapeDtypeStruct((16, 8), np.float32, sharding=NamedSharding(_mesh(), Spec("data")))  # type: ignore[no-untyped-call]
-    result = shardlog.run(jax.jit(function), x)
-    result.compile()
+    sharding = NamedSharding(_mesh(), Spec("data"))
+    shardlog.jit(function, in_shardings=sharding, partitioner=partitioner)(np.ones((16, 8), np.float32))
     assert [sharding.spec for sharding in told] == [Spec("data")]
