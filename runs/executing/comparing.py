@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, isinf
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +38,8 @@ class Comparison:
     judged.
 
     What is off by more may be right all the same: ``exact`` says how far it is from the program in 64 bits,
-    and how far that of one device is, where that settles it. ``reason`` is why nothing can be said.
+    and how far that of one device is, where that settles it. ``reason`` is why nothing can be said. Of its
+    ``elements`` one device has so many ``nans``.
     """
 
     name: str
@@ -50,6 +51,8 @@ class Comparison:
     divided: int = 1
     exact: tuple[float, float] | None = None
     reason: str = ""
+    elements: int = 1
+    nans: int = 0
 
     @property
     def right(self) -> bool:
@@ -70,8 +73,15 @@ class Comparison:
             return f"in {plural(self.unlike, 'element')} one has a NaN and the other an infinity"
         if self.overflow:
             return f"in {plural(self.overflow, 'element')} what is finite is as rounding decides"
+        if self.only_nans:
+            return "one device has nothing but NaNs, too"
         telling = self.off == 0 or self.allowed < TELLING
         return "" if telling else f"it {self._apart}, and reordered sums explain up to {self.allowed:.1e}"
+
+    @property
+    def only_nans(self) -> bool:
+        """Whether one device has nothing else."""
+        return 0 < self.elements == self.nans
 
     @property
     def _apart(self) -> str:
@@ -98,7 +108,8 @@ class Comparison:
         if self.open:
             return f"{named} cannot be judged: {self.open}"
         if self.off == 0:
-            return f"{named} is equal"
+            nans = f", with NaNs in {self.nans:,} of {plural(self.elements, 'element')}" if self.nans else ""
+            return f"{named} is equal{nans}"
         inputs = f", with inputs divided by {self.divided}" if self.divided > 1 else ""
         if self.exact is not None:
             mine, theirs = self.exact
@@ -137,7 +148,9 @@ def beside(result: Result, outputs: Arrays, expected: Arrays, moved: Arrays) -> 
         if eps and isinf(off) and _rounding_decides(mine, theirs, other):
             parts = apart(wide_array(mine), wide_array(theirs))
             off, overflow = difference(np.where(parts, theirs, mine), theirs), int(parts.sum())
-        found.append(Comparison(value.name, value.type, off, limit, unlike, overflow))
+        nans = int(np.count_nonzero(np.isnan(wide_array(theirs)))) if eps else 0
+        one = Comparison(value.name, value.type, off, limit, unlike, overflow)
+        found.append(replace(one, elements=theirs.size, nans=nans))
     return tuple(found)
 
 

@@ -136,6 +136,8 @@ def _settled(
         if one.right or np.count_nonzero(mine != theirs) > _FURTHER * count:
             return one
         return replace(one, reason=f"rounding decides {count:,} of {plural(exact.size, 'element')}")
+    if one.unlike or one.only_nans:
+        return one
     first = wide_array(exact)
     decided = np.zeros(exact.shape, bool)
     for other in (theirs, *moved):

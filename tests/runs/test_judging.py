@@ -190,3 +190,12 @@ def test_copies_that_differ_are_wrong() -> None:
     copies = jax.make_array_from_single_device_arrays((2,), held, parts)
     np.testing.assert_array_equal(worst(copies, np.array([1, 0], np.float32)), [1, 1])
     np.testing.assert_array_equal(worst(copies, np.array([1, 1], np.float32)), [1, 0])
+
+
+def test_what_has_nothing_but_nans_tells_nothing() -> None:
+    text = lowered(lambda x: (jnp.sqrt(x), jnp.where(x < 0, x, 0)), array((8,), "data"))
+    one, other = judged(text, np.full(8, -1, np.float32))
+    assert str(one).endswith("cannot be judged: one device has nothing but NaNs, too")
+    assert one.right and not one.judged and other.right and other.judged
+    one, _ = judged(text, np.arange(-2, 6, dtype=np.float32))
+    assert str(one).endswith("is equal, with NaNs in 2 of 8 elements")
