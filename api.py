@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 from .errors import ShardlogError, closest
 from .importers.sources.jax import lowered
+from .runs.choice import ProgramChoice
 from .runs.options import NAMES, Options, described, listed
 from .runs.result import Result
 from .runs.running import run_with
@@ -61,14 +62,19 @@ def explain(function: Any, *args: Any, value: str | None = None, **keywords: Any
     """Lowers a function for its arguments and propagates shardings; returns what answers questions about it.
 
     ``function``, ``args`` and ``keywords`` are those of ``shardlog.run``, options among them. A ``Result`` or
-    a saved run is explained as it is. ``value`` is what is asked about at once.
+    a saved run is explained as it is. ``value`` is what is asked about at once. Keywords of
+    ``Result.partition`` say in which program what moves is counted; those that the function takes are its
+    own.
     """
     from .explanations.explained import Explained
     from .runs.records.record import Record
 
+    own = signature(function).parameters if callable(function) else {}
+    named = (option.name for option in fields(ProgramChoice))
+    program = ProgramChoice(**{n: keywords.pop(n) for n in named if n in keywords and n not in own})
     if isinstance(function, Result | Record):
         if args or keywords:
             given = f"arguments for a {type(function).__name__}"
             raise ShardlogError(given, where="explain", hint="it has been run already")
-        return Explained(function, value)
-    return Explained(run(function, *args, **keywords), value)
+        return Explained(function, value, program)
+    return Explained(run(function, *args, **keywords), value, program)

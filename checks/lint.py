@@ -13,6 +13,7 @@ from ..explanations.questions.conflicts import conflicts_or_error
 from ..explanations.questions.why import Explainer
 from ..explanations.questions.why_not import Search
 from ..program.elements import bytes_in, bytes_text, size_of
+from ..runs.choice import ProgramChoice
 from ..runs.records.record import Run, Value, record
 
 _MOST_REASONS = 20
@@ -68,20 +69,22 @@ class Lint:
         return Lint(name, least)
 
 
-def findings(run: Run, lints: Sequence[Lint]) -> list[Finding]:
-    """The findings of lints in a run, lint by lint, most bytes first."""
-    return [finding for lint in dict.fromkeys(lints) for finding in _LINTS[lint.name].find(run, lint)]
+def findings(run: Run, lints: Sequence[Lint], choice: ProgramChoice | None = None) -> list[Finding]:
+    """The findings of lints in a run, lint by lint, most bytes first; what moves is that of the program that
+    ``choice`` means."""
+    meant = choice or ProgramChoice()
+    return [finding for lint in dict.fromkeys(lints) for finding in _LINTS[lint.name].find(run, lint, meant)]
 
 
-def _unknown_op(run: Run, lint: Lint) -> Iterator[Finding]:
+def _unknown_op(run: Run, lint: Lint, _: ProgramChoice) -> Iterator[Finding]:
     for op in record(run).unknown_ops:
         times = "once" if op["count"] == 1 else f"{op['count']:,} times"
         because = (op["reason"],) if op["reason"] else ()
         yield Finding(lint.name, op["name"], op["location"], 0, f"no rule for it, {times}", because)
 
 
-def _reshard_above(run: Run, lint: Lint) -> Iterator[Finding]:
-    found, error = conflicts_or_error(run)
+def _reshard_above(run: Run, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
+    found, error = conflicts_or_error(run, choice)
     if error:  # what is not known to be small is not let pass
         yield Finding(lint.name, "what must move is not known", error.where, 0, error.message, (error.hint,))
     for conflict in found:
@@ -108,7 +111,7 @@ class _Replicated:
     axes: tuple[str, ...]
 
 
-def _replicated_above(run: Run, lint: Lint) -> Iterator[Finding]:
+def _replicated_above(run: Run, lint: Lint, _: ProgramChoice) -> Iterator[Finding]:
     explainer = Explainer(run)
     found = sorted(_replicated(explainer, lint.limit), key=lambda tensor: -tensor.bytes)
     searches: dict[str, Search] = {}
@@ -166,7 +169,7 @@ def _reasons(explainer: Explainer, searches: dict[str, Search], tensor: _Replica
 class _Entry:
     """A lint: the function that finds, and whether it takes a size."""
 
-    find: Callable[[Run, Lint], Iterator[Finding]]
+    find: Callable[[Run, Lint, ProgramChoice], Iterator[Finding]]
     sized: bool
 
 

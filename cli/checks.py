@@ -7,20 +7,25 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from .choosing import checked_choice, choice_arguments, choice_of, refuse_choice
 from .colours import show
 from .running import add_json, open_or_run, print_json
 
 if TYPE_CHECKING:
-    from ..checks.lint import Lint
+    from ..checks.lint import Finding, Lint
+    from ..runs.choice import ProgramChoice
     from ..runs.records.record import Run
 
 _FAILED = 1
+MEANT = "at which --fail-on looks; by default the one that moves least bytes"
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
     """Adds the command; ``common`` has the arguments that every run takes."""
     expect = commands.add_parser(
-        "expect", parents=[common], help="compare shardings with those that a file expects"
+        "expect",
+        parents=[common, choice_arguments(MEANT)],
+        help="compare shardings with those that a file expects",
     )
     about = "a TOML file of expected shardings, by name or pattern; docs/checks.md describes it"
     expect.add_argument("file", metavar="SHARDINGS", help=about)
@@ -41,23 +46,27 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
 def lints(options: argparse.Namespace) -> list[Lint]:
     """The lints that ``--fail-on`` names. Raises ShardlogError for one that does not exist."""
     if not options.fail_on:
+        refuse_choice(options, "the program at which lints look", "--fail-on LINT")
         return []
+    checked_choice(options)
     from ..checks.lint import Lint
 
     return [Lint.parse(text) for text in options.fail_on]
 
 
-def lint(run: Run, wanted: list[Lint]) -> list[Any]:
-    """The findings of lints in a run."""
+def lint(run: Run, wanted: list[Lint], choice: ProgramChoice) -> list[Finding]:
+    """The findings of lints in a run, and in the program that is meant."""
     if not wanted:
         return []
     from ..checks.lint import findings
 
-    return findings(run, wanted)
+    return findings(run, wanted, choice)
 
 
-def report(found: list[Any], file: TextIO) -> int:
-    """Prints what was found; returns the exit status."""
+def report(found: list[Any], file: TextIO, choice: ProgramChoice | None = None) -> int:
+    """Prints what was found, in the program that is meant; returns the exit status."""
+    if choice is not None and found:
+        show(choice.line, file)
     for entry in found:
         show(entry, file)
     return _FAILED if found else 0
@@ -75,9 +84,12 @@ def _expect(options: argparse.Namespace) -> int:
         verb = "written" if update(result, path) else "unchanged"
         print(f"{path}: {verb}", file=sys.stderr)
     differences = [] if options.update else check(result, path)
-    found = lint(result, wanted)
+    choice = choice_of(options)
+    found = lint(result, wanted, choice)
     if options.json:
-        entries = {"differences": differences, "findings": found}
-        print_json({name: [e.as_json() for e in rows] for name, rows in entries.items()})
+        document: dict[str, Any] = {"program": str(choice)} if wanted else {}
+        document["differences"] = [difference.as_json() for difference in differences]
+        document["findings"] = [finding.as_json() for finding in found]
+        print_json(document)
         return _FAILED if differences or found else 0
-    return report([*differences, *found], sys.stdout)
+    return max(report(differences, sys.stdout), report(found, sys.stdout, choice))

@@ -6,8 +6,8 @@ import argparse
 from contextlib import nullcontext
 from typing import Any
 
+from .choosing import checked_choice, choice_arguments, program_of
 from .colours import show
-from .partitioning import add_form, check_topology, program_of
 from .running import add_json, inputs, print_json, result_of
 
 
@@ -15,7 +15,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     """Adds the command; ``common`` has the arguments that every run takes."""
     command = commands.add_parser(
         "compile",
-        parents=[common],
+        parents=[common, choice_arguments()],
         help="compile the partitioned program ahead of time: memory, and the collectives that XLA kept",
     )
     about = (
@@ -24,7 +24,6 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     command.add_argument("--target", metavar="TARGET", required=True, help=about)
     command.add_argument("-o", "--output", metavar="OUT", help="write the optimised HLO")
-    add_form(command)
     add_json(command, "print JSON instead of text")
     command.set_defaults(carry_out=_compile)
 
@@ -36,7 +35,7 @@ def _compile(options: argparse.Namespace) -> None:
     read_target(options.target)  # what is wrong with it is said before anything runs
     refuse_loss([("-o", options.output)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:
-        check_topology(options)
+        checked_choice(options)
         found = program_of(options, result_of(options)).compile_ahead(options.target)
         if file is not None:
             file.write_text(found.hlo, encoding="utf-8")

@@ -6,33 +6,22 @@ import argparse
 from typing import Any
 
 from ..program.elements import bytes_text
-from ..runs.options import TOPOLOGY, machine_of_costs
+from ..runs.options import machine_of_costs
+from .choosing import asked_of, choice_arguments, warn_of_memory
 from .colours import show
-from .partitioning import FORMS, add_choice, add_matmul, program_of, warn_of_memory
 from .running import add_json, print_json, result_of, warn
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
     """Adds the command; ``common`` has the arguments that every run takes."""
     command = commands.add_parser(
-        "cost", parents=[common], help="say what the partitioned program costs on a machine"
+        "cost",
+        parents=[common, choice_arguments()],
+        help="say what the partitioned program costs on a machine",
     )
-    add_topology(command)
-    add_matmul(command)
-    add_choice(command)
     command.add_argument("--full", action="store_true", help="leave nothing out")
     add_json(command, "print JSON instead of text")
-    command.set_defaults(carry_out=_cost, form=FORMS[0])
-
-
-def add_topology(parser: argparse.ArgumentParser, for_what: str = "") -> None:
-    """Adds the machine of costs."""
-    about = (
-        f"{for_what}the machine on which time is to be least: v4, v5e, v5p, v6e (with a shape, as in "
-        "v5e:4x8), h100, h200, b200, cpu, or a TOML file; without it the program is the one that moves "
-        f"least, and times are those on {TOPOLOGY}"
-    )
-    parser.add_argument("--topology", metavar="MACHINE", help=about)
+    command.set_defaults(carry_out=_cost)
 
 
 def _cost(options: argparse.Namespace) -> None:
@@ -41,7 +30,7 @@ def _cost(options: argparse.Namespace) -> None:
 
     topology = machine_of_costs(options.topology)
     machine(topology)  # what is wrong with it is said before anything runs
-    program = program_of(options, result_of(options))
+    program = asked_of(options, result_of(options))
     found = program.cost(topology)
     if options.topology is None and options.memory is not None and found.peak > options.memory:
         bound = f"the bound of {bytes_text(options.memory)} is on tensors without tiles"

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ShardlogError
+from .choosing import asked_of, checked_choice, choice_arguments, choice_of, refuse_choice
 from .colours import show
-from .costing import add_topology
-from .partitioning import FORMS, add_bounds, add_matmul, check_topology, program_of
 from .running import Progress, add_json, inputs, open_or_run, print_json, refuse_changes, result_of
 
 if TYPE_CHECKING:
@@ -25,20 +24,25 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     _add_why(commands, common)
     _add_why_not(commands, common)
     conflicts = commands.add_parser(
-        "conflicts", parents=[common], help="list tensors that must move, and why"
+        "conflicts", parents=[common, choice_arguments()], help="list tensors that must move, and why"
     )
     _output(conflicts)
     conflicts.set_defaults(carry_out=_conflicts)
-    report = commands.add_parser("report", parents=[common], help="write a page that shows all of a run")
+    report = commands.add_parser(
+        "report", parents=[common, choice_arguments()], help="write a page that shows all of a run"
+    )
     report.add_argument("-o", "--output", metavar="FILE", required=True, help="the HTML file to write")
-    add_topology(report)
     report.set_defaults(carry_out=_report)
     _add_diff(commands, common)
     _add_what_if(commands, common)
 
 
 def _add_why(commands: Any, common: argparse.ArgumentParser) -> None:
-    why = commands.add_parser("why", parents=[common], help="say why a value is sharded as it is")
+    program = choice_arguments(
+        "with --collective; of a value, --no-keep-shardings says too why the program that moves least, or "
+        "takes least time on --topology, has it otherwise than propagation said"
+    )
+    why = commands.add_parser("why", parents=[common, program], help="say why a value is sharded as it is")
     _value(why, optional=True)
     about = (
         "say why the partitioned program has a collective: numbers as `shardlog partition --list` has them"
@@ -47,24 +51,13 @@ def _add_why(commands: Any, common: argparse.ArgumentParser) -> None:
     why.add_argument("--dim", type=int, metavar="D", help="this dimension only, counted from 0")
     why.add_argument("--axis", metavar="A", help="this mesh axis only")
     why.add_argument("--depth", type=int, metavar="N", help="show N levels of the proof of every step")
-    keep = argparse.BooleanOptionalAction
-    about = (
-        "of a value: --no-keep-shardings says too why the program whose values are sharded as least moves "
-        "has it otherwise; of a collective: as for `shardlog partition`"
-    )
-    why.add_argument("--keep-shardings", action=keep, help=about)
-    about = "the machine on which time is to be least, and not what moves"
-    why.add_argument("--topology", metavar="MACHINE", help=about)
-    program = why.add_argument_group("with --collective", "as for `shardlog partition`")
-    add_matmul(program)
-    add_bounds(program)
     why.add_argument(
         "--verify", action="store_true", help="check the proofs, and run again with only what is needed"
     )
     graph = why.add_mutually_exclusive_group()
     graph.add_argument("--dot", action="store_true", help="print the derivation as a graph for Graphviz")
     graph.add_argument("--mermaid", action="store_true", help="print the derivation as a Mermaid flowchart")
-    why.set_defaults(carry_out=_why)
+    why.set_defaults(carry_out=_why, keep_shardings=None)
 
 
 def _add_why_not(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -91,15 +84,11 @@ def _add_diff(commands: Any, common: argparse.ArgumentParser) -> None:
 def _add_what_if(commands: Any, common: argparse.ArgumentParser) -> None:
     what_if = commands.add_parser(
         "what-if",
-        parents=[common],
+        parents=[common, choice_arguments("in which what moves is counted; --pin says what is to differ")],
         help="say what differs with other annotations (--annotate, --drop) or shardings (--pin)",
     )
     about = "drop the annotation of a value, by name, JAX path or pattern; may be repeated"
     what_if.add_argument("--drop", metavar="VALUE", action="append", default=[], help=about)
-    about = """shard a value so in the program whose values are sharded as costs least, as in
-    '%%2=[{"data"}, {}]': what that costs or saves; may be repeated"""
-    what_if.add_argument("--pin", metavar="VALUE=SHARDING", action="append", default=[], help=about)
-    add_topology(what_if, "with --pin: ")
     _output(what_if)
     what_if.set_defaults(carry_out=_what_if)
 
@@ -125,18 +114,18 @@ def _why(options: argparse.Namespace) -> None:
         _refuse(options, ("dim", "axis", "depth", "verify", "dot", "mermaid"), "a value", "VALUE")
         _why_collective(options)
         return
-    _refuse(options, ("collective_matmul", "memory", "seconds", "pin"), "a collective", "--collective N")
-    if options.keep_shardings is not False:
-        _refuse(options, ("topology",), "the choice of shardings", "--no-keep-shardings")
+    moved = options.keep_shardings is False
+    if not moved:
+        options.keep_shardings = None  # which is how a value is explained anyhow
+        refuse_choice(options, "a program", "--collective N or --no-keep-shardings")
     explainer = Explainer(open_or_run(options))
     found = explainer.why(options.value, options.dim, options.axis)
     verdicts = [_verified(explainer, e) if options.verify else {} for e in found]
     otherwise: tuple[Chosen, ...] = ()
-    moved = options.keep_shardings is False
     if moved:
         from ..explanations.questions.pins import chosen
 
-        otherwise = chosen(explainer.record, options.value, options.topology)
+        otherwise = chosen(explainer.record, options.value, checked_choice(options))
     if options.json:
         said = [e.as_json(proofs=options.full) | v for e, v in zip(found, verdicts, strict=True)]
         whole = {"why": said, "chosen": [each.as_json() for each in otherwise]}
@@ -151,6 +140,8 @@ def _why(options: argparse.Namespace) -> None:
 
     if note := explainer.values.note(options.value):
         show(f"{note}\n")
+    if moved:
+        show(choice_of(options).line)
     for each in otherwise:
         from ..explanations.answers.pinned_text import chosen_text
 
@@ -184,9 +175,9 @@ def _why_collective(options: argparse.Namespace) -> None:
     from ..explanations.answers.moved_text import moved_text
     from ..runs.records.record import in_memory
 
-    check_topology(options)
-    options.form, options.keep_shardings = FORMS[0], bool(options.keep_shardings)
-    found = program_of(options, in_memory(open_or_run(options))).why(options.collective)
+    options.keep_shardings = bool(options.keep_shardings)
+    checked_choice(options)
+    found = asked_of(options, in_memory(open_or_run(options))).why(options.collective)
     if options.json:
         print_json(found.as_json())
     else:
@@ -217,23 +208,26 @@ def _why_not(options: argparse.Namespace) -> None:
 def _conflicts(options: argparse.Namespace) -> None:
     from ..explanations.answers.text import conflicts_text
 
-    found = open_or_run(options).conflicts()
+    choice = checked_choice(options)
+    found = open_or_run(options).conflicts(**choice.options)
     if options.json:
-        print_json([conflict.as_json() for conflict in found])
+        total = sum(conflict.bytes for conflict in found)
+        entries = [conflict.as_json() for conflict in found]
+        print_json({"program": str(choice), "bytes": total, "conflicts": entries})
         return
-    show(conflicts_text(found, full=options.full))
+    show(conflicts_text(found, choice, full=options.full))
 
 
 def _report(options: argparse.Namespace) -> None:
     from ..explanations.report import report
     from ..outputs import output, refuse_loss
 
-    check_topology(options)
+    choice = checked_choice(options)
     refuse_loss([("-o", options.output)], inputs(options))
     with output(options.output) as file:
         run = open_or_run(options)
         with Progress() as progress:
-            file.write_text(report(run, progress, options.topology), encoding="utf-8")
+            file.write_text(report(run, progress, choice), encoding="utf-8")
 
 
 def _diff(options: argparse.Namespace) -> int:
@@ -266,14 +260,14 @@ def _what_if(options: argparse.Namespace) -> None:
     from ..explanations.questions.what_if import what_if
 
     annotate, options.annotate = options.annotate, []
-    if options.pin:
+    if options.pins:
         _pin(options, annotate)
         return
-    _refuse(options, ("topology",), "pins", "--pin VALUE=SHARDING")
     if not (annotate or options.drop):
         hint = "give --annotate, --drop or --pin, each as often as you like"
         raise ShardlogError("nothing is to differ", where="what-if", hint=hint)
-    found = what_if(open_or_run(options), annotate, options.drop)
+    choice = checked_choice(options)
+    found = what_if(open_or_run(options), annotate, options.drop, choice)
     if options.json:
         print_json(found.as_json())
     else:
@@ -287,8 +281,8 @@ def _pin(options: argparse.Namespace, annotate: Any) -> None:
     if annotate or options.drop:
         hint = "ask one after the other"
         raise ShardlogError("--pin together with --annotate or --drop", where="what-if", hint=hint)
-    check_topology(options)
-    found = pin(open_or_run(options), options.pin, options.topology)
+    choice = checked_choice(options)
+    found = pin(open_or_run(options), choice.pins, choice)
     if options.json:
         print_json(found.as_json())
     else:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..runs.options import ON_MODULES
 from . import checks
+from .choosing import choice_arguments, choice_of
 from .colours import show
 from .running import Progress, add_json, add_options, inputs, open_or_run, print_json, result_of, warn
 
@@ -18,7 +19,11 @@ if TYPE_CHECKING:
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
     """Adds the commands; ``common`` has the arguments that every run takes."""
-    run = commands.add_parser("run", parents=[common], help="propagate shardings, write the annotated module")
+    run = commands.add_parser(
+        "run",
+        parents=[common, choice_arguments(checks.MEANT)],
+        help="propagate shardings, write the annotated module",
+    )
     run.add_argument("-o", "--output", metavar="OUT", help="default: standard output; .mlirbc is bytecode")
     about = (
         "keep the run in a file, for why, why-not, conflicts, diff and others; -o says if to write the module"
@@ -71,11 +76,13 @@ def _run(options: argparse.Namespace) -> int:
         with Progress() as progress:
             result.save(options.save, progress)
     report = sys.stderr if module and not options.output else sys.stdout  # it may be the module's
-    found = checks.lint(result, lints)
+    choice = choice_of(options)
+    found = checks.lint(result, lints, choice)
     if options.json:
         from dataclasses import asdict
 
-        findings = {"findings": [finding.as_json() for finding in found]} if lints else {}
+        entries = [finding.as_json() for finding in found]
+        findings = {"program": str(choice), "findings": entries} if lints else {}
         priorities = {"priorities": [asdict(a) for a in result.accounts]} if options.stages else {}
         print_json(_statistics(result) | priorities | findings, report)
         return int(bool(found))
@@ -85,7 +92,7 @@ def _run(options: argparse.Namespace) -> int:
         show(accounts_text(result.accounts), report)
     if options.stats:
         print(stages_table(result), file=report)
-    return checks.report(found, report)
+    return checks.report(found, report, choice)
 
 
 def _facts(options: argparse.Namespace) -> None:

@@ -6,7 +6,7 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import Field, fields
 from pathlib import Path
@@ -39,19 +39,25 @@ def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
     """Adds options of a run, as ``runs/options.py`` describes them."""
     for option in fields(Options):
         if option.name in names:
-            _add_option(parser, option)
+            add_option(parser, option)
 
 
-def _flag(option: Field[Any]) -> str:
+def flag_of(option: Field[Any]) -> str:
+    """The flag of an option."""
     flag: str = option.metadata["described"].flag
     return flag or f"--{option.name.replace('_', '-')}"
 
 
-def _add_option(parser: argparse.ArgumentParser, option: Field[Any]) -> None:
+def add_option(parser: argparse._ActionsContainer, option: Field[Any]) -> None:
+    """Adds an option to a parser or a group, as the metadata of its field describe it."""
     described: Described = option.metadata["described"]
-    name, flag, default = option.name, _flag(option), option.default
+    name, flag, default = option.name, flag_of(option), option.default
     about = described.about.replace("%", "%%")
-    if isinstance(default, bool):
+    if described.negated:
+        keep = argparse.BooleanOptionalAction
+        about = f"{about}; default: {described.otherwise}"
+        parser.add_argument(flag, dest=name, action=keep, default=default, help=about)
+    elif isinstance(default, bool):
         about = described.otherwise if default else about
         parser.add_argument(flag, dest=name, action="store_false" if default else "store_true", help=about)
     elif described.repeated:
@@ -60,14 +66,28 @@ def _add_option(parser: argparse.ArgumentParser, option: Field[Any]) -> None:
             flag, dest=name, metavar=described.metavar, action="append", default=[], help=about
         )
     else:
+        otherwise = "%(default)s" if default else described.otherwise
         parser.add_argument(
             flag,
             dest=name,
             metavar=described.metavar,
             default=default,
+            type=_reads(described.read or str),
             choices=described.choices or None,
-            help=f"{about}; default: %(default)s" if default else about,
+            help=f"{about}; default: {otherwise}" if otherwise else about,
         )
+
+
+def _reads(read: Callable[[str], Any]) -> Callable[[str], Any]:
+    """A reader whose message argparse shows as it is."""
+
+    def reader(text: str) -> Any:
+        try:
+            return read(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from None
+
+    return reader
 
 
 def add_json(parser: argparse.ArgumentParser, about: str) -> None:
@@ -176,7 +196,7 @@ def refuse_changes(options: argparse.Namespace, saved: str) -> None:
 
         only = [option.name for option in changed] == ["annotate"]
         hint = "what-if runs it again with other annotations" if only else "run the module"
-        raise ShardlogError(f"{_flag(changed[0])} cannot change a saved run", where=saved, hint=hint)
+        raise ShardlogError(f"{flag_of(changed[0])} cannot change a saved run", where=saved, hint=hint)
 
 
 class Progress:

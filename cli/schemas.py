@@ -20,6 +20,7 @@ from ..explanations.questions.diff import Tensor
 from ..explanations.questions.pins import Chosen, Pinned
 from ..propagation.fixpoint import Stage as Statistics
 from ..runs import accounts as stages
+from ..runs.choice import ProgramChoice
 from ..runs.executing.collectives import Collective
 from ..runs.records.record import Stage
 from ..runs.result import UnknownOp
@@ -39,6 +40,8 @@ def schema(command: str) -> Schema:
 def _of(kind: Any) -> Schema:
     """The schema of a type."""
     origin, arguments = get_origin(kind), get_args(kind)
+    if kind is ProgramChoice:
+        return _TEXT  # its name
     if is_dataclass(kind):
         hints = get_type_hints(kind)
         return _object(**{field.name: _of(hints[field.name]) for field in fields(kind)})
@@ -108,6 +111,7 @@ _WHY = _object(
 )
 
 _MOVED = _object(
+    program=_TEXT,
     collective=_of(Collective),
     before=_TEXTS,
     after=_TEXTS,
@@ -150,6 +154,7 @@ _CONFLICT = _object(
     partial=_TEXT,
     collective=_TEXT,
     bytes=_NUMBER,
+    numbers=_NUMBERS,  # of its collectives
     executions=_or_null(_NUMBER),  # where a loop does not say how many turns it takes
     origin=_TEXT,
     against=_TEXT,
@@ -223,12 +228,14 @@ _DOCUMENTS = {
     "profile": _of(Profile),
     "datalog": {"anyOf": [_PROOF, _object(fact=_TEXT, attempts=_array(_ATTEMPT))]},  # with --explain-not
     "run": _object(
-        {"priorities": _array(_of(stages.Account)), "findings": _FINDINGS},  # with --stages and --fail-on
+        # With --stages, and with --fail-on.
+        {"priorities": _array(_of(stages.Account)), "program": _TEXT, "findings": _FINDINGS},
         stages=_array(_of(Statistics)),
         unknown_ops=_array(_of(UnknownOp)),
     ),
-    "partition": _object(bytes=_NUMBER, collectives=_array(_of(Collective))),
+    "partition": _object(program=_TEXT, bytes=_NUMBER, collectives=_array(_of(Collective))),
     "cost": _object(
+        program=_TEXT,
         topology=_TEXT,
         seconds=_SIZE,
         limited=_LIMITED,
@@ -246,6 +253,7 @@ _DOCUMENTS = {
     )
     | {"$defs": {"layer": _LAYER}},
     "compile": _object(
+        program=_TEXT,
         target=_TEXT,
         devices=_NUMBER,
         memory=_object(**_of(Memory)["properties"], total=_NUMBER),
@@ -254,6 +262,7 @@ _DOCUMENTS = {
         compiled_flops=_or_null(_SIZE),
     ),
     "exec": _object(
+        program=_TEXT,
         devices=_NUMBER,
         seeds=_array(_NUMBER),  # of random inputs: more than one where results were not right at first
         results=_array(
@@ -274,14 +283,23 @@ _DOCUMENTS = {
     # The second with --collective, the third with --no-keep-shardings.
     "why": {"anyOf": [_array(_WHY), _MOVED, _object(why=_array(_WHY), chosen=_array(_of(Chosen)))]},
     "why-not": _array(_WHY_NOT),
-    "conflicts": _array(_CONFLICT),
+    "conflicts": _object(program=_TEXT, bytes=_NUMBER, conflicts=_array(_CONFLICT)),
     "diff": _DIFF,
     "what-if": {
         "anyOf": [
-            _object(bytes=_or_null(_object(before=_NUMBER, after=_NUMBER)), unpartitioned=_TEXT, diff=_DIFF),
+            _object(
+                program=_TEXT,
+                bytes=_or_null(_object(before=_NUMBER, after=_NUMBER)),
+                unpartitioned=_TEXT,
+                diff=_DIFF,
+            ),
             _of(Pinned),  # with --pin
         ]
     },
-    "expect": _object(differences=_array(_DIFFERENCE), findings=_FINDINGS),
+    "expect": _object(
+        {"program": _TEXT},  # with --fail-on
+        differences=_array(_DIFFERENCE),
+        findings=_FINDINGS,
+    ),
     "ops": _array(_object(op=_TEXT, signatures=_NUMBER, rule=_TEXT, says=_TEXT)),
 }

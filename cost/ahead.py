@@ -15,6 +15,7 @@ from .targets import compile_for, read_target
 from .text import counted
 
 if TYPE_CHECKING:
+    from ..runs.choice import ProgramChoice
     from ..runs.executing.partitioned import Partitioned
 
 
@@ -49,9 +50,11 @@ class Kept:
 
 @dataclass(frozen=True)
 class Ahead:
-    """A program compiled for a ``target``: its memory, its collectives by kind, its floating-point operations
-    and what XLA counts of them, with loops once (None where it does not say); and the optimised HLO."""
+    """A ``program`` compiled for a ``target``: its memory, its collectives by kind, its floating-point
+    operations and what XLA counts of them, with loops once (None where it does not say); and the optimised
+    HLO."""
 
+    program: ProgramChoice
     target: str
     devices: int
     memory: Memory
@@ -63,6 +66,7 @@ class Ahead:
     def as_json(self) -> dict[str, Any]:
         """All but the HLO, as JSON has it."""
         return {
+            "program": str(self.program),
             "target": self.target,
             "devices": self.devices,
             "memory": {**asdict(self.memory), "total": self.memory.total},
@@ -80,6 +84,7 @@ class Ahead:
         )
         shared = f", of which results have {bytes_text(memory.shared)} of arguments" if memory.shared else ""
         lines = [
+            self.program.line,
             f"compiled for {plural(self.devices, 'device')} of {self.target}",
             f"{bytes_text(memory.total)} of memory each ({bytes_text(memory.expected)} expected): "
             + ", ".join(f"{name} {bytes_text(size)}" for name, size in parts)
@@ -118,6 +123,7 @@ def ahead(program: Partitioned, text: str) -> Ahead:
         for kind in kinds
     )
     return Ahead(
+        program.choice,
         text,
         program.axes.count,
         Memory(memory["argument"], memory["output"], memory["alias"], memory["temp"], found.peak),

@@ -27,6 +27,7 @@ from .memory import Peak, peak
 from .pricing import Price, Pricing
 
 if TYPE_CHECKING:
+    from ..runs.choice import ProgramChoice
     from ..runs.executing.partitioned import Partitioned
 
 _FREE = frozenset({"constant", "iota", "loop", "branches", "call", "body", "nothing", "device"})
@@ -82,10 +83,11 @@ class Held:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a program for one device. ``peak`` is the memory that it needs at most, in bytes, ``host``
-    that of its host, and ``held`` what it holds then, largest first. ``open`` says that loops which do not
-    say how many turns they take count one."""
+    """The cost of a program for one device; ``program`` says which it is. ``peak`` is the memory that it
+    needs at most, in bytes, ``host`` that of its host, and ``held`` what it holds then, largest first.
+    ``open`` says that loops which do not say how many turns they take count one."""
 
+    program: ProgramChoice
     machine: Machine
     items: tuple[Item, ...]
     layers: tuple[Layer, ...]
@@ -157,6 +159,7 @@ class Cost:
     def as_json(self) -> dict[str, Any]:
         """The cost as JSON has it."""
         return {
+            "program": str(self.program),
             "topology": self.machine.name,
             "seconds": self.seconds,
             "limited": self.limited(),
@@ -191,7 +194,7 @@ def cost(program: Partitioned, machine: Machine) -> Cost:
         stored = inlined(program.module_for(machine.allocation.platform), traits)
         most, host = (peak(stored, machine.allocation, traits, of_host=on) for on in (False, True))
         held = account.held(most) + account.held(host, "host")
-        return Cost(machine, account.items(), found, most.bytes, held, open_, host.bytes)
+        return Cost(program.choice, machine, account.items(), found, most.bytes, held, open_, host.bytes)
 
 
 class _Account:

@@ -22,6 +22,7 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
     touched, sent = bytes_text(round(cost.touched)), bytes_text(round(cost.sent))
     host = f"; {bytes_text(cost.host)} of the host's memory" if cost.host else ""
     lines = [
+        cost.program.line,
         f"{time_text(total)} on {machine.name}, one after the other, limited by: {parts or 'nothing'}",
         f"{counted(cost.flops)} operations{redundant}; {touched} of memory read or written; {sent} sent",
         f"{bytes_text(cost.peak)} of {bytes_text(machine.memory)} memory at most{host}",

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from html import escape
 
+from ..runs.choice import ProgramChoice
 from ..runs.questions import Questions
 from ..runs.records.record import Run
 from ..runs.result import Result
-from .answers.text import conflicts_text
+from .answers.text import must_move
 from .questions.conflicts import conflicts_or_error
 
 
 class Explained(Questions):
-    """A run that answers questions. Its ``repr`` is a summary, or why ``value`` is sharded as it is."""
+    """A run that answers questions. Its ``repr`` is a summary, or why ``value`` is sharded as it is. In the
+    summary, what moves is that of the ``program`` that is meant."""
 
-    def __init__(self, run: Run, value: str | None = None) -> None:
-        self._asked_about = run
+    def __init__(self, run: Run, value: str | None = None, program: ProgramChoice | None = None) -> None:
+        self._asked_about, self._choice = run, program or ProgramChoice()
         self._asked = None if value is None else self.why(value)
 
     @property
@@ -38,14 +40,14 @@ class Explained(Questions):
         annotated = f"{len({(a.value, a.where) for a in given if a.by == 'user'}):,} annotations"
         specs = " and the specs of shard_maps" if any(a.spec for a in given) else ""
         lines.append(f"{sharded:,} of {len(tensors):,} tensors are sharded, by {annotated}{specs}")
-        lines.append(self._moved())
+        lines += [self._choice.line, self._moved()]
         lines += [f"no rule for {op['name']} at {op['location']}" for op in run.unknown_ops]
         return "\n".join([*lines, "ask: .why(value), .why_not(value, dim, axis), .conflicts()"])
 
     def _moved(self) -> str:
         """The tensors that must move, or why they are not known."""
-        found, error = conflicts_or_error(self._run)
-        return f"what must move is not known: {error}" if error else conflicts_text(found).splitlines()[0]
+        found, error = conflicts_or_error(self._run, self._choice)
+        return f"what must move is not known: {error}" if error else must_move(found)
 
     def __repr__(self) -> str:
         return self.summary() if self._asked is None else repr(self._asked)

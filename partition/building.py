@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from math import prod
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,9 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from ..program.elements import bits_of
+from .forms import Form
 from .layouts import Axes, Digit, Pieces, digits
 from .neutral import neutral, zero
-
-Form = Literal["sdy-manual", "manual", "replica"]
-FORMS: tuple[Form, ...] = ("sdy-manual", "manual", "replica")
 
 CHANNEL = "channel_handle"
 PAIRS, GROUPS = "source_target_pairs", "replica_groups"  # of permutations, and of other collectives

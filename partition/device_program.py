@@ -10,13 +10,14 @@ from jaxlib.mlir import ir
 
 from ..program.mlir.modules import bytecode_of, copy_of, ops_in
 from ..rulebook.traits import OpTraits
-from .building import Form, Sent, channel_of
+from .building import Sent, channel_of
 from .calls import put_in_place_of_calls
 from .choice.homes import Found
 from .finishing.collective_matmul import Window, write
 from .finishing.combining import combine
 from .finishing.cpus import suit_cpus
 from .finishing.tpus import suit_tpus
+from .forms import Form
 from .layouts import Axes, Layout
 
 

@@ -15,12 +15,13 @@ from ..program.function import RESULT_SHARDING
 from ..program.mlir.modules import boundary_attributes
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
-from .building import Form, channel_of
+from .building import channel_of
 from .calls import unshared
 from .choice.choosing import Chooser
 from .choice.homes import NOTHING, Found
 from .computations import Computation
 from .device_program import DeviceProgram
+from .forms import Form
 from .improving import Aim, Improving
 from .kinds import Kinds
 from .layouts import Axes

@@ -22,13 +22,14 @@ from ..program.mlir.modules import (
     symbols,
 )
 from ..program.shardings import Shardings, manual_axes
-from .building import OUTSIDE, Builder, Form, Scope, Sent, bytes_of, element_of
+from .building import OUTSIDE, Builder, Scope, Sent, bytes_of, element_of
 from .bypasses import Bypasses
 from .choice.choosing import Chooser, Way
 from .choice.knowledge import Knowledge, inside
 from .choice.purposes import Purpose, purpose_of
 from .choice.variables import Spot
 from .finishing.combining import permuted_at_once, permuted_directly
+from .forms import Form
 from .kinds import Kind, Kinds
 from .layouts import Axes, Layout, replicated
 from .local import alone
@@ -39,6 +40,10 @@ from .reading import Reading, attribute_or_none
 from .recipes import Chosen, Recipe, Recipes
 from .reshards.planning import Planner
 from .values import Values
+
+
+class RefusedError(ShardlogError):
+    """An op cannot run on each device."""
 
 
 class Ends(NamedTuple):
@@ -413,7 +418,7 @@ class Partitioner(Values):
         op = kinds.ops[number]
         if known.refused and self.refuses:
             hint = f"{op.name} cannot be partitioned: {known.refused}"
-            raise ShardlogError(f"{op.name} cannot run on each device", where=location(op), hint=hint)
+            raise RefusedError(f"{op.name} cannot run on each device", where=location(op), hint=hint)
         self.builder.loc = op.location
         if flow is not None:
             return bool(flow(self, number, known))

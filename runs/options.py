@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields
 from inspect import Parameter, Signature
 from math import inf
@@ -59,6 +59,8 @@ class Described:
     metavar: str | None = None
     repeated: bool = False  # whether the flag may be given several times
     choices: tuple[str, ...] = ()
+    negated: bool = False  # whether there is a flag that says no, too
+    read: Callable[[str], Any] | None = None  # a value from its text; raises ValueError
 
     def __str__(self) -> str:
         one_of = f": {', '.join(self.choices)}" if self.choices else ""
@@ -66,8 +68,9 @@ class Described:
         return f"{self.about}{one_of}{also}" + (f"; otherwise {self.otherwise}" if self.otherwise else "")
 
 
-def _about(about: str, **more: Any) -> dict[str, Described]:
-    return {"described": Described(about, **more)}
+def about(text: str, **more: Any) -> dict[str, Described]:
+    """The metadata of a field that is an option."""
+    return {"described": Described(text, **more)}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,7 +82,7 @@ class Options:
 
     mesh: Any = field(
         default=None,
-        metadata=_about(
+        metadata=about(
             "the mesh of the module in place of the one it has, as in data=2,model=4",
             also="a `jax.sharding.Mesh` or an `AbstractMesh`",
             metavar="AXES",
@@ -87,7 +90,7 @@ class Options:
     )
     annotate: Given = field(
         default=(),
-        metadata=_about(
+        metadata=about(
             """a sharding for a value, by SSA name or JAX path, as in '%arg0=[{"data"}, {}]'""",
             also="several, `{\"params['w']\": P(None, 'model')}`, or a pytree of `PartitionSpec` or "
             "`NamedSharding` that matches the arguments as `in_shardings` of `jax.jit` does",
@@ -97,11 +100,11 @@ class Options:
     )
     rules: Sequence[Path | str] = field(
         default=(),
-        metadata=_about("a file with more op rules", also="several", metavar="FILE", repeated=True),
+        metadata=about("a file with more op rules", also="several", metavar="FILE", repeated=True),
     )
     include_from: Sequence[Path | str] = field(
         default=(),
-        metadata=_about(
+        metadata=about(
             "a folder that rule files may include files from, beside their own",
             also="several",
             flag="--allow-include",
@@ -111,7 +114,7 @@ class Options:
     )
     limits: str = field(
         default="",
-        metadata=_about(
+        metadata=about(
             "what rules may take for one op, and a query, as in tuples=5000000,memory=2G,seconds=10; what is "
             "not named stays at a million tuples (of a query ten), 4 GiB, 6 seconds; none is no limit",
             metavar="LIMITS",
@@ -119,14 +122,14 @@ class Options:
     )
     op_priorities: Path | str | None = field(
         default=None,
-        metadata=_about(
+        metadata=about(
             "a file that lists the ops in the order in which they propagate (docs/op_priorities.md)",
             metavar="FILE",
         ),
     )
     schedule: str | Path | Sequence[Tactic | Step] = field(
         default=(),
-        metadata=_about(
+        metadata=about(
             "tactics that come into force one after the other, as in 'batch: tokens -> data; zero: params -> "
             "data', or a file with them (docs/tactics.md)",
             also="`Tactic` objects",
@@ -134,39 +137,39 @@ class Options:
         ),
     )
     until: str | int | None = field(
-        default=None, metadata=_about("the tactic or user priority after which to stop", metavar="TACTIC")
+        default=None, metadata=about("the tactic or user priority after which to stop", metavar="TACTIC")
     )
     view: str = field(
         default="lowered",
-        metadata=_about(
+        metadata=about(
             "the program as it is given, as it comes back from HLO, or as a real compile gives it to Shardy",
             choices=VIEWS,
         ),
     )
     dumped: str = field(
         default="",
-        metadata=_about(
+        metadata=about(
             "the module of an XLA dump that has several, as in jit_step", flag="--module", metavar="NAME"
         ),
     )
     entry: str = field(
         default="",
-        metadata=_about(
+        metadata=about(
             "the function that runs, where a module has several and none is called main; it is called main "
             "then",
             metavar="NAME",
         ),
     )
     conservative: bool = field(
-        default=False, metadata=_about("keep to whole axes, and to factors that need no halos")
+        default=False, metadata=about("keep to whole axes, and to factors that need no halos")
     )
     strict_shardy: bool = field(
         default=False,
-        metadata=_about("keep to the op rules of Shardy alone: no sharding passes through CHLO"),
+        metadata=about("keep to the op rules of Shardy alone: no sharding passes through CHLO"),
     )
     separate_groups: bool = field(
         default=False,
-        metadata=_about(
+        metadata=about(
             "let members of a sharding group that have different shardings each keep their own, with a "
             "warning",
             otherwise="that is an error",
@@ -174,18 +177,18 @@ class Options:
     )
     strategy: str = field(
         default="user-priority",
-        metadata=_about("how to propagate", also="none, to propagate nothing", choices=STRATEGIES),
+        metadata=about("how to propagate", also="none, to propagate nothing", choices=STRATEGIES),
     )
     closed: bool = field(
         default=True,
-        metadata=_about(
+        metadata=about(
             "make the shardings ready for a compiler",
             otherwise="leave the shardings open, as they were propagated",
             flag="--open",
         ),
     )
     keep_rules: bool = field(
-        default=False, metadata=_about("leave every op its rule, as an attribute sdy.sharding_rule")
+        default=False, metadata=about("leave every op its rule, as an attribute sdy.sharding_rule")
     )
 
     def __post_init__(self) -> None:

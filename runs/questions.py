@@ -9,9 +9,10 @@ from __future__ import annotations
 from functools import cached_property, wraps
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar, Unpack
 
 from ..errors import ShardlogError
+from .choice import ProgramChoice, ProgramOptions
 from .options import machine_of_costs
 
 if TYPE_CHECKING:
@@ -120,11 +121,9 @@ class Questions:
         return causes(self._explainer, program)
 
     @staticmethod
-    def aim_of(
-        result: Result, move: bool, topology: str | None, memory: int | None, seconds: float | None
-    ) -> Aim:
-        """The aim of a partitioned program on a machine, and within bounds: if values may move, also those of
-        the machine's memory."""
+    def aim_of(result: Result, choice: ProgramChoice) -> Aim:
+        """The aim of a partitioned program, but for pins: if values may move, also within the memory of its
+        machine."""
         from ..cost.exchange import prices
         from ..cost.inlining import inlined
         from ..cost.machine import Allocation, machine
@@ -135,6 +134,8 @@ class Questions:
         meshes = result.program.shardings.meshes.meshes
         axes = {name for mesh in meshes for name, _ in mesh.axes}
         devices = max((prod(size for _, size in mesh.axes) for mesh in meshes), default=1)
+        topology, memory, move = choice.topology, choice.memory, not choice.keep_shardings
+        assert memory is None or isinstance(memory, int)
         known, traits = machine(machine_of_costs(topology), sorted(axes), devices), result.book.traits
         given, allocation, most = Prices(), Allocation(), memory
         if topology is not None:
@@ -148,7 +149,7 @@ class Questions:
                 return every
             return peak_memory(inlined(program.module_for(allocation.platform), traits), allocation, traits)
 
-        return Aim(move, given, most, memory is not None, peak, seconds)
+        return Aim(move, given, most, memory is not None, peak, choice.seconds)
 
     @staticmethod
     def pins_of(result: Result, texts: Sequence[str]) -> dict[Any, Sharding]:
@@ -188,16 +189,29 @@ class Questions:
         return ahead(program, target)
 
     @_asked
-    def conflicts(self) -> Conflicts:
-        """The tensors that must move, most bytes first."""
-        return self._conflicts
-
-    @cached_property
-    def _conflicts(self) -> Conflicts:
+    def conflicts(self, **program: Unpack[ProgramOptions]) -> Conflicts:
+        """The tensors that must move, most bytes first, in the program that is meant: by default that which
+        moves least; keywords are those of ``Result.partition``. Raises ShardlogError where it cannot be
+        partitioned."""
         from ..explanations.answers.answers import Conflicts
         from ..explanations.questions.conflicts import conflicts
 
-        return Conflicts(conflicts(self._run, self._explainer))
+        choice = ProgramChoice(**program)
+        if choice not in self._conflicts:
+            found = conflicts(self._run, self._explainer, choice)
+            self._conflicts[choice] = Conflicts(found, choice)
+        return self._conflicts[choice]
+
+    @cached_property
+    def _conflicts(self) -> dict[ProgramChoice, Conflicts]:
+        return {}
+
+    @_asked
+    def cost(self, **program: Unpack[ProgramOptions]) -> Cost:
+        """The cost of the program that is meant, as for ``conflicts``, on its topology, or without one on a
+        v5e."""
+        found = self._explainer.result.asked(ProgramChoice(**program))
+        return self.cost_of(found, machine_of_costs(found.topology))
 
     @_asked
     def diff(self, other: Run | Questions) -> Diff:
@@ -207,29 +221,33 @@ class Questions:
         return diff(self._run, other._run)
 
     @_asked
-    def what_if(self, annotate: Any = (), drop: str | Sequence[str] = ()) -> WhatIf:
+    def what_if(
+        self, annotate: Any = (), drop: str | Sequence[str] = (), **program: Unpack[ProgramOptions]
+    ) -> WhatIf:
         """The differences if values were annotated (as for ``shardlog.run``), and the annotations of
-        others dropped: names of values, or patterns of them."""
+        others dropped: names of values, or patterns of them. ``program`` says in which program what moves is
+        counted, as for ``conflicts``."""
         from ..explanations.questions.what_if import what_if
 
-        return what_if(self._run, annotate, (drop,) if isinstance(drop, str) else drop)
+        dropped = (drop,) if isinstance(drop, str) else drop
+        return what_if(self._run, annotate, dropped, ProgramChoice(**program))
 
     @_asked
-    def pin(self, pins: str | Sequence[str], topology: str | None = None) -> Pinned:
-        """What changes in the program whose values are sharded as least moves, or on a machine as costs least
-        time, if values are sharded as ``pins`` say in any case: a value and its sharding, as in
-        ``'%2=[{"data"}, {}]'``."""
+    def pin(self, pins: str | Sequence[str], /, **program: Unpack[ProgramOptions]) -> Pinned:
+        """What changes in the program that is meant, as for ``conflicts``, if values are sharded as ``pins``
+        say in any case: a value and its sharding, as in ``'%2=[{"data"}, {}]'``."""
         from ..explanations.questions.pins import pin
 
-        return pin(self._run, (pins,) if isinstance(pins, str) else pins, topology)
+        texts = (pins,) if isinstance(pins, str) else pins
+        return pin(self._run, texts, ProgramChoice(**program))
 
     @_asked
-    def chosen(self, value: str, topology: str | None = None) -> tuple[Chosen, ...]:
-        """Why a value is sharded otherwise than propagation said in the program whose values are sharded as
-        least moves, or on a machine as costs least time; nothing where it is not."""
+    def chosen(self, value: str, **program: Unpack[ProgramOptions]) -> tuple[Chosen, ...]:
+        """Why a value is sharded otherwise than propagation said in the program that is meant, as for
+        ``conflicts``; nothing where it is not."""
         from ..explanations.questions.pins import chosen
 
-        return chosen(self._run, value, topology)
+        return chosen(self._run, value, ProgramChoice(**program))
 
     @_asked
     def query(self, body: str) -> Rows:
@@ -258,18 +276,17 @@ class Questions:
 
     @_asked
     def report(
-        self, path: str | Path, progress: Progress | None = None, *, topology: str | None = None
+        self, path: str | Path, progress: Progress | None = None, **program: Unpack[ProgramOptions]
     ) -> None:
-        """Writes a page that shows all of the run, and what the partitioned program costs: that which takes
-        least time on the machine ``topology``, or without one moves least. ``progress`` is that of
-        ``shardlog.run``.
+        """Writes a page that shows all of the run, and what moves and what it costs in the program that is
+        meant, as for ``conflicts``. ``progress`` is that of ``shardlog.run``.
 
         Raises ShardlogError where the file cannot be written, and where Jinja is not installed.
         """
         from ..explanations.report import report
         from ..outputs import write
 
-        write(path, report(self._run, progress, topology).encode())
+        write(path, report(self._run, progress, ProgramChoice(**program)).encode())
 
     @_asked
     def save(self, path: str | Path, progress: Progress | None = None) -> None:

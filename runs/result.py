@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
-from ..errors import ShardlogError, closest
 from ..exporters.module import Body
 from ..exporters.relations import Names, arrays, read_names, relations
 from ..exporters.shardings import Written
@@ -22,12 +21,13 @@ from ..program.shardings import Sharding
 from ..propagation.fixpoint import Fixpoint, Stage
 from ..propagation.schedules.schedule import Applied
 from ..rulebook.book import RuleBook
-from .options import Options, memory_of, seconds_of
+from .choice import ProgramChoice
+from .options import Options
 from .questions import Questions
 
 if TYPE_CHECKING:
-    from ..partition.building import Form
     from ..partition.computations import Computation
+    from ..partition.forms import Form
     from .accounts import Account
     from .executing.executable import Executable
     from .executing.partitioned import Partitioned
@@ -142,7 +142,8 @@ class Result(RunData, Questions):
         collective_matmul: bool = False,
         refuse: bool = True,
     ) -> Partitioned:
-        """The program that each device runs; see ``docs/partitioning.md``.
+        """The program that each device runs; see ``docs/partitioning.md``. It is made once: who asks for the
+        same one again gets the same.
 
         The shardings of the boundary and of constraints bind. Values between them may be sharded otherwise
         than propagation decided, where less moves then in all; with ``keep_shardings`` they are not. With a
@@ -158,39 +159,57 @@ class Result(RunData, Questions):
         without ``refuse`` they are in it, and it is for asking what it moves, not for running. And for a
         machine that is none, and a bound on memory that no program was found to meet.
         """
-        from ..partition.building import FORMS
+        choice = ProgramChoice(
+            form=form,
+            keep_shardings=keep_shardings,
+            topology=topology,
+            memory=memory,
+            seconds=seconds,
+            pins=pins if isinstance(pins, str) else tuple(map(str, pins)),
+            collective_matmul=collective_matmul,
+        )
+        if isinstance(pins, Mapping):
+            return self.made_of(choice, refuse, pins)
+        return self.program_of(choice, refuse=refuse)
+
+    def program_of(self, choice: ProgramChoice, *, refuse: bool = True) -> Partitioned:
+        """The program that is meant, made once; as ``partition``, which raises the same errors."""
+        if (choice, refuse) not in self._programs:
+            self._programs[choice, refuse] = self.made_of(choice, refuse)
+        return self._programs[choice, refuse]
+
+    def asked(self, choice: ProgramChoice) -> Partitioned:
+        """The program that is meant, for asking what it moves and costs: it may have ops that cannot run on
+        each device. Raises ShardlogError where it cannot be partitioned."""
+        from ..partition.program import RefusedError
+
+        try:
+            return self.program_of(choice)
+        except RefusedError:
+            return self.program_of(choice, refuse=False)
+
+    @cached_property
+    def _programs(self) -> dict[tuple[ProgramChoice, bool], Partitioned]:
+        return {}
+
+    def made_of(
+        self, choice: ProgramChoice, refuse: bool = True, pins: Mapping[Any, Sharding] | None = None
+    ) -> Partitioned:
+        """The program that is meant, made anew; ``pins`` are those of values of the annotated module."""
         from ..partition.improving import within
         from ..partition.partitioning import partition
         from .executing.partitioned import Partitioned
 
-        shardings, options = self.program.shardings, self.options
-        try:
-            most = None if memory is None else memory_of(memory)
-            until = None if seconds is None else seconds_of(seconds)
-        except ValueError as error:
-            raise ShardlogError(str(error), where="partition") from None
-        if keep_shardings and pins:
-            hint = "annotate the values, or let shardings be chosen"
-            raise ShardlogError("pins say what is chosen, and nothing is", where="keep_shardings", hint=hint)
-        if form not in FORMS:
-            raise ShardlogError(f"there is no form {form!r}", where="partition", hint=closest(form, FORMS))
+        shardings, modes = self.program.shardings, self.options.modes
         with self.source.places():
-            texts = [pins] if isinstance(pins, str) else pins
-            given = texts if isinstance(texts, Mapping) else self.pins_of(self, texts)
-            aim = self.aim_of(self, not keep_shardings, topology, most, until)
-            aim = replace(aim, pins=given)
-            make = partial(partition, self.module, shardings, self.book, options.modes, form)
+            given = self.pins_of(self, choice.pins) if pins is None else pins
+            aim = replace(self.aim_of(self, choice), pins=given)
+            make = partial(partition, self.module, shardings, self.book, modes, choice.form)
             program = within(aim, partial(make, refuse=refuse, computations=self._computations))
-            partitioned = Partitioned(self, program, topology)
-            if collective_matmul:
-                partitioned.put_beside(self.windows_of(partitioned, topology), aim)
+            partitioned = Partitioned(self, program, choice)
+            if choice.collective_matmul:
+                partitioned.put_beside(self.windows_of(partitioned, choice.topology), aim)
             return partitioned
-
-    @cached_property
-    def asked(self) -> Partitioned:
-        """The program that each device runs with all shardings as decided, for asking what these move and
-        cost: it may have ops that cannot run there. Raises ShardlogError where it cannot be partitioned."""
-        return self.partition(keep_shardings=True, refuse=False)
 
     @cached_property
     def _computations(self) -> dict[Any, Computation]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from html import escape
 from typing import Generic, TypeVar
 
+from ...runs.choice import ProgramChoice
 from ..explanation import Explanation, WhyNot
 from ..questions.conflicts import Conflict
 from ..questions.why import Explainer
@@ -44,10 +46,17 @@ class Reasons(Answers[Explanation]):
 
 
 class Conflicts(Answers[Conflict]):
-    """The tensors that must move, most bytes first."""
+    """The tensors that must move in a program, most bytes first."""
+
+    def __new__(cls, found: Iterable[Conflict], program: ProgramChoice) -> Conflicts:
+        made = super().__new__(cls, found)
+        made.program = program
+        return made
+
+    program: ProgramChoice
 
     def __repr__(self) -> str:
-        return conflicts_text(self)
+        return conflicts_text(self, self.program)
 
     def _repr_html_(self) -> str:
         return f"<pre>{escape(repr(self))}</pre>"

@@ -39,7 +39,7 @@ def what_if_text(found: WhatIf, *, full: bool = False) -> str:
     if found.bytes:
         before, after = found.bytes
         moved = f"{before:,} bytes must move to each device before, {after:,} after: {after - before:+,}"
-    return f"{moved}\n{diff_text(found.diff, labels=('before', 'after'), full=full)}"
+    return f"{found.program.line}\n{moved}\n{diff_text(found.diff, labels=('before', 'after'), full=full)}"
 
 
 def _parting(parting: Parting, alike: Sequence[Parting], labels: tuple[str, str], *, full: bool) -> list[str]:

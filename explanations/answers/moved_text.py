@@ -31,7 +31,8 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
     if made.executions is None:
         times += " in each turn of a loop that does not say how many it takes"
     lines = [
-        f"{made.kind} {made.number}{over}: {made.bytes:,} bytes from each of {made.group} devices, {times}"
+        moved.program.line,
+        f"{made.kind} {made.number}{over}: {made.bytes:,} bytes from each of {made.group} devices, {times}",
     ]
     reshard = bool(moved.before or moved.after or moved.partial or not moved.ways)
     does = (_DOES if reshard else _OF_PARTS)[made.kind].format(value=made.value or "a value")
@@ -62,7 +63,8 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
         for because in moved.because:
             lines += _because(because)
     if len(moved.ways) > 1:
-        sends = "a device sends" if moved.topology is None else f"take as long to send on {moved.topology}"
+        topology = moved.program.topology
+        sends = "a device sends" if topology is None else f"take as long to send on {topology}"
         said = f"ways to compute it, with the bytes that {sends}, work in excess counted as bytes"
         if not all(way.taken or way.lost for way in moved.ways):
             said += "; the one that is taken costs least with all ops around it"

@@ -14,7 +14,7 @@ _MOST = 6
 
 def pinned_text(found: Pinned, *, full: bool = False) -> str:
     """What pins change: shardings, costs, and what moves."""
-    lines = []
+    lines = [found.program.line]
     for pin in found.pins:
         chosen = _sharding(pin.chosen, pin.partial)
         lines.append(f"{pin.value} pinned to {dims_text(pin.pinned)}, otherwise {chosen}")

@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from ...engine.provenance.proof import Proof
+from ...runs.choice import ProgramChoice
 from ...runs.records.record import Annotation, Stage
 from ..explanation import Before, Explanation, Reason, Site, Step, WhyNot, rule_place, tuple_text
 from .alike import groups, left_out, others
@@ -99,11 +100,9 @@ def short_why_not(explanation: WhyNot) -> str:
     return f"{place}{reason.reason}: {reason.sentence.rstrip('.')}{rule}{culprit}"
 
 
-def conflicts_text(conflicts: Sequence[Conflict], *, full: bool = False) -> str:
-    """The tensors that must move, most bytes first."""
-    total = sum(conflict.bytes for conflict in conflicts)
-    tensors = f"{len(conflicts)} tensor{'' if len(conflicts) == 1 else 's'}"
-    lines = [f"{tensors} must move, {total:,} bytes to each device"]
+def conflicts_text(conflicts: Sequence[Conflict], program: ProgramChoice, *, full: bool = False) -> str:
+    """The tensors that must move in a program, most bytes first."""
+    lines = [program.line, must_move(conflicts)]
     found = [[c] for c in conflicts] if full else groups(conflicts, lambda c: "\n".join(_conflict(c, 1)))
     found.sort(key=lambda same: -same[0].bytes * len(same))
     shown = found if full else found[:_MOST_STEPS]
@@ -114,6 +113,13 @@ def conflicts_text(conflicts: Sequence[Conflict], *, full: bool = False) -> str:
     if len(shown) < len(found):
         lines.append(f"  {left_out(sum(map(len, found[len(shown) :])), 'tensor')}")
     return "\n".join(lines)
+
+
+def must_move(conflicts: Sequence[Conflict]) -> str:
+    """How many tensors must move, and their bytes."""
+    total = sum(conflict.bytes for conflict in conflicts)
+    tensors = f"{len(conflicts)} tensor{'' if len(conflicts) == 1 else 's'}"
+    return f"{tensors} must move, {total:,} bytes to each device"
 
 
 def _conflict(conflict: Conflict, times: int) -> list[str]:

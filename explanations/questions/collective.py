@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ...partition.choice.choosing import Candidate
     from ...partition.choice.knowledge import Knowledge
     from ...partition.layouts import Layout, Pieces
+    from ...runs.choice import ProgramChoice
     from ...runs.executing.collectives import Collective
     from ...runs.executing.partitioned import Partitioned
     from ...runs.records.record import Annotation, Op, Value
@@ -81,9 +82,10 @@ class Moved:
     sharded otherwise than propagation said (``chosen``), how the op is computed, and where the axes come
     from; and the times if it goes on beside products. ``written``: it is in the program that was read, in a
     manual computation; ``inside``: in what a Python function of the user's says that each device computes
-    for the op. With a ``topology`` the bytes of ways are those that could be sent there in the time that a
-    way takes."""
+    for the op. The ``program`` is the one that is meant; if it has a topology, the bytes of ways are those
+    that could be sent there in the time that a way takes."""
 
+    program: ProgramChoice
     collective: Collective
     before: tuple[str, ...]
     after: tuple[str, ...]
@@ -91,7 +93,6 @@ class Moved:
     steps: tuple[int, ...]
     begun: tuple[Begun, ...]
     chosen: tuple[Placed, ...]
-    topology: str | None
     written: bool
     inside: bool
     ways: tuple[Way, ...]
@@ -106,11 +107,15 @@ class Moved:
 
     def as_json(self) -> dict[str, Any]:
         """The explanation as JSON has it."""
-        found: dict[str, Any] = {"collective": asdict(self.collective), "partial": self.partial}
+        found: dict[str, Any] = {
+            "program": str(self.program),
+            "collective": asdict(self.collective),
+            "partial": self.partial,
+        }
         found |= {"before": list(self.before), "after": list(self.after), "steps": list(self.steps)}
         found["begun"] = [asdict(each) for each in self.begun]
         found["chosen"] = [asdict(each) for each in self.chosen]
-        found |= {"topology": self.topology, "written": self.written, "inside": self.inside}
+        found |= {"topology": self.program.topology, "written": self.written, "inside": self.inside}
         found["ways"] = [asdict(way) for way in self.ways]
         found["because"] = [asdict(each) for each in self.because]
         found["causes"] = [cause.as_json() for cause in self.causes]
@@ -148,6 +153,7 @@ class Asked:
         known, choice = purpose.known, purpose.choice
         before, partial, after = self.layouts(purpose)
         return Moved(
+            self.program.choice,
             self.program.collectives[number],
             before,
             after,
@@ -155,7 +161,6 @@ class Asked:
             tuple(n for n, each in enumerate(self.program.sent) if each.purpose is purpose),
             tuple(Begun(op.name, op.slots[taken], op.where) for op, taken in self._begun(number)),
             tuple(self._placed(number)),
-            self.program.topology,
             self.program.traits.lowering(purpose.op.name) == "collective",
             purpose.inside,
             tuple(self._ways(known, choice)) if choice is not None and known is not None else (),

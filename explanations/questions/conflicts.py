@@ -8,6 +8,7 @@ from typing import Any
 
 from ...errors import ShardlogError
 from ...program.ids import Item
+from ...runs.choice import ProgramChoice
 from ...runs.records.record import Annotation, Run, in_memory
 from .collective import Asked
 from .why import Explainer
@@ -21,7 +22,8 @@ class Conflict:
     ``bytes`` is what a device sends in all, ``executions`` of them; None where a loop does not say how
     many turns it takes, of which one is counted. ``origin`` is the annotation that the tensor's axes come
     from and ``against`` the one that the op's come from; None where no axis is behind it. ``number`` is
-    the tensor's and ``item`` the op's, -1 of what was not in the program as it was read.
+    the tensor's and ``item`` the op's, -1 of what was not in the program as it was read. ``numbers`` are
+    those of the collectives in the program.
     """
 
     op: str
@@ -39,6 +41,7 @@ class Conflict:
     against: Annotation | None
     number: int
     item: Item
+    numbers: tuple[int, ...]
 
     @property
     def given(self) -> tuple[Annotation, ...]:
@@ -49,32 +52,31 @@ class Conflict:
         """The conflict as JSON has it."""
         names = ("op", "where", "tensor", "type", "slot", "partial", "collective", "bytes", "executions")
         found = {name: getattr(self, name) for name in names}
-        found |= {"has": list(self.has), "needs": list(self.needs)}
+        found |= {"numbers": list(self.numbers), "has": list(self.has), "needs": list(self.needs)}
         return found | {name: str(getattr(self, name) or "") for name in ("origin", "against")}
 
 
-def conflicts(run: Run, explainer: Explainer | None = None) -> list[Conflict]:
-    """The conflicts of a run, most bytes first, and then in the order of the program.
+def conflicts(run: Run, explainer: Explainer, choice: ProgramChoice) -> list[Conflict]:
+    """The conflicts in a program of a run, most bytes first, and then in the order of the program.
 
     ``run.conflicts()`` keeps them. ``explainer`` is one of the run, which may know the derivations already.
     Raises ShardlogError where the program cannot be partitioned.
     """
-    result = in_memory(run)
-    asked = Asked(explainer or Explainer(run), result.asked)
+    asked = Asked(explainer, in_memory(run).asked(choice))
     alike: dict[Any, list[int]] = {}  # several collectives may serve one purpose
     for number, sent in enumerate(asked.program.sent):
         alike.setdefault(id(sent.purpose), []).append(number)
     return sorted((_conflict(asked, numbers) for numbers in alike.values()), key=lambda c: -c.bytes)
 
 
-def conflicts_or_error(run: Run) -> tuple[tuple[Conflict, ...], ShardlogError | None]:
-    """The conflicts of a run, or none and the error where the program cannot be partitioned.
+def conflicts_or_error(run: Run, choice: ProgramChoice) -> tuple[tuple[Conflict, ...], ShardlogError | None]:
+    """The conflicts in a program of a run, or none and the error where it cannot be partitioned.
 
     Raises ShardlogError for a saved run that cannot be run again.
     """
     in_memory(run)
     try:
-        return run.conflicts(), None
+        return run.conflicts(**choice.options), None
     except ShardlogError as error:
         return (), error
 
@@ -102,6 +104,7 @@ def _conflict(asked: Asked, numbers: list[int]) -> Conflict:
         against,
         number,
         Item(-1) if item is None else item,
+        tuple(numbers),
     )
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
@@ -16,6 +16,7 @@ from ...errors import ShardlogError
 from ...importers.annotations import valid_sharding
 from ...program.shardings import Sharding
 from ...rulebook.traits import OpTraits
+from ...runs.choice import ProgramChoice
 from ...runs.options import machine_of_costs
 from ...runs.records.record import Run, Value, in_memory
 from ...runs.table import plural
@@ -78,9 +79,10 @@ class Pin:
 
 @dataclass(frozen=True)
 class Pinned:
-    """What pins change in the program whose values are sharded as costs least; ``topology`` is the machine on
-    which times are counted."""
+    """What pins change in the ``program`` that is meant without them; ``topology`` is the machine on which
+    times are counted."""
 
+    program: ProgramChoice
     topology: str
     pins: tuple[Pin, ...]
     change: Change
@@ -92,7 +94,7 @@ class Pinned:
 
     def as_json(self) -> dict[str, Any]:
         """The change as JSON has it."""
-        return asdict(self)
+        return asdict(self) | {"program": str(self.program)}
 
 
 @dataclass(frozen=True)
@@ -109,11 +111,13 @@ class Other:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Why a value is sharded otherwise than propagation said: how it is (and over which axes it is partial
-    sums), what propagation said, what changes if that binds it, and the shardings that lost. ``least`` is
-    what the choice makes least in all: "bytes" that are sent, or "time" on the topology. ``carried``: that is
-    about what a loop carries for the value, which may be sharded otherwise behind the loop."""
+    """Why a value is sharded otherwise than propagation said in the ``program`` that is meant: how it is (and
+    over which axes it is partial sums), what propagation said, what changes if that binds it, and the
+    shardings that lost. ``least`` is what the choice makes least in all: "bytes" that are sent, or "time" on
+    the topology. ``carried``: that is about what a loop carries for the value, which may be sharded otherwise
+    behind the loop."""
 
+    program: ProgramChoice
     value: str
     carried: bool
     topology: str
@@ -127,22 +131,19 @@ class Chosen:
     def __str__(self) -> str:
         from ..answers.pinned_text import chosen_text
 
-        return chosen_text(self)
+        return f"{self.program.line}\n{chosen_text(self)}"
 
     def as_json(self) -> dict[str, Any]:
         """The explanation as JSON has it."""
-        return asdict(self)
+        return asdict(self) | {"program": str(self.program)}
 
 
-def pin(run: Run, texts: Sequence[str], topology: str | None) -> Pinned:
-    """What changes in the program whose values are sharded as least moves, or as takes least time on a
-    machine, if some are sharded as ``texts`` say. Raises ShardlogError for values that no op computes, for
-    no shardings, and for two of one value."""
+def pin(run: Run, texts: Sequence[str], choice: ProgramChoice) -> Pinned:
+    """What changes in the program that is meant if some values are sharded as ``texts`` say. Raises
+    ShardlogError for values that no op computes, for no shardings, and for two of one value."""
     result = in_memory(run)
     given = read_pins(result, texts)
-    shardings = {value: sharding for value, (_, sharding) in given.items()}
-    before = result.partition(keep_shardings=False, topology=topology)
-    after = result.partition(keep_shardings=False, topology=topology, pins=shardings)
+    before, after = (result.program_of(replace(choice, pins=pins)) for pins in ((), texts))
     pins = tuple(
         Pin(
             named.name,
@@ -153,8 +154,8 @@ def pin(run: Run, texts: Sequence[str], topology: str | None) -> Pinned:
         )
         for value, (named, sharding) in given.items()
     )
-    counted = machine_of_costs(topology)
-    return Pinned(counted, pins, _change(before, after, counted))
+    counted = machine_of_costs(choice.topology)
+    return Pinned(before.choice, counted, pins, _change(before, after, counted))
 
 
 def read_pins(result: Result, texts: Sequence[str]) -> dict[Any, tuple[Value, Sharding]]:
@@ -169,18 +170,19 @@ def read_pins(result: Result, texts: Sequence[str]) -> dict[Any, tuple[Value, Sh
     return given
 
 
-def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
-    """Why values of a name are sharded otherwise than propagation said, in the program whose values are
-    sharded as least moves, or as takes least time on a machine; those that are not are left out."""
-    result = in_memory(run)
-    program = result.partition(keep_shardings=False, topology=topology)
+def chosen(run: Run, name: str, choice: ProgramChoice) -> tuple[Chosen, ...]:
+    """Why values of a name are sharded otherwise than propagation said in the program that is meant; those
+    that are not are left out."""
+    result, topology = in_memory(run), choice.topology
+    program, pinned = result.program_of(choice), result.pins_of(result, choice.pins)
     found, counted = [], machine_of_costs(topology)
     speed = None if topology is None else machine(topology).link.bandwidth
     for value, (named, given) in _asked(result, name).items():
         if program.found is None or value not in program.homes:
             continue
         kept = _sharding(result, given)
-        bound = result.partition(keep_shardings=False, topology=topology, pins={value: kept})
+        given_too: Any = {"pins": pinned | {value: kept}}
+        bound = result.partition(**choice.options | given_too)
         lost = (
             Other(_dims(program.axes, other), _partial(program.axes, other), more, speed and more / speed)
             for other, more in program.found.others.get(value, ())[:_MOST_OTHERS]
@@ -188,6 +190,7 @@ def chosen(run: Run, name: str, topology: str | None) -> tuple[Chosen, ...]:
         change, others = _change(program, bound, counted), tuple(lost)
         found += [
             Chosen(
+                choice,
                 named.name,
                 value != given,
                 counted,

@@ -10,6 +10,7 @@ from typing import Any
 from ...errors import ShardlogError, closest
 from ...importers.given import Given
 from ...program.ids import Cell
+from ...runs.choice import ProgramChoice
 from ...runs.records.record import Record, Run, record
 from .conflicts import Conflict, conflicts_or_error
 from .diff import Diff, diff
@@ -18,11 +19,13 @@ from .values import Values
 
 @dataclass(frozen=True, repr=False)
 class WhatIf:
-    """The effects of changed annotations: on shardings, and on what must move in the partitioned program.
+    """The effects of changed annotations: on shardings, and on what must move in the ``program`` that is
+    meant.
 
     ``unpartitioned`` says why that is not known where the program cannot be partitioned.
     """
 
+    program: ProgramChoice
     diff: Diff
     before: tuple[Conflict, ...]
     after: tuple[Conflict, ...]
@@ -46,21 +49,29 @@ class WhatIf:
     def as_json(self) -> dict[str, Any]:
         """The change as JSON has it."""
         moved = self.bytes and dict(zip(("before", "after"), self.bytes, strict=True))
-        return {"bytes": moved, "unpartitioned": self.unpartitioned, "diff": self.diff.as_json()}
+        return {
+            "program": str(self.program),
+            "bytes": moved,
+            "unpartitioned": self.unpartitioned,
+            "diff": self.diff.as_json(),
+        }
 
 
-def what_if(run: Run, annotate: Given = (), drop: Sequence[str] = ()) -> WhatIf:
+def what_if(
+    run: Run, annotate: Given = (), drop: Sequence[str] = (), choice: ProgramChoice | None = None
+) -> WhatIf:
     """The differences if values are annotated (as in ``shardlog.run``) and the annotations of others dropped.
 
-    ``drop`` are names of values, or patterns of them. Raises ShardlogError for values that do not exist or
-    have no annotation, and for annotations that do not fit.
+    What moves is that of the program that ``choice`` means. ``drop`` are names of values, or patterns of
+    them. Raises ShardlogError for values that do not exist or have no annotation, and for annotations that do
+    not fit.
     """
-    base = record(run)
+    base, choice = record(run), choice or ProgramChoice()
     cells = sorted({cell for name in drop for cell in _annotated(base, name)})
     changed = base.again(annotate, cells) if annotate or cells else base.result
-    before, error = conflicts_or_error(run)
-    after, later = conflicts_or_error(changed)
-    return WhatIf(diff(base, changed), before, after, str(error or later or ""))
+    before, error = conflicts_or_error(run, choice)
+    after, later = conflicts_or_error(changed, choice)
+    return WhatIf(choice, diff(base, changed), before, after, str(error or later or ""))
 
 
 def _annotated(run: Record, name: str) -> list[Cell]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...cost.cost import Cost, Item
 from ...errors import ShardlogError
-from ...runs.options import machine_of_costs
+from ...runs.choice import ProgramChoice
 
 if TYPE_CHECKING:
     from ...runs.result import Result
@@ -15,18 +15,12 @@ if TYPE_CHECKING:
 _MOST = 100  # rows of a table
 
 
-def cost_or_none(run: Result, topology: str | None) -> dict[str, Any] | None:
-    """The cost of a run's program as the page has it, with the seconds that it takes if all shardings stay as
-    they are; None where it cannot be partitioned. Without a ``topology`` the program is the one that moves
-    least."""
+def cost_or_none(run: Result, choice: ProgramChoice) -> dict[str, Any] | None:
+    """The cost of the program that is meant, as the page has it; None where it cannot be partitioned."""
     try:
-        program = run.partition(topology=topology, refuse=False)
-        kept = run.partition(topology=topology, keep_shardings=True, refuse=False) if topology else run.asked
+        return _page(run.cost(**choice.options))
     except ShardlogError:
         return None
-    machine = machine_of_costs(topology)
-    told = f"shardlog cost --topology {topology}" if topology else "shardlog cost"
-    return {**_page(program.cost(machine)), "kept": kept.cost(machine).seconds, "command": told}
 
 
 def _page(cost: Cost) -> dict[str, Any]:

@@ -12,6 +12,7 @@ from ...program.elements import size_of
 from ...program.folding import stands_for
 from ...program.ids import Content
 from ...program.meshes import axis_text
+from ...runs.choice import ProgramChoice
 from ...runs.records.record import Value
 from ..questions.conflicts import Conflict, conflicts_or_error
 from .cost import cost_or_none
@@ -24,16 +25,19 @@ _SAID = ("slot", "collective", "has", "partial", "needs", "bytes", "executions")
 
 
 def collect(
-    run: Result, tell: Callable[[str, float], None] = lambda what, done: None, topology: str | None = None
+    run: Result,
+    tell: Callable[[str, float], None] = lambda what, done: None,
+    choice: ProgramChoice | None = None,
 ) -> dict[str, Any]:
-    """Everything about a run that the page needs; ``run.js`` reads it. Costs are those on the machine
-    ``topology``, of the program that takes least time there, or without one moves least.
+    """Everything about a run that the page needs; ``run.js`` reads it. What moves and what it costs are those
+    of the program that ``choice`` means.
 
     ``tell`` is called with the fraction of the page that is done.
     """
-    found = _Collector(run, tell).all()
+    choice = choice or ProgramChoice()
+    found = _Collector(run, tell, choice).all()
     tell("counting costs", 0.8)
-    return {**found, "cost": cost_or_none(run, topology)}
+    return {**found, "means": choice.line, "cost": cost_or_none(run, choice)}
 
 
 class _Numbers:
@@ -47,8 +51,8 @@ class _Numbers:
 
 
 class _Collector:
-    def __init__(self, run: Result, tell: Callable[[str, float], None]) -> None:
-        self.tell = tell
+    def __init__(self, run: Result, tell: Callable[[str, float], None], choice: ProgramChoice) -> None:
+        self.tell, self.choice = tell, choice
         self.run, self.explainer, self.record = run, run._explainer, run.record
         self.history = self.explainer.history
         self.history.keep(self.record.log())
@@ -156,7 +160,7 @@ class _Collector:
         """The conflicts, most bytes first, those that repeat with the ops one after the other; how many there
         are of each (``alike``); and why nothing is known of them, where it is not. ``stands``: op -> the one
         that it repeats."""
-        known, error = conflicts_or_error(self.run)
+        known, error = conflicts_or_error(self.run, self.choice)
         found: dict[Any, list[dict[str, Any]]] = {}
         for row in map(self.conflict, known):
             at = row["at"]

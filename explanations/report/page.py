@@ -10,6 +10,7 @@ from pathlib import Path
 
 from ...collector import no_collections
 from ...pages import page_of
+from ...runs.choice import ProgramChoice
 from ...runs.records.record import Run, in_memory
 from .data import collect
 
@@ -22,18 +23,20 @@ _SCRIPTS = (
 
 @no_collections()
 def report(
-    run: Run, progress: Callable[[str, float], None] | None = None, topology: str | None = None
+    run: Run,
+    progress: Callable[[str, float], None] | None = None,
+    choice: ProgramChoice | None = None,
 ) -> str:
     """A run as an HTML page that needs nothing but a browser, not even a network.
 
-    ``progress`` is that of ``shardlog.run``; ``topology`` is the machine on which the partitioned program
-    takes least time (docs/cost.md). A saved run is done again: the page has all of it, which look-ups in the
+    ``progress`` is that of ``shardlog.run``; ``choice`` says in which program what moves and what it costs is
+    shown (docs/partitioning.md). A saved run is done again: the page has all of it, which look-ups in the
     file would take longer for.
     """
     tell = progress or (lambda what, done: None)
     tell("reading the run", 0.0)
     result = in_memory(run)
-    data = json.dumps(collect(result, tell, topology), separators=(",", ":"), ensure_ascii=False).encode()
+    data = json.dumps(collect(result, tell, choice), separators=(",", ":"), ensure_ascii=False).encode()
     tell("writing", 0.95)
     return page_of(
         _FOLDER / "page.html.j2",

@@ -16,9 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
-from ..building import OUTSIDE, Builder, Form, Scope, Sent, element_of, shape_of
+from ..building import OUTSIDE, Builder, Scope, Sent, element_of, shape_of
 from ..choice.choosing import SUM
 from ..choice.knowledge import Knowledge, Reader
+from ..forms import Form
 from ..layouts import Axes
 
 

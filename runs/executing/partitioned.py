@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from jaxlib.mlir import ir
 
 from ...partition.device_program import DeviceProgram
+from ..choice import ProgramChoice
 from ..options import TOPOLOGY
 from .collectives import Collective, OpNames, collectives
 
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 class Partitioned(DeviceProgram):
     """The program that each device runs; see ``docs/partitioning.md``."""
 
-    def __init__(self, result: Result, program: DeviceProgram, topology: str | None = None) -> None:
+    def __init__(self, result: Result, program: DeviceProgram, choice: ProgramChoice) -> None:
         super().__init__(
             program.module,
             program.sent,
@@ -35,7 +36,7 @@ class Partitioned(DeviceProgram):
             program.homes,
         )
         self.exceeds = program.exceeds
-        self.result, self.topology = result, topology  # the machine on which time is least, if not bytes are
+        self.result, self.choice = result, choice
         self.besides: dict[int, Any] = {}  # the times of collectives that go on beside products, by number
 
     def put_beside(self, windows: Sequence[tuple[Window, Any]], aim: Aim) -> None:
@@ -73,6 +74,11 @@ class Partitioned(DeviceProgram):
     def names(self) -> OpNames:
         """The names of ops and values in the program as it was read."""
         return OpNames(self.result.record)
+
+    @property
+    def topology(self) -> str | None:
+        """The machine on which time is least, if not bytes are."""
+        return self.choice.topology
 
     def cost(self, topology: str = TOPOLOGY) -> Any:
         """The cost of the program on a machine, by its name or as a TOML file describes it: a ``Cost``; see

@@ -10,6 +10,7 @@ from __future__ import annotations
 from statistics import median
 
 import shardlog
+from shardlog.runs.choice import ProgramChoice
 
 from ..support import models
 from .bench import DEEP, SHALLOW, Pair, ops, paired, timed
@@ -17,17 +18,19 @@ from .bench import DEEP, SHALLOW, Pair, ops, paired, timed
 
 def partitioning(text: str, repetitions: int = 7) -> Pair:
     """Seconds to partition a module, and for the run of it."""
-    result = shardlog.run(text)
-    result.partition(keep_shardings=True)
+    result, meant = shardlog.run(text), ProgramChoice()
+    result.made_of(ProgramChoice(keep_shardings=True))
     return paired(
-        lambda: timed(result.partition), lambda: timed(lambda: shardlog.run(text).text()), repetitions
+        lambda: timed(lambda: result.made_of(meant)),
+        lambda: timed(lambda: shardlog.run(text).text()),
+        repetitions,
     )
 
 
 def writing(text: str, repetitions: int = 3) -> float:
     """Seconds to combine the collectives of a partitioned program and to print it."""
     result = shardlog.run(text)
-    return median(timed(result.partition(keep_shardings=True).text) for _ in range(repetitions))
+    return median(timed(result.made_of(ProgramChoice(keep_shardings=True)).text) for _ in range(repetitions))
 
 
 def main() -> None:

@@ -12,6 +12,7 @@ from shardlog.checks.lint import Finding, Lint, findings
 from shardlog.cli import main
 from shardlog.cli.schemas import schema
 from shardlog.errors import ShardlogError
+from shardlog.runs.choice import ProgramChoice
 
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>
@@ -29,8 +30,9 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"dat
 """
 
 
-def found(lint: str) -> list[Finding]:
-    return findings(shardlog.run(MODULE), [Lint.parse(lint)])
+def found(lint: str, *, keep_shardings: bool = False) -> list[Finding]:
+    choice = ProgramChoice(keep_shardings=keep_shardings)
+    return findings(shardlog.run(MODULE), [Lint.parse(lint)], choice)
 
 
 def test_copies() -> None:
@@ -50,13 +52,14 @@ def test_copies() -> None:
 
 
 def test_moves() -> None:
-    (move,) = found("reshard-above=300")
+    (move,) = found("reshard-above=300", keep_shardings=True)
     assert (move.what, move.where, move.bytes) == ("%0 : tensor<8x32xf32>", "model.py:9", 512)
     assert move.sentence == (
         "512 bytes per device, all-gather: [{data}, {}] -> [{}, {}] for stablehlo.dot_general, operand 0"
     )
     assert move.because == ("by the annotations of %arg0 at batch['x'] and %arg2 at params['v']",)
-    assert found("reshard-above=0.5KiB") == []
+    assert found("reshard-above=0.5KiB", keep_shardings=True) == []
+    assert found("reshard-above=300") == []  # the program that runs moves less
     (*_, unknown) = found("reshard-above=200")  # the op that no rule knows is computed whole
     assert (unknown.what, unknown.bytes) == ("%1 : tensor<8x16xf32>", 8 * 16 * 4 // 2)
 
@@ -106,10 +109,12 @@ def test_the_output_is_written_all_the_same(tmp_path: Path, capsys: pytest.Captu
     module.write_text(MODULE)
     run = ["run", str(module), "-o", str(output), "--fail-on"]
     assert main([*run, "reshard-above=1KiB"]) == 0
-    assert main([*run, "reshard-above=300", "--fail-on", "unknown-op"]) == 1
+    kept = ["--keep-shardings", "--fail-on", "unknown-op"]
+    assert main([*run, "reshard-above=300", *kept]) == 1
     assert "stablehlo.dot_general" in output.read_text()
     shown = capsys.readouterr().out
     assert [line.split()[0] for line in shown.splitlines() if not line.startswith(" ")] == [
+        "program:",
         "reshard-above:",
         "unknown-op:",
     ]

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
-from shardlog.partition.building import Form
 from shardlog.partition.device_program import DeviceProgram
+from shardlog.partition.forms import Form
 from shardlog.partition.layouts import Axes, Layout
 from shardlog.program.mlir.modules import bytecode_of, main_function, symbols
 from shardlog.runs.result import Result

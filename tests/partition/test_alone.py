@@ -11,7 +11,7 @@ import shardlog
 from jax.experimental import io_callback
 from jax.sharding import NamedSharding, PartitionSpec
 from shardlog.errors import ShardlogError
-from shardlog.partition.building import FORMS
+from shardlog.partition.forms import FORMS
 
 from ..support.programs import mesh
 from .running import run_partitioned

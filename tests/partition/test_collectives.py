@@ -16,8 +16,8 @@ from shardlog.cost.hlo import hlo_bytes
 from shardlog.errors import ShardlogError
 from shardlog.importers.sources.source import read_source
 from shardlog.importers.sources.text import make_context, parse_module
-from shardlog.partition.building import FORMS
 from shardlog.partition.executions import Executions
+from shardlog.partition.forms import FORMS
 from shardlog.program.mlir.modules import ops_in
 from shardlog.runs.executing.collectives import Collective
 

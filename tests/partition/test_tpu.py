@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import shardlog
 from jax.experimental import topologies
-from shardlog.partition.building import Form
+from shardlog.partition.forms import Form
 
 from ..support.programs import PROGRAMS, lowered
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 import shardlog
 from jaxlib.mlir import ir
-from shardlog.partition.building import Form
 from shardlog.partition.finishing import combining, cpus
+from shardlog.partition.forms import Form
 from shardlog.partition.program import Partitioner
 
 # A comparison calls a function, which is kept as it is: without what it says of shardings.

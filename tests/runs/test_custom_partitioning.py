@@ -18,7 +18,7 @@ import shardlog
 from jax.experimental import custom_partitioning
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from shardlog.errors import ShardlogError
-from shardlog.partition.building import FORMS
+from shardlog.partition.forms import FORMS
 
 P: Any = PartitionSpec
 lax: Any = jax.lax

@@ -16,7 +16,7 @@ import shardlog
 from jax.sharding import NamedSharding
 from jaxlib.mlir import ir
 from shardlog.importers.sources.text import make_context
-from shardlog.partition.building import FORMS, Form
+from shardlog.partition.forms import FORMS, Form
 from shardlog.runs.executing.comparing import compare
 from shardlog.runs.executing.domains import domains
 from shardlog.runs.executing.execution import alone_on

@@ -14,7 +14,6 @@ import pytest
 import shardlog
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
-from shardlog.explanations.questions.conflicts import conflicts
 from shardlog.explanations.questions.replay import replay
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.questions.why_not import after_removal, why_not
@@ -54,7 +53,7 @@ def answers(run: shardlog.Result | Record) -> Iterator[Any]:
                 yield [found.as_json() for found in why_not(run, value.name, dim, "data")]
             except ShardlogError as error:  # because it is sharded on the axis
                 yield str(error)
-    yield conflicts(run)
+    yield run.conflicts(keep_shardings=True)
 
 
 @pytest.fixture(scope="module")

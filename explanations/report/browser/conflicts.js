@@ -36,7 +36,7 @@ class Conflicts {
       run.unpartitioned ||
       (run.conflicts.length === 0
         ? nothingMoves(run)
-        : `${manyText(run.conflicts.length, "tensor")} must move in the program that each device runs, ${bytesText(total)} to each device. Click one to see the annotations that meet.`);
+        : `${manyText(run.conflicts.length, "tensor")} must move, ${bytesText(total)} to each device, in the ${run.means}. Click one to see the annotations that meet.`);
     this.view.append(element("div", { class: "tools" }, element("span", { class: "note" }, note)), this.table.element);
     this.rows = run.folds.map((_, i) => i);
   }

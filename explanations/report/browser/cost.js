@@ -82,9 +82,7 @@ class Cost {
 
   /** Which program this is about. */
   about() {
-    const { command, kept } = this.cost;
-    const counted = `Of the program that each device runs, as \`${command}\` counts it.`;
-    return `${counted} If all shardings stay as decided here (--keep-shardings) it takes ${timeText(kept)}.`;
+    return `Of the ${this.app.run.means}.`;
   }
 
   cards() {
@@ -137,10 +135,11 @@ class Cost {
   }
 
   collectives() {
-    const row = ({ op, serves, where, times, bytes, seconds, causes }) =>
+    const row = ({ numbers, op, serves, where, times, bytes, seconds, causes }) =>
       element(
         "tr",
         {},
+        element("td", {}, firstOf(numbers)),
         element("td", {}, op),
         element("td", {}, shortOp(serves)),
         element("td", { class: "place" }, where),
@@ -150,7 +149,7 @@ class Cost {
         element("td", { class: "place", title: causes.join("\n") }, firstOf(causes)),
       );
     const rows = this.cost.collectives.slice(0, MOST).map(row);
-    return table(["collective", "for", "at", "times", "bytes", "time", "because of"], [3, 4, 5], rows);
+    return table(["number", "collective", "for", "at", "times", "bytes", "time", "because of"], [4, 5, 6], rows);
   }
 
   held() {

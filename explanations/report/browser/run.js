@@ -51,6 +51,7 @@ class Run {
       meshes: data.meshes,
       stages: data.stages,
       unknown: data.unknown,
+      means: data.means,
       unpartitioned: data.unpartitioned,
       cost: data.cost,
       groups: data.groups,

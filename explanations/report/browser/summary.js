@@ -15,6 +15,7 @@ class Summary {
     const { run } = app;
     this.view.replaceChildren(
       element("h2", { class: "hidden" }, "Summary"),
+      element("p", { class: "note" }, `What moves, and how long it takes, is that of the ${run.means}.`),
       this.cards(),
       element(
         "div",

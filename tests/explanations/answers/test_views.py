@@ -107,10 +107,12 @@ def test_objects() -> None:
     assert repr(why_not) == '<why not %1 dim 1 "data": in use>'
     assert "in use" in why_not._repr_html_()
     assert repr(found.why("%1", 1)) == str(why)
-    assert repr(found.conflicts()) == "0 tensors must move, 0 bytes to each device"
+    program = "program: least bytes (--keep-shardings: as decided; --topology MACHINE: least time there)"
+    assert repr(found.conflicts()).splitlines() == [program, "0 tensors must move, 0 bytes to each device"]
     assert repr(found).splitlines() == [
         "mesh @mesh: data=2, model=4",
         "5 of 5 tensors are sharded, by 2 annotations",
+        program,
         "0 tensors must move, 0 bytes to each device",
         "ask: .why(value), .why_not(value, dim, axis), .conflicts()",
     ]

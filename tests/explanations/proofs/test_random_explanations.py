@@ -9,7 +9,6 @@ from hypothesis import HealthCheck, Phase, given, note, seed, settings
 from hypothesis import strategies as st
 from shardlog.errors import ShardlogError
 from shardlog.explanations.explanation import WhyNot
-from shardlog.explanations.questions.conflicts import conflicts
 from shardlog.explanations.questions.replay import replay
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.questions.why_not import why_not
@@ -56,7 +55,7 @@ def test_explanations() -> None:
                 reasons = [*absent.here, *(reason for stop in absent.stops for reason in stop.reasons)]
                 assert all(reason.sentence for reason in reasons)
                 assert all(reason.before.reasons for reason in reasons if reason.before)
-        assert all(conflict.bytes > 0 for conflict in conflicts(result))
+        assert all(conflict.bytes > 0 for conflict in result.conflicts())
 
     explained()
     assert enough.count(False) < 0.05 * len(enough)

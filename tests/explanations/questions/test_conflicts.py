@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import pytest
 import shardlog
-from shardlog.explanations.questions.conflicts import Conflict, conflicts
+from shardlog.explanations.questions.conflicts import Conflict
+from shardlog.runs.result import Result
+
+
+def conflicts(run: Result) -> list[Conflict]:
+    """What moves if all values are sharded as decided."""
+    return list(run.conflicts(keep_shardings=True))
 
 
 def found(x: str, w: str, y: str = "[{?}, {?}]") -> list[Conflict]:

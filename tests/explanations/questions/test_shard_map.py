@@ -12,7 +12,6 @@ from shardlog.checks.lint import Lint, findings
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
 from shardlog.explanations.answers.text import why_not_text
-from shardlog.explanations.questions.conflicts import conflicts
 from shardlog.explanations.questions.what_if import what_if
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.questions.why_not import why_not
@@ -141,8 +140,8 @@ def test_specs_cannot_be_dropped(run: Record, name: str) -> None:
 
 def test_conflicts_name_the_spec() -> None:
     module = MODULE.replace('{"b"}', '{"a"}')
-    found = [given for conflict in conflicts(shardlog.run(module)) for given in conflict.given]
-    assert f"in_specs[0] of {SHARD_MAP}" in map(str, found)
+    found = shardlog.run(module).conflicts(keep_shardings=True)
+    assert f"in_specs[0] of {SHARD_MAP}" in (str(given) for conflict in found for given in conflict.given)
 
 
 def test_verify_where_an_op_has_several_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

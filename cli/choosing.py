@@ -1,0 +1,76 @@
+"""The options that say which program is meant, the same for all commands that say something about one."""
+
+from __future__ import annotations
+
+import argparse
+from dataclasses import fields
+from typing import TYPE_CHECKING
+
+from ..errors import ShardlogError
+from ..program.elements import bytes_text
+from ..runs.choice import ProgramChoice
+from .running import add_option, flag_of, warn
+
+if TYPE_CHECKING:
+    from ..cost.machine import Machine
+    from ..runs.executing.partitioned import Partitioned
+    from ..runs.result import Result
+
+
+def choice_arguments(
+    about: str = "the same for all commands; by default the one that moves least bytes",
+) -> argparse.ArgumentParser:
+    """The arguments that say which program is meant."""
+    parser = argparse.ArgumentParser(add_help=False)
+    group = parser.add_argument_group("the program that is meant", about)
+    for option in fields(ProgramChoice):
+        add_option(group, option)
+    return parser
+
+
+def choice_of(options: argparse.Namespace) -> ProgramChoice:
+    """The program that the options mean."""
+    return ProgramChoice(**{option.name: getattr(options, option.name) for option in fields(ProgramChoice)})
+
+
+def refuse_choice(options: argparse.Namespace, about: str, wanted: str) -> None:
+    """Refuses options that say which program is meant, where nothing is said about one."""
+    for option in fields(ProgramChoice):
+        asked = getattr(options, option.name)
+        if asked is not None and asked != [] and asked != option.default:
+            flag = flag_of(option)
+            raise ShardlogError(f"{flag} is about {about}", where=flag, hint=f"add {wanted}, or leave it out")
+
+
+def checked_choice(options: argparse.Namespace) -> ProgramChoice:
+    """As ``choice_of``; what is wrong with the machine is said before anything runs."""
+    choice = choice_of(options)
+    if choice.topology is not None:
+        from ..cost.machine import machine
+
+        machine(choice.topology)
+    return choice
+
+
+def program_of(options: argparse.Namespace, result: Result) -> Partitioned:
+    """The program that is meant, which devices can run; warns where its machine has not as much memory as it
+    needs."""
+    return _warned(result.program_of(choice_of(options)))
+
+
+def asked_of(options: argparse.Namespace, result: Result) -> Partitioned:
+    """As ``program_of``, for asking what it moves and costs: devices may not be able to run it."""
+    return _warned(result.asked(choice_of(options)))
+
+
+def _warned(program: Partitioned) -> Partitioned:
+    if program.exceeds and program.topology is not None:
+        from ..cost.machine import machine
+
+        warn_of_memory(program.exceeds, machine(program.topology))
+    return program
+
+
+def warn_of_memory(needed: int, known: Machine) -> None:
+    """Warns that a device needs so many bytes, which are more than it has."""
+    warn(f"{bytes_text(needed)} are needed on a device, and {known.name} has {bytes_text(known.memory)}")

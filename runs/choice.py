@@ -1,0 +1,131 @@
+"""Which program of a run is meant, described once: for Python, its help, the command line, and the first line
+of all that is said of it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields
+from typing import TypedDict, cast
+
+from ..errors import ShardlogError, closest
+from ..partition.forms import FORMS, Form
+from ..program.elements import bytes_text
+from .options import about, memory_of, seconds_of
+
+
+class ProgramOptions(TypedDict, total=False):
+    """``ProgramChoice`` as keywords."""
+
+    keep_shardings: bool
+    topology: str | None
+    memory: int | str | None
+    seconds: float | None
+    pins: str | Sequence[str]
+    collective_matmul: bool
+    form: Form
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramChoice:
+    """Which of the programs that carry out a run is meant: by default the one that moves least bytes. As text
+    it is the program's name. Raises ShardlogError for what is no size, time or form, and for pins of
+    shardings that are kept."""
+
+    keep_shardings: bool = field(
+        default=False,
+        metadata=about(
+            "shard all values as propagation decided",
+            otherwise="between the boundary and constraints, as costs least in all",
+            negated=True,
+        ),
+    )
+    topology: str | None = field(
+        default=None,
+        metadata=about(
+            "make least the time on a machine, and not the bytes: v4, v5e, v5p, v6e (with a shape, as in "
+            "v5e:4x8), h100, h200, b200, cpu, or a TOML file",
+            metavar="MACHINE",
+        ),
+    )
+    memory: int | str | None = field(
+        default=None,
+        metadata=about(
+            "the memory that a device may need at most, as 16GiB or 500MiB",
+            otherwise="all that --topology has",
+            metavar="SIZE",
+            read=memory_of,
+        ),
+    )
+    seconds: float | None = field(
+        default=None,
+        metadata=about(
+            "take the best shardings found after so long, and say how far from a lower bound they are",
+            metavar="S",
+            read=seconds_of,
+        ),
+    )
+    pins: str | Sequence[str] = field(
+        default=(),
+        metadata=about(
+            """shard a value so whatever that costs, the result of an op, as in '%2=[{"data"}, {}]'""",
+            flag="--pin",
+            metavar="VALUE=SHARDING",
+            repeated=True,
+        ),
+    )
+    collective_matmul: bool = field(
+        default=False,
+        metadata=about("with --topology: multiply part by part while parts are sent, where that is faster"),
+    )
+    form: Form = field(
+        default=FORMS[0],
+        metadata=about(
+            "how XLA is to take it: in a manual computation, or as what each partition or each replica runs",
+            flag="--as",
+            choices=FORMS,
+        ),
+    )
+
+    def __post_init__(self) -> None:
+        keep = object.__setattr__
+        try:
+            keep(self, "memory", None if self.memory is None else memory_of(self.memory))
+            keep(self, "seconds", None if self.seconds is None else seconds_of(self.seconds))
+        except ValueError as error:
+            raise ShardlogError(str(error), where="partition") from None
+        keep(self, "pins", (self.pins,) if isinstance(self.pins, str) else tuple(map(str, self.pins)))
+        if self.keep_shardings and self.pins:
+            hint = "annotate the values, or let shardings be chosen"
+            raise ShardlogError("pins say what is chosen, and nothing is", where="keep_shardings", hint=hint)
+        if self.form not in FORMS:
+            hint = closest(self.form, FORMS)
+            raise ShardlogError(f"there is no form {self.form!r}", where="partition", hint=hint)
+
+    def __str__(self) -> str:
+        if self.keep_shardings:
+            named = "as decided" + (f", moved in least time on {self.topology}" if self.topology else "")
+        else:
+            named = "least bytes" if self.topology is None else f"least time on {self.topology}"
+        if self.memory is not None:
+            named += f", within {bytes_text(int(self.memory))}"
+        if self.seconds is not None:
+            named += f", the best found in {self.seconds:g} s"
+        if self.pins:
+            named += f", {len(self.pins)} pinned"
+        return named + (", products part by part" if self.collective_matmul else "")
+
+    @property
+    def options(self) -> ProgramOptions:
+        """The choice as keywords."""
+        return cast(ProgramOptions, {each.name: getattr(self, each.name) for each in fields(self)})
+
+    @property
+    def line(self) -> str:
+        """The first line of what is said about the program: its name, and which options ask for others."""
+        if self.keep_shardings:
+            others = "without --keep-shardings: least bytes, or least time with --topology MACHINE"
+        elif self.topology is None:
+            others = "--keep-shardings: as decided; --topology MACHINE: least time there"
+        else:
+            others = "--keep-shardings: as decided; without --topology: least bytes"
+        return f"program: {self} ({others})"
