@@ -13,7 +13,7 @@ from ...errors import ShardlogError
 from ...exporters.plain import plain
 from ...exporters.wide import wide
 from ...program.function import location
-from ...program.mlir.modules import main_function, put_calls_in_place, symbols
+from ...program.mlir.modules import main_function, operations_in, put_calls_in_place, symbols
 from ..table import plural
 from .execution import in_64_bits, module_alone
 from .rounding import eps_of
@@ -41,6 +41,12 @@ def decided_by(result: Result, devices: Sequence[Any], inputs: Arrays, moved: Se
         if count := int(np.count_nonzero(changed)):
             return f"{op} goes another way for {count:,} of {plural(first.size, 'element')}"
     return ""
+
+
+def lets_rounding_decide(result: Result) -> bool:
+    """Whether the program makes whole numbers of floating-point ones anywhere, or compares these."""
+    with result.module.context:
+        return any(_decisions(op, result) for op in operations_in(result.module))
 
 
 def _changes(one: Any, other: Any) -> Any:

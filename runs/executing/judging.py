@@ -14,7 +14,7 @@ import numpy as np
 from ..table import plural
 from . import execution
 from .comparing import BIAS, TELLING, Comparison, beside, nudged
-from .deciding import decided_by
+from .deciding import decided_by, lets_rounding_decide
 from .differences import apart, difference, wide_array
 from .domains import domains
 from .execution import Alone, run_alone, wide_on
@@ -80,10 +80,13 @@ class Trial:
             return replace(first, seeds=(seed,))
         seeds = tuple(range(seed, seed + _SEEDS))
         others = [tried(other).comparisons for other in seeds[1:]]
-        found = tuple(
-            _seen_again(one, [each[i] for each in others], seeds) for i, one in enumerate(first.comparisons)
-        )
-        return Judgement(found, first.outputs, seeds)
+        decides = lets_rounding_decide(self._result)
+        found = list(first.comparisons)
+        for i, one in enumerate(found):
+            may_be = one.off <= BIAS * one.allowed or (decides and not eps_of(self._results[i].element))
+            if not one.right and may_be and all(each[i].right for each in others):
+                found[i] = replace(one, reason=_once(one, seeds))
+        return Judgement(tuple(found), first.outputs, seeds)
 
     def _with_smaller(self, inputs: Arrays) -> Judgement:
         """The results for inputs; of those that cannot be judged, for smaller ones, if they can then. Where
@@ -131,8 +134,8 @@ def _settled(
 ) -> Comparison:
     """A comparison, where rounding explains it beside the same in 64 bits, and such with ``moved`` inputs."""
     if not eps_of(value.element):
-        decided = sum((other != exact for other in (theirs, *moved)), np.zeros(exact.shape, bool))
-        count = int(np.count_nonzero(decided))
+        # With moved inputs ties are none any more, and who wins a tie is no matter of rounding.
+        count = int(np.count_nonzero(theirs != exact))
         if one.right or np.count_nonzero(mine != theirs) > _FURTHER * count:
             return one
         return replace(one, reason=f"rounding decides {count:,} of {plural(exact.size, 'element')}")
@@ -158,12 +161,10 @@ def _settled(
     return replace(one, exact=(own, alone))
 
 
-def _seen_again(one: Comparison, others: Sequence[Comparison], seeds: Sequence[int]) -> Comparison:
-    """A result that is wrong with the first of the seeds, beside the same with the others: by little and
-    once, as a bound that holds nearly always is exceeded."""
-    little = one.off <= BIAS * one.allowed
-    if one.right or not little or not all(other.right for other in others):
-        return one
+def _once(one: Comparison, seeds: Sequence[int]) -> str:
+    """Why a result that is wrong with the first of the seeds alone is not called so, if it is off by little,
+    as a bound that holds nearly always is exceeded, or is a whole number that floating-point ones decide."""
+    explained = f"up to {one.allowed:.1e}" if one.allowed else "nothing"
     named = " and ".join(map(str, seeds[1:]))
     reason = f"it is off by {one.off:.1e} with seed {seeds[0]} alone, and not with {named}"
-    return replace(one, reason=f"{reason}, and reordered sums explain up to {one.allowed:.1e}")
+    return f"{reason}; reordered sums explain {explained}"

@@ -137,6 +137,31 @@ def test_two_more_seeds_before_a_result_is_called_wrong(changed: Callable[[Chang
     assert "with seed 0 alone, and not with 1 and 2" in str(one)
 
 
+@pytest.mark.parametrize("solved", [False, True])
+def test_turns_of_a_solver_are_as_rounding_has_them(solved: bool, changed: Callable[[Change], None]) -> None:
+    """A turn more, once: so much rounding may do, but not in a program that knows whole numbers alone."""
+
+    def f(x: Any, n: Any) -> Any:
+        def turn(state: Any) -> Any:
+            return state[0] * 0.5, state[1] + 1
+
+        return (jax.lax.while_loop(lambda s: jnp.max(s[0]) > 1e-3, turn, (x, n))[1] if solved else n * 2), x
+
+    kind = jax.ShapeDtypeStruct((), np.int32)  # type: ignore[no-untyped-call]
+    text, calls = lowered(f, ROWS, kind), iter(range(100))
+    changed(lambda found: [found[0] + (next(calls) == 0), found[1]])
+    one, _ = trial(text).at_random(0).comparisons
+    assert one.right == solved and one.judged != solved
+
+
+def test_who_wins_a_tie_is_no_matter_of_rounding(changed: Callable[[Change], None]) -> None:
+    text = lowered(lambda x: jnp.argmax(x, 1), ROWS)
+    x = np.ones((8, 16), np.float32)
+    changed(lambda found: [found[0] + 4])
+    (one,) = judged(text, x)
+    assert not one.right and one.judged
+
+
 def mapped(body: Any, out: Any) -> Any:
     specs = (P("data", None), P(None, "model"))  # type: ignore[no-untyped-call]
     return jax.shard_map(body, mesh=mesh(), in_specs=specs, out_specs=out, check_vma=False)
