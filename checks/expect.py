@@ -19,6 +19,8 @@ from ..importers.annotations import parse_sharding
 from ..importers.sources.text import Text, parse_module
 from ..outputs import write
 from ..program.meshes import quoted, symbol
+from ..program.mlir.origins import at
+from ..program.mlir.places import Scope
 from ..program.shardings import Dimension, Sharding, Shardings
 from ..runs.records.record import Run, Value
 from .expectations import Expectation, Expectations, line, read_expectations
@@ -52,13 +54,14 @@ class Difference:
     value: str
     type: str
     place: str
+    stack: str
     expected: str
     found: str | None
     causes: tuple[Cause, ...]
 
     def as_json(self) -> dict[str, Any]:
         """The difference as JSON has it."""
-        names = ("where", "key", "value", "type", "place", "expected", "found")
+        names = ("where", "key", "value", "type", "place", "stack", "expected", "found")
         return {name: getattr(self, name) for name in names} | {
             "causes": [
                 {
@@ -75,8 +78,8 @@ class Difference:
     def __str__(self) -> str:
         if self.found is None:
             return f"{self.where}: {self.causes[0].sentence}"
-        at = f" at {self.place}" if self.place not in ("", self.value) else ""
-        lines = [f"{self.where}: {self.value} : {self.type}{at}"]
+        place = at(self.place if self.place != self.value else "", self.stack)
+        lines = [f"{self.where}: {self.value} : {self.type}{place}"]
         lines.append(f"  expected {self.expected}, is {self.found}")
         for cause in self.causes:
             what = "is not" if cause.missing else "is"
@@ -159,12 +162,12 @@ class Expected:
             found = self._values(entry, plain)
         except ShardlogError as error:
             cause = Cause(-1, "", True, None, f"{error.message}; {error.hint}")
-            yield Difference(where, entry.key, "", "", "", ", ".join(entry.shardings), None, (cause,))
+            yield Difference(where, entry.key, "", "", "", "", ", ".join(entry.shardings), None, (cause,))
             return
         if len(expected) > 1 and len(expected) != len(found):
             message = f"{len(expected)} shardings are expected of {entry.key}, which is {len(found)} values"
             cause = Cause(-1, "", True, None, message)
-            yield Difference(where, entry.key, "", "", "", ", ".join(entry.shardings), None, (cause,))
+            yield Difference(where, entry.key, "", "", "", "", ", ".join(entry.shardings), None, (cause,))
             return
         for (name, value), wanted in zip(found, expected * (len(found) // len(expected)), strict=True):
             if not _same(self.sharding(value), wanted):
@@ -173,7 +176,7 @@ class Expected:
                     entry.key,
                     name,
                     value.type,
-                    self.values.source(value.place),
+                    *self.values.source(value.place),
                     self._text(wanted),
                     self.text(value),
                     tuple(self._causes(value, wanted)),
@@ -191,8 +194,9 @@ class Expected:
         start = entry.key.partition("*")[0]
         near = self._sorted[bisect_left(self._sorted, start) : bisect_right(self._sorted, start + _LAST)]
         names = [name for name in near if pattern.fullmatch(name)]
-        if not names:
-            self.values.find(entry.key)  # which says what is near
+        if not names:  # what is no scope either is not there
+            found = self.record.in_scope(Scope(entry.key)) or self.values.find(entry.key)
+            return [(value.name, value) for value in found]
         return [(n, self._names[n]) for n in sorted(names, key=self._rank.__getitem__) if n not in plain]
 
     @cached_property

@@ -13,6 +13,7 @@ from ..explanations.questions.conflicts import conflicts_or_error
 from ..explanations.questions.why import Explainer
 from ..explanations.questions.why_not import Search
 from ..program.elements import bytes_in, bytes_text, size_of
+from ..program.mlir.origins import at
 from ..runs.choice import ProgramChoice
 from ..runs.records.record import Run, Value, record
 
@@ -21,7 +22,8 @@ _MOST_REASONS = 20
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a lint found: the tensor or op, where it is in the user's program, and why.
+    """Something that a lint found: the tensor or op, where it is in the user's program, with the name stack
+    there, and why.
 
     ``bytes`` are per device; 0 for what has none.
     """
@@ -29,6 +31,7 @@ class Finding:
     lint: str
     what: str
     where: str
+    stack: str
     bytes: int
     sentence: str
     because: tuple[str, ...]
@@ -38,8 +41,8 @@ class Finding:
         return {**asdict(self), "because": list(self.because)}
 
     def __str__(self) -> str:
-        at = f" at {self.where}" if self.where else ""
-        lines = [f"{self.lint}: {self.what}{at}", *wrapped("  ", self.sentence)]
+        place = at(self.where, self.stack)
+        lines = [f"{self.lint}: {self.what}{place}", *wrapped("  ", self.sentence)]
         return "\n".join([*lines, *(text for reason in self.because for text in wrapped("      ", reason))])
 
 
@@ -80,13 +83,17 @@ def _unknown_op(run: Run, lint: Lint, _: ProgramChoice) -> Iterator[Finding]:
     for op in record(run).unknown_ops:
         times = "once" if op["count"] == 1 else f"{op['count']:,} times"
         because = (op["reason"],) if op["reason"] else ()
-        yield Finding(lint.name, op["name"], op["location"], 0, f"no rule for it, {times}", because)
+        yield Finding(
+            lint.name, op["name"], op["location"], op["stack"], 0, f"no rule for it, {times}", because
+        )
 
 
 def _reshard_above(run: Run, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
     found, error = conflicts_or_error(run, choice)
     if error:  # what is not known to be small is not let pass
-        yield Finding(lint.name, "what must move is not known", error.where, 0, error.message, (error.hint,))
+        yield Finding(
+            lint.name, "what must move is not known", error.where, "", 0, error.message, (error.hint,)
+        )
     for conflict in found:
         if conflict.bytes > lint.limit:
             move = moves_text(conflict)
@@ -95,6 +102,7 @@ def _reshard_above(run: Run, lint: Lint, choice: ProgramChoice) -> Iterator[Find
                 lint.name,
                 f"{conflict.tensor} : {conflict.type}",
                 conflict.where,
+                conflict.stack,
                 conflict.bytes,
                 f"{said} for {conflict.op}, {conflict.slot}",
                 (given_text(conflict.given),) if conflict.given else (),
@@ -122,6 +130,7 @@ def _replicated_above(run: Run, lint: Lint, _: ProgramChoice) -> Iterator[Findin
             lint.name,
             f"{value.name} : {value.type}",
             value.where,
+            value.stack,
             tensor.bytes,
             f"{bytes_text(tensor.bytes)} of the {bytes_text(tensor.held)} per device are copies: "
             f"it is not sharded on {names}",

@@ -166,7 +166,7 @@ def found_text(found: Found) -> str:
 
 def collectives_text(collectives: Sequence[Collective]) -> str:
     """The table that ``--list`` prints, most bytes first, and the total."""
-    from ..runs.table import plural, table
+    from ..runs.table import STACK, plural, table
 
     unknown = sum(collective.executions is None for collective in collectives)
     total = sum(collective.total for collective in collectives)
@@ -175,7 +175,7 @@ def collectives_text(collectives: Sequence[Collective]) -> str:
         text += f"; {unknown} in loops that do not say how many turns they take, of which one is counted"
     if not collectives:
         return text
-    names = ("number", "collective", "axes", "bytes", "times", "op", "slot", "value", "place")
+    names = ("number", "collective", "axes", "bytes", "times", "op", "slot", "value", "place", STACK)
     rows = [
         (
             c.number,
@@ -183,7 +183,7 @@ def collectives_text(collectives: Sequence[Collective]) -> str:
             ", ".join(c.axes) or "-",
             f"{c.bytes:,}",
             f"{c.repeats:,}" if c.executions is not None else f"{c.repeats:,} a turn",
-            *(c.op, c.slot, c.value, c.where),
+            *(c.op, c.slot, c.value, c.where, c.stack or "-"),
         )
         for c in sorted(collectives, key=lambda c: (-c.total, c.number))
     ]

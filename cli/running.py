@@ -12,6 +12,7 @@ from dataclasses import Field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..program.mlir.origins import at
 from ..runs.options import NAMES, ON_MODULES, Described, Options
 from .colours import show
 
@@ -161,9 +162,8 @@ def result_of(options: argparse.Namespace) -> Result:
     for op in result.unknown_ops:
         times = "once" if op.count == 1 else f"{op.count:,} times"
         reason = f" ({op.reason})" if op.reason else ""
-        warn(
-            f"no rule for {op.name} ({times}, first at {op.location}): no sharding passes through it{reason}"
-        )
+        first = f"first{at(op.location, op.stack)}"
+        warn(f"no rule for {op.name} ({times}, {first}): no sharding passes through it{reason}")
     return result
 
 

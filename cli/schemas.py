@@ -80,7 +80,7 @@ _SIZE = _of(float)
 _TEXTS, _NUMBERS = _array(_TEXT), _array(_NUMBER)
 _SITE, _STAGE = _of(Site), _of(Stage)
 
-_GIVEN = _object(value=_TEXT, where=_TEXT, sharding=_TEXT, by=_TEXT)
+_GIVEN = _object(value=_TEXT, where=_TEXT, stack=_TEXT, sharding=_TEXT, by=_TEXT)
 _PROOF = _object(tuple=_TEXT, rule=_TEXT, sentence=_TEXT, premises=_NUMBERS, counted=_NUMBERS)
 _STEP = _object(
     {"proof": _array(_PROOF)},  # with --full
@@ -89,6 +89,7 @@ _STEP = _object(
     axis=_TEXT,
     op=_TEXT,
     where=_TEXT,
+    stack=_TEXT,
     source=_SITE,
     from_slot=_TEXT,
     to_slot=_TEXT,
@@ -129,10 +130,19 @@ _MOVED = _object(
 )
 
 _WORDS = {"reason": _TEXT, "sentence": _TEXT, "rule": _TEXT, "culprit": _TEXT}
-_BEFORE = _object(stage=_STAGE, op=_TEXT, where=_TEXT, site=_SITE, reasons=_array(_object(**_WORDS)))
+_BEFORE = _object(
+    stage=_STAGE, op=_TEXT, where=_TEXT, stack=_TEXT, site=_SITE, reasons=_array(_object(**_WORDS))
+)
 _REASONS = _array(_object(**_WORDS, before=_or_null(_BEFORE)))
 _STOP = _object(
-    op=_TEXT, where=_TEXT, near=_SITE, far=_SITE, factor=_TEXT, distance=_NUMBER, reasons=_REASONS
+    op=_TEXT,
+    where=_TEXT,
+    stack=_TEXT,
+    near=_SITE,
+    far=_SITE,
+    factor=_TEXT,
+    distance=_NUMBER,
+    reasons=_REASONS,
 )
 _WHY_NOT = _object(
     {"verified": _object(without=_TEXT, then=_TEXT)},  # with --verify
@@ -146,6 +156,7 @@ _WHY_NOT = _object(
 _CONFLICT = _object(
     op=_TEXT,
     where=_TEXT,
+    stack=_TEXT,
     tensor=_TEXT,
     type=_TEXT,
     slot=_TEXT,
@@ -173,6 +184,7 @@ _DIFFERENCE = _object(
     value=_TEXT,
     type=_TEXT,
     place=_TEXT,
+    stack=_TEXT,
     expected=_TEXT,
     found=_or_null(_TEXT),
     causes=_array(_CAUSE),
@@ -185,6 +197,7 @@ _PARTING = _object(
     site=_SITE,
     op=_TEXT,
     where=_TEXT,
+    stack=_TEXT,
     why=_TEXT,
     why_not=_TEXT,
     dims=_array(_object(value=_TEXT, dim=_NUMBER)),

@@ -15,12 +15,11 @@ from ..errors import ShardlogError
 from ..partition.choice.knowledge import Reader
 from ..partition.executions import Executions
 from ..partition.finishing.combining import NUMBER, combined_sizes
-from ..program.function import location
 from ..program.mlir.modules import main_function, operations_in, ops_in, symbols
-from ..program.mlir.places import source_location
+from ..program.mlir.origins import Origin, numberless, origin
 from ..rulebook.traits import OpTraits
 from .beside import Besides
-from .inlining import inlined, numbered
+from .inlining import inlined, numbered, without_calls
 from .layers import LIMITS, Layer, Line, layers
 from .machine import Machine
 from .memory import Peak, peak
@@ -36,15 +35,16 @@ _NO_WORK = ("func.", "sdy.")
 
 @dataclass(frozen=True)
 class Item:
-    """A piece of a device's work: ops or a collective, ``times`` in all, at a place of the user's source. Ops
-    of one kind at one place that are limited by the same are one. ``seconds``, ``flops`` and ``bytes`` (read,
-    written or sent) are those of all times; ``limited`` says by what it is limited: "compute", "memory" or
-    "links". ``redundant`` are the operations that other devices do too. Of a collective: the op that it
-    ``serves``, the annotations that are its ``causes``, and its ``numbers``: several, if it stands for all
-    that are for the same at a place."""
+    """A piece of a device's work: ops or a collective, ``times`` in all, at a place of the user's source: a
+    line and the name ``stack`` there. Ops of one kind at one place that are limited by the same are one.
+    ``seconds``, ``flops`` and ``bytes`` (read, written or sent) are those of all times; ``limited`` says by
+    what it is limited: "compute", "memory" or "links". ``redundant`` are the operations that other devices do
+    too. Of a collective: the op that it ``serves``, the annotations that are its ``causes``, and its
+    ``numbers``: several, if it stands for all that are for the same at a place."""
 
     op: str
     where: str
+    stack: str
     times: int
     seconds: float
     flops: float
@@ -56,13 +56,16 @@ class Item:
     numbers: tuple[int, ...] = ()
 
     def with_(self, other: Item) -> Item:
-        """The two as one."""
+        """The two as one; what differs in their stacks are numbers."""
         times, seconds = self.times + other.times, self.seconds + other.seconds
         flops, moved = self.flops + other.flops, self.bytes + other.bytes
         redundant = self.redundant + other.redundant
-        found = replace(self, times=times, seconds=seconds, flops=flops, bytes=moved, redundant=redundant)
+        stack = self.stack if self.stack == other.stack else numberless(self.stack)
+        found = replace(
+            self, stack=stack, times=times, seconds=seconds, flops=flops, bytes=moved, redundant=redundant
+        )
         causes = tuple(dict.fromkeys((*self.causes, *other.causes)))
-        return replace(found, causes=causes, numbers=(*self.numbers, *other.numbers))
+        return replace(found, stack=stack, causes=causes, numbers=(*self.numbers, *other.numbers))
 
     def as_json(self) -> dict[str, Any]:
         """The fields by name."""
@@ -76,6 +79,7 @@ class Held:
 
     what: str
     where: str
+    stack: str
     count: int
     bytes: int
     memory: str = "device"
@@ -110,7 +114,7 @@ class Cost:
         found: dict[Any, Item] = {}
         for item in self.items:
             if item.limited == "links":
-                key = item.op, item.serves, item.where
+                key = item.op, item.serves, item.where, numberless(item.stack)
                 found[key] = found[key].with_(item) if key in found else item
         return sorted(found.values(), key=lambda i: -i.seconds)
 
@@ -120,7 +124,7 @@ class Cost:
         found: dict[Any, Item] = {}
         for item in self.items:
             if item.redundant:
-                key = item.op, item.where
+                key = item.op, item.where, numberless(item.stack)
                 found[key] = found[key].with_(item) if key in found else item
         return sorted((i for i in found.values() if i.redundant >= 1), key=lambda i: -i.redundant)
 
@@ -145,13 +149,14 @@ class Cost:
         return sum(item.bytes for item in self.items if item.limited != "links")
 
     def by(self, name: str) -> list[tuple[str, float, float]]:
-        """The seconds and the part of all, by op or by source line ("op", "where"), longest first. Raises
-        ShardlogError for another name."""
-        if name not in ("op", "where"):
-            raise ShardlogError(f"costs are not counted by {name!r}", where="by", hint='by "op" or "where"')
+        """The seconds and the part of all, by op, by source line or by name stack ("op", "where", "stack"),
+        longest first. Raises ShardlogError for another name."""
+        if name not in ("op", "where", "stack"):
+            hint = 'by "op", "where" or "stack"'
+            raise ShardlogError(f"costs are not counted by {name!r}", where="by", hint=hint)
         found: dict[str, float] = {}
         for item in self.items:
-            key = item.serves or item.op if name == "op" else item.where
+            key = item.serves or item.op if name == "op" else getattr(item, name)
             found[key] = found.get(key, 0.0) + item.seconds
         total = self.seconds or 1.0
         return sorted(((key, s, s / total) for key, s in found.items()), key=lambda row: (-row[1], row[0]))
@@ -210,12 +215,12 @@ class _Account:
         apart = [op for op in operations_in(module) if _number(op) in windows] if windows else ()
         self._together = combined_sizes(module, program.traits, pricing.machine.combines, apart)
         self._sent: dict[int, tuple[int, Price]] = {}
-        self._done: dict[tuple[str, str, str], list[float]] = {}  # times, seconds, operations, bytes
-        self._places: dict[str, str] = {}  # by location
+        self._done: dict[tuple[str, str, str, str], list[float]] = {}  # times, seconds, operations, bytes
+        self._origins: dict[Any, tuple[Origin, tuple[str, str]]] = {}  # with lines and stacks, by location
 
     def add(self, op: Any, times: int) -> None:
         """Adds an op of the program that runs so often."""
-        where, item = location(op), None
+        item = None
         number = _number(op)
         if number is not None:
             several = self._together.get(op, 1)
@@ -226,11 +231,11 @@ class _Account:
             self._sent[number] = self._sent.get(number, (0, price))[0] + times, price
         else:
             price = self.pricing.of_op(op)
-            key = op.name, self._place(op, where), price.limited
+            key = op.name, *self._place(op), price.limited
             row = self._done.setdefault(key, [0.0] * 4)
             for i, amount in enumerate((1, price.seconds, price.flops, price.bytes)):
                 row[i] += amount * times
-        self.lines.append(Line(where, price.seconds * times, price.limited, item))
+        self.lines.append(Line(self._origin(op)[0], price.seconds * times, price.limited, item))
 
     def items(self) -> tuple[Item, ...]:
         """The collectives in the order of the program, then its ops."""
@@ -240,54 +245,58 @@ class _Account:
             seconds, causes = price.seconds * times, each.causes
             found.append(
                 Item(
-                    *(each.kind, each.where, times, seconds, 0.0, total, "links"),
+                    *(each.kind, each.where, each.stack, times, seconds, 0.0, total, "links"),
                     serves=each.op,
                     causes=causes,
                     numbers=(number,),
                 )
             )
-        done = defaultdict[tuple[str, str], float](float)
-        for (op, where, _), (_, _, flops, _) in self._done.items():
-            done[op, where] += flops
-        for (op, where, limited), (often, took, flops, moved) in self._done.items():
-            more = max(done[op, where] - needed.get((op, where), 0.0), 0.0)
-            more *= flops / done[op, where] if flops else 0.0
-            found.append(Item(op, where, int(often), took, flops, moved, limited, more))
+        done = defaultdict[tuple[str, ...], float](float)
+        for (*key, _), (_, _, flops, _) in self._done.items():
+            done[tuple(key)] += flops
+        for (op, where, stack, limited), (often, took, flops, moved) in self._done.items():
+            all_ = done[op, where, stack]
+            more = max(all_ - needed.get((op, where, stack), 0.0), 0.0)
+            more *= flops / all_ if flops else 0.0
+            found.append(Item(op, where, stack, int(often), took, flops, moved, limited, more))
         return tuple(found)
 
     def held(self, most: Peak, memory: str = "device") -> tuple[Held, ...]:
         """What is held in a memory when most is, by op and place."""
-        found: dict[tuple[str, str], tuple[int, int]] = {}
+        found: dict[tuple[str, str, str], tuple[int, int]] = {}
         for op, size in most.held:
-            key = op.operation.name, self._place(op, location(op))
+            key = op.operation.name, *self._place(op)
             count, before = found.get(key, (0, 0))
             found[key] = count + 1, before + size
         ends = (("arguments", most.arguments), ("results", most.results))
-        every = [Held(what, "", 1, size, memory) for what, size in ends]
+        every = [Held(what, "", "", 1, size, memory) for what, size in ends]
         every += [Held(*key, *amount, memory) for key, amount in found.items()]
         return tuple(sorted((h for h in every if h.bytes), key=lambda h: -h.bytes))
 
-    def _needed(self) -> dict[tuple[str, str], float]:
+    def _needed(self) -> dict[tuple[str, str, str], float]:
         """The operations that a device would do if all devices shared every op, by op and place."""
-        module, axes = self.program.result.module, self.program.axes
+        module, axes = without_calls(self.program.result.module), self.program.axes
         sizes = dict(axes.mesh.axes) if axes.mesh else {}
-        found: dict[tuple[str, str], float] = {}
+        found: dict[tuple[str, str, str], float] = {}
         with module.context:
             counts = Executions(module, self.program.traits)
-            for function in symbols(module, "func.func").values():
-                for op in _work(ops_in(function), self.program.traits):
-                    parts = prod(sizes.get(axis, 1) for axis in _manual_around(op.operation))
-                    key = op.operation.name, self._place(op.operation, location(op.operation))
-                    flops = self.pricing.flops(op.operation) * counts.often(op)
-                    found[key] = found.get(key, 0.0) + flops * parts / axes.count
+            for op in _computed(module, self.program.traits):
+                parts = prod(sizes.get(axis, 1) for axis in _manual_around(op.operation))
+                key = op.operation.name, *self._place(op.operation)
+                flops = self.pricing.flops(op.operation) * counts.often(op)
+                found[key] = found.get(key, 0.0) + flops * parts / axes.count
         return found
 
-    def _place(self, op: Any, where: str) -> str:
-        """The place of an op in the user's source, by its location; empty where nothing says it."""
-        if where not in self._places:
-            unknown = where == f"op {op.operation.name}"
-            self._places[where] = "" if unknown else self._source.place(source_location(where) or where)
-        return self._places[where]
+    def _place(self, op: Any) -> tuple[str, str]:
+        """The line and the name stack of an op in the user's source; empty where nothing says them."""
+        return self._origin(op)[1]
+
+    def _origin(self, op: Any) -> tuple[Origin, tuple[str, str]]:
+        key = op.location.attr
+        if key not in self._origins:
+            found = origin(self._source.location(op))
+            self._origins[key] = found, found.place
+        return self._origins[key]
 
 
 def _number(op: Any) -> int | None:

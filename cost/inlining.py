@@ -18,14 +18,10 @@ from .storing import stores
 def inlined(module: ir.Module, traits: OpTraits) -> ir.Module:
     """A copy of a module in which the main function calls no other, nothing is sent or computed that is
     before, or picked where all are the same, and what is the same in all turns of a loop stands before it."""
-    made, rules = copy_of(module), stores(traits)
+    made, rules = without_calls(module), stores(traits)
     with made.context:
         functions = symbols(made, "func.func")
         main = functions[main_function(functions)]
-        while calls := [op for op in ops_in(main) if op.operation.name == "func.call"]:
-            for call in calls:
-                callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-                put_in_place_of(call.operation, functions[callee])
         sent_once(made, traits)  # what several calls send; compilers put it before loops only then
         put_before_loops(made, traits, lambda op: rules.say("worth_moving", op.name))
         for op in operations_in(main):
@@ -33,6 +29,19 @@ def inlined(module: ir.Module, traits: OpTraits) -> ir.Module:
                 op.results[0].replace_all_uses_with(op.operands[1])
                 op.erase()
         PassManager.parse("builtin.module(cse)").run(made.operation)
+    return made
+
+
+def without_calls(module: ir.Module) -> ir.Module:
+    """A copy of a module in which the main function calls no other."""
+    made = copy_of(module)
+    with made.context:
+        functions = symbols(made, "func.func")
+        main = functions[main_function(functions)]
+        while calls := [op for op in ops_in(main) if op.operation.name == "func.call"]:
+            for call in calls:
+                callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
+                put_in_place_of(call.operation, functions[callee])
     return made
 
 

@@ -11,7 +11,7 @@ import numpy as np
 
 from ..program.folding import REPEAT, Group
 from ..program.ids import Item
-from ..program.mlir.places import without_ends
+from ..program.mlir.origins import Origin
 from ..runs.groups import ordered
 from ..runs.records.live import Live
 
@@ -22,10 +22,10 @@ _DEEPEST = 6
 
 @dataclass(frozen=True)
 class Line:
-    """An op that a device runs: its location, its seconds, what it is limited by, and the op of the program
+    """An op that a device runs: its origin, its seconds, what it is limited by, and the op of the program
     that it was written for, where that is known."""
 
-    location: str
+    origin: Origin
     seconds: float
     limited: str
     item: Item | None = None
@@ -94,11 +94,11 @@ def layers(lines: Sequence[Line], record: Live) -> tuple[Layer, ...]:
 def _followed(lines: Sequence[Line], items: Sequence[Item], record: Live) -> list[int]:
     """For each op that was written the op that it was written for, among ``items``. The partitioner follows
     the order of the program; between collectives, which say what they are for, ops are known by their
-    locations."""
+    origins."""
     numbers = {item: n for n, item in enumerate(items)}
-    where: dict[str, list[int]] = {}
+    where: dict[Origin | None, list[int]] = {}
     for n, item in enumerate(items):
-        where.setdefault(without_ends(record.location(item)), []).append(n)
+        where.setdefault(record.whole_origin(item), []).append(n)
     ahead, limit = list[int](), len(items)
     for line in reversed(lines):
         if line.item is not None:
@@ -110,7 +110,7 @@ def _followed(lines: Sequence[Line], items: Sequence[Item], record: Live) -> lis
             found.append(numbers[line.item])
             at = max(at, found[-1]) if found[-1] <= limit else at
             continue
-        known = where.get(without_ends(line.location), ())
+        known = where.get(line.origin, ())
         n = bisect_left(known, at)
         if n < len(known) and known[n] <= limit:
             at = known[n]

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..program.elements import bytes_text
-from ..runs.table import part_text, short_table, time_text
-from .cost import Cost
+from ..runs.table import STACK, part_text, short_table, time_text
+from .cost import Cost, Held, Item
 from .layers import Layer
 
 _MOST = 10
@@ -35,7 +35,7 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
             _some(i.numbers),
             i.op,
             i.serves,
-            i.where,
+            *_place(i),
             f"{i.times:,}",
             f"{round(i.bytes):,}",
             time_text(i.seconds),
@@ -43,12 +43,14 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
         )
         for i in cost.collectives()
     ]
-    names = ("number", "collective", "for", "place", "times", "bytes", "time", "from")
+    names = ("number", "collective", "for", "place", STACK, "times", "bytes", "time", "from")
     lines += short_table(names, made, most)
     layers = list(_layers(cost.layers, total))
     lines += short_table(("layer", "times", "time", "of all", "links"), layers, None)
-    for name, title in (("op", "op"), ("where", "place")):
+    for name, title in (("op", "op"), ("where", "place"), ("stack", STACK)):
         found = cost.by(name)
+        if title == STACK and not any(key for key, *_ in found):
+            continue
         rows = [(key or "-", time_text(seconds), part_text(part, 1)) for key, seconds, part in found]
         lines += short_table((title, "time", "of all"), rows, most)
     for memory, title, total_held in (
@@ -56,15 +58,22 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
         ("host", "held on the host", cost.host),
     ):
         held = [
-            (h.what, h.where or "-", f"{h.count:,}", bytes_text(h.bytes), part_text(h.bytes, total_held))
+            (h.what, *_place(h), f"{h.count:,}", bytes_text(h.bytes), part_text(h.bytes, total_held))
             for h in cost.held
             if h.memory == memory
         ]
-        lines += short_table((title, "place", "count", "memory", "of all"), held, most)
+        lines += short_table((title, "place", STACK, "count", "memory", "of all"), held, most)
     again = cost.computed_again()
-    work = [(i.op, i.where, counted(i.redundant), part_text(i.redundant, i.flops)) for i in again]
-    lines += short_table(("redundant", "place", "operations", "of its own"), work, most)
+    work = [
+        (i.op, i.where or "-", i.stack or "-", counted(i.redundant), part_text(i.redundant, i.flops))
+        for i in again
+    ]
+    lines += short_table(("redundant", "place", STACK, "operations", "of its own"), work, most)
     return "\n".join(lines)
+
+
+def _place(found: Item | Held) -> tuple[str, str]:
+    return found.where or "-", found.stack or "-"
 
 
 def _layers(layers: Iterable[Layer], total: float, depth: int = 0) -> Iterable[tuple[str, ...]]:

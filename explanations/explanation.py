@@ -14,12 +14,14 @@ from ..runs.records.record import Annotation, Stage, rule_file
 
 @dataclass(frozen=True)
 class Site:
-    """A dimension of a tensor. ``value`` is its name, ``where`` the place in the user's program."""
+    """A dimension of a tensor. ``value`` is its name, ``where`` the place in the user's program and ``stack``
+    the name stack there."""
 
     value: str
     type: str
     dim: int
     where: str
+    stack: str = ""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,7 @@ class Step:
     axis: str
     op: str
     where: str
+    stack: str
     source: Site
     from_slot: str
     to_slot: str
@@ -123,6 +126,7 @@ class Before:
     stage: Stage
     op: str
     where: str
+    stack: str
     site: Site
     reasons: tuple[Reason, ...]
 
@@ -150,6 +154,7 @@ class Stop:
 
     op: str
     where: str
+    stack: str
     near: Site
     far: Site
     factor: str
@@ -237,7 +242,19 @@ def rule_place(proof: Proof) -> str:
 
 
 def _step(step: Step, proofs: bool) -> dict[str, Any]:
-    names = ("kind", "axis", "op", "where", "from_slot", "to_slot", "factor", "change", "sentence", "rule")
+    names = (
+        "kind",
+        "axis",
+        "op",
+        "where",
+        "stack",
+        "from_slot",
+        "to_slot",
+        "factor",
+        "change",
+        "sentence",
+        "rule",
+    )
     found: dict[str, Any] = {name: getattr(step, name) for name in names}
     found |= {name: asdict(getattr(step, name)) for name in ("site", "source", "stage")}
     found["rests_on"] = list(step.rests_on)
@@ -250,7 +267,7 @@ def _reason(reason: Reason) -> dict[str, Any]:
 
 
 def _before(before: Before) -> dict[str, Any]:
-    names = ("op", "where")
+    names = ("op", "where", "stack")
     found: dict[str, Any] = {name: getattr(before, name) for name in names}
     found |= {"stage": asdict(before.stage), "site": asdict(before.site)}
     return found | {"reasons": [_words(reason) for reason in before.reasons]}
@@ -262,5 +279,5 @@ def _words(reason: Reason) -> dict[str, str]:
 
 
 def _annotation(annotation: Annotation) -> dict[str, Any]:
-    names = {"value": annotation.value, "where": annotation.where, "sharding": annotation.text}
-    return {**names, "by": annotation.by}
+    place = {"where": annotation.where, "stack": annotation.stack}
+    return {"value": annotation.value, **place, "sharding": annotation.text, "by": annotation.by}

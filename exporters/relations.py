@@ -15,9 +15,10 @@ from ..importers.annotations import to_sdy
 from ..importers.graph.graph import Instance
 from ..importers.program import Program
 from ..importers.sources.text import Text, parse_module
-from ..program.function import Function, location
+from ..program.function import Function
 from ..program.meshes import axis_text
 from ..program.mlir.modules import symbols
+from ..program.mlir.origins import UNKNOWN, Origin, origin
 from ..program.mlir.places import argument_path, result_path
 from .shardings import Written
 
@@ -55,10 +56,12 @@ def declarations() -> str:
 
 @dataclass(frozen=True)
 class Names:
-    """The name of every value and the place of every op of a function, in the order of their numbers."""
+    """The name of every value of a function, and the location of every op as text and as what it says, in
+    the order of their numbers."""
 
     values: list[str]
     locations: list[str]
+    origins: list[Origin]
 
 
 def relations(program: Program, written: Written, names: Mapping[str, Names]) -> dict[str, Rows]:
@@ -136,7 +139,8 @@ def _instance(
     for node in function.order:
         op = instance.item + node
         rows["op"].append((op, function.names[node]))
-        rows["location"].append((op, names.locations[function.source(node)]))
+        where = names.locations[function.source(node)].replace('"', "")
+        rows["location"].append((op, where if where != UNKNOWN else f"op {function.names[node]}"))
         rows["operand"].extend((op, i, value_of[v]) for i, v in enumerate(function.operands[node]))
         rows["result"].extend((op, i, value_of[v]) for i, v in enumerate(function.results[node]))
         static = classes.known[int(instance.layout.classes[node])].static
@@ -161,18 +165,28 @@ def read_names(text: Text, mesh: str | None, functions: Iterable[Function]) -> d
     to_sdy(module, text, mesh)
     state = ir.AsmState(module.operation)
     names: dict[str, Names] = {}
+    read: dict[Any, tuple[str, Origin]] = {}  # locations are many an op's, and long
+
+    def located(op: Any) -> tuple[str, Origin]:
+        key = op.location.attr
+        if key not in read:
+            location = text.location(op)
+            read[key] = location, origin(location)
+        return read[key]
 
     def walk(region: Any, found: Names) -> None:
         block = region.blocks[0]
         found.values.extend(argument.get_name(state) for argument in block.arguments)
         for op in block.operations:
             found.values.extend(result.get_name(state) for result in op.results)
-            found.locations.append(text.place(location(op)))
+            location, where = located(op)
+            found.locations.append(location)
+            found.origins.append(where)
             for inner in op.regions:
                 walk(inner, found)
 
     wanted = {function.name for function in functions}
     for name, op in symbols(module, "func.func").items():
         if name in wanted:
-            walk(op.regions[0], names.setdefault(name, Names([], [])))
+            walk(op.regions[0], names.setdefault(name, Names([], [], [])))
     return names

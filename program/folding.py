@@ -17,6 +17,8 @@ from typing import Any
 
 import numpy as np
 
+from .mlir.origins import Origin, split
+
 SCOPE, REPEAT, MEMBER, PART = range(4)
 
 _MOST = 90  # members that are drawn at a time; more are split into parts
@@ -27,8 +29,6 @@ _PERIODS = 64  # distances that are tried for a repetition, the most frequent fi
 _SHARE = 0.8  # of ops that are in a scope, for a repetition to be called like it
 _BACKWARD = "backward"
 _SUFFIX = f", {_BACKWARD}"
-_FRAME = re.compile(r"([\w.<>]+)\([^()\s]+:\d+:\d+")
-_PLACE = re.compile(r"[^()]*:\d+:\d+( to .*)?")
 _TRACED = re.compile(r"p?jit\((\w+)\)")
 _WRAPPED = re.compile(r"\w+\((.*)\)")
 
@@ -48,17 +48,15 @@ class Group:
         return [self.label, self.kind, self.first, self.end, [m.as_json() for m in self.members]]
 
 
-def scope(location: str) -> tuple[str, ...]:
-    """The scope that an MLIR location records, outermost first.
+def scope(origin: Origin) -> tuple[str, ...]:
+    """The scope that an op comes from, outermost first.
 
     ``jit(step)/transpose(jvp(layer))/mul(callsite(norm(model.py:3:8) at loss(model.py:9:2)))`` is in
     ``("backward", "layer")``; without the scope ``layer`` it would be in ``("backward", "loss", "norm")``.
     """
-    if _PLACE.fullmatch(location):
-        return ()
-    stack, _, _ = location.partition("(callsite")
     names, backward = [], False
-    for part in _split(stack)[:-1]:
+    stack = [part for name in origin.names for part in split(name)][:-1]
+    for part in stack:
         name = part
         while match := _WRAPPED.fullmatch(name):
             backward |= name.startswith("transpose(")
@@ -66,8 +64,8 @@ def scope(location: str) -> tuple[str, ...]:
         if name and "->" not in name:
             names.append(name)
     if not names:
-        frames = [frame.rpartition(".")[2] for frame in reversed(_FRAME.findall(location))]
-        traced = _TRACED.match(stack)
+        frames = [f.function.rpartition(".")[2] for f in reversed(origin.frames) if f.function]
+        traced = _TRACED.match(stack[0]) if stack else None
         if traced and traced[1] in frames:
             frames = frames[frames.index(traced[1]) :]  # without those that called JAX
         names = list(dict.fromkeys(frame for frame in frames if not frame.startswith("<")))
@@ -268,15 +266,3 @@ def _common(sequences: Sequence[Any]) -> Any:
     first, last = min(sequences), max(sequences)
     length = next((i for i, (a, b) in enumerate(zip(first, last, strict=False)) if a != b), len(first))
     return first[:length]
-
-
-def _split(stack: str) -> list[str]:
-    """The parts of a name stack; slashes in parentheses belong to a part."""
-    parts, depth = [""], 0
-    for character in stack:
-        depth += (character == "(") - (character == ")")
-        if character == "/" and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += character
-    return parts

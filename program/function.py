@@ -16,6 +16,7 @@ from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
 from .columns import Operands, Results, column, numbers
+from .mlir.origins import location_text, origin
 from .shardings import Sharding
 from .signature import LooksAt
 
@@ -131,13 +132,12 @@ def _shape(type_: ir.Type, where: Any, dynamic: bool) -> tuple[int, ...] | None:
 
 
 def location(op: Any) -> str:
-    """The source location of an op, as MLIR prints it."""
-    text = str(op.location)
-    return (
-        text.removeprefix("loc(").removesuffix(")").replace('"', "")
-        if text != "loc(unknown)"
-        else f"op {op.operation.name}"
-    )
+    """The place of an op in the source, for messages: with its column, where that is all of its location."""
+    text = location_text(op)
+    found = origin(text)
+    if len(found.frames) == 1 and not found.names:
+        return text.replace('"', "")
+    return found.line or found.path or f"op {op.operation.name}"
 
 
 @dataclass

@@ -19,7 +19,8 @@ from ..exporters.relations import value_names
 from ..importers.graph.inside import values_inside
 from ..program.elements import bytes_text, size_of
 from ..program.meshes import axis_text
-from ..program.mlir.places import argument_path, result_path, source_location
+from ..program.mlir.origins import at
+from ..program.mlir.places import argument_path, result_path
 from ..program.shardings import Sharding
 from ..propagation.schedules.schedule import Applied, Given, Left
 
@@ -34,13 +35,15 @@ T = TypeVar("T")
 class Tensor:
     """A tensor of the program.
 
-    ``kind`` is "argument" or "result" of the main function, or "value". ``where`` says where it is computed.
+    ``kind`` is "argument" or "result" of the main function, or "value". ``where`` says where it is
+    computed, and ``stack`` is the name stack there.
     Inside of a ``shard_map`` it is a device's own part along the axes in ``manual``.
     """
 
     name: str
     kind: str
     where: str
+    stack: str
     type: str
     shape: tuple[int, ...]
     bytes: int
@@ -175,6 +178,11 @@ class _Accountant:
                 if axes and priority in (-1, sharding.dimensions[d].priority or 0):
                     yield Given(tensor.name, d, axes)
 
+    def source(self, number: int) -> tuple[str, str]:
+        """The line and the name stack that a value comes from."""
+        value = self.result.record.value(number)
+        return value.where, value.stack
+
     @cached_property
     def tensors(self) -> list[tuple[Tensor, int]]:
         """Every tensor of the program that is no scalar, arguments first, results last; and the place that
@@ -189,10 +197,11 @@ class _Accountant:
 
         inside = values_inside(self.graph)
 
-        def add(name: str, kind: str, where: str, type_: int, place: int, number: int = -1) -> None:
+        def add(name: str, kind: str, type_: int, place: int, number: int = -1) -> None:
             shape, manual = shapes[type_], tuple(axis for axis, _ in inside.get(number, ()))
             if shape and prod(shape) > 1:
-                tensor = Tensor(name, kind, where, types[type_][0], shape, types[type_][1], manual)
+                where, stack = self.source(number) if kind == "value" else ("", "")
+                tensor = Tensor(name, kind, where, stack, types[type_][0], shape, types[type_][1], manual)
                 found.append((tensor, place))
 
         for instance in self.graph.instances:
@@ -202,18 +211,16 @@ class _Accountant:
             for v, argument in zip(function.arguments, function.op.arguments, strict=True):
                 kind = "argument" if instance is main else "value"
                 path = argument_path(argument.location) if instance is main else ""
-                add(path or called[v], kind, "", function.types[v], places[v], instance.place + v)
+                add(path or called[v], kind, function.types[v], places[v], instance.place + v)
             for node in function.order:
-                where = read.locations[function.source(node)]
                 for v in function.results[node]:
-                    place = source_location(where) or where
-                    add(called[v], "value", place, function.types[v], places[v], instance.place + v)
+                    add(called[v], "value", function.types[v], places[v], instance.place + v)
             for v in (v for regions in function.regions.values() for r in regions for v in r.arguments):
-                add(called[v], "value", "", function.types[v], places[v], instance.place + v)
+                add(called[v], "value", function.types[v], places[v], instance.place + v)
         returned = main.function.operands[main.function.terminator]
         for i, (place, v) in enumerate(zip(self.graph.result_places, returned, strict=True)):
             name = result_path(main.function.op, i) or f"result#{i}"
-            add(name, "result", "", main.function.types[v], int(place))
+            add(name, "result", main.function.types[v], int(place))
         return found
 
 
@@ -274,7 +281,8 @@ def _replicated(tensors: Sequence[Tensor]) -> list[str]:
     rows = []
     for _, group in groupby(tensors, lambda tensor: (-tensor.bytes, tensor.type)):
         same = list(group)
-        first = same[0].name + (f" at {Path(same[0].where).name}" if same[0].where else "")
+        where = Path(same[0].where).name if same[0].where else ""
+        first = same[0].name + at(where, same[0].stack)
         more = f" and {len(same) - 1:,} more" if len(same) > 1 else ""
         rows.append((bytes_text(same[0].bytes), same[0].type, f"{first}{more}"))
     total = bytes_text(sum(tensor.bytes for tensor in tensors))

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ..program.folding import LEAST, PART, Group, fold, scope
 from ..program.ids import Item
+from ..program.mlir.origins import Origin
 from .records.record import Op, Record
 
 _FEW = 8  # results that need no group of their own
@@ -51,20 +52,20 @@ def groups_of(record: Record, items: Sequence[Item], ops: Mapping[Item, Op], lea
     tokens = list[int]()
     types = {value.number: value.type for value in record.values()}
     scopes, follows = list[tuple[str, ...]](), list[bool]()
-    read: dict[str, tuple[str, ...]] = {}
+    read: dict[Origin | None, tuple[str, ...]] = {}
     caller: tuple[str, ...] = ()
     for item in items:
-        op, location = ops.get(item) or record.op(item), record.location(item)
+        op, origin = ops.get(item) or record.op(item), record.origin(item)
         if op.roles[-1:] == ("function result",):
             break
-        if location not in read:
-            read[location] = scope(location)
+        if origin not in read:
+            read[origin] = () if origin is None else scope(origin)
         called = _CALLED.match(op.slots[-1]) if op.slots else None
         # A constant says where it was lifted to; like data flow it belongs to what follows.
-        follows.append(not called and (op.roles == ("result",) or not location))
+        follows.append(not called and (op.roles == ("result",) or origin is None))
         if not called and not follows[-1]:
-            caller = read[location] or caller
-        scopes.append((*caller, called[1]) if called else read[location])
+            caller = read[origin] or caller
+        scopes.append((*caller, called[1]) if called else read[origin])
         key = (op.name, *(types.get(number) or record.value(number).type for number in op.values))
         tokens.append(numbers.setdefault(key, len(numbers)))
     for i in reversed(range(len(scopes) - 1)):

@@ -165,7 +165,10 @@ class Options:
     )
     strict_shardy: bool = field(
         default=False,
-        metadata=about("keep to the op rules of Shardy alone: no sharding passes through CHLO"),
+        metadata=about(
+            "keep to the op rules of Shardy alone, so that decisions are Shardy's on every value: no "
+            "sharding passes through CHLO, which XLA lowers before it asks Shardy"
+        ),
     )
     separate_groups: bool = field(
         default=False,

@@ -45,6 +45,7 @@ class UnknownOp:
     count: int
     location: str
     reason: str = ""
+    stack: str = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)

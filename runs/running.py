@@ -23,6 +23,7 @@ from ..importers.sources.views import view_of
 from ..program.function import location
 from ..program.ids import Cell
 from ..program.mlir.modules import symbols
+from ..program.mlir.origins import location_text, origin
 from ..program.shardings import Sharding
 from ..propagation.fixpoint import Fixpoint, propagate
 from ..propagation.schedules.schedule import Applied, Held, apply_schedule, last_priority
@@ -161,6 +162,6 @@ def _unknown_ops(program: Program, text: Text) -> tuple[UnknownOp, ...]:
         if not knowledge.known:
             found.setdefault(op.operation.name, [0, op, knowledge.no_rule])[0] += signatures.counts[number]
     return tuple(
-        UnknownOp(name, count, text.line(location(op)), reason)
+        UnknownOp(name, count, text.line(location(op)), reason, origin(location_text(op)).stack)
         for name, (count, op, reason) in sorted(found.items())
     )

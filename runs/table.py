@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from html import escape
 from typing import Any
 
+STACK = "name stack"  # a column that is left out where no row has one
 _NUMBER = re.compile(r"-?[\d,.]+")
 _TIMES = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
 _LEAST_TIME = 1e-9  # seconds: what is less is said to be
@@ -16,6 +17,9 @@ _ROUNDED = 0.9995  # of a unit: what three digits show as all of it
 def table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     """Columns below their names and a line; columns of numbers stand to the right."""
     cells = [[str(value) for value in row] for row in rows]
+    if STACK in names and all(row[names.index(STACK)] == "-" for row in cells):
+        at = names.index(STACK)
+        names, cells = [*names[:at], *names[at + 1 :]], [[*row[:at], *row[at + 1 :]] for row in cells]
     columns = list(zip(names, *cells, strict=True))
     widths = [max(map(len, column)) for column in columns]
     right = [len(cells) > 0 and all(map(_NUMBER.fullmatch, column[1:])) for column in columns]

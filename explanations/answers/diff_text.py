@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...program.mlir.origins import at
 from ..questions.diff import Diff, Parting, Tensor
 from ..questions.what_if import WhatIf
 from .alike import groups, left_out, others
@@ -58,9 +59,9 @@ def _parting(parting: Parting, alike: Sequence[Parting], labels: tuple[str, str]
 
 def _told(parting: Parting, labels: tuple[str, str]) -> list[str]:
     has, lacks = labels[parting.has - 1], labels[2 - parting.has]
-    site, at = parting.site, f" at {parting.where}" if parting.where else ""
+    site, place = parting.site, at(parting.where, parting.stack)
     return [
-        f'  {has} only: "{parting.axis}" on {site.value} dim {site.dim}, by {parting.op}{at}',
+        f'  {has} only: "{parting.axis}" on {site.value} dim {site.dim}, by {parting.op}{place}',
         *wrapped("      ", f"{has}: {parting.why}"),
         *wrapped("      ", f"{lacks}: {parting.why_not}"),
     ]
@@ -69,5 +70,4 @@ def _told(parting: Parting, labels: tuple[str, str]) -> list[str]:
 def _tensor(tensor: Tensor) -> str:
     other = "" if tensor.other == tensor.value else f" ({tensor.other})"
     first, second = dims_text(tensor.first), dims_text(tensor.second)
-    at = f" at {tensor.where}" if tensor.where else ""
-    return f"  {tensor.value}{other} : {tensor.type}{at}: {first} -> {second}"
+    return f"  {tensor.value}{other} : {tensor.type}{at(tensor.where, tensor.stack)}: {first} -> {second}"

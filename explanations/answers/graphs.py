@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ...program.mlir.origins import at
 from ...runs.records.record import Annotation
 from ..explanation import Explanation, Site, Step
 from .text import stage_text
@@ -79,8 +80,8 @@ def _graph(explanations: Iterable[Explanation]) -> _Graph:
 
 
 def _annotated(graph: _Graph, annotation: Annotation) -> object:
-    where = (annotation.where,) if annotation.where else ()
-    graph.annotations.setdefault(annotation.cell, (f"annotated {annotation.value}", annotation.text, *where))
+    place = filter(None, (annotation.where, annotation.stack))
+    graph.annotations.setdefault(annotation.cell, (f"annotated {annotation.value}", annotation.text, *place))
     return annotation.cell
 
 
@@ -89,16 +90,15 @@ def _key(site: Site, axis: str) -> object:
 
 
 def _site(site: Site, axis: str) -> tuple[str, ...]:
-    where = (site.where,) if site.where else ()
-    return (f'{site.value} dim {site.dim} on "{axis}"', site.type, *where)
+    place = filter(None, (site.where, site.stack))
+    return (f'{site.value} dim {site.dim} on "{axis}"', site.type, *place)
 
 
 def _turn(step: Step) -> tuple[str, ...]:
     if step.kind == "priority":
         return ("its priority has come", stage_text(step.stage))
     along = f"{step.from_slot} -> {step.to_slot}, factor {step.factor}"
-    at = f" at {step.where}" if step.where else ""
-    return (f"{step.op}{at}", along, stage_text(step.stage))
+    return (f"{step.op}{at(step.where, step.stack)}", along, stage_text(step.stage))
 
 
 def _quoted(lines: Iterable[str]) -> str:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...program.mlir.origins import at
 from ...runs.table import time_text
 from ..questions.collective import Because, Begun, Moved, Way
-from .text import at_text, dims_text, why_text, wrapped
+from .text import dims_text, why_text, wrapped
 
 _MOST = 6  # causes, and ops at which partial sums begin
 _DOES = {
@@ -38,7 +39,7 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
     does = (_DOES if reshard else _OF_PARTS)[made.kind].format(value=made.value or "a value")
     end = ", in the program as it was read" if moved.written else ""
     end += ", as its partition function says" if moved.inside else ""
-    lines += wrapped("  ", f"it {does} for {made.slot} of {made.op}{at_text(made.where)}{end}")
+    lines += wrapped("  ", f"it {does} for {made.slot} of {made.op}{at(made.where, made.stack)}{end}")
     for served in made.also:
         lines += wrapped("  ", f"at once, other devices send of {served}")
     if moved.before or moved.partial:
@@ -83,7 +84,7 @@ def _begun(begun: Sequence[Begun], *, full: bool) -> list[str]:
     if not begun:
         return []
     shown = begun if full else begun[:_MOST]
-    each = [f"{b.value} by {b.op}{at_text(b.where)}" for b in shown]
+    each = [f"{b.value} by {b.op}{at(b.where, b.stack)}" for b in shown]
     if left := len(begun) - len(shown):
         each.append(f"{left} more (--full shows all)")
     return wrapped("  ", f"the partial sums begin as {', '.join(each)}, and are handed on")

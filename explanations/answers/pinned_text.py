@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ...program.elements import bytes_text
+from ...program.mlir.origins import at
 from ...runs.table import time_text
 from ..questions.pins import Change, Chosen, Move, Pinned
 from .text import dims_text, wrapped
@@ -76,8 +77,8 @@ def _moves(moves: Sequence[Move], what: str, *, full: bool) -> list[str]:
     shown = moves if full else moves[:_MOST]
     found = []
     for m in shown:
-        count, at = f"{m.count} x " if m.count > 1 else "", f" at {m.where}" if m.where else ""
-        said = f"{count}{m.collective} of {m.value or '-'} for {m.slot} of {m.op}{at}"
+        count = f"{m.count} x " if m.count > 1 else ""
+        said = f"{count}{m.collective} of {m.value or '-'} for {m.slot} of {m.op}{at(m.where, m.stack)}"
         found.append(f"  {what}: {said}, {m.bytes:,} bytes")
     left = len(moves) - len(shown)
     return [*found, f"  ... {left} more (--full shows all)"] if left else found

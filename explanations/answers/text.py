@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from textwrap import wrap
+from textwrap import TextWrapper
 from typing import TYPE_CHECKING
 
 from ...engine.provenance.proof import Proof
+from ...program.mlir.origins import at
 from ...runs.choice import ProgramChoice
 from ...runs.records.record import Annotation, Stage
 from ..explanation import Before, Explanation, Reason, Site, Step, WhyNot, rule_place, tuple_text
@@ -64,7 +65,7 @@ def why_not_text(explanation: WhyNot, *, full: bool = False) -> str:
             f'  {_dim(stop.near)} has "{explanation.axis}", {_dim(stop.far)} does not get it  ({away})'
         )
         factor = f", factor {stop.factor}" if stop.factor else ""
-        lines.append(f"      by {stop.op}{at_text(stop.where)}{factor}")
+        lines.append(f"      by {stop.op}{at(stop.where, stop.stack)}{factor}")
         for reason in stop.reasons if full else stop.reasons[:2]:
             lines += _reason(reason, "      ")
     if len(stops) < len(explanation.stops):
@@ -81,7 +82,7 @@ def short_why(explanation: Explanation) -> str:
     said = f'"{explanation.axis}" comes from {origin}'
     if not steps:
         return said
-    last = f"by {steps[0].op}{at_text(steps[0].where)} from {_dim(steps[0].source)}"
+    last = f"by {steps[0].op}{at(steps[0].where, steps[0].stack)} from {_dim(steps[0].source)}"
     turns = f", after {_more(len(steps) - 1, 'turn', '')}" if len(steps) > 1 else ""
     return f"{said}, {last}{turns}"
 
@@ -91,7 +92,7 @@ def short_why_not(explanation: WhyNot) -> str:
     reasons, place = explanation.here, ""
     if not reasons and explanation.stops:
         stop = explanation.stops[0]
-        reasons, place = stop.reasons, f"it stops at {stop.op}{at_text(stop.where)}, "
+        reasons, place = stop.reasons, f"it stops at {stop.op}{at(stop.where, stop.stack)}, "
     if not reasons:
         return "the axis is on no tensor that it could come from"
     reason = reasons[0]
@@ -124,20 +125,23 @@ def must_move(conflicts: Sequence[Conflict]) -> str:
 
 def _conflict(conflict: Conflict, times: int) -> list[str]:
     size = f"{times} times {conflict.bytes:,} bytes" if times > 1 else f"{conflict.bytes:,} bytes"
-    op = f"{conflict.op}{at_text(conflict.where)}, {conflict.slot}"
+    op = f"{conflict.op}{at(conflict.where, conflict.stack)}, {conflict.slot}"
     if conflict.executions is None or conflict.executions > 1:
         turns = "each turn" if conflict.executions is None else f"in {conflict.executions:,} turns"
         size += f" {turns}"
     lines = [
         f"  {size}, {conflict.collective}: {conflict.tensor} : {conflict.type}",
-        f"      {moves_text(conflict)} for {op}",
+        f"      {f'{moves_text(conflict)} for {op}'.strip()}",
     ]
     return lines + (wrapped("      ", given_text(conflict.given)) if conflict.given else [])
 
 
 def moves_text(conflict: Conflict) -> str:
-    """How the tensor lies, and how it is needed: ``[{a}, {}] -> [{}, {}]``."""
+    """How the tensor lies, and how it is needed: ``[{a}, {}] -> [{}, {}]``; of a scalar over which axes it is
+    partial, if it is."""
     partial = f" partial over {conflict.partial}" if conflict.partial else ""
+    if not (conflict.has or conflict.needs):
+        return partial.strip()
     if conflict.has == conflict.needs and not partial:
         return dims_text(conflict.has)
     return f"{dims_text(conflict.has)}{partial} -> {dims_text(conflict.needs)}"
@@ -187,7 +191,7 @@ def dims_text(axes: Sequence[str]) -> str:
 
 
 def _title(site: Site, what: str) -> str:
-    return f"{site.value} : {site.type}{at_text(site.where)}\ndim {site.dim} {what}"
+    return f"{site.value} : {site.type}{at(site.where, site.stack)}\ndim {site.dim} {what}"
 
 
 def step_lines(step: Step, *, full: bool = False) -> list[str]:
@@ -196,7 +200,7 @@ def step_lines(step: Step, *, full: bool = False) -> list[str]:
     if step.kind == "priority":
         lines = [f'  {_dim(step.site)} gets "{step.axis}": its priority has come', f"      {stage}"]
     else:
-        by = f"by {step.op}{at_text(step.where)}"
+        by = f"by {step.op}{at(step.where, step.stack)}"
         lines = [
             f'  {_dim(step.site)} gets "{step.axis}" from {_dim(step.source)} {by}',
             f"      {step.from_slot} -> {step.to_slot}, factor {step.factor}; {stage}",
@@ -238,7 +242,7 @@ def _reason(reason: Reason, indent: str) -> list[str]:
 
 def _before(before: Before, indent: str) -> list[str]:
     """The reason why the axis had not come by then."""
-    way = f"the axis could not get to {_dim(before.site)} by {before.op}{at_text(before.where)}"
+    way = f"the axis could not get to {_dim(before.site)} by {before.op}{at(before.where, before.stack)}"
     lines = wrapped(indent, f"that came in {stage_text(before.stage)}, when {way}")
     for reason in before.reasons[:2]:
         rule = f" [{reason.rule}]" if reason.rule else ""
@@ -247,8 +251,10 @@ def _before(before: Before, indent: str) -> list[str]:
 
 
 def wrapped(indent: str, text: str) -> list[str]:
-    """A sentence as lines that fit a screen."""
-    return wrap(text, _WIDTH, initial_indent=indent, subsequent_indent=indent, break_long_words=False)
+    """A sentence as lines that fit a screen; paths and names stay whole."""
+    wrapper = TextWrapper(_WIDTH, initial_indent=indent, subsequent_indent=indent)
+    wrapper.break_long_words = wrapper.break_on_hyphens = False
+    return wrapper.wrap(text)
 
 
 def annotation_text(annotation: Annotation, indent: str = "", *, said: bool = False) -> str:
@@ -256,12 +262,12 @@ def annotation_text(annotation: Annotation, indent: str = "", *, said: bool = Fa
     if annotation.spec:
         return f"{indent}{annotation}: {annotation.value} {annotation.text}"
     word = "" if said else "annotated "
-    return f"{indent}{word}{annotation.value} {annotation.text}{at_text(annotation.where)}"
+    return f"{indent}{word}{annotation.value} {annotation.text}{at(annotation.where, annotation.stack)}"
 
 
 def given_text(annotations: Sequence[Annotation]) -> str:
     """The annotations that meet: those of the user, then the specs of ``shard_map``s."""
-    own = [f"{a.value}{at_text(a.where)}" for a in annotations if not a.spec]
+    own = [f"{a.value}{at(a.where, a.stack)}" for a in annotations if not a.spec]
     specs = list(dict.fromkeys(str(a) for a in annotations if a.spec))
     named = [f"the annotation{'s' * (len(own) > 1)} of {' and '.join(own)}"] if own else []
     return f"by {' and '.join([*named, *specs])}"
@@ -275,11 +281,6 @@ def stage_text(stage: Stage) -> str:
 
 def _dim(site: Site) -> str:
     return f"{site.value} dim {site.dim}"
-
-
-def at_text(where: str) -> str:
-    """The place of something, if it is known: `` at model.py:7``."""
-    return f" at {where}" if where else ""
 
 
 def _more(n: int, what: str, hint: str = " (--full shows all)") -> str:

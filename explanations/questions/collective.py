@@ -56,11 +56,12 @@ class Because:
 @dataclass(frozen=True)
 class Begun:
     """An op whose partial sums others hand on to a collective: its name, its first result, and where it is in
-    the user's source."""
+    the user's source, with the name stack there."""
 
     op: str
     value: str
     where: str
+    stack: str
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ class Asked:
             after,
             partial,
             tuple(n for n, each in enumerate(self.program.sent) if each.purpose is purpose),
-            tuple(Begun(op.name, op.slots[taken], op.where) for op, taken in self._begun(number)),
+            tuple(Begun(op.name, op.slots[taken], op.where, op.stack) for op, taken in self._begun(number)),
             tuple(self._placed(number)),
             self.program.traits.lowering(purpose.op.name) == "collective",
             purpose.inside,
@@ -174,6 +175,14 @@ class Asked:
         start = purpose.start
         partial = self._text(start.partial) if start is not None else ""
         return self._dims(start), partial, self._dims(purpose.goal)
+
+    def held(self, purpose: Any, number: int) -> tuple[tuple[str, ...], str]:
+        """The layout, as text, in which an op holds a tensor of which it takes more than a device has, and
+        over which axes it is partial; ``number`` is the tensor's, -1 where it was not in the program."""
+        layouts = [*purpose.held[purpose.slot :][:1], *self.program.homes.get(purpose.value, ())]
+        if layouts:
+            return self._dims(layouts[0]), self._text(layouts[0].partial)
+        return (self._propagated(self.explainer.record.value(number)) if number >= 0 else ()), ""
 
     @staticmethod
     def type_of(purpose: Any) -> str:

@@ -17,7 +17,9 @@ from .why import Explainer
 @dataclass(frozen=True)
 class Conflict:
     """A tensor that must move for a slot of an op: how it lies and how it is needed (a text per
-    dimension), the axes over which it is partial before, and by which collectives.
+    dimension), the axes over which it is partial before, and by which collectives. What lies as it is needed
+    is of an op that takes some of it from other devices, as one does that slides a window. Both are empty for
+    scalars.
 
     ``bytes`` is what a device sends in all, ``executions`` of them; None where a loop does not say how
     many turns it takes, of which one is counted. ``origin`` is the annotation that the tensor's axes come
@@ -28,6 +30,7 @@ class Conflict:
 
     op: str
     where: str
+    stack: str
     tensor: str
     type: str
     slot: str
@@ -50,7 +53,18 @@ class Conflict:
 
     def as_json(self) -> dict[str, Any]:
         """The conflict as JSON has it."""
-        names = ("op", "where", "tensor", "type", "slot", "partial", "collective", "bytes", "executions")
+        names = (
+            "op",
+            "where",
+            "stack",
+            "tensor",
+            "type",
+            "slot",
+            "partial",
+            "collective",
+            "bytes",
+            "executions",
+        )
         found = {name: getattr(self, name) for name in names}
         found |= {"numbers": list(self.numbers), "has": list(self.has), "needs": list(self.needs)}
         return found | {name: str(getattr(self, name) or "") for name in ("origin", "against")}
@@ -87,10 +101,14 @@ def _conflict(asked: Asked, numbers: list[int]) -> Conflict:
     item, op = asked.program.names.item(purpose), asked.program.names.op(purpose)
     number = op.values[purpose.slot] if op is not None and purpose.slot < len(op.values) else -1
     before, partial, after = asked.layouts(purpose)
+    if purpose.start is None:  # the op takes what it needs of other parts
+        before, partial = asked.held(purpose, number)
+        after = before
     origin, against = _meeting(asked, numbers, number)
     return Conflict(
         first.op,
         first.where,
+        first.stack,
         first.value,
         asked.explainer.record.value(number).type if number >= 0 else asked.type_of(purpose),
         first.slot,

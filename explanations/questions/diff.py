@@ -40,6 +40,7 @@ class Tensor:
     other: str
     type: str
     where: str
+    stack: str
     first: tuple[str, ...]
     second: tuple[str, ...]
 
@@ -57,6 +58,7 @@ class Parting:
     site: Site
     op: str
     where: str
+    stack: str
     why: str
     why_not: str
     dims: tuple[tuple[str, int], ...]
@@ -173,7 +175,8 @@ class _Comparison:
         origins: dict[_Origin, dict[tuple[str, int], None]] = {}
         for a, b in self.pairs:
             if first.axes(a) != second.axes(b):
-                tensors.append(Tensor(a.name, b.name, a.type, a.where, first.text(a), second.text(b)))
+                texts = first.text(a), second.text(b)
+                tensors.append(Tensor(a.name, b.name, a.type, a.where, a.stack, *texts))
                 for origin, dim in (*self._only(1, a, b), *self._only(2, b, a)):
                     origins.setdefault(origin, {})[a.name, dim] = None
         partings = (self._parting(origin, tuple(dims)) for origin, dims in origins.items())
@@ -229,13 +232,15 @@ class _Comparison:
         atoms = sorted(self._atoms[origin])
         if event is None:
             annotation = side.record.annotation(origin.cell)
-            name, where, says = "annotation", annotation.where, f"annotated {annotation.text}"
+            name, says = "annotation", f"annotated {annotation.text}"
+            spot = annotation.where, annotation.stack
         else:
             op = side.record.op(event.item)
-            name, where = op.name, op.where
+            name, spot = op.name, (op.where, op.stack)
             says = short_why(side.explainer.explain(value, origin.dim, atoms))
-        site = Site(value.name, value.type, origin.dim, value.where)
-        return Parting(origin.has, side.record.meshes.text(atoms, ","), site, name, where, says, lacks, dims)
+        site = Site(value.name, value.type, origin.dim, value.where, value.stack)
+        axis = side.record.meshes.text(atoms, ",")
+        return Parting(origin.has, axis, site, name, *spot, says, lacks, dims)
 
 
 def _sizes(meshes: Meshes) -> dict[str, int]:

@@ -8,7 +8,6 @@ from functools import partial
 from typing import Any
 
 from ...program.ids import Item
-from ...program.mlir.places import primitive
 from ...runs.records.record import Op, Record, Value
 
 _SSA = re.compile(r"(@[\w.$-]+(#\d+)?:)?%|result#\d+$")
@@ -122,7 +121,8 @@ class _Computed:
         """The identity of an op in the user's program; nothing else is like a value where that is not
         known."""
         made = self._made.get(value.number)
-        name = primitive(self._record.location(self._items[made[0]])) if made else ""
+        found = self._record.origin(self._items[made[0]]) if made else None
+        name = found.primitive if found is not None and found.frames else ""
         return (name, value.type, value.where) if name else object()
 
     # ---- Numbers ----------------------------------------------------------------------------------------

@@ -51,6 +51,7 @@ class Move:
     slot: str
     value: str
     where: str
+    stack: str
     count: int
     bytes: int
 
@@ -381,14 +382,14 @@ def _total(program: Partitioned, topology: str) -> Total:
     return Total(round(cost.sent), cost.seconds, cost.peak)
 
 
-Key = tuple[str, str, str, str, str, int]
+Key = tuple[str, str, str, str, str, str, int]
 
 
 def _moves(program: Partitioned) -> Counter[Key]:
     """How many collectives of each kind a program has, by what they are for and the bytes of all turns."""
-    return Counter((c.kind, c.op, c.slot, c.value, c.where, c.total) for c in program.collectives)
+    return Counter((c.kind, c.op, c.slot, c.value, c.where, c.stack, c.total) for c in program.collectives)
 
 
 def _only(some: Counter[Key], others: Counter[Key]) -> tuple[Move, ...]:
-    found = [Move(*key[:5], count, key[5] * count) for key, count in (some - others).items()]
+    found = [Move(*key[:6], count, key[6] * count) for key, count in (some - others).items()]
     return tuple(sorted(found, key=lambda move: (-move.bytes, move.where, move.value)))

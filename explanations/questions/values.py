@@ -8,7 +8,8 @@ from difflib import get_close_matches
 
 from ...errors import ShardlogError
 from ...program.ids import Item, Place
-from ...program.mlir.places import wildcard
+from ...program.mlir.origins import at
+from ...program.mlir.places import Scope, wildcard
 from ...runs.records.record import Op, Record, Value
 
 _SOURCE = re.compile(r"(?P<file>[^:]+\.\w+):(?P<line>\d+)")
@@ -21,7 +22,8 @@ class Values:
         self._record = record
 
     def find(self, name: str) -> list[Value]:
-        """The values that ``name`` stands for: an SSA name, ``result#0``, a JAX path, or ``file:line``.
+        """The values that ``name`` stands for: an SSA name, ``result#0``, a JAX path, ``file:line``, or a
+        part of name stacks (``ResBlock_0/Conv_0``).
 
         The name of an op with several results (``%6``) stands for all of them, that of a constant for copies.
 
@@ -33,6 +35,8 @@ class Values:
         match = _SOURCE.fullmatch(name)
         if match:
             return self._born_at(match["file"], int(match["line"]))
+        if found := self._in_scope(name):
+            return found
         if reason := self._record.absent(name):
             raise ShardlogError(f"{name} has no sharding: {reason}", where=self._record.name)
         known = self._record.names()
@@ -57,13 +61,17 @@ class Values:
         for _, op in self._record.ops():
             for number, role in zip(op.values, op.roles, strict=True):
                 if number in users and role.startswith("operand"):
-                    users[number].append(f"{op.name} at {op.where}" if op.where else op.name)
+                    users[number].append(f"{op.name}{at(op.where, op.stack)}")
         text = self._record.meshes.text
         lines = [f"{name} is constant: its uses have copies, and each is sharded as its use needs it"]
         for value in copies:
             dims = ", ".join(f"{{{text(atoms)}}}" for atoms in self._record.axes(value.number))
             lines.append(f"  {value.name} [{dims}] for {', '.join(users[value.number]) or 'nothing'}")
         return "\n".join(lines)
+
+    def _in_scope(self, pattern: str) -> list[Value]:
+        """The values of ops of a scope, as those of lines."""
+        return self._record.in_scope(Scope(pattern)) if pattern.strip("/*") else []
 
     def _born_at(self, file: str, line: int) -> list[Value]:
         found = self._record.from_line(file, line)
@@ -84,6 +92,8 @@ class Values:
         wanted = wildcard(pattern)
         known = self._record.names()
         numbers = sorted({number for name, number in known.items() if wanted.fullmatch(name)})
+        if not numbers and (found := self._in_scope(pattern)):
+            return found
         if not numbers:
             hint = f"there are: {', '.join(list(known)[:5])}, ..."
             raise ShardlogError(f"no value is called {pattern}", where=self._record.name, hint=hint)
@@ -106,9 +116,11 @@ class Values:
         """The name of the value that holds its sharding in a place."""
         return self.value(place).name
 
-    def source(self, place: Place) -> str:
-        """The source of a value: a line of the user's program or of the module, or a JAX path."""
-        return self.value(place).where
+    def source(self, place: Place) -> tuple[str, str]:
+        """The source of a value: a line of the user's program or of the module, or a JAX path, and the name
+        stack."""
+        value = self.value(place)
+        return value.where, value.stack
 
     def type(self, place: Place) -> str:
         """The type of the value that holds its sharding in a place."""

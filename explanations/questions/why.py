@@ -107,7 +107,7 @@ class Explainer:
         needs = sorted({n for atom in atoms for n in self.needs((cell, dim, atom, end))} - {origin})
         axis = self.axes(atoms)
         return Explanation(
-            Site(value.name, value.type, dim, value.where),
+            Site(value.name, value.type, dim, value.where, value.stack),
             axis,
             value.place,
             tuple(atoms),
@@ -178,6 +178,7 @@ class Explainer:
             names[atom],
             op.name,
             op.where,
+            op.stack,
             self.site(slots[slot], from_dim, op.slots[slot]),
             op.roles[slot],
             op.roles[event.slot],
@@ -286,7 +287,7 @@ class Explainer:
     def site(self, place: Place, dim: int, name: str = "") -> Site:
         """A dimension of the value in a place."""
         value = self.values.value(place)
-        return Site(name or value.name, value.type, dim, value.where)
+        return Site(name or value.name, value.type, dim, value.where, value.stack)
 
     def annotation(self, cell: Cell) -> Annotation:
         """The annotation of a cell."""

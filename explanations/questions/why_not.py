@@ -15,6 +15,7 @@ from ...engine.provenance.proof import Derivations, Proof
 from ...errors import ShardlogError
 from ...program.factors import factor_name
 from ...program.ids import NO_CELL, Cell, Item, first_place
+from ...program.mlir.origins import at
 from ...rulebook.columns import AXIS, AnnotationWaits, Denied
 from ...runs.records.obstacles import telling
 from ...runs.records.record import Run, Value, record
@@ -87,7 +88,7 @@ class Search:
                 where=value.where or self.explainer.record.name,
                 hint=hint,
             )
-        site = Site(value.name, value.type, dim, value.where)
+        site = Site(value.name, value.type, dim, value.where, value.stack)
         if manual := self.manual(value):
             return WhyNot(site, self.axis, (manual,), (), 0)
         self.visited: dict[tuple[Cell, int], int] = {}
@@ -95,8 +96,8 @@ class Search:
         stops = tuple(islice(self.stops(cell, dim), most))
         here = () if any(stop.distance == 0 for stop in stops) else tuple(self.here(cell, dim))
         if not stops and not here:  # it may be on the other side of these
-            ends = islice(self.dead_ends, _MOST_STOPS)
-            here = tuple(self.no_rule(item, f" at {self.values.op(item).where}") for item in ends)
+            ends = [(item, self.values.op(item)) for item in islice(self.dead_ends, _MOST_STOPS)]
+            here = tuple(self.no_rule(item, at(op.where, op.stack)) for item, op in ends)
         return WhyNot(site, self.axis, here, stops, len(self.visited))
 
     def manual(self, value: Value) -> Reason | None:
@@ -194,7 +195,14 @@ class Search:
     ) -> Stop:
         op = self.values.op(item)
         return Stop(
-            op.name, op.where, self.site(item, *near), self.site(item, *far), factor, distance, reasons
+            op.name,
+            op.where,
+            op.stack,
+            self.site(item, *near),
+            self.site(item, *far),
+            factor,
+            distance,
+            reasons,
         )
 
     def site(self, item: Item, slot: int, dim: int) -> Site:
@@ -286,11 +294,11 @@ class Search:
         found = self.said(item, proofs)
         if not found:
             first = self.values.op(came.item)
-            where = f" at {first.where}" if first.where else ""
+            place = at(first.where, first.stack)
             found = (
-                Reason("order", f"It could have come, but {first.name}{where} had its turn first.", "", ""),
+                Reason("order", f"It could have come, but {first.name}{place} had its turn first.", "", ""),
             )
-        return Before(explainer.record.stages[stage], op.name, op.where, site, found)
+        return Before(explainer.record.stages[stage], op.name, op.where, op.stack, site, found)
 
     def said(self, item: Item, proofs: Sequence[tuple[str, Proof | None]]) -> tuple[Reason, ...]:
         """The reasons that proofs of ``denied`` or ``annotation_waits`` give."""
@@ -331,8 +339,8 @@ class Search:
             return "", NO_CELL
         if annotation.spec:
             return f"{annotation}: {annotation.value} {annotation.text}", cell
-        where = f" at {annotation.where}" if annotation.where else ""
-        return f"{annotation.value} is annotated {annotation.text}{where}", cell
+        place = at(annotation.where, annotation.stack)
+        return f"{annotation.value} is annotated {annotation.text}{place}", cell
 
 
 def _denied(turn: Derivations) -> Iterator[Denied]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...cost.cost import Cost, Item
 from ...errors import ShardlogError
+from ...program.mlir.origins import said
 from ...runs.choice import ProgramChoice
 
 if TYPE_CHECKING:
@@ -28,11 +29,20 @@ def _page(cost: Cost) -> dict[str, Any]:
     del found["items"]
     return {
         **found,
-        "held": [held for held in found["held"] if held["memory"] == "device"],
-        "collectives": [item.as_json() for item in cost.collectives()[:_MOST]],
+        "held": [
+            {**row, "where": said(row["where"], row["stack"])}
+            for row in found["held"]
+            if row["memory"] == "device"
+        ],
+        "collectives": [
+            {**item.as_json(), "where": said(item.where, item.stack)} for item in cost.collectives()[:_MOST]
+        ],
         "ops": _by((item.serves or item.op, item) for item in cost.items),
         "places": _by((item.where, item) for item in cost.items),
-        "redundant": [(i.op, i.where, i.redundant, i.redundant / i.flops) for i in again[:_MOST]],
+        "stacks": _by((item.stack, item) for item in cost.items),
+        "redundant": [
+            (i.op, said(i.where, i.stack), i.redundant, i.redundant / i.flops) for i in again[:_MOST]
+        ],
     }
 
 

@@ -12,6 +12,7 @@ from ...program.elements import size_of
 from ...program.folding import stands_for
 from ...program.ids import Content
 from ...program.meshes import axis_text
+from ...program.mlir.origins import said
 from ...runs.choice import ProgramChoice
 from ...runs.records.record import Value
 from ..questions.conflicts import Conflict, conflicts_or_error
@@ -108,7 +109,7 @@ class _Collector:
             "type": [self.string(value.type) for value in values],
             "bytes": [size_of(value.type) * self.parts_of(value) for value in values],
             "manual": [self.manual(tuple(axis for axis, _ in value.manual)) for value in values],
-            "where": [self.string(value.where) for value in values],
+            "where": [self.string(said(value.where, value.stack)) for value in values],
             "cell": cells,
             "first": [self.content(self.record.contents(cell)[0]) for cell in cells],
         }
@@ -121,7 +122,7 @@ class _Collector:
         found = [self.record.op(item) for item in self.item.of]
         return {
             "name": [self.string(op.name) for op in found],
-            "where": [self.string(op.where) for op in found],
+            "where": [self.string(said(op.where, op.stack)) for op in found],
             "roles": [self.roles(op.roles) for op in found],
             "slots": [self.tensor(number) for op in found for number in op.values],
         }
@@ -153,7 +154,8 @@ class _Collector:
         names = self.record.names()
         found = [a for a in self.record.given_shardings() if a.by != "import"]
         return [
-            [a.cell, self.tensor.of.get(names.get(a.value, -1), -1), a.text, a.where, a.by] for a in found
+            [a.cell, self.tensor.of.get(names.get(a.value, -1), -1), a.text, said(a.where, a.stack), a.by]
+            for a in found
         ]
 
     def conflicts(self, stands: Sequence[int]) -> dict[str, Any]:
@@ -164,8 +166,8 @@ class _Collector:
         found: dict[Any, list[dict[str, Any]]] = {}
         for row in map(self.conflict, known):
             at = row["at"]
-            said = [str(row[name]) for name in _SAID]
-            key = stands[at] if 0 <= at < len(stands) else (row["op"], row["where"]), *said
+            about = [str(row[name]) for name in _SAID]
+            key = stands[at] if 0 <= at < len(stands) else (row["op"], row["where"]), *about
             found.setdefault(key, []).append(row)
         alike = sorted(found.values(), key=lambda same: -same[0]["bytes"] * len(same))
         rows = [row for same in alike for row in same]
@@ -175,7 +177,11 @@ class _Collector:
         """A conflict, with the numbers of its tensor and op (-1: not on the page), and the cells of
         annotations."""
         ends = (("origin", found.origin), ("against", found.against))
-        row = {**found.as_json(), **{end: a.cell if a else -1 for end, a in ends}}
+        row = {
+            **found.as_json(),
+            "where": said(found.where, found.stack),
+            **{end: a.cell if a else -1 for end, a in ends},
+        }
         return {**row, "number": self.tensor.of.get(found.number, -1), "at": self.item.of.get(found.item, -1)}
 
     # ---- Shardings --------------------------------------------------------------------------------------

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from typing import Any
 
 from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
 from ...program.mlir.diagnostics import explain
 from ...program.mlir.modules import copy_of, make_main
-from ...program.mlir.places import source_location
+from ...program.mlir.origins import location_text, origin
 from .jax import Interface
 from .nesting import open_module
 
@@ -56,8 +57,7 @@ class Text:
 
     def line(self, location: str) -> str:
         """The place that a location names: of a chain of calls the innermost one, as ``file:line``."""
-        nested = "(" in location or location.startswith("fused[")
-        return self.place((nested and source_location(location)) or location)
+        return self.place(origin(location).line or location)
 
     @contextmanager
     def places(self) -> Iterator[None]:
@@ -72,6 +72,11 @@ class Text:
         except ShardlogError as error:
             where = self.line(error.where) or self.name
             raise ShardlogError(error.message, where=where, hint=error.hint) from None
+
+    def location(self, op: Any) -> str:
+        """The location of an op as MLIR writes it, with the name of the program where MLIR has none."""
+        name = self.name.replace("\\", "\\\\").replace('"', "\\22")
+        return location_text(op).replace('"-":', f'"{name}":')
 
     def place(self, location: str) -> str:
         """A location as MLIR has it, with the name of the program where MLIR has none."""

@@ -138,8 +138,11 @@ def put_in_place(block: Any, op: Any) -> None:
 
 
 def put_in_place_of(call: Any, function: Any) -> None:
-    """Puts a copy of what a func.func does in the place of a call of it."""
+    """Puts a copy of what a func.func does in the place of a call of it, which its locations then name."""
     copy = function.operation.clone(ir.InsertionPoint(function))
+    place = call.operation.location
+    for op in operations_in(copy):
+        op.location = ir.Location.callsite(op.location, [place])
     put_in_place(copy.regions[0].blocks[0], call)
     copy.erase()
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...partition.executions import Executions
-from ...program.function import location
+from ...program.mlir.origins import at, location_text, origin
 
 if TYPE_CHECKING:
     from ...partition.device_program import DeviceProgram
@@ -25,9 +25,9 @@ class Collective:
     counted; None where the trip count of a loop is unknown, and ``repeats`` what it is if such take one turn.
 
     It serves an ``op`` of the program: a ``slot`` of it ("operand 0", "result"), which holds ``value``, at
-    ``where`` in the user's source; and ``also`` others ("%1 for operand 1 of stablehlo.add at f.mlir:7"),
-    where permutations in which no device sends twice are one. ``causes`` are the annotations that the axes
-    come from.
+    ``where`` in the user's source, with the name ``stack`` there; and ``also`` others ("%1 for operand 1 of
+    stablehlo.add at f.mlir:7"), where permutations in which no device sends twice are one. ``causes`` are the
+    annotations that the axes come from.
     """
 
     number: int
@@ -43,6 +43,7 @@ class Collective:
     causes: tuple[str, ...] = ()
     also: tuple[str, ...] = ()
     repeats: int = 1
+    stack: str = ""
 
     @property
     def total(self) -> int:
@@ -71,6 +72,7 @@ def collectives(names: OpNames, program: DeviceProgram) -> tuple[Collective, ...
                     op.where,
                     also=tuple(map(names.served, sent.also)),
                     repeats=executions.often(sent.op),
+                    stack=op.stack,
                 )
             )
     return tuple(found)
@@ -110,7 +112,7 @@ class OpNames:
     def served(self, purpose: Any) -> str:
         """The value, slot and op that a collective serves."""
         op, slot = self.of(purpose)
-        place = f" at {op.where}" if op.where else ""
+        place = at(op.where, op.stack)
         return f"{op.slots[slot] or 'a value'} for {op.roles[slot]} of {op.name}{place}"
 
     def _added(self, purpose: Any) -> Op:
@@ -119,12 +121,13 @@ class OpNames:
 
         maker = None if purpose.value is None else self._maker(purpose.value)
         name = "" if maker is None else maker.slots[-1]
-        where = self._record.run.source.line(location(purpose.op))
+        where, stack = origin(location_text(purpose.op)).place
         result = purpose.slot - len(purpose.op.operands)
         role = f"operand {purpose.slot}" if result < 0 else "result"
         if result >= 0 and len(purpose.op.results) > 1:
             role = f"result {result}"
-        return Op(purpose.op.operation.name, where, (), (name,), (role,))
+        where = self._record.run.source.place(where)
+        return Op(purpose.op.operation.name, where, (), (name,), (role,), stack)
 
     def _maker(self, value: Any) -> Op | None:
         owner = value.owner

@@ -15,7 +15,9 @@ from ...importers.sources.text import parse_module
 from ...program.function import Function
 from ...program.ids import Cell, Item, Place, first_place
 from ...program.mlir.modules import symbols
-from ...program.mlir.places import argument_path, frames, result_path, source_location, tell_apart
+from ...program.mlir.origins import Origin, location_text, said, tell_apart
+from ...program.mlir.origins import origin as origin_of
+from ...program.mlir.places import Scope, argument_path, result_path
 from ...rulebook.book import reasons
 from .live_turns import LiveTurns
 from .record import Annotation, Facts, Key, Op, Stage, Value
@@ -63,6 +65,8 @@ class Live(LiveTurns):
         self.stage_of = fixpoint.stage_of
         self._op_rules = run.book.ops.solver({})
         self._op_facts: dict[int, Facts] = {}
+        self._wheres: dict[tuple[int, int], tuple[str, str]] = {}
+        self._arounds: dict[int, Origin] = {}
 
     @property
     def result(self) -> Result:
@@ -162,19 +166,19 @@ class Live(LiveTurns):
         if number >= self._first_result:
             i = number - self._first_result
             name, where, place = f"result#{i}", self._result_path(i), Place(number)
-            where = "" if where == name else where
+            where, stack = "" if where == name else where, ""
         else:
             name = self._names[instance.number][v]
             place = Place(instance.place + int(instance.layout.place[v]))
-            where = self._born(place)
+            where, stack = self._born(place)
         type_ = instance.function.types[v]
         shape = self._program.classes.signatures.shapes[type_] or ()
         manual = self._manual.get(number, ())
-        return Value(number, name, place, self._types[type_], shape, where, manual)
+        return Value(number, name, place, self._types[type_], shape, where, manual, stack)
 
     @cached_property
     def _manual(self) -> dict[int, tuple[tuple[str, str], ...]]:
-        wheres = cache(lambda item: self._told_apart(*self._node(item)))
+        wheres = cache(lambda item: said(*self._told_apart(*self._node(item))))
         inside = values_inside(self._graph)
         return {number: tuple((a, wheres(item)) for a, item in axes) for number, axes in inside.items()}
 
@@ -191,7 +195,8 @@ class Live(LiveTurns):
     def _result_path(self, i: int) -> str:
         return result_path(self._graph.main.function.op, i) or f"result#{i}"
 
-    def _born(self, place: Place) -> str:
+    def _born(self, place: Place) -> tuple[str, str]:
+        """The line and the name stack that a value comes from."""
         instance, v = self._owner(place)
         function = instance.function
         node = function.definer[v]
@@ -200,12 +205,12 @@ class Live(LiveTurns):
         index = self._index(function)
         if v not in index.arguments:  # what a computation is given comes from where that is
             return self._where(instance, index.around[v])
-        location = function.op.arguments[index.arguments[v]].location
-        found = source_location(location)
-        if found:
-            return self.run.source.place(found)
+        argument = function.op.arguments[index.arguments[v]]
+        if line := origin_of(location_text(argument)).line:
+            return self.run.source.place(line), ""
         caller = self._callers.get(instance.number)
-        return argument_path(location) or (self._where(*caller) if caller else "")
+        path = argument_path(argument.location)
+        return (path, "") if path or not caller else self._where(*caller)
 
     @cached_property
     def _callers(self) -> dict[int, tuple[Instance, int]]:
@@ -239,8 +244,8 @@ class Live(LiveTurns):
         """Tensors with the frames of their locations."""
         for number in self._tensors:
             if (item := self.definer(number)) >= 0:
-                for frame in dict.fromkeys(frames(self.location(item))):
-                    yield number, frame
+                for frame in self._origin(*self._node(item)).frames:
+                    yield number, (frame.file, frame.line)
 
     def _node(self, item: Item) -> tuple[Instance, int]:
         """The instance with an item, and its number there."""
@@ -253,13 +258,38 @@ class Live(LiveTurns):
         node = -1 if number >= self._first_result else instance.function.definer[v]
         return Item(instance.item + node if node >= 0 else -1)
 
-    def _where(self, instance: Instance, node: int) -> str:
-        location = self._location(instance, node)
-        return self.run.source.place(source_location(location) or location)
+    def in_scope(self, scope: Scope) -> list[Value]:
+        has = cache(scope.has)
+        makers = ((number, self.definer(number)) for number in self._tensors)
+        found = (v for v, item in makers if item >= 0 and has(self._origin(*self._node(item)).path))
+        return [self.value(number) for number in found]
 
-    def _location(self, instance: Instance, node: int) -> str:
+    def _where(self, instance: Instance, node: int) -> tuple[str, str]:
+        """The line and the name stack of an op."""
+        own = self._own(instance, node)
+        key = instance.number, id(own)
+        if key not in self._wheres:
+            self._wheres[key] = self._origin(instance, node).place
+        return self._wheres[key]
+
+    def _origin(self, instance: Instance, node: int) -> Origin:
+        """Where an op comes from, and the calls around it."""
+        return self._own(instance, node).within(self._around(instance.number))
+
+    def _around(self, number: int) -> Origin:
+        """Where the calls around an instance come from."""
+        waiting = list[int]()
+        while number not in self._arounds and number in self._callers:
+            waiting.append(number)
+            number = self._callers[number][0].number
+        found = self._arounds.get(number, Origin())
+        for inner in reversed(waiting):
+            found = self._arounds[inner] = self._own(*self._callers[inner]).within(found)
+        return found
+
+    def _own(self, instance: Instance, node: int) -> Origin:
         function = instance.function
-        return self.run.names[function.name].locations[function.source(node)]
+        return self.run.names[function.name].origins[function.source(node)]
 
     # ---- Shardings --------------------------------------------------------------------------------------
 
@@ -292,62 +322,63 @@ class Live(LiveTurns):
         return [self.annotation(Cell(cell)) for cell in sorted(self._program.initial)]
 
     @cached_property
-    def _annotated(self) -> dict[Cell, tuple[str, str, str]]:
-        """Cell -> the name of the value that was given a sharding, where, and by what."""
-        cells, found = self._program.cells, dict[Cell, tuple[str, str, str]]()
+    def _annotated(self) -> dict[Cell, tuple[str, str, str, str]]:
+        """Cell -> the name of the value that was given a sharding, where (a line and a name stack), and by
+        what."""
+        cells, found = self._program.cells, dict[Cell, tuple[str, str, str, str]]()
         for instance in self._graph.instances:
             function = instance.function
             for v in function.annotations:
                 cell = Cell(int(cells[instance.place + int(instance.layout.place[v])]))
                 given = self._annotation(instance, v)
-                if cell not in found or found[cell][2] != "user":
+                if cell not in found or found[cell][3] != "user":
                     found[cell] = given
         return found
 
-    def _annotation(self, instance: Instance, v: int) -> tuple[str, str, str]:
+    def _annotation(self, instance: Instance, v: int) -> tuple[str, str, str, str]:
         """A constraint that became its operand's own sharding is what the user wrote."""
         function, names = instance.function, self._names[instance.number]
         if v in function.specs:
             node, spec = function.specs[v]
-            return names[v], self._told_apart(instance, node), spec
+            return names[v], *self._told_apart(instance, node), spec
         if v not in function.attributes:
             for node in self._index(function).constraints.get(v, ()):
                 result = function.results[node][0]
                 same = function.annotations.get(result) == function.annotations[v]
                 if same and node not in function.created:
-                    return names[result], self._told_apart(instance, node), "user"
+                    return names[result], *self._told_apart(instance, node), "user"
         node = function.definer[v]
         if node in function.constraints and node not in function.created:
-            return names[v], self._told_apart(instance, node), "user"
+            return names[v], *self._told_apart(instance, node), "user"
         written = v in function.attributes or not function.annotations[v].empty
-        return names[v], self._born(Place(instance.place + v)), "user" if written else "import"
+        return names[v], *self._born(Place(instance.place + v)), "user" if written else "import"
 
-    def _told_apart(self, instance: Instance, node: int) -> str:
+    def _told_apart(self, instance: Instance, node: int) -> tuple[str, str]:
         """The place of a constraint or ``shard_map``, with what distinguishes it from others of the same
-        line."""
-        where, location = self._where(instance, node), self._location(instance, node)
-        apart = tell_apart(location, self._givers.get(where, ()))
-        return f"{where} {apart}" if apart else where
+        line and name stack."""
+        place = where, stack = self._where(instance, node)
+        apart = tell_apart(self._origin(instance, node), self._givers.get(place, ()))
+        return f"{where} {apart}" if apart else where, stack
 
     @cached_property
-    def _givers(self) -> dict[str, list[str]]:
-        """The locations of constraints and ``shard_map``s by their place."""
-        found: dict[str, list[str]] = {}
+    def _givers(self) -> dict[tuple[str, str], list[Origin]]:
+        """The origins of constraints and ``shard_map``s by their place."""
+        found: dict[tuple[str, str], list[Origin]] = {}
         for instance in self._graph.instances:
             for node in (*instance.function.constraints, *instance.function.boundaries):
-                location = self._location(instance, node)
-                found.setdefault(self._where(instance, node), []).append(location)
+                origin = self._origin(instance, node)
+                found.setdefault(self._where(instance, node), []).append(origin)
         return found
 
     def annotation(self, cell: Cell) -> Annotation:
         found = self._annotated.get(cell)
         if found is None:
             value = self.value(first_place(cell))
-            found = value.name, value.where, "user"
+            found = value.name, value.where, value.stack, "user"
         sharding = self._program.initial.get(cell)
         text = self._program.shardings.text(sharding).removeprefix("#sdy.sharding") if sharding else ""
-        name, where, by = found
-        return Annotation(name, where, cell, text, by)
+        name, where, stack, by = found
+        return Annotation(name, where, cell, text, by, stack)
 
     # ---- The agenda -------------------------------------------------------------------------------------
 
@@ -355,14 +386,15 @@ class Live(LiveTurns):
         places = self.slots(item)
         if item >= self.items:
             value = self.value(places[0])
-            return Op("annotation", value.where, (places[0],), (value.name,), ("annotation",))
+            return Op("annotation", value.where, (places[0],), (value.name,), ("annotation",), value.stack)
         if item >= self.items - len(self._graph.result_items):
-            return self._op("func.return", "", places, ("returned value", "function result"))
+            return self._op("func.return", ("", ""), places, ("returned value", "function result"))
         instance = self._graph.instances[bisect_right(self._items, item) - 1]
         function, node = instance.function, item - instance.item
         if node >= len(function.ops):
             roles = [f"source {i}" for i in range(len(places) - 1)]
-            return self._op("data flow", self.value(places[-1]).where, places, (*roles, "target"))
+            target = self.value(places[-1])
+            return self._op("data flow", (target.where, target.stack), places, (*roles, "target"))
         operands, results = function.operands[node], function.results[node]
         roles = [f"operand {i}" for i in range(len(operands))]
         roles += [f"result {i}" if len(results) > 1 else "result" for i in range(len(results))]
@@ -374,10 +406,20 @@ class Live(LiveTurns):
         items = (Item(item) for item, class_ in enumerate(classes) if class_ >= 0)
         return ((item, self.op(item)) for item in items)
 
+    def origin(self, item: Item) -> Origin | None:
+        instance, node = self._node(item)
+        return self._own(instance, node) if node < len(instance.function.ops) else None
+
     def location(self, item: Item) -> str:
-        instance = self._graph.instances[bisect_right(self._items, item) - 1]
-        node = item - instance.item
-        return self._location(instance, node) if node < len(instance.function.ops) else ""
+        """The location of an op, as MLIR writes it."""
+        instance, node = self._node(item)
+        function = instance.function
+        return self.run.names[function.name].locations[function.source(node)]
+
+    def whole_origin(self, item: Item) -> Origin | None:
+        """Where an op comes from, and the calls around it; None for other items."""
+        instance, node = self._node(item)
+        return self._origin(instance, node) if node < len(instance.function.ops) else None
 
     def entering(self, item: Item, operand: int) -> Place | None:
         """The place of what an operand of a ``shard_map`` is called inside of it; None of other ops."""
@@ -392,8 +434,9 @@ class Live(LiveTurns):
     def order(self) -> list[Item]:
         return [*self._graph.order.tolist(), *self._graph.result_items.tolist()]
 
-    def _op(self, name: str, where: str, values: Sequence[int], roles: tuple[str, ...]) -> Op:
-        return Op(name, where, tuple(values), tuple(self._name(v) for v in values), roles)
+    def _op(self, name: str, place: tuple[str, str], values: Sequence[int], roles: tuple[str, ...]) -> Op:
+        where, stack = place
+        return Op(name, where, tuple(values), tuple(self._name(v) for v in values), roles, stack)
 
     def _name(self, number: int) -> str:
         if number >= self._first_result:

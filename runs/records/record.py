@@ -19,6 +19,8 @@ from ...engine.plan.plan import Source
 from ...engine.provenance.proof import Proof
 from ...program.ids import Cell, Content, Item, Place
 from ...program.meshes import Meshes
+from ...program.mlir.origins import Origin, at
+from ...program.mlir.places import Scope
 from ..questions import Questions
 
 if TYPE_CHECKING:
@@ -52,6 +54,7 @@ class Annotation:
     cell: Cell
     text: str
     by: str = "user"
+    stack: str = ""
 
     @property
     def spec(self) -> bool:
@@ -59,14 +62,15 @@ class Annotation:
         return self.by not in ("user", "import")
 
     def __str__(self) -> str:
-        at = f" at {self.where}" if self.where else ""
-        return f"{self.by} of the shard_map{at}" if self.spec else f"the annotation of {self.value}{at}"
+        place = at(self.where, self.stack)
+        return f"{self.by} of the shard_map{place}" if self.spec else f"the annotation of {self.value}{place}"
 
 
 class Value(NamedTuple):
     """A tensor: its number and name, the place that holds its sharding, its type and dimensions.
 
-    ``where`` is where the tensor comes from: a line of the user's program or of the module, or a JAX path.
+    ``where`` is where the tensor comes from: a line of the user's program or of the module, or a JAX path;
+    and ``stack`` the name stack there, see ``program/mlir/origins.py``.
     Inside of a ``shard_map`` a tensor is a device's own part along the manual axes: ``manual`` are these,
     each with the place of the ``shard_map``.
     """
@@ -78,16 +82,19 @@ class Value(NamedTuple):
     shape: tuple[int, ...]
     where: str
     manual: tuple[tuple[str, str], ...] = ()
+    stack: str = ""
 
 
 class Op(NamedTuple):
-    """An item of the agenda: its name, its source location, and the values in its slots."""
+    """An item of the agenda: its name, its source location with the name stack, and the values in its
+    slots."""
 
     name: str
     where: str
     values: tuple[int, ...]
     slots: tuple[str, ...]  # their names
     roles: tuple[str, ...]  # "operand 0", "result"
+    stack: str = ""
 
 
 class Change(NamedTuple):
@@ -163,8 +170,12 @@ class Record(Questions, ABC):
         """All ops, data-flow edges and function results that are still there, with their numbers."""
 
     @abstractmethod
-    def location(self, item: Item) -> str:
-        """The source location of an op, as MLIR prints it; empty for other items."""
+    def in_scope(self, scope: Scope) -> list[Value]:
+        """The values of ops whose paths are in a scope, in the order of the program."""
+
+    @abstractmethod
+    def origin(self, item: Item) -> Origin | None:
+        """Where an op comes from, by its own location; None for other items."""
 
     @abstractmethod
     def order(self) -> Sequence[Item]:

@@ -9,15 +9,17 @@ The tables, for those who look into the file with other tools:
     relation(name, rows)                          what queries see (zlib)
     mesh(number, name, axes, devices)             atom(number, mesh, axis, low, high)
     stage(number, priority, level, strategy, turns, distinct_turns, changes)      pass(number, stage)
-    unknown_op(name, count, location, reason)     ops without a rule
-    value(number, name, place, cell, type, shape, location, op, sharding, manual)
+    unknown_op(name, count, location, reason, stack)     ops without a rule
+    value(number, name, place, cell, type, shape, location, op, sharding, manual, stack)
                                                   sharding: atoms by dimension; manual: see ``Value``
     name(name, value, rank)                       SSA names, result#0 and JAX paths
-    op(number, name, location, class, source, known, position)                    what takes turns
+    op(number, name, location, class, source, known, position, origin, stack)     what takes turns
     slot(op, slot, value, cell, role)             known(number, facts): what the op rules say of an op
-    source(number, text)                          frame(source, file, line): where ops come from
+    source(number, text)                          the locations of ops
+    origin(number, path)                          frame(origin, file, line): where ops come from, with the
+                                                  calls around them
     content(number, facts)                        cell(number, first, last): what cells held
-    annotation(cell, value, location, sharding, given_by)
+    annotation(cell, value, location, sharding, given_by, stack)
     static(number, facts)                         turn(pass, class, static): of ops of a class in a pass
     change(number, pass, op, slot, cell, old, new, lost)                          the log
     loss(number, steps)                           what lost in the turn of a change
@@ -44,7 +46,7 @@ from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
 from ...outputs import output
 from ...program.ids import Item
-from ...program.mlir.places import frames
+from ...program.mlir.origins import Origin
 from ...propagation.schedules.tactics import schedule_text
 from ...rulebook.notations.priorities import compile_priorities
 from .history import History
@@ -100,6 +102,7 @@ class _Tables:
         self.result, self.record = result, Live(result)
         self.history = History(self.record)
         self.sources: dict[str, int] = {}
+        self.origins: dict[Origin, int] = {}
         self.known: dict[Item, int] = {}
         log = list(self.record.log())
         self.history.keep(log)
@@ -170,6 +173,7 @@ class _Tables:
                 None if op < 0 else op,
                 sharding,
                 _short(value.manual) if value.manual else None,
+                value.stack,
             )
 
     def items(self) -> Iterator[Item]:
@@ -184,21 +188,25 @@ class _Tables:
         ops, slots, known = list[Any](), list[Any](), dict[str, int]()
         seen: dict[int, tuple[Any, int]] = {}  # facts by their id, which are many an op's, with their number
         for item in self.items():
-            op, text = record.op(item), record.location(item) if item < record.items else ""
-            source = self.sources.setdefault(text, len(self.sources)) if text else None
+            op, source, origin = record.op(item), None, None
+            if item < record.items and (found := record.whole_origin(item)) is not None:
+                source = self.sources.setdefault(record.location(item), len(self.sources))
+                origin = self.origins.setdefault(found, len(self.origins))
             said = record.op_facts(item)
             if id(said) not in seen:
                 seen[id(said)] = said, known.setdefault(_json(said), len(known))
             facts = self.known[item] = seen[id(said)][1]
-            ops.append((item, op.name, op.where, classes[item], source, facts, positions.get(item)))
+            position = positions.get(item)
+            ops.append((item, op.name, op.where, classes[item], source, facts, position, origin, op.stack))
             cells = graph.place_cell[record.slots(item)].tolist()
             slots += zip(repeat(item), count(), op.values, cells, op.roles)
         yield "op", ops
         yield "slot", slots
         yield "known", ((number, facts) for facts, number in known.items())
         yield "source", ((number, text) for text, number in self.sources.items())
-        found = ((n, frame) for text, n in self.sources.items() for frame in dict.fromkeys(frames(text)))
-        yield "frame", ((number, *frame) for number, frame in found)
+        yield "origin", ((number, origin.path) for origin, number in self.origins.items())
+        lines = ((n, (f.file, f.line)) for origin, n in self.origins.items() for f in origin.frames)
+        yield "frame", ((number, *line) for number, line in dict.fromkeys(lines))
 
     def cells(self) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
         record, fixpoint = self.record, self.result.fixpoint
@@ -208,7 +216,7 @@ class _Tables:
         pairs = enumerate(zip(first, last, strict=True))
         yield "cell", ((cell, a, b) for cell, (a, b) in pairs if a or b)
         found = record.given_shardings()
-        yield "annotation", ((a.cell, a.value, a.where, a.text, a.by) for a in found)
+        yield "annotation", ((a.cell, a.value, a.where, a.text, a.by, a.stack) for a in found)
 
     def statics(self) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
         graph = self.result.fixpoint.graph

@@ -19,6 +19,9 @@ from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
 from ...program.ids import Cell, Content, Item, Place, first_place
 from ...program.meshes import Mesh, Meshes
+from ...program.mlir.origins import Origin
+from ...program.mlir.origins import origin as origin_of
+from ...program.mlir.places import Scope
 from ...rulebook.book import reasons
 from .record import Annotation, Change, Facts, Key, Op, Record, Row, Stage, Value
 from .saved_file import AGAIN, Database
@@ -75,7 +78,7 @@ class Saved(Record):
         self.statistics = tuple((turns, distinct, changes) for *_, turns, distinct, changes in stages)
         self.stage_of = tuple(stage for (stage,) in self._all("SELECT stage FROM pass ORDER BY number"))
         unknown = self._all("SELECT * FROM unknown_op ORDER BY rowid")
-        names = ("name", "count", "location", "reason")
+        names = ("name", "count", "location", "reason", "stack")
         self.unknown_ops = tuple(dict(zip(names, row, strict=True)) for row in unknown)
         self._values: dict[int, tuple[Value, Cell]] = {}
         self._slots: dict[Item, list[Place]] = {}
@@ -124,8 +127,8 @@ class Saved(Record):
 
     def from_line(self, file: str, line: int) -> list[Value]:
         query = (
-            f"{_VALUES} WHERE sharding IS NOT NULL AND op IN (SELECT number FROM op WHERE source IN "
-            f"(SELECT source FROM frame WHERE line = ? AND {_FILE})) ORDER BY number"
+            f"{_VALUES} WHERE sharding IS NOT NULL AND op IN (SELECT number FROM op WHERE origin IN "
+            f"(SELECT origin FROM frame WHERE line = ? AND {_FILE})) ORDER BY number"
         )
         return [_value(row)[0] for row in self._all(query, line, file, _ending(file))]
 
@@ -138,29 +141,38 @@ class Saved(Record):
         return tuple(map(tuple, json.loads(found)))
 
     def op(self, item: Item) -> Op:
-        ((name, where),) = self._all("SELECT name, location FROM op WHERE number = ?", item)
+        ((name, where, stack),) = self._all("SELECT name, location, stack FROM op WHERE number = ?", item)
         query = (
             "SELECT value, value.name, role FROM slot JOIN value ON value.number = value "
             "WHERE slot.op = ? ORDER BY slot"
         )
         rows = self._all(query, item)
         values, names, roles = zip(*rows, strict=True) if rows else ((), (), ())
-        return Op(name, where, values, names, roles)
+        return Op(name, where, values, names, roles, stack)
 
     def ops(self) -> Iterator[tuple[Item, Op]]:
         query = (
-            "SELECT op.number, op.name, op.location, value, value.name, role FROM op "
+            "SELECT op.number, op.name, op.location, op.stack, value, value.name, role FROM op "
             "JOIN slot ON slot.op = op.number JOIN value ON value.number = value "
             "WHERE op.number < ? ORDER BY op.number, slot"
         )
-        for (item, name, where), rows in groupby(self._all(query, self.items), key=itemgetter(0, 1, 2)):
-            values, names, roles = zip(*(row[3:] for row in rows), strict=True)
-            yield item, Op(name, where, values, names, roles)
+        for about, rows in groupby(self._all(query, self.items), key=itemgetter(0, 1, 2, 3)):
+            item, name, where, stack = about
+            values, names, roles = zip(*(row[4:] for row in rows), strict=True)
+            yield item, Op(name, where, values, names, roles, stack)
 
-    def location(self, item: Item) -> str:
+    def in_scope(self, scope: Scope) -> list[Value]:
+        numbers = [number for number, path in self._all("SELECT * FROM origin") if scope.has(path)]
+        query = (
+            f"{_VALUES} WHERE sharding IS NOT NULL AND op IN (SELECT number FROM op WHERE origin IN "
+            "(SELECT value FROM json_each(?))) ORDER BY number"
+        )
+        return [_value(row)[0] for row in self._all(query, json.dumps(numbers))]
+
+    def origin(self, item: Item) -> Origin | None:
         query = "SELECT text FROM op JOIN source ON source.number = source WHERE op.number = ?"
         found = self._one(query, item)
-        return "" if found is None else str(found[0])
+        return None if found is None else origin_of(found[0])
 
     def order(self) -> list[Item]:
         query = "SELECT number FROM op WHERE position IS NOT NULL ORDER BY position"
@@ -233,15 +245,15 @@ class Saved(Record):
         return Change(*columns)
 
     def annotation(self, cell: Cell) -> Annotation:
-        query = "SELECT value, location, cell, sharding, given_by FROM annotation WHERE cell = ?"
+        query = "SELECT value, location, cell, sharding, given_by, stack FROM annotation WHERE cell = ?"
         found = self._one(query, cell)
         if found is None:
             value = self.value(first_place(cell))
-            return Annotation(value.name, value.where, cell, "")
+            return Annotation(value.name, value.where, cell, "", stack=value.stack)
         return Annotation(*found)
 
     def given_shardings(self) -> list[Annotation]:
-        query = "SELECT value, location, cell, sharding, given_by FROM annotation ORDER BY cell"
+        query = "SELECT value, location, cell, sharding, given_by, stack FROM annotation ORDER BY cell"
         return [Annotation(*row) for row in self._all(query)]
 
     # ---- Turns, and the run again -----------------------------------------------------------------------
@@ -341,13 +353,13 @@ class Saved(Record):
 _RULE = "file, line, text, sentence, types"
 _CHANGE = "pass, op, slot, cell, old, new"
 _FILE = "(file = ? OR file LIKE ? ESCAPE '!')"
-_VALUES = "SELECT number, name, place, type, shape, location, manual, cell FROM value"
+_VALUES = "SELECT number, name, place, type, shape, location, manual, stack, cell FROM value"
 
 
 def _value(row: tuple[Any, ...]) -> tuple[Value, Cell]:
-    number, name, place, type_, shape, where, manual, cell = row
+    number, name, place, type_, shape, where, manual, stack, cell = row
     inside = tuple(map(tuple, json.loads(manual))) if manual else ()
-    return Value(number, name, place, type_, tuple(json.loads(shape)), where, inside), cell
+    return Value(number, name, place, type_, tuple(json.loads(shape)), where, inside, stack), cell
 
 
 def _source(file: str, line: int, text: str, sentence: str, types: str) -> Source:

@@ -34,20 +34,21 @@ _COLUMNS = """
     stage(number INTEGER PRIMARY KEY, priority INTEGER, level INTEGER, strategy TEXT, turns INTEGER, \
 distinct_turns INTEGER, changes INTEGER)
     pass(number INTEGER PRIMARY KEY, stage INTEGER)
-    unknown_op(name TEXT, count INTEGER, location TEXT, reason TEXT)
+    unknown_op(name TEXT, count INTEGER, location TEXT, reason TEXT, stack TEXT)
     value(number INTEGER PRIMARY KEY, name TEXT, place INTEGER, cell INTEGER, type TEXT, shape TEXT, \
-location TEXT, op INTEGER, sharding TEXT, manual TEXT)
+location TEXT, op INTEGER, sharding TEXT, manual TEXT, stack TEXT)
     name(name TEXT, value INTEGER, rank INTEGER, PRIMARY KEY (name, value)) WITHOUT ROWID
     op(number INTEGER PRIMARY KEY, name TEXT, location TEXT, class INTEGER, source INTEGER, \
-known INTEGER, position INTEGER)
+known INTEGER, position INTEGER, origin INTEGER, stack TEXT)
     known(number INTEGER PRIMARY KEY, facts TEXT)
     slot(op INTEGER, slot INTEGER, value INTEGER, cell INTEGER, role TEXT, \
 PRIMARY KEY (op, slot)) WITHOUT ROWID
     source(number INTEGER PRIMARY KEY, text TEXT)
-    frame(source INTEGER, file TEXT, line INTEGER)
+    origin(number INTEGER PRIMARY KEY, path TEXT)
+    frame(origin INTEGER, file TEXT, line INTEGER)
     content(number INTEGER PRIMARY KEY, facts TEXT)
     cell(number INTEGER PRIMARY KEY, first INTEGER, last INTEGER)
-    annotation(cell INTEGER PRIMARY KEY, value TEXT, location TEXT, sharding TEXT, given_by TEXT)
+    annotation(cell INTEGER PRIMARY KEY, value TEXT, location TEXT, sharding TEXT, given_by TEXT, stack TEXT)
     static(number INTEGER PRIMARY KEY, facts TEXT)
     turn(pass INTEGER, class INTEGER, static INTEGER, PRIMARY KEY (class, pass)) WITHOUT ROWID
     change(number INTEGER PRIMARY KEY, pass INTEGER, op INTEGER, slot INTEGER, cell INTEGER, old INTEGER, \
@@ -56,7 +57,7 @@ new INTEGER, lost INTEGER)
     proof(neighbourhood TEXT PRIMARY KEY, steps TEXT) WITHOUT ROWID
 """
 TABLES = tuple(f"CREATE TABLE {table.strip()}" for table in _COLUMNS.strip().splitlines())
-_INDEXED = {"change": "cell", "slot": "cell", "frame": "line", "op": "source", "value": "op"}
+_INDEXED = {"change": "cell", "slot": "cell", "frame": "line", "op": "origin", "value": "op"}
 INDICES = tuple(f"CREATE INDEX by_{t}_{column} ON {t}({column})" for t, column in _INDEXED.items())
 
 

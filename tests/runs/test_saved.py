@@ -225,7 +225,7 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
         "CREATE TRIGGER again AFTER INSERT ON run BEGIN DELETE FROM run; END",
         f"DROP TABLE change; CREATE VIEW change AS {ENDLESS}",
         "ALTER TABLE value ADD COLUMN more TEXT",
-        "DROP INDEX by_op_source",
+        "DROP INDEX by_op_origin",
     ],
 )
 def test_other_tables(file: Path, tmp_path: Path, change: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -49,7 +49,9 @@ class Conflicts {
   }
 }
 
-const dimsText = (texts) => `[${texts.map((text) => `{${text}}`).join(", ")}]`;
+/** The axes of each dimension; scalars have none. */
+const dimsText = (texts) => (texts.length === 0 ? "–" : bracketed(texts));
+const bracketed = (texts) => `[${texts.map((text) => `{${text}}`).join(", ")}]`;
 
 /** Why there are no conflicts. */
 const nothingMoves = (run) =>

@@ -61,7 +61,7 @@ class Cost {
       this.view.replaceChildren(element("p", { class: "note" }, nothingMoves(this.app.run)));
       return;
     }
-    const { layers, ops, places, collectives, redundant } = this.cost;
+    const { layers, ops, places, stacks, collectives, redundant } = this.cost;
     const section = (title, ...inside) =>
       element("section", { "aria-label": title }, element("h3", {}, title), ...inside);
     const more = (rows) =>
@@ -76,6 +76,7 @@ class Cost {
       ...(collectives.length > 0 ? [section("Collectives", this.collectives(), ...more(collectives))] : []),
       section("Memory at the peak", this.held(), ...more(this.cost.held)),
       element("div", { class: "columns" }, timed("Ops", ops), timed("Source lines", places)),
+      ...(stacks.some(({ name }) => name) ? [timed("Name stacks", stacks)] : []),
       ...(redundant.length > 0 ? [section("Computed more than once", this.redundant(), ...more(redundant))] : []),
     );
   }

@@ -165,7 +165,7 @@ class Run {
 
   /** Leaves out of all places the folder that they have in common. */
   shortenPlaces(data) {
-    const folder = (text) => /^(\/.*\/)[^/]+:\d+$/.exec(text)?.[1];
+    const folder = (text) => /^(\/[^():]*\/)[^/:]+:\d+(?: |$)/.exec(text)?.[1];
     const used = new Set([...this.tensors.where, ...this.ops.where]);
     const folders = [...used].map((number) => folder(this.strings[number])).filter(Boolean);
     if (folders.length === 0) return;
@@ -223,7 +223,7 @@ class Run {
   jaxPath(tensor) {
     const where = this.where(tensor);
     const atBoundary = this.producer[tensor] < 0 || this.name(tensor).startsWith("result#");
-    return atBoundary && !/:\d+$/.test(where) ? where : "";
+    return atBoundary && !/:\d+(?: |$)/.test(where) ? where : "";
   }
 
   /** What a tensor is called: JAX's path where it has one. */

@@ -22,6 +22,7 @@ from shardlog.cli import main
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.report import report
 from shardlog.program.folding import MEMBER, REPEAT, fold, scope
+from shardlog.program.mlir.origins import origin
 from shardlog.runs.records.obstacles import Obstacles
 from shardlog.tests.support import models
 
@@ -557,13 +558,15 @@ func.func @main(%x: tensor<8x16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x
 
 
 def test_scopes() -> None:
-    where = (
-        "callsite(m.norm(/a/model.py:3:8 to :12) at callsite(m.loss(model.py:9:2) at <module>(run.py:1:1)))"
-    )
-    assert scope(f"jit(loss)/jvp(layer_3)/attention/mul({where})") == ("layer_3", "attention")
-    assert scope(f"jit(loss)/transpose(jvp(layer_3))/mul({where})") == ("backward", "layer_3")
-    assert scope(f"jit(loss)/jvp()/mul({where})") == ("loss", "norm")
-    assert scope("") == scope("/a/b/module.mlir:3:4") == scope("/a/module.mlir:3:4 to :12") == ()
+    def of(names: str) -> tuple[str, ...]:
+        outer = '"m.loss"("model.py":9:2) at "<module>"("run.py":1:1)'
+        inner = f'"m.norm"("/a/model.py":3:8 to :12) at callsite({outer})'
+        return scope(origin(f'"{names}"(callsite({inner}))'))
+
+    assert of("jit(loss)/jvp(layer_3)/attention/mul") == ("layer_3", "attention")
+    assert of("jit(loss)/transpose(jvp(layer_3))/mul") == ("backward", "layer_3")
+    assert of("jit(loss)/jvp()/mul") == ("loss", "norm")
+    assert scope(origin("unknown")) == scope(origin('"/a/b/module.mlir":3:4')) == ()
 
 
 def test_folding() -> None:

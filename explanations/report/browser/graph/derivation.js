@@ -95,13 +95,16 @@ function stepDetails(app, one, step) {
       ? [" gets ", axisChip(app, one), " back: its priority came"]
       : [" gets ", axisChip(app, one), " from ", site(run, step.from), " by ", element("b", {}, shortOp(op))];
   const where = run.opWhere(step.op);
-  const place = where ? element("span", { class: "place note", title: where }, where.replace(/.*\//, "")) : "";
+  const place = where ? element("span", { class: "place note", title: where }, shortPlace(where)) : "";
   const details = element("details", { class: "step" }, element("summary", {}, site(run, step.site), ...by, " ", place));
   fill(details, () => stepBody(app, one, step));
   return details;
 }
 
 const site = (run, { tensor, dim }) => element("span", {}, code(run.name(tensor)), ` dim ${dim}`);
+
+/** A place without the folder of its file. */
+const shortPlace = (where) => where.replace(/^[^\s:]*\//, "");
 
 const shortOp = (name) => name.replace(/^stablehlo\./, "");
 

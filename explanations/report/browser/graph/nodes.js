@@ -49,7 +49,7 @@ function groupNode(app, way, group, given) {
   const ops = Math.round((end - first) / times);
   const moved = run.conflicts.filter(({ at }) => first <= at && at < end);
   const others = kind === REPEAT ? different(app, members) : 0;
-  const place = times > 1 ? "" : run.opWhere(first).replace(/.*\//, "");
+  const place = times > 1 ? "" : shortPlace(run.opWhere(first));
   const note = [
     `${manyText(ops, "op")}${times > 1 ? " each" : ""}`,
     ...(place ? [`from ${place}`] : []),
