@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 
-from ..partition.finishing.combining import NUMBER, sent_once
+from ..partition.finishing.combining import NUMBER, combination, sent_once
 from ..partition.finishing.loops import put_before_loops
 from ..program.mlir.modules import copy_of, main_function, operations_in, ops_in, put_in_place_of, symbols
 from ..rulebook.traits import OpTraits
@@ -28,7 +28,7 @@ def inlined(module: ir.Module, traits: OpTraits) -> ir.Module:
             if rules.say("picks", op.name) and len(set(op.operands[1:])) == 1:
                 op.results[0].replace_all_uses_with(op.operands[1])
                 op.erase()
-        PassManager.parse("builtin.module(cse)").run(made.operation)
+        _without_equal(made, main, traits)
     return made
 
 
@@ -43,6 +43,46 @@ def without_calls(module: ir.Module) -> ir.Module:
                 callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
                 put_in_place_of(call.operation, functions[callee])
     return made
+
+
+def _without_equal(module: ir.Module, main: Any, traits: OpTraits) -> None:
+    """Leaves one of ops that give the same, as compilers do, and none that nothing uses. Of ops of dialects
+    that MLIR does not know, the rules say which have no effect."""
+    # No op is held in Python while others are erased.
+    context, pure = module.context, traits.family("pure_op") | traits.family("pure_inside_op")
+    count, before = len(operations_in(main)), -1
+    while count != before:  # what was needed for what is gone alone goes next
+        PassManager.parse("builtin.module(cse)").run(module.operation)
+        names = {op.name for op in operations_in(main)} & pure
+        if not all(map(context.is_registered_operation, names)):
+            _merge(main.regions[0].blocks[0], {}, {name: traits.computed_as(name) or name for name in names})
+        count, before = len(operations_in(main)), count
+
+
+def _merge(block: Any, before: Mapping[Hashable, Any], pure: Mapping[str, str]) -> None:
+    """Has what ``pure`` ops give, in a block and those inside, be given by the first that is equal, also of
+    those before the block, and erases those that nothing uses. Ops are given by their names, each with what
+    it computes: those of several dialects may be equal."""
+    known, gone = dict(before), list[Any]()
+    for op in [each.operation for each in block.operations]:
+        for each in (each for region in op.regions for each in region.blocks):
+            _merge(each, known, pure)
+        how = combination(op)
+        if op.name not in pure or not isinstance(how, str):
+            continue
+        try:
+            attributes = tuple(op.attributes.items())
+        except TypeError:  # MLIR's bindings do not read constants of complex numbers
+            continue
+        key = pure[op.name], pure.get(how, how), tuple(op.operands), attributes, tuple(op.results.types)
+        first = known.setdefault(key, op)
+        if first is not op:
+            for result, same in zip(op.results, first.results, strict=True):
+                result.replace_all_uses_with(same)
+        if not any(True for result in op.results for _ in result.uses):
+            gone.append(op)
+    for op in reversed(gone):
+        op.erase()
 
 
 def numbered(module: ir.Module, collectives: Sequence[Any]) -> ir.Module:

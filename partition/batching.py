@@ -75,7 +75,7 @@ def _own(op: Any, traits: OpTraits) -> Own | None:
     pairs, left, column = dict(zip(numbers.batches, numbers.with_batches, strict=True)), list[Any](), 0
     for part in indices.owner.operands:
         alone = shape_of(part)[numbers.vector] == 1 and numbers.columns[column] in numbers.lacking
-        along = counting_along(part) if alone else None
+        along = counting_along(part, traits) if alone else None
         others = (numbers.vector, *pairs.values())
         if along is None or along in others or sizes[along] != operand[numbers.columns[column]]:
             left.append(part)
@@ -103,30 +103,30 @@ def _joined(join: Any, parts: list[Any], before: Any, mark: Callable[[Any, Any, 
     return made.results[0]
 
 
-def counting_along(value: Any) -> int | None:
+def counting_along(value: Any, traits: OpTraits) -> int | None:
     """The dimension along which a value counts up from zero, as an iota; None for others."""
     if isinstance(value.owner, ir.Block):
         return None
     op, shape = value.owner.operation, shape_of(value)
-    match op.name.removeprefix("stablehlo."):
+    match traits.computed_as(op.name):
         case "iota" if _holds(value, shape):  # and starts not anew
             return int(ir.IntegerAttr(op.attributes["iota_dimension"]).value)
         case "constant":
             return _counting(op.attributes["value"], shape)
         case "convert" if _holds(op.operands[0], shape) and _holds(value, shape):
-            return counting_along(op.operands[0])
+            return counting_along(op.operands[0], traits)
         case "broadcast_in_dim":
-            along = counting_along(op.operands[0])
+            along = counting_along(op.operands[0], traits)
             dims: list[int] = [*ir.DenseI64ArrayAttr(op.attributes["broadcast_dimensions"])]
             if along is not None and shape_of(op.operands[0])[along] == shape[dims[along]]:
                 return dims[along]
         case "reshape":
-            along, source = counting_along(op.operands[0]), shape_of(op.operands[0])
+            along, source = counting_along(op.operands[0], traits), shape_of(op.operands[0])
             places, others = ([d for d, n in enumerate(sizes) if n > 1] for sizes in (source, shape))
             if along in places and [source[d] for d in places] == [shape[d] for d in others]:
                 return others[places.index(along)]
-        case "select" if _is_never(op.operands[0]):
-            return counting_along(op.operands[2])
+        case "select" if _is_never(op.operands[0], traits):
+            return counting_along(op.operands[2], traits)
     return None
 
 
@@ -147,22 +147,25 @@ def _holds(value: Any, shape: Sequence[int]) -> bool:
     return isinstance(element, ir.IntegerType) and max(shape, default=0) < 1 << (bits_of(str(element)) - 1)
 
 
-def _is_never(condition: Any) -> bool:
+def _is_never(condition: Any, traits: OpTraits) -> bool:
     """Whether a condition is that what counts up is below zero, as of indices from the end."""
-    if isinstance(condition.owner, ir.Block) or condition.owner.operation.name != "stablehlo.compare":
+    if isinstance(condition.owner, ir.Block):
         return False
-    op = condition.owner
+    op = condition.owner.operation
+    if traits.computed_as(op.name) != "compare":
+        return False
     below = "LT" in str(op.attributes["comparison_direction"])
-    return below and counting_along(op.operands[0]) is not None and _is_zero(op.operands[1])
+    return below and counting_along(op.operands[0], traits) is not None and _is_zero(op.operands[1], traits)
 
 
-def _is_zero(value: Any) -> bool:
+def _is_zero(value: Any, traits: OpTraits) -> bool:
     if isinstance(value.owner, ir.Block):
         return False
     op = value.owner.operation
-    if op.name == "stablehlo.broadcast_in_dim":
-        return _is_zero(op.operands[0])
-    number = op.attributes["value"] if op.name == "stablehlo.constant" else None
+    how = traits.computed_as(op.name)
+    if how == "broadcast_in_dim":
+        return _is_zero(op.operands[0], traits)
+    number = op.attributes["value"] if how == "constant" else None
     return isinstance(number, ir.DenseIntElementsAttr) and number.is_splat and int(number[0]) == 0
 
 

@@ -15,6 +15,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from ..program.elements import bits_of
+from ..rulebook.traits import OpTraits
 from .forms import Form
 from .layouts import Axes, Digit, Pieces, digits
 from .neutral import neutral, zero
@@ -87,8 +88,8 @@ class Sent:
 class Builder:
     """Appends ops to the current block, and records the collectives among them."""
 
-    def __init__(self, axes: Axes, form: Form, channel: int) -> None:
-        self.axes, self.form = axes, form
+    def __init__(self, axes: Axes, form: Form, channel: int, traits: OpTraits) -> None:
+        self.axes, self.form, self.traits = axes, form, traits
         self.scope = Scope(None)
         self.loc: Any = ir.Location.unknown()
         self.sent: list[Sent] = []

@@ -99,7 +99,7 @@ class DeviceProgram:
                     if op.operation in parts
                 }
                 channel = max(channel_of(each.op) for each in self.sent)
-                windows = write(self.windows, copies, self.axes, self.form, channel)
+                windows = write(self.windows, copies, self.axes, self.traits, self.form, channel)
         return made, windows
 
     def text(self) -> str:

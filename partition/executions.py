@@ -128,7 +128,7 @@ class Executions:
         """The trip count of a loop whose condition compares a counter with a constant, as JAX
         writes ``scan`` and ``fori_loop``; None for others."""
         if loop not in self._turns:
-            self._turns[loop] = _turns(loop)
+            self._turns[loop] = _turns(loop, self._traits)
         return self._turns[loop]
 
     def _in_turns(self, block: Any) -> bool:
@@ -153,9 +153,9 @@ def with_inner(op: Any) -> Sequence[Any]:
     return (op, *operations_in(op)) if len(op.regions) else (op,)
 
 
-def _turns(loop: Any) -> int | None:
+def _turns(loop: Any, traits: OpTraits) -> int | None:
     test, body = (region.blocks[0] for region in loop.regions)
-    compared = _made_by(_returned(test)[0], "stablehlo.compare")
+    compared = _made_by(_returned(test)[0], "compare", traits)
     if compared is None:
         return None
     direction = str(compared.attributes["comparison_direction"]).rpartition(" ")[2].rstrip(">")
@@ -166,8 +166,8 @@ def _turns(loop: Any) -> int | None:
         counter = _argument(left, test)
     if counter is None:
         return None
-    start, end = _constant(loop.operands[counter]), _constant(right, loop)
-    step = _step(_returned(body)[counter], counter, body)
+    start, end = _constant(loop.operands[counter], traits), _constant(right, traits, loop)
+    step = _step(_returned(body)[counter], counter, body, traits)
     if start is None or end is None or step is None:
         return None
     return trip_count((start, step), (end, 0), direction)
@@ -197,15 +197,15 @@ def trip_count(left: tuple[int, int], right: tuple[int, int], direction: str) ->
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 
 
-def _step(value: Any, counter: int, body: Any) -> int | None:
+def _step(value: Any, counter: int, body: Any, traits: OpTraits) -> int | None:
     """The increment of the counter in one iteration."""
-    for name, sign in (("stablehlo.add", 1), ("stablehlo.subtract", -1)):
-        added = _made_by(value, name)
+    for how, sign in (("add", 1), ("subtract", -1)):
+        added = _made_by(value, how, traits)
         if added is not None:
             left, right = added.operands
             if _argument(right, body) == counter and sign > 0:
                 left, right = right, left
-            step = _constant(right)
+            step = _constant(right, traits)
             return sign * step if _argument(left, body) == counter and step is not None else None
     return None
 
@@ -214,13 +214,13 @@ def _returned(block: Any) -> list[Any]:
     return list(block.operations[len(block.operations) - 1].operands)
 
 
-def _made_by(value: Any, name: str) -> Any:
-    """The op of this name that makes a value, or None."""
+def _made_by(value: Any, how: str, traits: OpTraits) -> Any:
+    """The op that makes a value, if it computes what this one of StableHLO does; or None."""
     owner = value.owner
     if isinstance(owner, ir.Block):
         return None
     operation = owner.operation
-    return operation if operation.name == name else None
+    return operation if traits.computed_as(operation.name) == how else None
 
 
 def _argument(value: Any, block: Any) -> int | None:
@@ -228,7 +228,7 @@ def _argument(value: Any, block: Any) -> int | None:
     return ir.BlockArgument(value).arg_number if value.owner == block else None
 
 
-def _constant(value: Any, loop: Any = None) -> int | None:
+def _constant(value: Any, traits: OpTraits, loop: Any = None) -> int | None:
     """The value of a constant integer scalar, or None; loops may carry it unchanged."""
     if loop is not None:
         for region in loop.regions:
@@ -236,8 +236,8 @@ def _constant(value: Any, loop: Any = None) -> int | None:
             if number is not None:
                 body = loop.regions[1].blocks[0]
                 unchanged = _argument(_returned(body)[number], body) == number
-                return _constant(loop.operands[number]) if unchanged else None
-    made = _made_by(value, "stablehlo.constant")
+                return _constant(loop.operands[number], traits) if unchanged else None
+    made = _made_by(value, "constant", traits)
     found = None if made is None else made.attributes["value"]
     if isinstance(found, ir.DenseIntElementsAttr) and found.is_splat:
         return int(found[0])

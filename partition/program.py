@@ -75,7 +75,7 @@ class Partitioner(Values):
         again: bool = False,
         kinds: Kinds | None = None,
     ) -> None:
-        builder = Builder(axes, form, channel)
+        builder = Builder(axes, form, channel, chooser.reader.traits)
         kinds = kinds or Kinds(module)
         super().__init__(kinds, axes, planner, builder, recording=recording, again=again)
         self.moved = moved or {}  # values that live elsewhere than the module says
@@ -129,7 +129,7 @@ class Partitioner(Values):
 
     def _alive(self) -> list[Sent]:
         """The collectives whose results are used. Others are erased, with what was made for them alone."""
-        alive = []
+        alive, pure = [], self.traits.family("pure_op")
         for collective in reversed(self.builder.sent):
             if any(True for _ in collective.op.results[0].uses):
                 alive.append(collective)
@@ -140,13 +140,9 @@ class Partitioner(Values):
                 sources = [value.owner for value in op.operands]
                 op.erase()
                 for source in sources:
-                    if (
-                        isinstance(source, ir.Block)
-                        or source.operation.name not in _PURE
-                        or source in waiting
-                    ):
+                    if isinstance(source, ir.Block) or source.operation.name not in pure or source in waiting:
                         continue
-                    if not any(True for _ in source.results[0].uses):
+                    if not any(True for result in source.results for _ in result.uses):
                         waiting.append(source)
         whole: dict[tuple[int, int], Purpose] = {}
         for collective in alive:
@@ -558,6 +554,3 @@ class Partitioner(Values):
 
 
 _COMPUTED = {**COMPUTED, **WINDOWS, "once": alone.once, "spread": alone.spread}
-_MADE = ("slice", "dynamic_slice", "pad", "select", "broadcast_in_dim", "constant", "iota", "convert")
-_PLACED = ("divide", "remainder", "multiply", "add", "compare", "reshape", "dynamic_update_slice")
-_PURE = frozenset(f"stablehlo.{name}" for name in (*_MADE, *_PLACED))

@@ -53,6 +53,14 @@ class OpTraits:
         """Those of the facts that another program is to be told: the relations that it declares too."""
         return {relation: rows for relation, rows in self.facts if program.declares(relation)}
 
+    def computed_as(self, name: str) -> str:
+        """The op of StableHLO, such as "add", that computes what ops of a name do; empty where none is."""
+        return self._computed.get(name, "")
+
+    @cached_property
+    def _computed(self) -> dict[str, str]:
+        return dict(self.relations["computed_as"])
+
     @cached_property
     def _lowerings(self) -> dict[str, str]:
         return dict(self.relations["lowered_op"])

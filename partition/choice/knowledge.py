@@ -19,6 +19,7 @@ from ..layouts import Shape
 
 Rows = list[tuple[Any, ...]]
 _KNOWN = WeakKeyDictionary[RuleBook, dict[tuple[str, ...], dict[Any, "Knowledge"]]]()  # by modes
+_WRITTEN = "stablehlo."  # what partial results are combined by is an op of this dialect
 _OWN_RULE = ("rule_factor", "rule_maps", "rule_blocked")
 _READING = ("reads_backwards", "accumulates", "reads_around", "reads_from_first")  # how a window is read
 _ANNOTATIONS = frozenset({"sdy.sharding", "mhlo.frontend_attributes"})
@@ -315,7 +316,7 @@ class Reader:
             sizes=dict(said["factor"]),
             splits=splits,
             partial=frozenset(factor for (factor,) in said["leaves_partial"]) & splits,
-            combine=said["combined_by"][0][0] if said["combined_by"] else "",
+            combine=next((_WRITTEN + how.removeprefix(_WRITTEN) for (how,) in said["combined_by"]), ""),
             combined_by_itself=bool(said["combined_by_itself"]),
             multiplies=bool(said["multiplies"]),
             fills={(t, factor): what for t, factor, what in said["fills"]},

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
+from ...rulebook.traits import OpTraits
 from ..building import OUTSIDE, Builder, Scope, Sent, element_of, shape_of
 from ..choice.choosing import SUM
 from ..choice.knowledge import Knowledge, Reader
@@ -119,13 +120,13 @@ def _product(op: Any, slot: int, dim: int, collective: Any, reader: Reader) -> P
 
 
 def write(
-    found: Sequence[Window], copies: Mapping[Any, Any], axes: Axes, form: Form, channel: int
+    found: Sequence[Window], copies: Mapping[Any, Any], axes: Axes, traits: OpTraits, form: Form, channel: int
 ) -> set[Any]:
     """Writes windows in a copy of the device program, and returns the collectives that hand parts on.
     ``copies`` are their ops there by those of the program, and ``channel`` is the last one that is used."""
     made = set[Any]()
     for window in found:
-        builder = Builder(axes, form, channel)
+        builder = Builder(axes, form, channel, traits)
         _Ring(builder, window, copies).write()
         made.update(sent.op for sent in builder.sent)
         channel = builder.channel

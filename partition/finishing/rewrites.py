@@ -18,7 +18,6 @@ from jaxlib.mlir import ir
 
 from ...rulebook.traits import OpTraits
 from ..building import Sent, element_of, shape_of
-from ..choice.choosing import SUM
 from ..neutral import zero
 from .collectives import DIMENSIONS, KINDS
 from .products import exchange, exchangeable, exchanged_order
@@ -31,7 +30,7 @@ def rewrite(sent: Iterable[Sent], traits: OpTraits) -> None:
         while _turn_product(op, traits):  # once for each transpose behind it
             pass
     for op in collectives:
-        if len(op.operands) == 1 and len(op.regions) and _adds(op):
+        if len(op.operands) == 1 and len(op.regions) and _adds(op, traits):
             _negate_behind(op, traits)
 
 
@@ -115,12 +114,16 @@ def _keeps_signs(op: Any, traits: OpTraits) -> bool:
     if not op.regions:
         return True
     start = op.operands[1].owner
-    if not _adds(op) or isinstance(start, ir.Block) or start.operation.name != "stablehlo.constant":
+    if (
+        not _adds(op, traits)
+        or isinstance(start, ir.Block)
+        or traits.lowering(start.operation.name) != "constant"
+    ):
         return False
     written = ir.Attribute.parse(f"dense<{zero(element_of(op.operands[1]))}> : {op.operands[1].type}")
     return bool(start.attributes["value"] == written)
 
 
-def _adds(op: Any) -> bool:
+def _adds(op: Any, traits: OpTraits) -> bool:
     """Whether an op that combines elements adds them."""
-    return bool(op.regions[0].blocks[0].operations[0].operation.name == SUM)
+    return traits.computed_as(op.regions[0].blocks[0].operations[0].operation.name) == "add"

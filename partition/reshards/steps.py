@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
+from ...rulebook.traits import OpTraits
 from ..building import Builder, element_of, shape_of
 from ..layouts import Axes, Layout, Shape
 from .moves import Plan, Step
@@ -120,23 +121,21 @@ def _mask(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step)
     first = builder.lookup(builder.axes.index(step.pieces))
     held = shape_of(value)
     nothing = builder.neutral(step.after.combine, element_of(value), held)
-    if (filled := _splat(value)) is not None and filled == _splat(nothing):
+    traits = builder.traits
+    if (filled := _splat(value, traits)) is not None and filled == _splat(nothing, traits):
         return value
     keeps = builder.compare("EQ", first, builder.number(0))
     return builder.select(builder.spread(keeps, held), value, nothing)
 
 
-def _splat(value: Any) -> Any:
+def _splat(value: Any, traits: OpTraits) -> Any:
     """The element of a splat constant; None for other values."""
     if isinstance(value.owner, ir.Block):
         return None
     owner = value.owner.operation
-    if not owner.name.startswith("stablehlo."):
-        return None
-    if owner.name in ("stablehlo.broadcast_in_dim", "stablehlo.convert"):
-        same = element_of(value) == element_of(owner.operands[0])
-        return _splat(owner.operands[0]) if same else None
-    if owner.name != "stablehlo.constant" or isinstance(element_of(value), ir.ComplexType):
+    if owner.name in traits.family("broadcast_op"):
+        return _splat(owner.operands[0], traits)
+    if traits.lowering(owner.name) != "constant" or isinstance(element_of(value), ir.ComplexType):
         return None
     held: Any = owner.attributes["value"]
     return held.get_splat_value() if isinstance(held, ir.DenseElementsAttr) and held.is_splat else None

@@ -16,6 +16,8 @@ from jaxlib.mlir import ir
 from shardlog.partition.batching import counting_along
 from shardlog.program.mlir.modules import ops_in
 
+from ..support.traits import TRAITS
+
 FLOATS, PLACES = jnp.float32, jnp.int32
 
 
@@ -124,4 +126,4 @@ def test_what_counts_up(text: str, along: int | None) -> None:
         stablehlo.register_dialect(context)
         module = ir.Module.parse(text)
         *_, last = ops_in(module)
-        assert counting_along(last.operation.results[0]) == along
+        assert counting_along(last.operation.results[0], TRAITS) == along

@@ -23,6 +23,7 @@ from shardlog.program.meshes import Mesh, Meshes, SubAxis
 from shardlog.program.mlir.modules import ops_in
 from shardlog.program.shardings import Dimension, Sharding
 
+from ..support.traits import TRAITS
 from .running import execute, load, parts_of, whole_of
 
 
@@ -230,7 +231,7 @@ def reshard(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout]) ->
         plan = planner.plan(shape, start, goal)
         ways += [(goal, each) for each in (plan, plan.at_once) if each is not None]
     with make_context(), ir.Location.unknown():
-        builder = Builder(axes, "replica", 0)
+        builder = Builder(axes, "replica", 0, TRAITS)
         f32 = ir.F32Type.get()
         source = builder.tensor(axes.local(shape, start.dims), f32)
         types = [builder.tensor(axes.local(shape, goal.dims), f32) for goal, _ in ways]
