@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -114,3 +115,17 @@ def test_inputs_are_drawn_so() -> None:
     assert all(np.isfinite(each).all() for each in jax.tree.leaves(jax.jit(f)(*drawn)))
     for one, other in zip(drawn, random_inputs(boundary(result)[0], 0, domains(result)), strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def test_rules_of_users_say_what_their_ops_take(tmp_path: Path) -> None:
+    rules, module = tmp_path / "my.dl", tmp_path / "m.mlir"
+    rules.write_text('elementwise_op("my.root").\nasks_op("my.root", 0, "positive").\n')
+    module.write_text("""\
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.add %x, %x : tensor<8xf32>
+  %1 = "my.root"(%0) : (tensor<8xf32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+""")
+    (found,) = domains(shardlog.run(module, rules=[rules]))
+    assert {domain.kind for domain in found} == {"positive"}
