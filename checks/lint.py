@@ -3,80 +3,84 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from math import prod
-from typing import Any
+from pathlib import Path
 
 from ..errors import ShardlogError, closest
-from ..explanations.answers.text import given_text, moves_text, short_why_not, wrapped
-from ..explanations.questions.conflicts import conflicts_or_error
+from ..explanations.answers.text import given_text, moves_text, short_why_not
 from ..explanations.questions.why import Explainer
 from ..explanations.questions.why_not import Search
 from ..program.elements import bytes_in, bytes_text, size_of
-from ..program.mlir.origins import at
 from ..runs.choice import ProgramChoice
 from ..runs.records.record import Run, Value, record
+from ..runs.records.saved import open_saved
+from ..runs.records.saved_file import is_saved
+from . import limits
+from .findings import Finding
+from .limits import count_in, time_in
 
 _MOST_REASONS = 20
 
 
 @dataclass(frozen=True)
-class Finding:
-    """Something that a lint found: the tensor or op, where it is in the user's program, with the name stack
-    there, and why.
-
-    ``bytes`` are per device; 0 for what has none.
-    """
-
-    lint: str
-    what: str
-    where: str
-    stack: str
-    bytes: int
-    sentence: str
-    because: tuple[str, ...]
-
-    def as_json(self) -> dict[str, Any]:
-        """The finding as JSON has it."""
-        return {**asdict(self), "because": list(self.because)}
-
-    def __str__(self) -> str:
-        place = at(self.where, self.stack)
-        lines = [f"{self.lint}: {self.what}{place}", *wrapped("  ", self.sentence)]
-        return "\n".join([*lines, *(text for reason in self.because for text in wrapped("      ", reason))])
-
-
-@dataclass(frozen=True)
 class Lint:
-    """A lint with its limit in bytes, as ``replicated-above=64MiB`` says; 0 for lints without one."""
+    """A lint with its limit, as ``replicated-above=64MiB`` says: in bytes, seconds or collectives; 0 for
+    lints without one. ``against`` is the file of the saved run that it compares with."""
 
     name: str
-    limit: int
+    limit: float
+    against: str = ""
 
     @staticmethod
     def parse(text: str) -> Lint:
-        """Reads ``NAME`` or ``NAME=SIZE``. Raises ShardlogError for what is neither."""
-        name, equals, size = text.partition("=")
+        """Reads ``NAME`` or ``NAME=LIMIT``. Raises ShardlogError for what is neither."""
+        name, equals, given = text.partition("=")
         where = f"--fail-on {text}"
         if name not in _LINTS:
             raise ShardlogError(f"there is no lint {name!r}", where=where, hint=closest(name, _LINTS))
-        if not _LINTS[name].sized:
+        takes = _LINTS[name].takes
+        if not takes:
             if equals:
                 raise ShardlogError("this lint takes no size", where=where, hint=f"expected {name}")
             return Lint(name, 0)
-        if (least := bytes_in(size)) is None:
-            hint = f"expected a size in bytes, KiB, MiB, GiB or TiB, as in {name}=64MiB"
-            raise ShardlogError(
-                "no size" if not size else f"{size[:40]!r} is no size", where=where, hint=hint
-            )
-        return Lint(name, least)
+        what, hint = _TAKEN[takes]
+        hint = hint.format(name=name)
+        if not given:
+            raise ShardlogError(f"no {what}", where=where, hint=hint)
+        if takes == "run":
+            if not is_saved(Path(given)):
+                raise ShardlogError(f"{given} is no {what}", where=where, hint=hint)
+            return Lint(name, 0, given)
+        limit = {"size": bytes_in, "count": count_in, "time": time_in}[takes](given)
+        if limit is None:
+            raise ShardlogError(f"{given[:40]!r} is no {what}", where=where, hint=hint)
+        return Lint(name, limit)
+
+    def check(self, choice: ProgramChoice) -> None:
+        """Raises ShardlogError where the program that is meant is not one that the lint can look at."""
+        if _LINTS[self.name].takes == "time" and choice.topology is None:
+            hint = "give --topology, such as v5e"
+            raise ShardlogError("a time is that on a machine", where=f"--fail-on {self.name}", hint=hint)
 
 
 def findings(run: Run, lints: Sequence[Lint], choice: ProgramChoice | None = None) -> list[Finding]:
     """The findings of lints in a run, lint by lint, most bytes first; what moves is that of the program that
     ``choice`` means."""
-    meant = choice or ProgramChoice()
-    return [finding for lint in dict.fromkeys(lints) for finding in _LINTS[lint.name].find(run, lint, meant)]
+    meant, found = choice or ProgramChoice(), list[Finding]()
+    for lint in dict.fromkeys(lints):
+        lint.check(meant)
+        try:
+            found += _LINTS[lint.name].find(run, lint, meant)
+        except ShardlogError as error:
+            if not _LINTS[lint.name].of_program:
+                raise
+            # What is not known to be small is not let pass.
+            sentence, because = error.message, (error.hint,) if error.hint else ()
+            found.append(
+                Finding(lint.name, "what must move is not known", error.where, "", 0, sentence, because)
+            )
+    return found
 
 
 def _unknown_op(run: Run, lint: Lint, _: ProgramChoice) -> Iterator[Finding]:
@@ -89,12 +93,7 @@ def _unknown_op(run: Run, lint: Lint, _: ProgramChoice) -> Iterator[Finding]:
 
 
 def _reshard_above(run: Run, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
-    found, error = conflicts_or_error(run, choice)
-    if error:  # what is not known to be small is not let pass
-        yield Finding(
-            lint.name, "what must move is not known", error.where, "", 0, error.message, (error.hint,)
-        )
-    for conflict in found:
+    for conflict in run.conflicts(**choice.options):
         if conflict.bytes > lint.limit:
             move = moves_text(conflict)
             said = f"{bytes_text(conflict.bytes)} per device, {conflict.collective}: {move}"
@@ -121,7 +120,7 @@ class _Replicated:
 
 def _replicated_above(run: Run, lint: Lint, _: ProgramChoice) -> Iterator[Finding]:
     explainer = Explainer(run)
-    found = sorted(_replicated(explainer, lint.limit), key=lambda tensor: -tensor.bytes)
+    found = sorted(_replicated(explainer, int(lint.limit)), key=lambda tensor: -tensor.bytes)
     searches: dict[str, Search] = {}
     for number, tensor in enumerate(found):
         value = tensor.value
@@ -174,16 +173,48 @@ def _reasons(explainer: Explainer, searches: dict[str, Search], tensor: _Replica
             continue
 
 
+def _collectives(run: Run, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
+    return limits.collectives(run, int(lint.limit), choice)
+
+
+def _sent(run: Run, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
+    return limits.sent(run, int(lint.limit), choice)
+
+
+def _memory(run: Run, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
+    return limits.memory(run, int(lint.limit), choice)
+
+
+def _time(run: Run, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
+    return limits.time(run, lint.limit, choice)
+
+
+def _new_collective(run: Run, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
+    return limits.new_collectives(run, open_saved(lint.against), choice)
+
+
 @dataclass(frozen=True)
 class _Entry:
-    """A lint: the function that finds, and whether it takes a size."""
+    """A lint: the function that finds, what it takes, and whether it looks at the program that is meant."""
 
     find: Callable[[Run, Lint, ProgramChoice], Iterator[Finding]]
-    sized: bool
+    takes: str = ""
+    of_program: bool = False
 
 
+_TAKEN = {
+    "size": ("size", "expected a size in bytes, KiB, MiB, GiB or TiB, as in {name}=64MiB"),
+    "count": ("number", "expected a whole number, as in {name}=12"),
+    "time": ("time", "expected seconds, or a time in us, ms or s, as in {name}=1.5ms"),
+    "run": ("saved run", "expected the file of one, as `shardlog run MODULE --save FILE` writes it"),
+}
 _LINTS = {
-    "replicated-above": _Entry(_replicated_above, sized=True),
-    "unknown-op": _Entry(_unknown_op, sized=False),
-    "reshard-above": _Entry(_reshard_above, sized=True),
+    "replicated-above": _Entry(_replicated_above, "size"),
+    "unknown-op": _Entry(_unknown_op),
+    "reshard-above": _Entry(_reshard_above, "size", of_program=True),
+    "collectives": _Entry(_collectives, "count", of_program=True),
+    "sent": _Entry(_sent, "size", of_program=True),
+    "memory": _Entry(_memory, "size", of_program=True),
+    "time": _Entry(_time, "time", of_program=True),
+    "new-collective": _Entry(_new_collective, "run", of_program=True),
 }

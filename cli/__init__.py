@@ -150,6 +150,25 @@ def _check_text(options: argparse.Namespace) -> None:
                 check_text(text, f"{name} {text}")
 
 
+# What newcomers type, and what it is called here.
+_MEANT = {
+    "explain": "why, why-not and conflicts explain; report shows all of a run",
+    "lint": "run --fail-on LINT, or expect --fail-on LINT (docs/checks.md)",
+    "test": "expect compares shardings with a file of expected ones",
+    "shard": "run decides shardings, partition writes the program of each device",
+    "propagate": "run propagates shardings",
+    "annotate": "run --annotate VALUE=SHARDING",
+    "convert": "run --notation gspmd writes GSPMD's shardings; -o OUT.mlirbc is bytecode",
+    "visualize": "report writes a page; why --dot and --mermaid draw a derivation",
+    "show": "report writes a page; why VALUE and why-not VALUE explain a value",
+    "collectives": "partition --list lists what moves, conflicts the annotations that meet there",
+    "memory": "cost says how much memory a device needs",
+    "search": "query asks about a run by the body of a rule",
+    "save": "run --save FILE keeps a run",
+    "execute": "exec runs the partitioned program",
+    "compare": "diff compares two runs, expect a run with a file",
+    "format": "fmt lays out files of rules",
+}
 _CHOICES = re.compile(r"(.*: invalid choice: '(.*)') \(choose from (.*)\)")
 _PLACED = re.compile(r"(\S+:\d+): ")
 
@@ -170,7 +189,10 @@ class _Parser(argparse.ArgumentParser):
     def error(self, message: str, hint: str = "") -> NoReturn:
         # argparse prints the usage too, which is longer than a page.
         if found := _CHOICES.fullmatch(message):
-            message, hint = found[1], closest(found[2], [name.strip("' ") for name in found[3].split(",")])
+            names = [name.strip("' ") for name in found[3].split(",")]
+            message, hint = found[1], closest(found[2], names)
+            if "COMMAND" in message:
+                hint = _MEANT.get(found[2].lower(), hint)
         hint = hint or f"{self.prog} --help says what there is"
         show(ShardlogError(message, where=self.prog, hint=hint), sys.stderr)
         self.exit(2)

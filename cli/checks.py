@@ -12,7 +12,8 @@ from .colours import show
 from .running import add_json, open_or_run, print_json
 
 if TYPE_CHECKING:
-    from ..checks.lint import Finding, Lint
+    from ..checks.findings import Finding
+    from ..checks.lint import Lint
     from ..runs.choice import ProgramChoice
     from ..runs.records.record import Run
 
@@ -48,10 +49,13 @@ def lints(options: argparse.Namespace) -> list[Lint]:
     if not options.fail_on:
         refuse_choice(options, "the program at which lints look", "--fail-on LINT")
         return []
-    checked_choice(options)
+    choice = checked_choice(options)
     from ..checks.lint import Lint
 
-    return [Lint.parse(text) for text in options.fail_on]
+    wanted = [Lint.parse(text) for text in options.fail_on]
+    for each in wanted:
+        each.check(choice)
+    return wanted
 
 
 def lint(run: Run, wanted: list[Lint], choice: ProgramChoice) -> list[Finding]:

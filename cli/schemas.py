@@ -9,7 +9,7 @@ from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
-from ..checks.lint import Finding
+from ..checks.findings import Finding
 from ..cost.ahead import Kept, Memory
 from ..cost.beside import Beside
 from ..cost.cost import Held, Item

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 import shardlog
 from jsonschema import validate
-from shardlog.checks.lint import Finding, Lint, findings
+from shardlog.checks.findings import Finding
+from shardlog.checks.lint import Lint, findings
 from shardlog.cli import main
 from shardlog.cli.schemas import schema
 from shardlog.errors import ShardlogError

@@ -1,0 +1,135 @@
+"""Limits of the program that is meant: how much it moves, how long it takes, how much memory it needs, and
+what a saved run did not move."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..program.elements import bytes_text
+from ..program.mlir.origins import at
+from ..runs.choice import ProgramChoice
+from ..runs.records.record import Run, in_memory
+from ..runs.table import plural, time_text
+from .findings import Finding
+
+if TYPE_CHECKING:
+    from ..runs.executing.collectives import Collective
+
+_MOST = 20  # collectives, ops or tensors that are named
+_TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+) ?(us|ms|s|)", re.ASCII)
+_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0}
+
+
+def time_in(text: str) -> float | None:
+    """The seconds that a time such as ``1.5ms``, ``20us`` or ``2`` says; None where it says none."""
+    match = _TIME.fullmatch(text.strip())
+    return float(match[1]) * _UNITS[match[2]] if match else None
+
+
+def count_in(text: str) -> int | None:
+    """A whole number; None where it is none."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+
+
+def collectives(run: Run, most: int, choice: ProgramChoice) -> Iterator[Finding]:
+    """Too many collectives."""
+    found = in_memory(run).asked(choice).collectives
+    if len(found) > most:
+        total = sum(each.total for each in found)
+        sentence = f"the limit is {most:,}; most bytes first:"
+        yield Finding(
+            "collectives", plural(len(found), "collective"), "", "", total, sentence, _listed(found)
+        )
+
+
+def sent(run: Run, most: int, choice: ProgramChoice) -> Iterator[Finding]:
+    """Too many bytes that a device sends."""
+    found = in_memory(run).asked(choice).collectives
+    total = sum(each.total for each in found)
+    if total > most:
+        sentence = f"the limit is {bytes_text(most)}; most bytes first:"
+        yield Finding("sent", f"{total:,} bytes sent by each device", "", "", total, sentence, _listed(found))
+
+
+def memory(run: Run, most: int, choice: ProgramChoice) -> Iterator[Finding]:
+    """Too much memory that a device needs."""
+    found = run.cost(**choice.options)
+    if found.peak > most:
+        named = (
+            f"{bytes_text(h.bytes)}: {h.count:,} of {h.what}{at(h.where, h.stack)}"
+            for h in found.held[:_MOST]
+        )
+        what = f"{bytes_text(found.peak)} of memory on a device ({found.machine.name})"
+        sentence = f"the limit is {bytes_text(most)}; held at the peak:"
+        yield Finding("memory", what, "", "", found.peak, sentence, tuple(named))
+
+
+def time(run: Run, most: float, choice: ProgramChoice) -> Iterator[Finding]:
+    """Too long a time on the machine."""
+    found = run.cost(**choice.options)
+    if found.seconds > most:
+        items = sorted(found.items, key=lambda item: -item.seconds)[:_MOST]
+        named = (
+            f"{time_text(i.seconds)}: {i.op}{f' for {i.serves}' if i.serves else ''}{at(i.where, i.stack)}"
+            f"{_because(i.causes)}"
+            for i in items
+        )
+        sentence = f"the limit is {time_text(most)}; longest first:"
+        what = f"{time_text(found.seconds)} on {found.machine.name}"
+        yield Finding("time", what, "", "", round(found.sent), sentence, tuple(named))
+
+
+def new_collectives(run: Run, before: Run, choice: ProgramChoice) -> Iterator[Finding]:
+    """The collectives of the program that that of another run has not, most bytes first. Those are the same
+    that are of one kind, over the same axes and for the same slot of such an op, whatever line it has come
+    to."""
+    found = list(in_memory(run).asked(choice).collectives)
+    known = list(in_memory(before).asked(choice).collectives)
+    keys: tuple[Callable[[Collective], Any], ...] = (
+        lambda c: (*_kind(c), c.where, c.value, c.total),
+        lambda c: (*_kind(c), c.total),
+        _kind,
+    )
+    for key in keys:
+        found, known = _without(found, known, key), _without(known, found, key)
+    for each in sorted(found, key=lambda c: (-c.total, c.number)):
+        said = f"{each.total:,} bytes for {each.slot} of {each.op}; the saved run has no such collective"
+        what = f"{each.kind} {each.number} of {each.value or 'a value'}"
+        because = tuple(f"because of {cause}" for cause in each.causes)
+        yield Finding("new-collective", what, each.where, each.stack, each.total, said, because)
+
+
+def _kind(each: Collective) -> tuple[Any, ...]:
+    return each.kind, each.axes, each.op, each.slot
+
+
+def _without(
+    some: list[Collective], others: Sequence[Collective], key: Callable[[Collective], Any]
+) -> list[Collective]:
+    """Those of which there are more than of the others with the same key: of each the last ones."""
+    left, kept = Counter(map(key, others)), []
+    for each in some:
+        if left[key(each)]:
+            left[key(each)] -= 1
+        else:
+            kept.append(each)
+    return kept
+
+
+def _listed(found: Sequence[Collective]) -> tuple[str, ...]:
+    """The collectives that send most, with what each is for and the annotations behind it."""
+    order = sorted(found, key=lambda c: (-c.total, c.number))
+    lines = [
+        f"{c.total:,} bytes: {c.kind} {c.number} of {c.value or 'a value'} for {c.slot} of {c.op}"
+        f"{at(c.where, c.stack)}{_because(c.causes)}"
+        for c in order[:_MOST]
+    ]
+    more = len(order) - len(lines)
+    return (*lines, f"and {more:,} more") if more else tuple(lines)
+
+
+def _because(causes: Sequence[str]) -> str:
+    return f", because of {' and '.join(causes)}" if causes else ""
