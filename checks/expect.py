@@ -136,9 +136,9 @@ class Expected:
         several = len(self.meshes.meshes) > 1
         return text if several else text.removeprefix(f"<{symbol(mesh)}, ").removesuffix(">")
 
-    def _read(self, text: str, where: str) -> Sharding:
+    def _read(self, text: str, where: str, rank: int | None) -> Sharding:
         with self._module.context:
-            found = self._shardings.read(parse_sharding(self._module, text.strip(), where), where)
+            found = self._shardings.read(parse_sharding(self._module, text.strip(), where, rank), where)
         return replace(found, dimensions=tuple(Dimension(d.axes) for d in found.dimensions), replicated=())
 
     # ---- Comparison -------------------------------------------------------------------------------------
@@ -157,11 +157,16 @@ class Expected:
         ]
 
     def _compared(self, where: str, entry: Expectation, plain: set[str]) -> Iterator[Difference]:
-        expected = [self._read(text, where) for text in entry.shardings]
+        found, missing = list[tuple[str, Value]](), None
         try:
             found = self._values(entry, plain)
         except ShardlogError as error:
-            cause = Cause(-1, "", True, None, f"{error.message}; {error.hint}")
+            missing = error
+        ranks = {len(value.shape) for _, value in found}
+        rank = ranks.pop() if len(ranks) == 1 else None
+        expected = [self._read(text, where, rank) for text in entry.shardings]
+        if missing is not None:
+            cause = Cause(-1, "", True, None, f"{missing.message}; {missing.hint}")
             yield Difference(where, entry.key, "", "", "", "", ", ".join(entry.shardings), None, (cause,))
             return
         if len(expected) > 1 and len(expected) != len(found):

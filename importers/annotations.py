@@ -23,6 +23,7 @@ from .origins import drop_origins
 from .sources.nesting import open_module
 from .sources.text import Text
 from .sources.vetting import risk
+from .specs import NOTATION, dimensions, is_spec
 
 _NAME = r'(?:[^\s=,:"@]+|"(?:[^"\\]|\\.)*")'
 _AXIS = rf"{_NAME}\s*=\s*\d+"
@@ -30,7 +31,9 @@ _MESH = re.compile(rf"\s*(?:@?(?P<name>\w+)\s*:)?\s*(?P<axes>{_AXIS}(?:\s*,\s*{_
 _ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
 # A value, and a sharding in brackets; quoted parts of a value's path may have anything in them.
 _ANNOTATION = re.compile(
-    r"""\s*(?P<value>(?:[^='"\s]|'[^']*'|"[^"]*")(?:[^='"]|'[^']*'|"[^"]*")*?)\s*=\s*(?P<sharding>[\[<].*\S)\s*""",
+    r"""\s*(?P<value>(?:[^='"\s]|'[^']*'|"[^"]*")(?:[^='"]|'[^']*'|"[^"]*")*?)\s*=\s*(?P<sharding>(?:[\[<]|"""
+    + NOTATION
+    + r""").*\S)\s*""",
     re.DOTALL,
 )
 
@@ -216,10 +219,13 @@ def _apply(module: ir.Module, targets: Targets, text: str) -> Callable[[], None]
     where = f"--annotate '{text}'"
     match = _ANNOTATION.fullmatch(text)
     if not match:
-        hint = """expected a value and its sharding, as in %arg0=[{"data"}, {}]"""
+        hint = """expected a value and its sharding, as in %arg0=[{"data"}, {}] or %arg0=P('data')"""
         raise ShardlogError("not an annotation", where=where, hint=hint)
     target = targets.find(match["value"], where)
-    return _annotate(targets.main, target, parse_sharding(module, match["sharding"], where), where)
+    type_: Any = target.type if isinstance(target, ir.Value) else targets.main.type.results[target]
+    rank = type_.rank if isinstance(type_, ir.RankedTensorType) else None
+    sharding = parse_sharding(module, match["sharding"], where, rank)
+    return _annotate(targets.main, target, sharding, where)
 
 
 def _values(module: ir.Module, main: Any) -> dict[str, ir.Value[Any]]:
@@ -241,11 +247,14 @@ def _values(module: ir.Module, main: Any) -> dict[str, ir.Value[Any]]:
     return values
 
 
-def parse_sharding(module: ir.Module, sharding: str, where: str) -> ir.Attribute:
-    """The attribute that ``[{"data"}, {}]`` or ``<@mesh, [{"data"}, {}]>`` says, in the current context.
+def parse_sharding(module: ir.Module, sharding: str, where: str, rank: int | None = None) -> ir.Attribute:
+    """The attribute that ``[{"data"}, {}]``, ``<@mesh, [{"data"}, {}]>`` or ``P('data', None)`` says, in the
+    current context; of a ``P`` with fewer entries than the ``rank``, the other dimensions have no axes.
 
     Raises ShardlogError, with ``where`` for its place, where that is no sharding.
     """
+    if is_spec(sharding):
+        sharding = dimensions(sharding, where, rank)
     if sharding.startswith("["):
         meshes = _usual(symbols(module, "sdy.mesh"))
         if not meshes:
@@ -271,10 +280,10 @@ def parse_sharding(module: ir.Module, sharding: str, where: str) -> ir.Attribute
     return attribute
 
 
-def valid_sharding(module: ir.Module, sharding: str, where: str) -> ir.Attribute:
+def valid_sharding(module: ir.Module, sharding: str, where: str, rank: int | None = None) -> ir.Attribute:
     """As ``parse_sharding``; raises ShardlogError also for unknown meshes and axes, axes that stand twice,
     and sub-axes that are none."""
-    attribute = parse_sharding(module, sharding, where)
+    attribute = parse_sharding(module, sharding, where, rank)
     type_ = f"tensor<{'1x' * len(sdy.TensorShardingAttr(attribute).dimension_shardings)}f32>"
     declared = _declared(module)
     try:

@@ -67,7 +67,8 @@ class ProgramChoice:
     pins: str | Sequence[str] = field(
         default=(),
         metadata=about(
-            """shard a value so whatever that costs, the result of an op, as in '%2=[{"data"}, {}]'""",
+            "shard a value so whatever that costs, the result of an op, as in "
+            """'%2=[{"data"}, {}]' or "%2=P('data')\"""",
             flag="--pin",
             metavar="VALUE=SHARDING",
             repeated=True,

@@ -91,7 +91,8 @@ class Options:
     annotate: Given = field(
         default=(),
         metadata=about(
-            """a sharding for a value, by SSA name or JAX path, as in '%arg0=[{"data"}, {}]'""",
+            "a sharding for a value, by SSA name or JAX path, as in "
+            """'%arg0=[{"data"}, {}]' or "%arg0=P('data')\"""",
             also="several, `{\"params['w']\": P(None, 'model')}`, or a pytree of `PartitionSpec` or "
             "`NamedSharding` that matches the arguments as `in_shardings` of `jax.jit` does",
             metavar="VALUE=SHARDING",

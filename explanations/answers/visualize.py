@@ -253,5 +253,7 @@ def _from_text(text: str, shape: tuple[int, ...] | None, mesh: Any) -> Picture:
         ((name, op),) = symbols(module, "sdy.mesh").items()
         read = read_mesh(name, op.attributes["mesh"])
         shardings = Shardings(Meshes([read]), {name: 0})
-        found = shardings.read(valid_sharding(module, text.strip(), where), where)
+        found = shardings.read(
+            valid_sharding(module, text.strip(), where, None if shape is None else len(shape)), where
+        )
     return _picture((d.axes for d in found.dimensions), read, shape)

@@ -14,6 +14,7 @@ from jaxlib.mlir.dialects import sdy
 from ...cost.machine import machine
 from ...errors import ShardlogError
 from ...importers.annotations import valid_sharding
+from ...importers.specs import NOTATION
 from ...program.shardings import Sharding
 from ...rulebook.traits import OpTraits
 from ...runs.choice import ProgramChoice
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
     from ...runs.executing.partitioned import Partitioned
     from ...runs.result import Result
 
-_PIN = re.compile(r"(?P<value>\S.*?)\s*=\s*(?P<sharding>[<\[].*)", re.DOTALL)
+_PIN = re.compile(r"(?P<value>\S.*?)\s*=\s*(?P<sharding>(?:[<\[]|" + NOTATION + r").*)", re.DOTALL)
 _MOST_OTHERS = 4
 
 
@@ -235,11 +236,13 @@ def _read(result: Result, text: str) -> list[tuple[Any, tuple[Value, Sharding]]]
     if match is None:
         hint = """expected a value and its sharding, as in %2=[{"data"}, {}]"""
         raise ShardlogError("not a value and a sharding", where=where, hint=hint)
+    named = Values(result.record).find(match["value"])
+    ranks = {len(each.shape) for each in named}
     with result.module.context, ir.Location.unknown():
-        attribute = valid_sharding(result.module, match["sharding"], where)
+        rank = ranks.pop() if len(ranks) == 1 else None
+        attribute = valid_sharding(result.module, match["sharding"], where, rank)
         sharding = result.program.shardings.read(attribute, where)
     _check_plain(sharding, where)
-    named = Values(result.record).find(match["value"])
     computed = [(each, _result(result, each.number)) for each in named]
     computed = [(each, value) for each, value in computed if value is not None]
     if not computed:
