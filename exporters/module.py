@@ -14,6 +14,7 @@ from ..importers.graph.graph import Graph
 from ..program.classes import Classes
 from ..program.columns import Ints, first_alike, numbers, spread, spread_ranges
 from ..program.mlir.modules import named_in
+from ..program.signature import text_of
 from .attributes import Attributes, Context
 from .functions import Version, choose_versions
 from .meshes import write_meshes
@@ -54,8 +55,7 @@ class _Module(Context):
         symbols: dict[str, Any] = {}
         for op in self.module.body.operations:
             if "sym_name" in op.attributes:
-                name: Any = op.attributes["sym_name"]
-                symbols[name.value] = op
+                symbols[text_of(op.attributes["sym_name"])] = op
         private = {
             name
             for name, op in symbols.items()

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from ..program.mlir.modules import operations_in
-from ..program.signature import attributes
+from ..program.signature import attributes, text_of
 
 Ints = npt.NDArray[np.int32]
 _VERSION = 6  # of the format of the bytecode
@@ -60,8 +60,7 @@ class Listing:
         found = {}
         for op in np.nonzero(self.parents == 0)[0].tolist():
             if self.ops[op].name == "func.func":
-                name: Any = self.ops[op].attributes["sym_name"]
-                found[str(name.value)] = op
+                found[text_of(self.ops[op].attributes["sym_name"])] = op
         return found
 
     def value(self, number: int) -> Any:

@@ -112,7 +112,7 @@ def _read(op: Any, name: str, where: str) -> Any:
 
 def _parsed(attribute: Any, name: str, where: str) -> Any:
     try:
-        text = attribute.value if isinstance(attribute, ir.StringAttr) else str(attribute)
+        text = text_of(attribute) if isinstance(attribute, ir.StringAttr) else str(attribute)
         return ir.Attribute.parse(text)
     except (ir.MLIRError, ValueError):  # ValueError: not UTF-8
         raise ShardlogError(

@@ -100,5 +100,6 @@ def _sharding(value: Any) -> Any:
         return sdy.TensorShardingAttr(attributes["sharding"])
     for name in ("out_shardings", "sdy.sharding"):
         if name in attributes:
-            return sdy.TensorShardingPerValueAttr(attributes[name]).shardings[number]
+            found = sdy.TensorShardingPerValueAttr(attributes[name]).shardings
+            return sdy.TensorShardingAttr(found[number])
     return None

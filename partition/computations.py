@@ -16,6 +16,7 @@ from ..notations.frontend_attributes import calls_back
 from ..program.function import location
 from ..program.mlir.modules import main_function, operations_in, symbols
 from ..program.shardings import manual_axes
+from ..program.signature import text_of
 from .building import CHANNEL, channel_of
 from .executions import with_inner
 
@@ -48,7 +49,7 @@ def put_in_place_of_ops(
 ) -> None:
     """Puts computations in the place of ops of a module. ``mark`` is told of each new op, of the one that it
     was made for, and whether it is inside of the computation."""
-    names = {ir.StringAttr(op.attributes["sym_name"]).value for op in module.body.operations}
+    names = {text_of(op.attributes["sym_name"]) for op in module.body.operations}
     channel = max(map(channel_of, operations_in(module)), default=0)
     for op, computation in ops:
         body = ir.Module.parse(computation.module)

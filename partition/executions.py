@@ -11,6 +11,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..program.mlir.modules import main_function, named_in, operations_in, symbols
+from ..program.signature import text_of
 from ..rulebook.traits import OpTraits
 
 _Count = Counter[int]  # how often, in one turn of loops of unknown trip counts, by the number of such around
@@ -105,7 +106,7 @@ class Executions:
         """How often the ops of a block run."""
         outer = block.owner.operation
         if outer.name == "func.func":
-            return self._called(ir.StringAttr(outer.attributes["sym_name"]).value)
+            return self._called(text_of(outer.attributes["sym_name"]))
         count = self._at(outer.block)
         if self._traits.lowering(outer.name) != "loop":
             return count

@@ -22,6 +22,7 @@ from ..program.mlir.modules import (
     symbols,
 )
 from ..program.shardings import Shardings, manual_axes
+from ..program.signature import text_of
 from .building import OUTSIDE, Builder, Scope, Sent, bytes_of, element_of
 from .bypasses import Bypasses
 from .choice.choosing import Chooser, Way
@@ -191,7 +192,7 @@ class Partitioner(Values):
     def function(self, func: Any) -> Ends:
         """Writes the function that devices run in place of one of the module, when it is first asked for,
         and returns its ends."""
-        name = ir.StringAttr(func.attributes["sym_name"]).value
+        name = text_of(func.attributes["sym_name"])
         if name not in self.ends:
             made, ops = self._opened(func)
             block, outer = made.regions[0].blocks[0], self.builder.scope
@@ -236,7 +237,7 @@ class Partitioner(Values):
 
     def _opened(self, func: Any) -> tuple[Any, list[int]]:
         """A copy of a function, in which the program is written, and its ops."""
-        name = ir.StringAttr(func.attributes["sym_name"]).value
+        name = text_of(func.attributes["sym_name"])
         if name in self.written:  # as it is, for a region
             self.written[name].erase()
         self.written[name] = made = func.operation.clone(ir.InsertionPoint(self.module.body)).operation

@@ -181,9 +181,10 @@ def surroundings(op: ir.Operation, what: Sequence[str]) -> Facts:
     return facts
 
 
-def text_of(attribute: ir.StringAttr) -> str:
-    """The value of a string attribute; bytes that are not UTF-8 are escaped."""
-    return attribute.value_bytes.decode(errors="backslashreplace")
+def text_of(attribute: ir.Attribute) -> str:
+    """The value of a string attribute; bytes that are not UTF-8 are escaped. MLIR's own ``value`` ends in an
+    error of its bindings there, so that nobody else asks for it."""
+    return ir.StringAttr(attribute).value_bytes.decode(errors="backslashreplace")
 
 
 def _is_value(attribute: ir.Attribute, results: Sequence[ir.Type]) -> bool:

@@ -50,7 +50,7 @@ class _Place:
         if not self.label:
             return location(self.op)
         what = "argument" if self.label == "arg_attrs" else "result"
-        return f"{location(self.op)}: {what} {self.index} of @{self.op.attributes['sym_name'].value}"
+        return f"{location(self.op)}: {what} {self.index} of @{text_of(self.op.attributes['sym_name'])}"
 
     @property
     def shardings(self) -> tuple[HloSharding, ...]:
@@ -168,7 +168,7 @@ class _Reader:
     def add_mesh(self, mesh: Mesh) -> int:
         """Declares a mesh after the others, under a name that is free."""
         ops: Any = self.module.body.operations
-        taken = {op.attributes["sym_name"].value for op in ops if "sym_name" in op.attributes}
+        taken = {text_of(op.attributes["sym_name"]) for op in ops if "sym_name" in op.attributes}
         name, suffix = mesh.name, 0
         while name in taken:
             name, suffix = f"{mesh.name}_{suffix}", suffix + 1

@@ -18,6 +18,7 @@ from ...program.function import RESULT_SHARDING, location, sharding_of
 from ...program.meshes import Meshes, SubAxis
 from ...program.mlir.modules import copy_of, entries_of, ops_in, symbols
 from ...program.shardings import Dimension, Sharding, Shardings, read_mesh
+from ...program.signature import text_of
 from ...rulebook.traits import OpTraits
 from .hlo_sharding import tuple_text
 from .regions import FULL_TO_SHARD, SHARD_TO_FULL
@@ -186,7 +187,7 @@ class _Writer:
         body = self.body([argument.type for argument in block.arguments], returned, op.location)
         self.set_values(body, "arg_attrs", [_without(s, manual.axes) for s in entering], manual)
         self.set_values(body, "res_attrs", [_without(s, manual.axes) for s in leaving], manual)
-        name = ir.StringAttr(body.attributes["sym_name"]).value
+        name = text_of(body.attributes["sym_name"])
         call = func.CallOp(returned, name, shards, loc=op.location, ip=ir.InsertionPoint(op))
         if (text := self.text([_without(s, manual.axes) for s in leaving], manual)) is not None:
             call.attributes["mhlo.sharding"] = text

@@ -16,7 +16,7 @@ from ..signature import text_of
 def symbols(module: ir.Module, kind: str) -> dict[str, Any]:
     """The ops of a kind, such as "func.func", by their symbols."""
     ops = (op for op in module.body.operations if op.operation.name == kind)
-    return {ir.StringAttr(op.attributes["sym_name"]).value: op for op in ops}
+    return {text_of(op.attributes["sym_name"]): op for op in ops}
 
 
 def operations_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
@@ -193,7 +193,7 @@ def make_main(module: ir.Module, name: str) -> None:
         return
     if "main" in functions:
         named = [op.attributes for op in module.body.operations if "sym_name" in op.attributes]
-        taken = {text_of(ir.StringAttr(attributes["sym_name"])) for attributes in named}
+        taken = {text_of(attributes["sym_name"]) for attributes in named}
         other = next(free for n in count() if (free := f"main_{n}") not in taken)
         _rename(module, functions["main"], other)
     _rename(module, function, "main")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ..signature import text_of
 from .origins import origin, unwrapped
 
 _COMPONENT = re.compile(r"""\.?(?P<name>[^.\[\]]+)|\[\s*('[^']*'|"[^"]*"|[^\]]*?)\s*\]""")
@@ -46,7 +47,7 @@ def result_path(function: Any, i: int) -> str:
     """The path that JAX gives the ``i``-th result of a ``func.func``; empty where it has none."""
     attributes = function.attributes
     entry = attributes["res_attrs"][i] if "res_attrs" in attributes else {}
-    return str(entry["jax.result_info"].value) if "jax.result_info" in entry else ""
+    return text_of(entry["jax.result_info"]) if "jax.result_info" in entry else ""
 
 
 def components(path: str) -> tuple[str, ...]:

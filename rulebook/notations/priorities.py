@@ -23,6 +23,7 @@ from typing import Any
 from ...engine.language.sources import line_and_column, line_starts
 from ...errors import ShardlogError, closest
 from ...program.factors import KINDS
+from ...program.signature import text_of
 
 FAMILIES = ("elementwise", "passing", "broadcast")
 DIRECTIONS = ("forward", "backward", "both", "none")
@@ -88,7 +89,7 @@ def _has(names: Sequence[str], ops: str) -> bool:
 def _called(op: Any) -> Iterator[str]:
     yield op.operation.name
     if "call_target_name" in op.attributes:
-        yield f"@{op.attributes['call_target_name'].value}"
+        yield f"@{text_of(op.attributes['call_target_name'])}"
 
 
 class _Parser:

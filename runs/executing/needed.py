@@ -14,6 +14,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ...exporters.bind import bind
 from ...program.mlir.modules import bytecode_of, copy_of, ops_in
+from ...program.signature import text_of
 from ..options import Options
 from ..running import run_with
 
@@ -57,7 +58,7 @@ def _seen(module: ir.Module) -> dict[tuple[int, int], set[str]]:
     for op in ops_in(module):
         given: Any = op.attributes.get(_ATTRIBUTES)
         if given is not None and _NUMBER in given:
-            number, count = map(int, given[_NUMBER].value.split())
+            number, count = map(int, text_of(given[_NUMBER]).split())
             for index, text in _texts(op).items() if count == len(op.results) else ():
                 found[number, index].add(text)
     return found
