@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 import shardlog
 from jaxlib.mlir import ir
+from shardlog.cli import main
+from shardlog.program.mlir.modules import bytecode_of
 
 from .support import oracle
 
@@ -73,3 +75,50 @@ def test_what_owns_a_value_is_asked_as_an_operation() -> None:
             if isinstance(node, ast.Attribute) and node.attr == "name":
                 asked = isinstance(node.value, ast.Attribute) and node.value.attr in ("owner", "opview")
                 assert not asked, f"{path}:{node.lineno}: {ast.unparse(node)}"
+
+
+# What holds a name, and a number or a type: names in symbols are vetted, see vetting.py.
+_NOT_TEXTS = {"callee", "decomposition", "function_type", "group_id", "index"}
+
+
+def test_strings_of_mlir_are_read_in_one_place() -> None:
+    """Where they are not UTF-8, ``value`` ends in an error of the bindings: ``text_of`` escapes them."""
+    for path, tree in trees():
+        if str(path) in ("program/signature.py", "importers/sources/vetting.py"):
+            continue
+        for node in ast.walk(tree):
+            if not (isinstance(node, ast.Attribute) and node.attr == "value"):
+                continue
+            asked = ast.unparse(node)
+            assert "StringAttr(" not in asked, f"{path}:{node.lineno}: {asked}"
+            if isinstance(node.value, ast.Subscript) and isinstance(node.value.slice, ast.Constant):
+                label = node.value.slice.value
+                assert not isinstance(label, str) or label in _NOT_TEXTS, f"{path}:{node.lineno}: {asked}"
+
+
+NOT_UTF8 = """
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>, x.y = "\\FF"})
+    -> (tensor<8x4xf32> {jax.result_info = "\\FFr"}) {
+  %0 = stablehlo.custom_call @"\\FFt"(%x) {backend_config = "\\FFb", mhlo.frontend_attributes = {k = "\\FFv"}}
+    : (tensor<8x4xf32>) -> tensor<8x4xf32> loc("\\FFl")
+  %1 = stablehlo.custom_call @Sharding(%0) {mhlo.sharding = "{devices=[2,1]<=[2]}"}
+    : (tensor<8x4xf32>) -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
+"""
+COMMANDS = ["run --save run.save -o out.mlir", "partition", "cost", "conflicts", "why result#0 --mermaid"]
+COMMANDS += ["report -o report.html", "ops", "facts -o facts", "run --notation gspmd"]
+
+
+@pytest.mark.parametrize("form", ["text", "bytecode"])
+@pytest.mark.parametrize("command", COMMANDS)
+def test_strings_that_are_not_utf8(
+    command: str, form: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with oracle.context():
+        bytecode = bytecode_of(ir.Module.parse(NOT_UTF8))
+    Path("m.mlir").write_bytes(NOT_UTF8.encode() if form == "text" else bytecode)
+    name, *rest = command.split()
+    assert main([name, "m.mlir", *rest]) in (0, None)

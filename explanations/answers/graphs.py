@@ -67,7 +67,7 @@ def _graph(explanations: Iterable[Explanation]) -> _Graph:
         axis, end = explanation.axis, explanation.site
         origin = _annotated(graph, explanation.origin)
         sites = [end, *(step.source for step in explanation.steps if step.kind == "propagation")]
-        for site in sites:
+        for site in (*sites, *(step.site for step in explanation.steps)):
             graph.nodes.setdefault(_key(site, axis), _site(site, axis))
         for step in explanation.steps:
             start = _key(step.source, axis) if step.kind == "propagation" else origin

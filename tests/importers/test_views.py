@@ -159,3 +159,19 @@ def test_an_abstract_mesh_is_compiled_for_cpu() -> None:
     assert str(result.agreement()).startswith("XLA decided the same")
     assert result.result_shardings.mesh == sharding.mesh
     assert result.result_shardings.spec == P("data", None)  # type: ignore[no-untyped-call]
+
+
+def test_a_loop_of_one_turn_uses_what_a_manual_computation_gives() -> None:
+    """XLA puts an open constraint before such a loop, also for a value that is not an argument."""
+    mesh = jax.make_mesh((2,), ("a",))
+    spec: Any = P
+    rows = NamedSharding(mesh, spec("a"))
+
+    def step(x: jax.Array, w: jax.Array) -> jax.Array:
+        y = jax.shard_map(jnp.sin, mesh=mesh, in_specs=spec("a"), out_specs=spec("a"))(x)
+        return jax.lax.scan(lambda c, w: (c @ w + y, None), x, w)[0]
+
+    arguments = jax.device_put(jnp.ones((8, 4)), rows), jnp.ones((1, 4, 4))
+    text = shardlog.run(jax.jit(step).lower(*arguments), view="compiled").text()
+    assert text.count("sdy.manual_computation") == 1
+    assert text.count("stablehlo.while") == 1

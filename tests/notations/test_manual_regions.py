@@ -235,7 +235,7 @@ def test_a_region_in_a_region_of_other_axes() -> None:
     result = shardlog.run(text, mesh="a=2,b=2")
     assert result.text().count('manual_axes={"a"}') == result.text().count('manual_axes={"b"}') == 1
     x = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
-    arrays = [x, x, np.float32(0)]
+    arrays: list[Any] = [x, x, np.float32(0)]
     (found,) = run_partitioned(result, result.partition(form="replica"), arrays)
     np.testing.assert_allclose(found, -np.exp(np.tanh(x)), rtol=1e-5, atol=1e-5)
 
