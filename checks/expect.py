@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -24,8 +23,8 @@ from ..program.mlir.places import Scope
 from ..program.shardings import Dimension, Sharding, Shardings
 from ..runs.records.record import Run, Value
 from .expectations import Expectation, Expectations, line, read_expectations
+from .patterns import folded
 
-_INDEX = re.compile(r"\[\d+\]")
 _LAST = chr(0x10FFFF)  # sorts after all that names have
 _HEADER = "# Checked by `shardlog expect`; `shardlog expect --update` writes it anew."
 
@@ -249,8 +248,9 @@ class Expected:
     # ---- Writing ----------------------------------------------------------------------------------------
 
     def fresh(self) -> str:
-        """A file with the shardings of all arguments and results, where it can with patterns for indices."""
-        entries = self._patterns({name: (self.text(value),) for name, value in self._boundary_names()})
+        """A file with the shardings of all arguments and results, where it can with patterns for numbers."""
+        known = {name: (self.text(value),) for name, value in self._boundary_names()}
+        entries = folded(known, self._holds)
         return "".join(f"{text}\n" for text in [_HEADER, *(line(*entry) for entry in entries)])
 
     def updated(self, file: Expectations) -> str:
@@ -285,17 +285,10 @@ class Expected:
                 best.setdefault(value.number, (name, value))  # paths come before numbers
         return iter(best.values())
 
-    @staticmethod
-    def _patterns(entries: dict[str, tuple[str, ...]]) -> Iterator[tuple[str, tuple[str, ...]]]:
-        """The same with one entry for names that differ in indices, where all have one sharding."""
-        groups: dict[str, list[str]] = {}
-        for name in entries:
-            groups.setdefault(_INDEX.sub("[*]", name), []).append(name)
-        for pattern, names in groups.items():
-            if len(names) > 1 and len({entries[name] for name in names}) == 1:
-                yield pattern, entries[names[0]]
-            else:
-                yield from ((name, entries[name]) for name in names)
+    def _holds(self, pattern: str, shardings: tuple[str, ...]) -> bool:
+        """Whether all names that match a pattern are sharded so."""
+        found = self._values(Expectation(pattern, shardings, 0, 0), set())
+        return all((self.text(value),) == shardings for _, value in found)
 
 
 def _same(one: Sharding, other: Sharding) -> bool:
