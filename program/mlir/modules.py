@@ -66,10 +66,14 @@ def named_in(op: Any) -> set[str]:
         for label in attributes:
             if label == "value":  # of a constant: complex ones have no class in Python
                 continue
-            attribute: Any = attributes[label]
-            for entry in attribute if isinstance(attribute, ir.ArrayAttr) else (attribute,):
+            waiting: list[Any] = [attributes[label]]
+            for entry in waiting:  # which grows
                 if isinstance(entry, ir.FlatSymbolRefAttr):
                     found.add(entry.value)
+                elif isinstance(entry, ir.ArrayAttr):
+                    waiting.extend(entry)
+                elif isinstance(entry, ir.DictAttr):
+                    waiting.extend(entries_of(entry).values())
     return found
 
 

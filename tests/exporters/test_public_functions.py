@@ -6,7 +6,7 @@ import pytest
 import shardlog
 
 from ..support.compare import differences
-from ..support.oracle import propagate
+from ..support.oracle import propagate, run_passes
 
 MESH = 'sdy.mesh @mesh = <["a"=2, "b"=4]>'
 ROWS = 'tensor<6x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}, {"a"}]>}'
@@ -69,3 +69,21 @@ def test_the_only_function_that_can_be_called_from_outside_is_as_if_it_were_main
 def test_what_shardy_has_noted_of_copies_goes() -> None:
     text = "\n".join((MESH, HELPER.replace(">) -> tensor<6x16xf32> {", _NOTED), MAIN))
     assert differences(shardlog.run(text).text(), propagate(text)) == []
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        *("x.y = @f", "x.y = [[@f]]", "x.y = {a = {b = [@f]}}", "called_computations = [@f]", 'x.y = "f"'),
+        "api_version = 4 : i32, backend_config = {k = @f}",
+    ],
+)
+def test_a_private_function_is_kept_if_an_attribute_names_it(named: str) -> None:
+    """As symbol-dce, at any depth of the attribute."""
+    text = f"""func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {{
+  %0 = stablehlo.custom_call @t(%x) {{{named}}} : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}}
+func.func private @f(%x: tensor<8xf32>) -> tensor<8xf32> {{ return %x : tensor<8xf32> }}
+"""
+    assert ("@f(" in shardlog.run(text).text()) == ("@f(" in run_passes(text, "symbol-dce"))
