@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
-from functools import partial
+from functools import partial, wraps
 from inspect import Parameter, signature
 from pathlib import Path
 from typing import Any
@@ -91,12 +91,19 @@ def test_names() -> None:
         return x * factor
 
     ours, theirs = shardlog.jit(scaled), jax.jit(scaled)
-    assert type(ours) is type(theirs)
     assert isinstance(ours, jax.stages.Wrapped)
     for name in ("__name__", "__qualname__", "__module__", "__doc__", "__wrapped__"):
         assert getattr(ours, name) == getattr(theirs, name)
     assert signature(ours) == signature(theirs)
     assert "jit_scaled" in ours.lower(jnp.ones(3)).as_text()
+
+
+def test_what_wraps_a_function_has_methods_of_its_own() -> None:
+    """Wrappers copy what stands in the object that they wrap."""
+    inner = shardlog.jit(lambda x: x + 1)
+    outer = wraps(inner)(lambda x: inner(x) * 2)
+    for jit in (jax.jit, shardlog.jit):
+        assert jit(outer).lower(1.0).compile()(1.0) == 4.0
 
 
 Jit = Callable[..., Any]
@@ -319,10 +326,43 @@ def closures(jit: Jit) -> Any:
     return jit(lambda x: x + w)(x), jax.grad(lambda w: jit(lambda x: (x * w).sum())(x))(w)
 
 
+def explicit(jit: Jit) -> Any:
+    """Shardings in types, and a mesh around the calls."""
+    kinds = (jax.sharding.AxisType.Explicit,) * 2
+    with jax.set_mesh(jax.make_mesh((2, 4), ("data", "model"), axis_types=kinds)):
+        x, w = (
+            jax.device_put(np.ones((16, 16), np.float32), sharding(*spec).spec)
+            for spec in (("data",), (None, "model"))
+        )
+        f = jit(lambda x, w: jnp.tanh(x @ w))
+        found = f(x, w), jit(lambda x: 2 * x, out_shardings=sharding("model").spec)(x)
+        return found, jax.grad(lambda w: f(x, w).sum())(w), jax.vmap(f, (0, None))(x, w)
+
+
+def manual(jit: Jit) -> Any:
+    """Inside and outside of `shard_map`, with derivatives."""
+    part = jax.sharding.PartitionSpec("data")  # type: ignore[no-untyped-call]
+    mapped = partial(jax.shard_map, mesh=mesh(), in_specs=part, out_specs=part)
+    mean = mapped(jit(lambda x: x / jax.lax.psum(x.sum(), "data")))  # type: ignore[no-untyped-call]
+    inside = mapped(jax.grad(lambda x: jit(jnp.sin)(x).sum()))
+    return jit(mean)(rows()), mean(rows()), jax.grad(lambda x: mean(x).sum())(rows()), inside(rows())
+
+
+def other_orders(jit: Jit) -> Any:
+    """Devices in another order, and some of them."""
+    found = []
+    for order in ([7, 6, 5, 4, 3, 2, 1, 0], [3, 1, 2, 0, 7, 6, 5, 4], [4, 5, 6, 7]):
+        devices = np.array(jax.devices())[order].reshape(2, -1)
+        placed = NamedSharding(jax.sharding.Mesh(devices, ("a", "b")), P("a", "b"))  # type: ignore[no-untyped-call]
+        x = jax.device_put(np.arange(128, dtype=np.float32).reshape(8, 16), placed)
+        found.append(jit(lambda x: jnp.cumsum(x[::-1], 0) @ x.T)(x))
+    return found
+
+
 CASES = [
     static, negative, named, numbered, decorators, methods, trees, normal_form, in_shardings, out_shardings,
     formats, host_memory, donated, unused, weak_types, wide, devices, one_device, options, keys, nested,
-    ahead, shapes, uncompiled, traced_once, effects, closures,
+    ahead, shapes, uncompiled, traced_once, effects, closures, explicit, manual, other_orders,
 ]  # fmt: skip
 
 

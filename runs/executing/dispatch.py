@@ -13,16 +13,17 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial, update_wrapper
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, Protocol
 
 import jax
-from jax._src import config, core, pjit
+from jax._src import config, core, pjit, source_info_util
 from jax._src.interpreters import ad, batching, partial_eval
 from jax.extend.core.primitives import jit_p
 from jaxlib import _jax
 
 _TRANSFORMING = ad.JVPTrace, ad.LinearizeTrace, batching.BatchTrace, partial_eval.JaxprTrace
+source_info_util.register_exclusion(__file__)  # its frames are not the user's
 _KINDS = 4096  # of arguments whose programs JAX keeps at once
 
 
@@ -37,6 +38,9 @@ class Chosen:
     module: Any
     devices: tuple[Any, ...]
     arguments: tuple[Any, ...]
+
+
+Kept = dict[int, tuple[Any, Chosen]]  # by the identity of what is first, a module of JAX's
 
 
 class Rules(Protocol):
@@ -70,11 +74,11 @@ def dispatched(function: Callable[..., Any], /, *, rules: Rules, **keywords: Any
     if not callable(function):
         return jax.jit(function)  # JAX says what is wrong
     plain: Any = jax.jit(_twin(function), **keywords)
-    chosen: dict[int, tuple[Any, Chosen]] = {}  # by the identity of what is first, which is kept for that
+    chosen: Kept = {}
 
     def cache_miss(*args: Any, **kwargs: Any) -> Any:
         trace = core.trace_ctx.trace
-        if isinstance(trace, _TRANSFORMING):
+        if _transforms_arrays(trace):
             found, flat = pjit._infer_params(plain._fun, plain._jit_info, args, kwargs)
             given = rules.transform(Call(found.params["jaxpr"], found.params), flat)
             return jax.tree.unflatten(found.out_tree, given), None, False
@@ -88,22 +92,60 @@ def dispatched(function: Callable[..., Any], /, *, rules: Rules, **keywords: Any
         plain.__getstate__() | {"cache_miss": cache_miss, "cache": _jax.PjitFunctionCache(capacity=_KINDS)}
     )
 
-    def trace(*args: Any, **kwargs: Any) -> Any:
-        return _lowered_as_chosen(plain.trace(*args, **kwargs), rules, chosen)
+    class Called(Jitted):
+        __call__ = staticmethod(made)  # found in the class, so that no Python runs
 
-    def lower(*args: Any, **kwargs: Any) -> Any:
-        return trace(*args, **kwargs).lower()
+    Called.__name__ = Called.__qualname__ = Jitted.__name__
+    return Called(function, plain, made, rules, chosen)
 
-    def clear_cache() -> None:
-        plain.clear_cache()
-        made._clear_cache()
-        chosen.clear()
-        rules.forget()
 
-    # Those of the class, which JAX sets, are for `jax.jit` itself.
-    own = {"trace": trace, "lower": lower, "eval_shape": plain.eval_shape, "clear_cache": clear_cache}
-    vars(made).update(_fun=plain._fun, _jit_info=plain._jit_info, **own)
-    return update_wrapper(made, function)
+class Jitted:
+    """What ``jax.jit`` returns, for functions that are compiled as chosen.
+
+    JAX's own has the same methods in its class, for all that it makes; and what stands in an object itself is
+    copied to what wraps that.
+    """
+
+    def __init__(self, function: Any, plain: Any, made: Any, rules: Rules, chosen: Kept) -> None:
+        itself: Any = self  # called by its class
+        update_wrapper(itself, function)
+        self._plain, self._made, self._rules, self._chosen = plain, made, rules, chosen
+
+    def trace(self, *args: Any, **kwargs: Any) -> Any:
+        """See ``jax.stages.Wrapped.trace``."""
+        return _lowered_as_chosen(self._plain.trace(*args, **kwargs), self._rules, self._chosen)
+
+    def lower(self, *args: Any, **kwargs: Any) -> Any:
+        """See ``jax.stages.Wrapped.lower``; it is compiled as calls are."""
+        return self.trace(*args, **kwargs).lower()
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """See ``jax.eval_shape``."""
+        return self._plain.eval_shape(*args, **kwargs)
+
+    def clear_cache(self) -> None:
+        """Drops what was traced, decided and compiled."""
+        self._plain.clear_cache()
+        self._made._clear_cache()
+        self._chosen.clear()
+        self._rules.forget()
+
+    def _cache_size(self) -> int:
+        return int(self._made._cache_size())
+
+    def __get__(self: Any, instance: Any, owner: Any = None) -> Any:
+        return self if instance is None else MethodType(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<shardlog.jit of {vars(self)['__wrapped__']!r}>"
+
+
+def _transforms_arrays(trace: Any) -> bool:
+    """Whether JAX differentiates or batches what it computes meanwhile, and puts no program together."""
+    outer = trace
+    while isinstance(outer, _TRANSFORMING):
+        outer = outer.parent_trace
+    return outer is not trace and isinstance(outer, core.EvalTrace)
 
 
 def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -129,7 +171,7 @@ def evaluating() -> Iterator[None]:
         yield
 
 
-def _lowered_as_chosen(traced: Any, rules: Rules, chosen: dict[int, tuple[Any, Chosen]]) -> Any:
+def _lowered_as_chosen(traced: Any, rules: Rules, chosen: Kept) -> Any:
     """A ``jax.stages.Traced`` that is lowered to what is compiled as chosen."""
 
     class Traced(type(traced)):  # type: ignore[misc]
@@ -142,7 +184,7 @@ def _lowered_as_chosen(traced: Any, rules: Rules, chosen: dict[int, tuple[Any, C
     return traced
 
 
-def _compiled_as_chosen(lowered: Any, rules: Rules, chosen: dict[int, tuple[Any, Chosen]]) -> Any:
+def _compiled_as_chosen(lowered: Any, rules: Rules, chosen: Kept) -> Any:
     """The same ``jax.stages.Lowered``, which is compiled as chosen. JAX keeps its computation for a kind of
     arguments, and compiles the same one for calls."""
     computation = lowered._lowering

@@ -18,7 +18,6 @@ from .dispatch import evaluating
 
 Flat = Callable[..., Any]  # a function of arrays; its results are a list unless told otherwise
 Make = Callable[[Flat], Any]  # a decided function of it
-_kind: Any = jax.ShapeDtypeStruct
 
 
 class Program:
@@ -101,19 +100,13 @@ def _pulled(cotangents: Sequence[Any], *args: Any, program: Program) -> list[Any
 
     def transpose() -> Flat:
         def transposed(*flat: Any) -> Any:
-            values, rest = flat[: len(known)], iter(flat[len(known) :])
+            values, pulled = flat[: len(known)], flat[len(known) :]
 
             def function(*moves: Any) -> Any:
                 each = iter(values), iter(moves)
-                return program.function(*(next(each[x]) for x in linear))
+                return _only(program.function(*(next(each[x]) for x in linear)), given)
 
-            kind = [_kind(x.shape, x.dtype) for x in kinds]
-            results = jax.eval_shape(function, *kind)
-            zeros = jax.numpy.zeros
-            pulled = [
-                next(rest) if x else zeros(r.shape, r.dtype) for x, r in zip(given, results, strict=True)
-            ]
-            return jax.linear_transpose(function, *kind)(pulled)
+            return jax.linear_transpose(function, *kinds)(pulled)
 
         return transposed
 
