@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import shardlog
@@ -11,7 +12,7 @@ from shardlog.checks.patterns import folded
 A, B = ("[{}]",), ('[{"x"}]',)
 
 
-def patterns(entries: dict[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
+def patterns(entries: Mapping[str, tuple[str, ...]]) -> dict[str, tuple[str, ...]]:
     return dict(folded(entries, lambda pattern, shardings: True))
 
 
