@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TypedDict, cast
 
 from ..errors import ShardlogError, closest
@@ -119,6 +120,14 @@ class ProgramChoice:
     def options(self) -> ProgramOptions:
         """The choice as keywords."""
         return cast(ProgramOptions, {each.name: getattr(self, each.name) for each in fields(self)})
+
+    @property
+    def machine(self) -> bytes:
+        """The file that describes the topology, as it is now; empty where it is one by its name."""
+        try:
+            return Path(self.topology or "").read_bytes()
+        except (OSError, ValueError):
+            return b""
 
     @property
     def line(self) -> str:

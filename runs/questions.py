@@ -197,13 +197,13 @@ class Questions:
         from ..explanations.questions.conflicts import conflicts
 
         choice = ProgramChoice(**program)
-        if choice not in self._conflicts:
-            found = conflicts(self._run, self._explainer, choice)
-            self._conflicts[choice] = Conflicts(found, choice)
-        return self._conflicts[choice]
+        key = choice, choice.machine
+        if key not in self._conflicts:
+            self._conflicts[key] = Conflicts(conflicts(self._run, self._explainer, choice), choice)
+        return self._conflicts[key]
 
     @cached_property
-    def _conflicts(self) -> dict[ProgramChoice, Conflicts]:
+    def _conflicts(self) -> dict[tuple[ProgramChoice, bytes], Conflicts]:
         return {}
 
     @_asked

@@ -175,9 +175,10 @@ class Result(RunData, Questions):
 
     def program_of(self, choice: ProgramChoice, *, refuse: bool = True) -> Partitioned:
         """The program that is meant, made once; as ``partition``, which raises the same errors."""
-        if (choice, refuse) not in self._programs:
-            self._programs[choice, refuse] = self.made_of(choice, refuse)
-        return self._programs[choice, refuse]
+        key = choice, choice.machine, refuse
+        if key not in self._programs:
+            self._programs[key] = self.made_of(choice, refuse)
+        return self._programs[key]
 
     def asked(self, choice: ProgramChoice) -> Partitioned:
         """The program that is meant, for asking what it moves and costs: it may have ops that cannot run on
@@ -190,7 +191,7 @@ class Result(RunData, Questions):
             return self.program_of(choice, refuse=False)
 
     @cached_property
-    def _programs(self) -> dict[tuple[ProgramChoice, bool], Partitioned]:
+    def _programs(self) -> dict[tuple[ProgramChoice, bytes, bool], Partitioned]:
         return {}
 
     def made_of(
