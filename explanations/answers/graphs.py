@@ -66,16 +66,18 @@ def _graph(explanations: Iterable[Explanation]) -> _Graph:
     for explanation in explanations:
         axis, end = explanation.axis, explanation.site
         origin = _annotated(graph, explanation.origin)
-        sites = [end, *(step.source for step in explanation.steps if step.kind == "propagation")]
-        for site in (*sites, *(step.site for step in explanation.steps)):
-            graph.nodes.setdefault(_key(site, axis), _site(site, axis))
+        reached = _node(graph, end, axis)
         for step in explanation.steps:
-            start = _key(step.source, axis) if step.kind == "propagation" else origin
-            graph.edges.setdefault((start, _key(step.site, axis), _turn(step)))
-        if not explanation.steps or explanation.steps[-1].kind == "propagation":
-            graph.edges.setdefault((origin, _key(sites[-1], axis), ()))
+            # What a loop is given, carries and returns has one sharding: a turn may reach another of these.
+            gained = _node(graph, step.site, axis)
+            if gained != reached:
+                graph.edges.setdefault((gained, reached, ("the same sharding",)))
+            reached = _node(graph, step.source, axis) if step.kind == "propagation" else origin
+            graph.edges.setdefault((reached, gained, _turn(step)))
+        if reached != origin:
+            graph.edges.setdefault((origin, reached, ()))
         for other in explanation.needs[1:]:
-            graph.needs.setdefault((_annotated(graph, other), _key(end, axis)))
+            graph.needs.setdefault((_annotated(graph, other), _node(graph, end, axis)))
     return graph
 
 
@@ -85,8 +87,10 @@ def _annotated(graph: _Graph, annotation: Annotation) -> object:
     return annotation.cell
 
 
-def _key(site: Site, axis: str) -> object:
-    return site.value, site.dim, axis
+def _node(graph: _Graph, site: Site, axis: str) -> object:
+    key = site.value, site.dim, axis
+    graph.nodes.setdefault(key, _site(site, axis))
+    return key
 
 
 def _site(site: Site, axis: str) -> tuple[str, ...]:

@@ -88,6 +88,33 @@ def test_mermaid(module: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert '("#37;1 dim 1 on #34;model#34;<br>tensor#60;8x16xf32#62;' in shown
 
 
+LOOP = """
+sdy.mesh @mesh = <["a"=2]>
+func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}]>}) -> tensor<8xf32> {
+  %c = stablehlo.constant dense<false> : tensor<i1>
+  %0 = stablehlo.while(%iterArg = %x) : tensor<8xf32> cond {
+    stablehlo.return %c : tensor<i1>
+  } do {
+    %1 = stablehlo.tanh %iterArg : tensor<8xf32>
+    stablehlo.return %1 : tensor<8xf32>
+  }
+  return %0 : tensor<8xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("value", ["%iterArg", "%1", "result#0"])
+def test_what_has_one_sharding_is_joined_in_a_graph(value: str) -> None:
+    """What a loop carries has the sharding of the loop's result, by whose name turns are."""
+    graph = parsed(dot(shardlog.explain(LOOP).why(value)))
+    labels = {node.get_name(): node.get("label") for node in graph.get_nodes()}
+    edges = {labels[e.get_destination()]: labels[e.get_source()] for e in graph.get_edges()}
+    at = next(label for label in edges if label.startswith(f'"{value} dim 0'))
+    while at in edges:
+        at = edges[at]
+    assert at.startswith('"annotated %arg0')
+
+
 @settings(deadline=None, max_examples=50)
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"])))
 def test_any_name_can_stand_in_a_graph(name: str) -> None:
