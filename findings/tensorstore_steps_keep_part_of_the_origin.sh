@@ -5,9 +5,9 @@
 # at 1 and a[7:0:-2] at -3. a[2:6][0] is out of range, and so is a[-4:] of a dimension that begins at 0.
 # a.translate_to[0] puts the origin back.
 # Versions: tensorstore 0.1.83 and 0.1.86.
-# Why it matters: code that reads the shard of a device as store[shard.index] and counts on from 0 fails, and
-# with interleaved (strided) shards store[offset::devices] it finds another origin for each start, 0 for all
-# starts below the number of devices.
+# Why it matters: code that reads the shard of a device as store[shard.index] and counts on from 0 fails. An
+# interleaved shard, store[start::devices], begins at 0 as long as start is below the number of devices, so
+# that the same code works there.
 set -euo pipefail
 
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { echo "needs Python 3.11 or later as python3"; exit 1; }
