@@ -1,8 +1,9 @@
-"""Programs on which MLIR may end the process are read in another process first.
+"""Programs on which MLIR or XLA may end the process are read in another process first.
 
 MLIR trusts bytecode, recurses as deeply as a program nests, and its Python bindings abort where a message
-holds a name that is not UTF-8. None of that raises an exception, so input from outside that may cause it goes
-to a child process first. Bytecode comes back as MLIR itself writes it; text is read again as it is.
+holds a name that is not UTF-8; XLA aborts where a sharding contradicts itself. None of that raises an
+exception, so input from outside that may cause it goes to a child process first. Bytecode comes back as MLIR
+itself writes it; text is read again as it is.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ from jaxlib.mlir import ir
 from ... import children
 from ...errors import ShardlogError
 from ...program.mlir.modules import bytecode_of
+from .compiling import refused
 from .text import BYTECODE, DAMAGED, Text, parse_module
 
 _DEEP = 500  # levels of brackets: programs have some dozens, MLIR's stack lasts for some thousands
@@ -92,6 +94,28 @@ def _stablehlo_of(hlo: bytes) -> bytes:
 
     proto = _hlo.hlo_module_from_text(hlo.decode()).as_serialized_hlo_module_proto()
     return bytes(_jax.mlir.hlo_to_stablehlo(proto))
+
+
+def round_trip(module: ir.Module, text: Text) -> bytes:
+    """A module as it comes back from HLO, as bytecode. Raises ShardlogError where XLA refuses it.
+
+    What is not in memory already goes to a child.
+    """
+    data = bytecode_of(module)
+    if text.written:
+        return _through_hlo(module, data, text)
+    hint = "the view lowered, which is the default, is read without XLA: it may say more"
+    return _in_child(data, text.name, where=text.name, hint=hint, kind="roundtrip")
+
+
+def _through_hlo(module: ir.Module, data: bytes, text: Text) -> bytes:
+    from jaxlib import _jax
+
+    try:
+        computation = _jax.mlir.mlir_module_to_xla_computation(data, use_tuple_args=False, return_tuple=False)
+        return bytes(_jax.mlir.hlo_to_stablehlo(computation.as_serialized_hlo_module_proto()))
+    except (RuntimeError, ValueError) as error:
+        raise refused(error, text, module) from None
 
 
 def _strings(data: bytes) -> bytes:
@@ -186,9 +210,10 @@ def _in_child(data: bytes, name: str, *, where: str, hint: str, kind: str = "mli
         return answer
     if status == 2:
         raise ShardlogError(**json.loads(answer))
+    reader = "MLIR" if kind == "mlir" else "XLA"
     if status == _ENDLESS:
-        raise ShardlogError(f"MLIR has not read this in {seconds} seconds", where=where, hint=hint)
-    raise ShardlogError("MLIR crashes on this", where=where, hint=hint)
+        raise ShardlogError(f"{reader} has not read this in {seconds} seconds", where=where, hint=hint)
+    raise ShardlogError(f"{reader} crashes on this", where=where, hint=hint)
 
 
 def _check_names(module: ir.Module, text: Text) -> None:
@@ -227,8 +252,8 @@ def _read_names(op: Any) -> None:
 def child(name: str, kind: str, seconds: str) -> None:
     """Reads a program from standard input; writes it, or what is wrong with it, to standard output.
 
-    ``kind`` is "mlir", or "hlo" for text that is written as bytecode of MLIR; ``seconds`` of processor time
-    are the most that it may take.
+    ``kind`` is "mlir", "hlo" for text that is written as bytecode of MLIR, or "roundtrip" for a module that
+    goes through HLO; ``seconds`` of processor time are the most that it may take.
     """
     data = sys.stdin.buffer.read()
     with suppress(ImportError, OSError, ValueError):  # another system, or a lower limit already
@@ -244,7 +269,9 @@ def child(name: str, kind: str, seconds: str) -> None:
         text = Text(data, name)
         module = parse_module(text)
         _check_names(module, text)
-        if data.startswith(BYTECODE):
+        if kind == "roundtrip":
+            data = _through_hlo(module, data, text)
+        elif data.startswith(BYTECODE):
             data = bytecode_of(module)
     except ShardlogError as error:
         answer = {"message": error.message, "where": error.where, "hint": error.hint}

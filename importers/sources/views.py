@@ -26,6 +26,7 @@ from .compiling import dump, refused
 from .dumps import FLAGS, read_dump
 from .source import read_program
 from .text import Text, copied, parse_module
+from .vetting import round_trip
 
 _INSTALL = {
     "tpu": "pip install 'jax[tpu]', and lower it for the devices that it shall run on, as in "
@@ -54,7 +55,7 @@ def view_of(source: Any, view: str, module: str = "", entry: str = "") -> tuple[
         _name_ops(original)
     seen = _compiled(source, original, text) if view == "compiled" else None
     if seen is None:  # also where XLA has nothing to ask Shardy: the program is on one device
-        seen = replace(text, data=_round_trip(original, text), written=False, entry="")
+        seen = replace(text, data=round_trip(original, text), written=False, entry="")
     return _with_names(seen, original)
 
 
@@ -69,19 +70,6 @@ def _drop_declared(module: ir.Module) -> None:
             hint = "define the function, or call it by stablehlo.custom_call"
             raise ShardlogError(f"@{name} is called, but has no body", where=location(op), hint=hint)
         op.erase()
-
-
-def _round_trip(module: ir.Module, text: Text) -> bytes:
-    """A module as it comes back from HLO, as bytecode."""
-    from jaxlib import _jax
-
-    try:
-        computation = _jax.mlir.mlir_module_to_xla_computation(
-            bytecode_of(module), use_tuple_args=False, return_tuple=False
-        )
-        return bytes(_jax.mlir.hlo_to_stablehlo(computation.as_serialized_hlo_module_proto()))
-    except (RuntimeError, ValueError) as error:
-        raise refused(error, text, module) from None
 
 
 def _compiled(source: Any, module: ir.Module, text: Text) -> Text | None:

@@ -83,7 +83,8 @@ def _parse(data: bytes) -> tuple[HloSharding, ...]:
         proto = xla_client.OpSharding()
         with suppress(Exception):  # then it is no sharding, as the parser will say
             proto.ParseFromString(data)
-            data = _proto_text(proto).encode()
+            if proto.SerializeToString() == data:  # what is no buffer is read up to where it is one
+                data = _proto_text(proto).encode()
     found = parse(data.decode(errors="replace"))
     return found if isinstance(found, tuple) else (found,)
 

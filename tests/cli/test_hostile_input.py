@@ -202,6 +202,40 @@ def test_damaged_portable_artifact() -> None:
     )
 
 
+LOOP = """
+func.func @main(%arg0: tensor<8x8xf32>, %arg1: tensor<8x8xf32> {mhlo.sharding = "{devices=[8,1]<=[2]}"})
+    -> tensor<8x8xf32> {
+  %c = stablehlo.constant dense<0.0> : tensor<f32>
+  %c_0 = stablehlo.constant dense<1.0> : tensor<f32>
+  %0:2 = stablehlo.while(%a = %arg0, %b = %arg1) : tensor<8x8xf32>, tensor<8x8xf32>
+      attributes {mhlo.sharding = "{{devices=[2,4]<=[8]}, {devices=[2,4]<=[8]}}"} cond {
+    %1 = stablehlo.reduce(%b init: %c) applies stablehlo.add across dimensions = [0, 1]
+      : (tensor<8x8xf32>, tensor<f32>) -> tensor<f32>
+    %2 = stablehlo.compare GT, %1, %c_0 : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %2 : tensor<i1>
+  } do {
+    %1 = stablehlo.broadcast_in_dim %c_0, dims = [] : (tensor<f32>) -> tensor<8x8xf32>
+    %2 = stablehlo.dot_general %b, %a, contracting_dims = [1] x [0]
+      : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
+    %3 = stablehlo.multiply %2, %1 : tensor<8x8xf32>
+    stablehlo.return %a, %3 : tensor<8x8xf32>, tensor<8x8xf32>
+  }
+  return %0#1 : tensor<8x8xf32>
+}
+"""
+
+
+def test_what_ends_xla() -> None:
+    """XLA aborts where a sharded loop uses values from around it beside one with such a sharding."""
+    with pytest.raises(ShardlogError) as caught:
+        shardlog.run(LOOP, view="roundtrip")
+    assert str(caught.value) == (
+        "<text>: error: XLA crashes on this\n"
+        "  hint: the view lowered, which is the default, is read without XLA: it may say more"
+    )
+    assert "not a sharding: {devices=[8,1]<=[2]}" in refused(LOOP)
+
+
 def test_a_device_without_end() -> None:
     expected = "error: neither MLIR text nor MLIR bytecode\n  hint: expected a .mlir or .mlirbc file"
     for device in ("/dev/zero", "/dev/urandom"):

@@ -455,6 +455,9 @@ def test_protocol_buffers(text: str, proto: Any) -> None:
         (r"\08\01", "{maximal device=}: expected a number, found '}'"),
         (r"\08\03", "{devices=[]}: expected a number, found '}'"),
         (r"\08\03\1A\02\02\04", "{devices=[2,4]}: expected a number, found '}'"),
+        ("hello", "hello: expected '{', found 'hello'"),
+        (r"\FF", "\N{REPLACEMENT CHARACTER}: expected '{', found '\N{REPLACEMENT CHARACTER}'"),
+        (r"\08\02\1A", "\b\x02\x1a: expected '{', found '\b'"),  # its end is missing
     ],
 )
 def test_damaged_protocol_buffers(data: str, message: str, capfd: pytest.CaptureFixture[str]) -> None:

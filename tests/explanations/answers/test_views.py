@@ -108,7 +108,7 @@ def test_what_has_one_sharding_is_joined_in_a_graph(value: str) -> None:
     """What a loop carries has the sharding of the loop's result, by whose name turns are."""
     graph = parsed(dot(shardlog.explain(LOOP).why(value)))
     labels = {node.get_name(): node.get("label") for node in graph.get_nodes()}
-    edges = {labels[e.get_destination()]: labels[e.get_source()] for e in graph.get_edges()}
+    edges = {labels[str(e.get_destination())]: labels[str(e.get_source())] for e in graph.get_edges()}
     at = next(label for label in edges if label.startswith(f'"{value} dim 0'))
     while at in edges:
         at = edges[at]
