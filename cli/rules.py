@@ -55,6 +55,7 @@ def _check(options: argparse.Namespace) -> None:
         dict(_reference(text) for text in options.reference),
         include_from=options.include_from,
         limits=options.limits,
+        shardy=options.shardy,
     )
     show(report)
     if not report.cases:
@@ -105,4 +106,4 @@ def _book(options: argparse.Namespace) -> RuleBook:
     from ..rulebook.book import RuleBook
 
     files = map(Path, options.rules)
-    return RuleBook(files, include_from=options.include_from, limits=options.limits)
+    return RuleBook(files, include_from=options.include_from, limits=options.limits, shardy=options.shardy)

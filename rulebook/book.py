@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..engine import Limits, Program, Solver
 from ..program.meshes import Mesh
+from ..program.shardy import installed
 from .discover import discovered
 from .invalid import RELATIONS as INVALID
 from .invalid import Invalid, find_invalid
@@ -31,9 +32,11 @@ _PROPAGATION = ("turn", "boundary", "constraints", "siblings", "tactics", "const
 
 @dataclass(frozen=True)
 class _Answers:
-    """What op rules have said about signatures, and what was read of it."""
+    """What op rules have said about signatures, and what was read of it. ``solver`` is told which Shardy is
+    meant; ``unbound`` is not, for what is true of an op whatever Shardy says."""
 
     solver: Solver
+    unbound: Solver
     said: dict[Hashable, dict[str, list[tuple[Any, ...]]]] = field(default_factory=dict)
     known: dict[Hashable, Knowledge] = field(default_factory=dict)
     local: dict[Hashable, dict[str, list[tuple[Any, ...]]]] = field(default_factory=dict)
@@ -43,14 +46,25 @@ class _Answers:
         return traits(self.solver)
 
 
+def _meant(shardy: str) -> Facts:
+    """The facts that the op rules are told of every run: which Shardy is meant."""
+    return {"shardy_version": [(shardy,)]}
+
+
 @cache
-def _answers() -> _Answers:
-    return _Answers(shipped("ops/main").solver({}))
+def _unbound() -> Solver:
+    return shipped("ops/main").solver({})
+
+
+@cache
+def _answers(shardy: str) -> _Answers:
+    """The answers of the op rules that come with shardlog, for a line of Shardy."""
+    return _Answers(shipped("ops/main").solver(_meant(shardy)), _unbound())
 
 
 def builtin_ops() -> tuple[Program, Solver]:
-    """The op rules that shardlog comes with, and their solver."""
-    return shipped("ops/main"), _answers().solver
+    """The op rules that shardlog comes with, and their solver, which is told of no Shardy."""
+    return shipped("ops/main"), _unbound()
 
 
 @cache
@@ -97,6 +111,7 @@ class RuleBook:
     """The rules for one run: those that come with shardlog, those of packages and the files in ``extra``;
     with ``op_priorities``, a file, the order in which ops propagate (``rulebook/notations/priorities.py``).
     Rules that do not come with shardlog run under ``LIMITS``, changed as ``limits`` says, per signature.
+    ``shardy`` is the line that is meant (``program/shardy.py``), that of the installed jaxlib if it is None.
 
     ``asked`` are the facts that programs have been asked about, by the name of the program: an entry per key,
     or a single one where the program has no key. (Turns are the agenda's.)
@@ -109,9 +124,12 @@ class RuleBook:
         *,
         include_from: Sequence[Path | str] = (),
         limits: str = "",
+        shardy: str | None = None,
     ) -> None:
         packages, given = discovered(), tuple(dict.fromkeys(extra))
         self.op_priorities = op_priorities
+        self.shared = _meant(shardy or installed())  # the facts that are shared by all signatures
+        self._shipped = _answers(shardy or installed())
         self.files: tuple[Path, ...] = ()
         self.ops, messages = shipped("ops/main"), list[str]()
         self._about: Names = frozenset()
@@ -132,7 +150,10 @@ class RuleBook:
         self._decisions: dict[str, dict[Hashable, dict[str, list[tuple[Any, ...]]]]] = {}
         # The rules that come with shardlog answer once per process: a signature has one answer for good,
         # unless more rules are about it.
-        self._answers = _Answers(self.ops.solver({}, limits=each)) if own else _answers()
+        self._answers = self._shipped
+        if own:
+            meant, unbound = (self.ops.solver(told, limits=each) for told in (self.shared, {}))
+            self._answers = _Answers(meant, unbound)
         self._ops = self._answers.solver
         shared = self._ops.solve({}, ["looks_at", "op_priority_level"])
         self.looks_at: list[tuple[str, str]] = [(str(name), str(what)) for name, what in shared["looks_at"]]
@@ -174,7 +195,7 @@ class RuleBook:
         self._note("ops", signature)
         key = _key(signature)
         own = speak_of(self._about, signature)
-        answers = self._answers if own else _answers()
+        answers = self._answers if own else self._shipped
         if key not in answers.said:
             said = answers.solver.solve(signature, [*self.ops.outputs, *INVALID] if own else None)
             answers.said[key] = said
@@ -187,7 +208,7 @@ class RuleBook:
         """What ``classify`` says, as the graph is built from it. ``words`` are some that signatures have only
         where their facts are equal: they are looked up faster."""
         key = words or _key(signature)
-        known = (self._answers if speak_of(self._about, signature) else _answers()).known
+        known = self._about_it(signature).known
         if key in known:
             self._note("ops", signature)
         else:
@@ -197,11 +218,10 @@ class RuleBook:
         return known[key]
 
     def localize(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
-        """The answer of the op rules about how an op becomes local: ``LOCAL``."""
-        answers = self._answers if speak_of(self._about, signature) else _answers()
-        key = _key(signature)
+        """The answer of the op rules about how an op becomes local, which no Shardy is asked: ``LOCAL``."""
+        answers, key = self._about_it(signature), _key(signature)
         if key not in answers.local:
-            answers.local[key] = answers.solver.solve(signature, LOCAL)
+            answers.local[key] = answers.unbound.solve(signature, LOCAL)
         return answers.local[key]
 
     @property
@@ -211,8 +231,11 @@ class RuleBook:
 
     def domains(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """The answer of the op rules about the values that an op is made for: ``DOMAINS``."""
-        own = speak_of(self._about, signature)
-        return (self._answers if own else _answers()).solver.solve(signature, DOMAINS)
+        return self._about_it(signature).unbound.solve(signature, DOMAINS)
+
+    def _about_it(self, signature: Facts) -> _Answers:
+        """The answers of the rules that say something about a signature."""
+        return self._answers if speak_of(self._about, signature) else self._shipped
 
     @cached_property
     def domains_look_at(self) -> list[tuple[str, str]]:
@@ -239,7 +262,7 @@ class RuleBook:
         return shipped("partition/choice").solver(shared)
 
     def because(self, signature: Facts, relation: str, row: tuple[Any, ...]) -> Proof | None:
-        """The proof of what the op rules say about a signature, such as that the op is computed in parts."""
+        """The proof of what ``localize`` says about a signature, such as that the op is computed in parts."""
         from ..engine.provenance.proof import Derivations
 
         ops = self.ops if speak_of(self._about, signature) else shipped("ops/main")
@@ -259,7 +282,7 @@ class RuleBook:
             return ()
         from .users import places
 
-        found = find_invalid(self.ops, signature, places(self.files), str(RULES))
+        found = find_invalid(self.ops, {**signature, **self.shared}, places(self.files), str(RULES))
         return tuple(invalid for invalid in found if invalid.place)
 
     def turn(self, shared: Facts) -> Solver:

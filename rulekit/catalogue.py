@@ -5,9 +5,13 @@ python -m shardlog.rulekit.catalogue > docs/ops.md
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
+from pathlib import Path
 
+from ..program.shardy import LINES
 from ..rulebook.book import RuleBook
+from ..rulebook.shipped import RULES
 from .case import EXAMPLES, Case, file_cases
 from .origin import Origins
 from .show import bare_case, edges, notation
@@ -24,9 +28,18 @@ leaves a reduction. Factors pass through unless they are listed behind the sizes
 """
 
 
+_LINES = f"""
+## Where newer Shardys say otherwise
+
+The tables above are those of Shardy {LINES[0]}. These rules hold since a newer line of it; `--shardy` says
+which is meant.
+"""
+
+
 def catalogue() -> str:
-    """The text of ``docs/ops.md``: ops with rules, ops that need none, ops that lack one, and why."""
-    book = RuleBook()
+    """The text of ``docs/ops.md``: ops with rules, ops that need none, ops that lack one, and why; and what
+    newer Shardys say otherwise."""
+    book = RuleBook(shardy=LINES[0])
     origins = Origins(book)
     cases: dict[str, Case] = {}
     for case in sorted(file_cases(EXAMPLES, book), key=lambda c: not c.factors and not c.said["edge"]):
@@ -44,6 +57,8 @@ def catalogue() -> str:
         _table(("op", "because"), [(n, c.said["no_rule"][0][0]) for n, c in sorted(needless.items())]),
         f"\n## Ops without a rule ({len(lacking)})\n\nShardings stop there.\n",
         _table(("op", "because"), [(n, c.said["no_rule"][0][0]) for n, c in sorted(lacking.items())]),
+        _LINES,
+        _table(("since", "rule", "because"), _newer(book)),
     ]
     return "\n".join(parts) + "\n"
 
@@ -62,9 +77,24 @@ def _named(origins: Origins, relation: str) -> list[str]:
     return [_NAMING[relation] + name for name in origins.names(relation)]
 
 
+def _newer(book: RuleBook) -> list[tuple[str, ...]]:
+    """The lines of Shardy since which rules hold, the files of these, and their sentences."""
+    found = dict[tuple[str, ...], None]()
+    for source in book.ops.plan.sources:
+        since = re.search(r'[^!]since\("(.*?)"\)', source.text)
+        if since and source.sentence:
+            file = f"{Path(source.file).relative_to(RULES.parent)}"
+            found[since[1], _link(file), re.sub(r"[{}]", "", source.sentence)] = None
+    return sorted(found, key=lambda row: LINES.index(row[0]))
+
+
 def _file(case: Case, origins: Origins) -> str:
     origin = origins.first(case)
-    file = origin.place.rpartition(":")[0] if origin else ""
+    return _link(origin.place.rpartition(":")[0] if origin else "")
+
+
+def _link(file: str) -> str:
+    """A link to a file of rules."""
     return f"[{file.removeprefix('rules/ops/')}](../{file})"
 
 

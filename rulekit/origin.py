@@ -57,7 +57,7 @@ class Origins:
 
     def of(self, case: Case) -> list[Origin]:
         """The origins of all that the rules say about a case, by place."""
-        derivations = Derivations(self._book.ops, case.facts, _SAID)
+        derivations = Derivations(self._book.ops, {**case.facts, **self._book.shared}, _SAID)
         found: dict[tuple[str, int, str], dict[str, None]] = {}
         for name in _SAID:
             for row in derivations.rows(name):

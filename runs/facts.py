@@ -26,7 +26,7 @@ def write_facts(result: Result, directory: str) -> int:
 
     Returns the number of facts. Raises ShardlogError where a file cannot be written.
     """
-    axes = result.program.shardings.meshes.facts()
+    known = {**result.program.shardings.meshes.facts(), **result.book.shared}
     folders = {"turn": _turns(result)}
     for name, asked in result.book.asked.items():
         folders[name] = _asked(asked, keyed=result.book.programs()[name].plan.key is not None)
@@ -35,7 +35,7 @@ def write_facts(result: Result, directory: str) -> int:
         for name, program in result.book.programs().items():
             lines = folders.get(name, {})
             inputs = [relation.name for relation in program.plan.relations if relation.input]
-            shared = {relation: _lines(axes[relation]) for relation in inputs if relation in axes}
+            shared = {relation: _lines(known[relation]) for relation in inputs if relation in known}
             written += _write(folder / name, inputs, {**lines, **shared})
         module = {name: _lines(rows) for name, rows in result.facts.items()}
         written += _write(folder / "module", SCHEMA, module)

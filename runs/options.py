@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ShardlogError, closest
 from ..importers.given import Given
 from ..program.elements import bytes_in
+from ..program.shardy import LINES, installed
 
 if TYPE_CHECKING:
     from ..propagation.schedules.tactics import Step, Tactic
@@ -121,6 +122,14 @@ class Options:
             metavar="LIMITS",
         ),
     )
+    shardy: str | None = field(
+        default=None,
+        metadata=about(
+            "the Shardy that is meant, by the version of jaxlib that it comes with",
+            otherwise="that of the installed jaxlib",
+            choices=LINES,
+        ),
+    )
     op_priorities: Path | str | None = field(
         default=None,
         metadata=about(
@@ -202,6 +211,8 @@ class Options:
             raise ShardlogError(
                 f"unknown strategy {self.strategy!r}", hint=closest(self.strategy, STRATEGIES)
             )
+        if self.shardy is not None and self.shardy not in LINES:
+            raise ShardlogError(f"there is no Shardy {self.shardy!r}", hint=f"there are {', '.join(LINES)}")
         if self.view not in VIEWS:
             raise ShardlogError(f"there is no view {self.view!r}", hint=f"there are {', '.join(VIEWS)}")
         if self.op_priorities is not None and not self.strategy.endswith("-priority"):
@@ -216,6 +227,7 @@ class Options:
         keep(self, "rules", tuple(map(Path, self.rules)))
         keep(self, "include_from", tuple(map(str, self.include_from)))
         keep(self, "op_priorities", None if self.op_priorities is None else Path(self.op_priorities))
+        keep(self, "shardy", self.shardy or installed())  # a saved run keeps it
         keep(self, "schedule", read_schedule(self.schedule))
         if isinstance(self.annotate, str):
             keep(self, "annotate", (self.annotate,))
@@ -241,7 +253,7 @@ class Options:
 
 NAMES = tuple(option.name for option in fields(Options))
 ON_MODULES = ("closed", "keep_rules")  # what matters only where a module is written
-ON_RULES = ("rules", "include_from", "limits")  # what matters where rules are read
+ON_RULES = ("rules", "include_from", "limits", "shardy")  # what matters where rules are read
 
 
 def listed(indent: int = 0) -> str:

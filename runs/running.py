@@ -50,7 +50,13 @@ def run_with(
             options = replace(options, annotate=annotation_texts(module, options.annotate, text.interface))
             apply_annotations(module, tuple(options.annotate))
         order = None if options.op_priorities is None else Path(options.op_priorities)
-        book = RuleBook(options.files, order, include_from=options.include_from, limits=options.limits)
+        book = RuleBook(
+            options.files,
+            order,
+            include_from=options.include_from,
+            limits=options.limits,
+            shardy=options.shardy,
+        )
         tell("importing", 0.25)
 
         as_given = text.written and not (changed or options.annotate or options.steps)

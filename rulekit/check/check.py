@@ -75,16 +75,16 @@ def check_rules(
     *,
     include_from: Sequence[Path | str] = (),
     limits: str = "",
+    shardy: str | None = None,
 ) -> Report:
     """Checks the rules in files, on the ops that they are about.
 
     Lines of einsum notation are checked on small shapes that fit them, other rules on the ops in the modules
     ``examples``; without ``rules``, those of shardlog on an example of each op. ``references`` compute ops,
-    by name (``@target`` for a custom call), from NumPy arrays. ``include_from`` and ``limits`` are those of
-    ``RuleBook``. Raises ShardlogError and DatalogError for
-    files that are no rules.
+    by name (``@target`` for a custom call), from NumPy arrays. ``include_from``, ``limits`` and
+    ``shardy`` are those of ``RuleBook``. Raises ShardlogError and DatalogError for files that are no rules.
     """
-    book = RuleBook(rules, include_from=include_from, limits=limits)
+    book = RuleBook(rules, include_from=include_from, limits=limits, shardy=shardy)
     cases = line_cases(book, references or {}, lenient=True)
     for path in (*examples, *(() if rules else (EXAMPLES,))):
         cases += file_cases(path, book, references or {}, lenient=True)

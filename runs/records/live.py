@@ -63,7 +63,7 @@ class Live(LiveTurns):
         self.statistics = tuple((s.turns, s.distinct, s.changes) for s in fixpoint.stages)
         self.unknown_ops = tuple(asdict(op) for op in run.unknown_ops)
         self.stage_of = fixpoint.stage_of
-        self._op_rules = run.book.ops.solver({})
+        self._op_rules = run.book.ops.solver(run.book.shared)
         self._op_facts: dict[int, Facts] = {}
         self._wheres: dict[tuple[int, int], tuple[str, str]] = {}
         self._arounds: dict[int, Origin] = {}

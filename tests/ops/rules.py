@@ -10,6 +10,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from shardlog.engine import Program, Solver
 from shardlog.exporters.op_rules import rule_attribute
+from shardlog.program.shardy import installed
 from shardlog.program.signature import RULE, describe, looks_at
 from shardlog.rulebook.users import load_ops
 
@@ -24,8 +25,9 @@ def program() -> Program:
 
 
 @cache
-def solver(backend: str = "auto") -> Solver:
-    return program().solver({}, backend)  # type: ignore[arg-type]
+def solver(backend: str = "auto", shardy: str | None = None) -> Solver:
+    told = {"shardy_version": [(shardy or installed(),)]}
+    return program().solver(told, backend)  # type: ignore[arg-type]
 
 
 @cache
@@ -43,11 +45,16 @@ def walk(op: Any) -> Iterator[ir.Operation]:
 
 
 def answers(
-    op: ir.Operation, *, multiple_uses: bool = False, modes: Sequence[str] = (), backend: str = "auto"
+    op: ir.Operation,
+    *,
+    multiple_uses: bool = False,
+    modes: Sequence[str] = (),
+    backend: str = "auto",
+    shardy: str | None = None,
 ) -> dict[str, list[tuple[Any, ...]]]:
-    """All that our rules say about an op."""
+    """All that our rules say about an op, by the Shardy that is meant or that of the installed jaxlib."""
     facts = describe(op, multiple_uses, around()) | {mode: [()] for mode in modes}
-    return solver(backend).solve(facts)
+    return solver(backend, shardy).solve(facts)
 
 
 def written(op: ir.Operation, said: dict[str, list[tuple[Any, ...]]]) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from shardlog import run
+from shardlog.program.shardy import installed
 from shardlog.rulebook import book as rulebook
 from shardlog.rulebook.about import names
 from shardlog.rulebook.book import RuleBook, builtin_ops
@@ -82,9 +83,9 @@ def test_signatures_of_other_ops_are_not_solved_again(
     text = models.text("transformer", scan=True, train=True)
     plain = run(text).book
     asked = list(plain.asked["ops"])
-    answers = rulebook._answers()
+    answers = rulebook._answers(installed())
     shared: Any = Counting(answers.solver)
-    monkeypatch.setattr(rulebook, "_answers", lambda: replace(answers, solver=shared))
+    monkeypatch.setattr(rulebook, "_answers", lambda shardy: replace(answers, solver=shared))
     rules = tmp_path / "mine.rules"
     rules.write_text("my.attention: i j, j k -> i k reduction={j}\nstablehlo.tanh: ... -> ...\n")
     book = RuleBook([rules])

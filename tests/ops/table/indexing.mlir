@@ -2,11 +2,11 @@
 func.func @f(%a: tensor<8x4xf32>, %b: tensor<8x1xf32>, %c: tensor<2x1xf32>, %i: tensor<i32>) {
   %slice = stablehlo.dynamic_slice %a, %i, %i, sizes = [8, 1] : (tensor<8x4xf32>, tensor<i32>, tensor<i32>) -> tensor<8x1xf32>  // ([i, j], [], [])->([i, j]) {i=8, j=4} need_replication={j} blocked_propagation={j}
   %whole = stablehlo.dynamic_slice %a, %i, %i, sizes = [8, 4] : (tensor<8x4xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>  // ([i, j], [], [])->([i, j]) {i=8, j=4}
-  %update = stablehlo.dynamic_update_slice %a, %b, %i, %i : (tensor<8x4xf32>, tensor<8x1xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>  // ([i, j], [i, k], [], [])->([i, j]) {i=8, j=4, k=1} need_replication={k}
-  %small = stablehlo.dynamic_update_slice %a, %c, %i, %i : (tensor<8x4xf32>, tensor<2x1xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>  // ([i, k], [j, l], [], [])->([i, k]) {i=8, j=2, k=4, l=1} need_replication={j, l}
+  %update = stablehlo.dynamic_update_slice %a, %b, %i, %i : (tensor<8x4xf32>, tensor<8x1xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>  // ([i, j], [i, k], [], [])->([i, j]) {i=8, j=4, k=1} need_replication={k}  // 0.11: ([i, j], [i, k], [], [])->([i, j]) {i=8, j=4, k=1} permutation={j, k}
+  %small = stablehlo.dynamic_update_slice %a, %c, %i, %i : (tensor<8x4xf32>, tensor<2x1xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>  // ([i, k], [j, l], [], [])->([i, k]) {i=8, j=2, k=4, l=1} need_replication={j, l}  // 0.11: ([i, k], [j, l], [], [])->([i, k]) {i=8, j=2, k=4, l=1} permutation={i, j, k, l}
   %z = stablehlo.constant dense<0> : tensor<i32>  // no rule: a constant is sharded as its use asks
-  %half_fixed = stablehlo.dynamic_update_slice %a, %b, %i, %z : (tensor<8x4xf32>, tensor<8x1xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>  // ([i, j], [i, k], [], [])->([i, j]) {i=8, j=4, k=1} need_replication={k}
-  %fixed = stablehlo.dynamic_update_slice %a, %b, %z, %z : (tensor<8x4xf32>, tensor<8x1xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>  // ([i, j], [i, k], [], [])->([i, j]) {i=8, j=4, k=1}
+  %half_fixed = stablehlo.dynamic_update_slice %a, %b, %i, %z : (tensor<8x4xf32>, tensor<8x1xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>  // ([i, j], [i, k], [], [])->([i, j]) {i=8, j=4, k=1} need_replication={k}  // 0.11: ([i, j], [i, k], [], [])->([i, j]) {i=8, j=4, k=1} permutation={j, k}
+  %fixed = stablehlo.dynamic_update_slice %a, %b, %z, %z : (tensor<8x4xf32>, tensor<8x1xf32>, tensor<i32>, tensor<i32>) -> tensor<8x4xf32>  // ([i, j], [i, k], [], [])->([i, j]) {i=8, j=4, k=1}  // 0.11: ([i, j], [i, k], [], [])->([i, j]) {i=8, j=4, k=1} permutation={j, k}
   return
 }
 

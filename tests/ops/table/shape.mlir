@@ -25,7 +25,7 @@ func.func @f(%a: tensor<8x4x2xf32>, %s: tensor<f32>) {
   %slice = stablehlo.slice %a [0:8, 1:3, 0:2:2] : (tensor<8x4x2xf32>) -> tensor<8x2x1xf32>  // ([i, j, k])->([i, j, k]) {i=8, j=4, k=2} permutation={j, k}
   %whole = stablehlo.slice %a [0:8, 0:4, 0:2] : (tensor<8x4x2xf32>) -> tensor<8x4x2xf32>  // ([i, j, k])->([i, j, k]) {i=8, j=4, k=2}
   %pad = stablehlo.pad %a, %s, low = [0, 1, 0], high = [0, 0, 3], interior = [0, 0, 0] : (tensor<8x4x2xf32>, tensor<f32>) -> tensor<8x5x5xf32>  // ([i, j, k], [])->([i, j, k]) {i=8, j=4, k=2} permutation={j, k}
-  %cut = stablehlo.pad %a, %s, low = [-1, 1, 0], high = [0, -1, 0], interior = [0, 0, 1] : (tensor<8x4x2xf32>, tensor<f32>) -> tensor<7x4x3xf32>  // ([i, j, k], [])->([i, j, k]) {i=8, j=4, k=2} permutation={i, k}
+  %cut = stablehlo.pad %a, %s, low = [-1, 1, 0], high = [0, -1, 0], interior = [0, 0, 1] : (tensor<8x4x2xf32>, tensor<f32>) -> tensor<7x4x3xf32>  // ([i, j, k], [])->([i, j, k]) {i=8, j=4, k=2} permutation={i, k}  // 0.12: ([i, j, k], [])->([i, j, k]) {i=8, j=4, k=2} permutation={i, j, k}
   return
 }
 

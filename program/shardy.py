@@ -1,0 +1,42 @@
+"""Which Shardy is meant: the lines of it that are known, and the one that the installed jaxlib comes with.
+
+Shardy has no version of its own. A line is named as the releases of jaxlib that have it. What differs between
+lines is said by the rules, which ask for ``since``: see ``rules/ops/schema.dl``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cache
+
+LINES = ("0.10", "0.11", "0.12")  # from the oldest to the newest
+
+
+@cache
+def installed() -> str:
+    """The line of the installed jaxlib. Warns, once per process, where that is none of those known."""
+    from jaxlib.version import __version__
+
+    return line_of(__version__)
+
+
+def line_of(version: str) -> str:
+    """The line that a version of jaxlib is of, as "0.12" for "0.12.0.1"; the nearest one, with a warning,
+    where it is of none that is known."""
+    numbers = _numbers(version)
+    if (named := ".".join(map(str, numbers))) in LINES:
+        return named
+    nearest = LINES[-1] if numbers > _numbers(LINES[-1]) else LINES[0]
+    warnings.warn(
+        f"the Shardy of jaxlib {version} is not known: shardings are decided as by that of jaxlib {nearest}; "
+        f"install jaxlib {LINES[0]} to {LINES[-1]}, or a newer shardlog, or say which is meant, as in "
+        f"--shardy {nearest} or shardy={nearest!r}",
+        stacklevel=3,
+    )
+    return nearest
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    """The first two numbers of a version; none where it does not begin with numbers."""
+    parts = version.split(".")[:2]
+    return tuple(map(int, parts)) if all(map(str.isdecimal, parts)) else ()

@@ -1,0 +1,81 @@
+"""Which Shardy is meant: by default that of the installed jaxlib, or the one that is asked for."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+
+import pytest
+import shardlog
+from jaxlib.version import __version__
+from shardlog.errors import ShardlogError
+from shardlog.program.shardy import LINES, installed, line_of
+from shardlog.rulebook.book import RuleBook
+from shardlog.runs.records.saved import open_saved
+
+RESHAPE = """
+sdy.mesh @mesh = <["x"=5]>
+func.func @main(%a: tensor<5x7xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<7x5xf32> {
+  %0 = stablehlo.reshape %a : (tensor<5x7xf32>) -> tensor<7x5xf32>
+  %1 = stablehlo.tanh %0 : tensor<7x5xf32>
+  return %1 : tensor<7x5xf32>
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("version", "line"), [("0.10.2", "0.10"), ("0.11", "0.11"), ("0.12.0.1", "0.12"), ("0.12.1.dev3", "0.12")]
+)
+def test_known_versions(version: str, line: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert line_of(version) == line
+
+
+@pytest.mark.parametrize(
+    ("version", "line"), [("0.13.0", "0.12"), ("1.0", "0.12"), ("0.9.2", "0.10"), ("unknown", "0.10")]
+)
+def test_unknown_versions(version: str, line: str) -> None:
+    with pytest.warns(UserWarning, match=rf"jaxlib {version} is not known.*install jaxlib 0.10 to 0.12"):
+        assert line_of(version) == line
+
+
+def test_the_installed_one_is_meant() -> None:
+    assert __version__.startswith(installed())
+    result = shardlog.run(RESHAPE)
+    assert result.options.shardy == installed()
+    assert result.text() == shardlog.run(RESHAPE, shardy=installed()).text()
+
+
+def test_the_rules_know_all_lines() -> None:
+    for i, line in enumerate(LINES):
+        since = RuleBook(shardy=line).ops.solver({"shardy_version": [(line,)]}).solve({}, ["since"])["since"]
+        assert sorted(since) == [(earlier,) for earlier in LINES[: i + 1]]
+
+
+@pytest.mark.parametrize(("shardy", "sharded"), [("0.10", False), ("0.11", False), ("0.12", True)])
+def test_a_line_that_is_asked_for(shardy: str, sharded: bool) -> None:
+    why = shardlog.run(RESHAPE, shardy=shardy).why("%1", axis="x")
+    assert bool(why) == sharded
+
+
+@pytest.mark.parametrize("shardy", LINES)
+def test_programs_are_right_by_every_line(shardy: str) -> None:
+    """What Shardy says a reshape has in common is no way to compute it in parts."""
+    bodies = [
+        shardlog.run(RESHAPE, shardy=line).partition().text().partition("sdy.manual_computation")[2]
+        for line in (LINES[0], shardy)
+    ]
+    assert bodies[1] == bodies[0] and "all_gather" in bodies[0]
+
+
+def test_a_saved_run_keeps_its_line(tmp_path: Path) -> None:
+    run = shardlog.run(RESHAPE, shardy="0.12")
+    run.save(tmp_path / "saved")
+    assert open_saved(tmp_path / "saved").result.text() == run.text()
+
+
+def test_an_unknown_line() -> None:
+    with pytest.raises(ShardlogError, match=r"there is no Shardy '0\.13'") as error:
+        shardlog.run(RESHAPE, shardy="0.13")
+    assert "0.10, 0.11, 0.12" in str(error.value)
