@@ -126,7 +126,7 @@ class ProgramChoice:
         """The file that describes the topology, as it is now; empty where it is one by its name."""
         try:
             return Path(self.topology or "").read_bytes()
-        except (OSError, ValueError):
+        except (OSError, ValueError, TypeError):  # which who reads the machine tells
             return b""
 
     @property
