@@ -45,6 +45,7 @@ _SHARDING = "xla.sdy.sharding"
 _BODY = "xla.sdy.manual_computation_body", "xla.sdy.inlinable_manual_computation_body"
 _ENTERS, _LEAVES = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"
 _READ = _ATTRIBUTES, "mhlo.sharding", "call_target_name"  # what ops have that are read
+_DIRECTIONS = range(3)  # none, forward, backward
 _CALLBACKS = tuple(f"xla{ffi}_python_{kind}_callback" for ffi in ("", "_ffi") for kind in ("cpu", "gpu"))
 
 
@@ -59,16 +60,16 @@ def read_frontend_attributes(module: ir.Module) -> bool:
 
     Raises ShardlogError for malformed strings.
     """
-    meshes = _read(module.operation, "xla.sdy.meshes", "module")
+    meshes = _read(module.operation, "xla.sdy.meshes", "module", ir.DictAttr)
     functions = symbols(module, "func.func")
     if meshes is None and not any(map(_mentions, functions.values())):
         return False
     begin = ir.InsertionPoint.at_block_begin(module.body)
     for mesh in meshes or ():
-        sdy.MeshOp(mesh.name, mesh.attr, ip=begin)
+        sdy.MeshOp(mesh.name, _as(sdy.MeshAttr, mesh.attr, "xla.sdy.meshes", "module"), ip=begin)
     main = functions.get("main")
     for key, label in (("tuple_args_shardings", "arg_attrs"), ("tuple_results_shardings", "res_attrs")):
-        found = _read(module.operation, f"xla.sdy.{key}", "module")
+        found = _read(module.operation, f"xla.sdy.{key}", "module", sdy.TensorShardingPerValueAttr)
         if found is not None and main is not None:
             _set(main, label, dict(enumerate(sdy.TensorShardingPerValueAttr(found).shardings)))
     kinds = set[str]()
@@ -94,30 +95,36 @@ def read_frontend_attributes(module: ir.Module) -> bool:
 
 def _mentions(function: Any) -> bool:
     """Whether a function has a sharding that XLA wrote."""
-    entries = [entry for entry in function.attributes.get("arg_attrs", ()) if _ATTRIBUTES in entry]
-    return any(_SHARDING in entry[_ATTRIBUTES] for entry in entries) or any(
-        _ATTRIBUTES in op.attributes
-        and any(a.name.startswith("xla.sdy.") for a in op.attributes[_ATTRIBUTES])
-        for op in operations_in(function)
+    return any(_SHARDING in _said(entry) for entry in function.attributes.get("arg_attrs", ())) or any(
+        any(a.name.startswith("xla.sdy.") for a in _said(op.attributes)) for op in operations_in(function)
     )
 
 
-def _read(op: Any, name: str, where: str) -> Any:
-    """The attribute that a string of the frontend attributes says; None where there is none."""
-    attributes = op.attributes
-    if _ATTRIBUTES not in attributes or name not in attributes[_ATTRIBUTES]:
-        return None
-    return _parsed(attributes[_ATTRIBUTES][name], name, where)
+def _said(attributes: Any) -> Any:
+    """The frontend attributes; empty where there are none."""
+    if _ATTRIBUTES not in attributes or not isinstance(attributes[_ATTRIBUTES], ir.DictAttr):
+        return {}
+    return attributes[_ATTRIBUTES]
 
 
-def _parsed(attribute: Any, name: str, where: str) -> Any:
+def _read(op: Any, name: str, where: str, kind: Any) -> Any:
+    """The attribute that a string of the frontend attributes says; None where there is none. Raises
+    ShardlogError where it is not of the class ``kind``."""
+    said = _said(op.attributes)
+    return _parsed(said[name], name, where, kind) if name in said else None
+
+
+def _parsed(attribute: Any, name: str, where: str, kind: Any) -> Any:
+    text = text_of(attribute) if isinstance(attribute, ir.StringAttr) else str(attribute)
+    return _as(kind, text, name, where)
+
+
+def _as(kind: Any, found: str | ir.Attribute, name: str, where: str) -> Any:
     try:
-        text = text_of(attribute) if isinstance(attribute, ir.StringAttr) else str(attribute)
-        return ir.Attribute.parse(text)
-    except (ir.MLIRError, ValueError):  # ValueError: not UTF-8
-        raise ShardlogError(
-            f"{name} is not understood", where=where, hint="expected what this version of XLA writes"
-        ) from None
+        return kind(ir.Attribute.parse(found) if isinstance(found, str) else found)
+    except (ir.MLIRError, ValueError):  # ValueError: not UTF-8, or something else
+        hint = "expected what this version of XLA writes"
+        raise ShardlogError(f"{name} is not understood", where=where, hint=hint) from None
 
 
 def _without(attributes: Any, *names: str) -> ir.DictAttr | None:
@@ -129,6 +136,9 @@ def _without(attributes: Any, *names: str) -> ir.DictAttr | None:
 def _set(function: Any, label: str, shardings: dict[int, Any]) -> None:
     """Sets shardings of arguments ("arg_attrs") or results ("res_attrs") of a function."""
     entries = boundary_attributes(function, label)
+    if max(shardings, default=-1) >= len(entries):
+        message = f"{max(shardings) + 1} shardings for {len(entries)} values"
+        raise ShardlogError(message, where=location(function), hint="expected one for each")
     for index, sharding in shardings.items():
         entries[index] = with_attributes(entries[index], {"sdy.sharding": sharding})
     function.attributes[label] = ir.ArrayAttr.get(entries)
@@ -151,9 +161,9 @@ def _read_boundary(function: Any) -> None:
 def _read_entry(entry: Any, label: str, where: str) -> ir.DictAttr:
     """The attributes of an argument ("arg_attrs") or a result of a function."""
     kept = entries_of(entry, "mhlo.sharding")
-    if _ATTRIBUTES in kept and _SHARDING in kept[_ATTRIBUTES]:
+    if _SHARDING in (said := _said(kept)):
         if label == "arg_attrs":
-            kept["sdy.sharding"] = _parsed(kept[_ATTRIBUTES][_SHARDING], _SHARDING, where)
+            kept["sdy.sharding"] = _parsed(said[_SHARDING], _SHARDING, where, sdy.TensorShardingAttr)
         rest = _without(kept.pop(_ATTRIBUTES), _SHARDING)
         kept |= {_ATTRIBUTES: rest} if rest else {}
     return ir.DictAttr.get(kept)
@@ -166,12 +176,14 @@ def _read_op(op: Any, function: Any) -> None:
         del op.attributes["mhlo.sharding"]
     target = text_of(op.attributes["call_target_name"]) if name == "stablehlo.custom_call" else ""
     if target in _OPS:
+        if len(op.operands) != 1 or len(op.results) > 1:
+            raise ShardlogError(f"@{target} is of one value", where=location(op), hint="expected one operand")
         _OPS[target](op, function)
         return
-    if _ATTRIBUTES not in op.attributes:
+    if not len(_said(op.attributes)):
         return
-    rule = _read(op, "xla.sdy.sharding_rule", location(op))
-    sharding = _read(op, _SHARDING, location(op))
+    rule = _read(op, "xla.sdy.sharding_rule", location(op), sdy.OpShardingRuleAttr)
+    sharding = _read(op, _SHARDING, location(op), sdy.TensorShardingPerValueAttr)
     if rule is not None:
         op.attributes["sdy.sharding_rule"] = rule
     sends = name in ("stablehlo.send", "stablehlo.recv", "stablehlo.after_all") or calls_back(op)
@@ -185,7 +197,7 @@ def _read_op(op: Any, function: Any) -> None:
 
 def _only(op: Any) -> Any:
     """The sharding on a custom call with one result. Raises ShardlogError where there is none."""
-    found = _read(op, _SHARDING, location(op))
+    found = _read(op, _SHARDING, location(op), sdy.TensorShardingPerValueAttr)
     if found is None or len(sdy.TensorShardingPerValueAttr(found).shardings) != 1:
         target = text_of(op.attributes["call_target_name"])
         raise ShardlogError(f"@{target} has no sharding", where=location(op), hint=f"expected {_SHARDING}")
@@ -236,7 +248,7 @@ def _opened(sharding: Any) -> Any:
 
 
 def _group(op: Any, function: Any) -> None:
-    number = _read(op, "xla.sdy.sharding_group_id", location(op))
+    number = _read(op, "xla.sdy.sharding_group_id", location(op), ir.IntegerAttr)
     if number is None:
         raise ShardlogError("a sharding group without its number", where=location(op))
     number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), ir.IntegerAttr(number).value)
@@ -248,8 +260,9 @@ def _group(op: Any, function: Any) -> None:
 
 
 def _barrier(op: Any, function: Any) -> None:
-    direction = op.attributes[_ATTRIBUTES]["xla.sdy.allowed_direction"]
-    allowed = ir.Attribute.parse(f"#sdy<propagation_direction {text_of(direction)}>")
+    allowed = _read(op, "xla.sdy.allowed_direction", location(op), ir.IntegerAttr)
+    if allowed is None or allowed.value not in _DIRECTIONS:
+        raise ShardlogError("a barrier without its direction", where=location(op))
     made = sdy.PropagationBarrierOp(
         op.operands[0], allowed_direction=allowed, loc=op.location, ip=ir.InsertionPoint(op)
     )
@@ -289,7 +302,14 @@ def _manual_computation(call: Any, body: Any) -> None:
     enters = [op for operand in call.operands if is_custom_call(op := operand.owner, _ENTERS)]
     users = [use.owner.opview for result in call.results for use in result.uses]
     leaves = [op for op in users if is_custom_call(op, _LEAVES)]
-    if bool(enters) != bool(len(call.operands)) or bool(leaves) != bool(len(call.results)):
+    using = [use.owner for op in enters[:1] for result in op.results for use in result.uses]
+    # What else uses a value of theirs would use what is not there any more.
+    alone = all(op.operation == call.operation for op in using) and users == leaves[:1] * len(users)
+    if (
+        not (alone and len(body.regions[0].blocks))
+        or bool(enters) != bool(len(call.operands))
+        or bool(leaves) != bool(len(call.results))
+    ):
         raise ShardlogError(
             f"the call of @{call.attributes['callee'].value} is not between @{_ENTERS} and @{_LEAVES}",
             where=location(call),
@@ -297,11 +317,10 @@ def _manual_computation(call: Any, body: Any) -> None:
         )
     none = sdy.TensorShardingPerValueAttr.get([])
     ends = [(op, key) for op, key in ((enters[:1], "in"), (leaves[:1], "out")) if op]
-    found = {key: _read(op[0], f"xla.sdy.{key}_shardings", location(call)) for op, key in ends}
-    axes = next(
-        (a for op, _ in ends if (a := _read(op[0], "xla.sdy.manual_axes", location(call))) is not None),
-        sdy.ManualAxesAttr.get([]),
-    )
+    where, many = location(call), sdy.TensorShardingPerValueAttr
+    found = {key: _read(op[0], f"xla.sdy.{key}_shardings", where, many) for op, key in ends}
+    said = (_read(op[0], "xla.sdy.manual_axes", where, sdy.ManualAxesAttr) for op, _ in ends)
+    axes = next((axes for axes in said if axes is not None), sdy.ManualAxesAttr.get([]))
     # A call that XLA itself made has them on the call.
     made = sdy.ManualComputationOp(
         [result.type for result in leaves[0].results] if leaves else [],

@@ -102,6 +102,7 @@ module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.me
     [
         ("nothing", "argument 0 of @main: error: xla.sdy.sharding is not understood"),
         ("#sdy.sharding<@mesh, [{\\22y\\22}]>", "what XLA wrote is not valid"),
+        ("#sdy.mesh<[\\22x\\22=2]>", "argument 0 of @main: error: xla.sdy.sharding is not understood"),
     ],
 )
 def test_what_is_not_understood(sharding: str, message: str) -> None:
@@ -109,3 +110,69 @@ def test_what_is_not_understood(sharding: str, message: str) -> None:
         shardlog.run(BROKEN.replace("SHARDING", sharding))
     good = BROKEN.replace("SHARDING", "#sdy.sharding<@mesh, [{\\22x\\22}]>")
     assert 'sdy.sharding<@mesh, [{"x"}]>' in shardlog.run(good).text()
+
+
+XLA = """\
+module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.mesh<[\\22x\\22=2]>}"}} {
+  func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+    BODY
+    return %r : tensor<8xf32>
+  }
+  func.func private @xla.sdy.manual_computation_body(%arg0: tensor<4xf32>) -> tensor<4xf32> {
+    return %arg0 : tensor<4xf32>
+  }
+}
+"""
+CALL = "stablehlo.custom_call @xla.sdy.{}(%arg0) {{mhlo.frontend_attributes = {{{}}}}}"
+TO_SAME = " : (tensor<8xf32>) -> tensor<8xf32>"
+MANY = "#sdy.sharding_per_value<[<@mesh, [{\\22x\\22}]>]>"
+AXES = 'xla.sdy.manual_axes = "#sdy<manual_axes{\\22x\\22}>"'
+MANUAL = f"""
+    %0 = {CALL.format("GlobalToLocalShape", f'xla.sdy.in_shardings = "{MANY}", {AXES}')}
+      : (tensor<8xf32>) -> tensor<4xf32>
+    %1 = func.call @xla.sdy.manual_computation_body(%0) : (tensor<4xf32>) -> tensor<4xf32>
+    %r = {CALL.format("LocalToGlobalShape", f'xla.sdy.out_shardings = "{MANY}"')}
+      : (tensor<4xf32>) -> tensor<8xf32>
+""".replace("LocalToGlobalShape(%arg0)", "LocalToGlobalShape(%1)")
+
+
+def from_xla(body: str) -> str:
+    return shardlog.run(XLA.replace("BODY", body)).text()
+
+
+@pytest.mark.parametrize(("number", "direction"), [*enumerate(["NONE", "FORWARD", "BACKWARD"])])
+def test_propagation_barriers(number: int, direction: str) -> None:
+    """XLA writes their directions as numbers."""
+    barrier = CALL.format("PropagationBarrier", f'xla.sdy.allowed_direction = "{number} : i32"')
+    assert f"allowed_direction={direction}" in from_xla(f"%r = {barrier}{TO_SAME}")
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        (
+            f"%r = {CALL.format('PropagationBarrier', '')}{TO_SAME}",
+            "a barrier without its direction",
+        ),
+        (
+            "%r = stablehlo.custom_call @xla.sdy.FuncResultSharding(%arg0, %arg0) : "
+            "(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>",
+            "@xla.sdy.FuncResultSharding is of one value",
+        ),
+        # What is put in another's place is used twice.
+        (f"{MANUAL}\n    %2 = stablehlo.tanh %1 : tensor<4xf32>", "is not between"),
+        (f"{MANUAL}\n    %2 = stablehlo.tanh %0 : tensor<4xf32>", "is not between"),
+        (MANUAL.replace("in_shardings", "out_shardings"), "what XLA wrote is not valid"),
+    ],
+)
+def test_what_is_damaged(body: str, message: str) -> None:
+    with pytest.raises(shardlog.ShardlogError, match=message):
+        from_xla(body)
+    assert "sdy.manual_computation" in from_xla(MANUAL)
+
+
+def test_meshes_that_are_damaged() -> None:
+    for meshes in ("#sdy.mesh<[\\22x\\22=2]>", "{mesh = 1}"):
+        text = XLA.replace("BODY", MANUAL).replace("{mesh = #sdy.mesh<[\\22x\\22=2]>}", meshes)
+        with pytest.raises(shardlog.ShardlogError, match=r"xla\.sdy\.meshes is not understood"):
+            shardlog.run(text)
