@@ -122,13 +122,29 @@ class Reading:
 
     def groups(self, op: Any) -> npt.NDArray[np.int64]:
         """The devices that a collective brings together, as an attribute lists them, or says along which axes
-        of a mesh they differ: a row per group, or per pair."""
-        attribute = op.attributes[PAIRS if PAIRS in op.attributes else GROUPS]
+        of a mesh they differ: a row per group, or per pair.
+
+        Raises ShardlogError for devices that the program does not have, or that are in no group."""
+        label = PAIRS if PAIRS in op.attributes else GROUPS
+        attribute = op.attributes[label]
         if isinstance(attribute, ir.DenseIntElementsAttr):
-            return np.asarray(attribute)
+            found = np.asarray(attribute)
+            self._check_devices(op, label, found)
+            return found
         mesh, along = self.shardings.grouped(attribute, location(op))
         axes = Axes(Meshes([mesh]), [Sharding(0, (Dimension(along),))])
         return axes.groups(axes.of(0, along)[0])
+
+    def _check_devices(self, op: Any, label: str, listed: npt.NDArray[np.int64]) -> None:
+        known, named = range(self.axes.count), set(listed.ravel().tolist())
+        if strange := sorted(named - {*known, -1}):  # -1 fills a shorter group
+            message = f"{label} of {op.name} has device {strange[0]}, which the program does not have"
+            hint = f"its devices are 0 to {known[-1]}"
+            raise ShardlogError(message, where=location(op), hint=hint)
+        if "use_global_device_ids" in op.attributes and (missing := sorted({*known} - named)):
+            message = f"{label} of {op.name} leaves out device {missing[0]}"
+            hint = f"each of the devices 0 to {known[-1]} is in one group, alone if need be"
+            raise ShardlogError(message, where=location(op), hint=hint)
 
     def check_mesh(self, op: Any) -> None:
         """Raises ShardlogError for a manual computation on some of the devices."""

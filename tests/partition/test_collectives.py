@@ -294,3 +294,35 @@ def test_what_is_alike_in_all_turns_is_sent_once(function: Any, turns: set[int],
     assert {c.executions for c in program.collectives} == turns
     sent = sum(c.total for c in program.collectives)
     assert sent == program.cost().sent == hlo_bytes(program.compile().hlo)
+
+
+@pytest.mark.parametrize(
+    ("groups", "kind", "message"),
+    [
+        ("[[0, 1, 2, 3, 4, 5, 6, 7, 8]]", "1x9", "replica_groups of stablehlo.all_reduce has device 8"),
+        ("[[0, 1, 2], [3, 4, -1]]", "2x3", "replica_groups of stablehlo.all_reduce leaves out device 5"),
+        ("[[0, 1, 2, 3, 4], [5, 6, 7, -1, -1]]", "2x5", None),
+    ],
+)
+def test_groups_are_of_the_devices_that_there_are(groups: str, kind: str, message: str | None) -> None:
+    axes = "#stablehlo.replica_group_mesh_axes<GROUPS>"
+    result = shardlog.run(OVER_AXES.replace(axes, f"dense<{groups}> : tensor<{kind}xi64>"))
+    if message is None:
+        assert len(result.partition().collectives) == 1
+    else:
+        with pytest.raises(ShardlogError, match=message):
+            result.partition()
+
+
+PAIRS_OF = """"stablehlo.collective_permute"(%s) <{
+      channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+      source_target_pairs = dense<[[0, 1], [2, 9]]> : tensor<2x2xi64>
+    }> : (tensor<16x4xf32>) -> tensor<16x4xf32>
+"""
+
+
+def test_pairs_are_of_the_devices_that_there_are() -> None:
+    before, _, rest = OVER_AXES.partition('"stablehlo.all_reduce"')
+    text = before + PAIRS_OF + rest[rest.index("    sdy.return") :]
+    with pytest.raises(ShardlogError, match=r"source_target_pairs .* device 9"):
+        shardlog.run(text).partition()
