@@ -22,11 +22,13 @@ from ..program.mlir.modules import (
 from ..rulebook.traits import OpTraits
 
 _ANNOTATIONS = ("sdy.sharding", "mhlo.sharding")
+# Where tensors lie, and whose buffer a result takes: with an argument elsewhere XLA ends the process.
+_BUFFERS = ("mhlo.memory_kind", "tf.aliasing_output", "jax.buffer_donor")
 
 
 def plain(module: ir.Module, traits: OpTraits) -> ir.Module:
-    """A copy of an annotated module without meshes and shardings, and without the ops that only say how
-    values are sharded.
+    """A copy of an annotated module without meshes and shardings, without the ops that only say how
+    values are sharded, and without the memories of arguments and results.
 
     Raises ShardlogError for manual computations, which are for several devices.
     """
@@ -50,7 +52,7 @@ def plain(module: ir.Module, traits: OpTraits) -> ir.Module:
         for function in symbols(copy, "func.func").values():
             for label in ("arg_attrs", "res_attrs"):
                 entries = [
-                    ir.DictAttr.get(entries_of(entry, *_ANNOTATIONS))
+                    ir.DictAttr.get(entries_of(entry, *_ANNOTATIONS, *_BUFFERS))
                     for entry in boundary_attributes(function, label)
                 ]
                 if entries:

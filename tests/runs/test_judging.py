@@ -224,3 +224,38 @@ def test_what_has_nothing_but_nans_tells_nothing() -> None:
     assert one.right and not one.judged and other.right and other.judged
     one, _ = judged(text, np.arange(-2, 6, dtype=np.float32))
     assert str(one).endswith("is equal, with NaNs in 2 of 8 elements")
+
+
+DONATED = """\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<8xf32> {SHARDED, mhlo.memory_kind = "pinned_host", tf.aliasing_output = 0 : i32})
+    -> (tensor<8xf32> {SHARDED, mhlo.memory_kind = "pinned_host"}) {
+  %0 = stablehlo.add %a, %a : tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+""".replace("SHARDED", 'sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>')
+
+
+def test_what_is_donated_in_the_memory_of_the_host() -> None:
+    result, devices = shardlog.run(DONATED), jax.devices("cpu")[:4]
+    (one,) = Trial(result, result.partition().compile(devices), devices).at_random(0).comparisons
+    assert one.right and one.judged
+
+
+FAILS = """\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>}) -> tensor<8xf32> {
+  %0 = "stablehlo.all_reduce"(%a) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+    ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+      %1 = stablehlo.add %l, %r : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+  }) : (tensor<8xf32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+"""
+
+
+def test_what_fails_while_it_is_waited_for_is_told() -> None:
+    result, devices = shardlog.run(FAILS), jax.devices("cpu")[:4]
+    with pytest.raises(shardlog.ShardlogError, match="the program fails while it runs"):
+        Trial(result, result.partition().compile(devices), devices).at_random(0)
