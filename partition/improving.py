@@ -32,6 +32,11 @@ from .reshards.prices import Prices
 _LEAST_OFTEN = 8  # that an op is run in a loop that does not say how many turns it takes
 _COLLECTIVES = 8  # of them count, without what they send, as much as what one sends in the mean
 _STEPS = 8  # of looking for the price of memory
+_FEWER = 4  # where no bound is given
+_GROWTH = 1.25  # times the memory that propagation's shardings need: more is for what sends much less
+_NOTED = 1.15  # times that memory, by estimate, from which on it is found how much it is: that takes longer
+_TRIFLE = 16384  # bytes more that never matter: four tiles of a TPU, whatever a tensor has, it takes one
+_DEAR = 2  # what needs n times as much as it may is as good as what sends n to this times as much
 _DEAREST = 1e3  # bytes sent for a byte held
 _LARGEST = 3  # values that a message about memory names
 
@@ -48,13 +53,15 @@ class Aim:
     """What a program is to be like. With ``move``, values that no constraint binds may get other homes than
     propagation chose, if it costs less by the ``prices``. ``memory`` are the bytes that a device may need at
     most, as ``peak`` finds them for a program; ``bound`` says that it must not be more; else it may be, where
-    it seems to be more whatever is done. After so many ``seconds`` the best homes so far are taken. ``pins``
+    it seems to be more whatever is done. If it is ``modest``, what is sent is weighed against memory that
+    propagation's shardings do not need. After so many ``seconds`` the best homes so far are taken. ``pins``
     are homes that ops' results, or what loops carry, have whatever that costs."""
 
     move: bool = False
     prices: Prices = field(default_factory=Prices)
     memory: int | None = None
     bound: bool = True
+    modest: bool = False
     peak: Callable[[DeviceProgram], int] | None = None
     seconds: float | None = None
     pins: Mapping[Any, Sharding] = field(default_factory=dict)
@@ -165,6 +172,8 @@ class Improving:
             found = homes.find(bound=aim.seconds is not None, stop=self._late)
             other = self._with(found) if found is not NOTHING else best
             best = other if self._is_better(other, best) else replace(best, found=found)
+            if aim.modest and other is best and _is_more(*found.held, _NOTED):
+                return self._modest(best, homes)
         if aim.memory is None or self._peak(best) <= aim.memory:
             return best
         tried = [best, self.first]
@@ -174,7 +183,7 @@ class Improving:
             if all(self._peak(program) > aim.memory for program in tried):
                 best.made.exceeds = self._peak(best)
                 return best
-        for program in self._smaller(best, homes):
+        for program in self._smaller(best, homes, aim.memory):
             tried.append(program)
         fitting = [program for program in tried if self._peak(program) <= aim.memory]
         if not fitting:
@@ -241,16 +250,28 @@ class Improving:
 
     # ---- Memory -----------------------------------------------------------------------------------------
 
-    def _smaller(self, best: Program, homes: Homes | None) -> Iterator[Program]:
+    def _modest(self, best: Program, homes: Homes) -> Program:
+        """The best program, or one that costs hardly more and needs less memory, if that is much more than
+        propagation's shardings need."""
+        first = replace(self.first, found=best.found)  # before it is rewritten, for its memory
+        if not _is_more(self._peak(best), self._peak(first), _GROWTH):
+            return best
+        most = _GROWTH * self._peak(first)
+        tried = [best, first, *self._smaller(best, homes, most, _FEWER)]
+        return min(tried, key=lambda each: each.cost * max(self._peak(each) / most, 1.0) ** _DEAR)
+
+    def _smaller(
+        self, best: Program, homes: Homes | None, memory: float, steps: int = _STEPS
+    ) -> Iterator[Program]:
         """Programs that need less memory: bytes that devices hold have a price, the lowest by which the bound
         holds (bisected); and so where what is gathered is not kept."""
-        memory, known = self.aim.memory or 0, dict[float, Found]()
+        known = dict[float, Found]()
         yield (program := self._with(best.found or NOTHING, again=True))
         if homes is None:
             return
         for again in (False,) if self._peak(program) <= memory else (False, True):
             low, price, high = 0.0, 1.0 / 64, 0.0
-            for _ in range(_STEPS):
+            for _ in range(steps):
                 if price not in known:
                     known[price] = homes.find(memory=price, stop=self._late)
                 yield (program := self._with(known[price], again=again))
@@ -285,6 +306,11 @@ class Improving:
         error = TooLargeError(message, hint=f"the largest values, on a device: {'; '.join(named)}")
         error.least = self._peak(program)
         return error
+
+
+def _is_more(held: float, decided: float, times: float) -> bool:
+    """Whether memory is more than so many times that which propagation's shardings need, and no trifle."""
+    return held > max(times * decided, decided + _TRIFLE)
 
 
 def _often(counts: Executions, what: Any) -> float:

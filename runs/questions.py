@@ -123,7 +123,7 @@ class Questions:
     @staticmethod
     def aim_of(result: Result, choice: ProgramChoice) -> Aim:
         """The aim of a partitioned program, but for pins: if values may move, also within the memory of its
-        machine."""
+        machine, or, where neither is given, with little more memory than as decided."""
         from ..cost.exchange import prices
         from ..cost.inlining import inlined
         from ..cost.machine import Allocation, machine
@@ -149,7 +149,8 @@ class Questions:
                 return every
             return peak_memory(inlined(program.module_for(allocation.platform), traits), allocation, traits)
 
-        return Aim(move, given, most, memory is not None, peak, choice.seconds)
+        modest = move and topology is None and memory is None
+        return Aim(move, given, most, memory is not None, modest, peak, choice.seconds)
 
     @staticmethod
     def pins_of(result: Result, texts: Sequence[str]) -> dict[Any, Sharding]:

@@ -118,10 +118,11 @@ class Domains:
         layouts, and it has each place of a domain: layout by place."""
         places = np.asarray(self._listed[number].places)
         there = (np.asarray(layouts)[:, None, None] == places).any(axis=2)
-        held = np.asarray([self._held_in(shape, width, layout) for layout in layouts])
+        held = np.asarray([self.held_in(shape, width, layout) for layout in layouts])
         return np.where(there, 0.0, held[:, None])
 
-    def _held_in(self, shape: Shape, width: int, layout: int) -> float:
+    def held_in(self, shape: Shape, width: int, layout: int) -> float:
+        """The bytes that a device holds of a value in the layout of a number."""
         key = shape, width, layout
         if key not in self._bytes:
             self._bytes[key] = float(prod(self._planner.axes.local(shape, self.layouts[layout].dims)) * width)
@@ -144,6 +145,6 @@ class Domains:
         if key not in self._held:
             domain = self._listed[number]
             homes, copies = domain.among
-            each = np.asarray([self._held_in(shape, width, n) for n in domain.layouts])
+            each = np.asarray([self.held_in(shape, width, n) for n in domain.layouts])
             self._held[key] = each[homes], np.where(copies != homes, each[copies], 0.0)
         return self._held[key]

@@ -11,7 +11,7 @@ exact on trees; elsewhere values that hang together as trees are moved afterward
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from math import inf
 from typing import Any
@@ -22,6 +22,7 @@ from ..layouts import Layout
 from .candidates import Candidates
 from .choosing import Way
 from .costs import Costs
+from .holding import Holding
 from .least import LESS, lower_bound, pass_messages, settle, sweeps
 from .starts import divided_otherwise
 from .sums import ALL, EQUALLY, ONWARDS, Floats, Integers, Sum, Terms, sum_of
@@ -49,6 +50,7 @@ class Found:
     others: Mapping[Any, tuple[tuple[Layout, float], ...]] = field(default_factory=dict)
     ways: Mapping[Any, Way] = field(default_factory=dict)
     copies: Mapping[Any, Layout] = field(default_factory=dict)
+    held: tuple[float, float] = (0.0, 0.0)
 
 
 NOTHING = Found({}, 0.0, 0.0)  # as propagation said
@@ -65,6 +67,7 @@ class Homes:
     def __init__(self, candidates: Candidates) -> None:
         self._candidates, self._variables = candidates, candidates.variables
         self._costs = Costs(candidates)
+        self._holding = Holding(candidates, self._costs.positions)
         self._terms: list[Terms] | None = None
 
     def find(self, *, memory: float = 0.0, bound: bool = False, stop: Callable[[], bool] = never) -> Found:
@@ -85,8 +88,11 @@ class Homes:
         lowest = self._bound(total, sum_of(terms, alone, size), alone, least, stop) if bound else 0.0
         earlier = late[np.arange(len(best)), best][:, None] - late
         more = total.gains(best) + earlier * size[:, None]  # in bytes, however late
-        ways = self._ways([total.taken(n, best) for n in range(len(terms))])
-        return self._found(best, more, ways, least, lowest)
+        taken = [total.taken(n, best) for n in range(len(terms))]
+        found = self._found(best, more, self._ways(taken), least, lowest)
+        decided = np.zeros_like(best)
+        before = self._holding.most(decided, [total.taken(n, decided) for n in range(len(terms))])
+        return replace(found, held=(self._holding.most(best, taken), before))
 
     def _search(self, total: Sum, lasting: bool, stop: Callable[[], bool]) -> tuple[Integers, float]:
         """The best choice that is found, and its sum: from several starts, and then from what messages say

@@ -98,6 +98,19 @@ def test_a_bound_on_memory_holds(name: str, scan: bool) -> None:
     assert next(moved) <= next(moved)
 
 
+def test_what_sends_hardly_less_does_not_need_much_more_memory() -> None:
+    result = shardlog.run(models.text("mixture_of_experts"))
+
+    def needs(**options: Any) -> tuple[int, int]:
+        program = result.partition(**options)
+        peak = peak_memory(inlined(program.module, TRAITS), Allocation(), TRAITS)
+        return peak, sum(c.total for c in program.collectives)
+
+    (kept, _), (peak, sent), (most, least) = needs(keep_shardings=True), needs(), needs(memory="1GiB")
+    assert kept < peak < 0.9 * most and most > 1.25 * kept
+    assert least <= sent < 1.05 * least
+
+
 def test_a_program_fits_the_memory_of_the_machine_that_it_is_for(tmp_path: Path) -> None:
     result = shardlog.run(models.text("transformer"))
 

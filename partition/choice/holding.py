@@ -1,0 +1,80 @@
+"""About how much memory a choice of layouts takes: found without writing the program, for most of the time it
+is not more than propagation's layouts take."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from math import prod
+
+import numpy as np
+
+from .candidates import Candidates
+from .costs import Position
+from .sums import Floats, Integers
+
+
+class Holding:
+    """What values take from the op that makes them to the one that uses them last, ops in the order of the
+    program; those that no op makes are there throughout. ``positions`` are those of ``Costs``, of rows."""
+
+    def __init__(self, candidates: Candidates, positions: Sequence[Position | None]) -> None:
+        self._candidates, self._variables, self._positions = candidates, candidates.variables, positions
+
+    def most(self, best: Integers, taken: Sequence[Sequence[int]]) -> float:
+        """About how many bytes a device holds at most, each variable in the place that ``best`` says, where
+        these ways to compute the rows of each of the terms are ``taken``."""
+        begin, end = self._lives
+        size, beside = self._sizes(best)[self._variables.of], self._beside(best, taken)
+        rows = len(self._variables.numbers)
+        if not rows:
+            return 0.0
+        more = np.bincount(begin, size, rows + 1) - np.bincount(end + 1, size, rows + 1)
+        return self._given + float((np.cumsum(more)[:rows] + beside[self._variables.row_of]).max())
+
+    @cached_property
+    def _given(self) -> float:
+        """The bytes of what no op makes and one op uses: it has the layout that propagation gave it."""
+        variables, axes, found = self._variables, self._candidates.planner.axes, 0.0
+        for spot, slots, often in zip(variables.spots, variables.slots, variables.often, strict=True):
+            for t, (shape, width) in enumerate(zip(spot.known.shapes, spot.known.widths, strict=True)):
+                if shape and slots[t] < 0 and t not in spot.free:
+                    found += often * prod(axes.local(shape, spot.held[t].dims)) * width
+        return found
+
+    @cached_property
+    def _lives(self) -> tuple[Integers, Integers]:
+        """For each value the first and the last op at which it is there."""
+        numbers = self._variables.numbers
+        rows = np.repeat(np.arange(len(numbers)), [len(each) for each in numbers])
+        every = np.asarray([n for each in numbers for n in each], np.int64)
+        rows, every = rows[every >= 0], every[every >= 0]
+        begin = np.full(len(self._variables.of), len(numbers))
+        end = np.zeros(len(self._variables.of), np.int64)
+        np.minimum.at(begin, every, rows)
+        np.maximum.at(end, every, rows)
+        made = np.asarray([kind.made for kind in self._variables.kinds], bool)[self._variables.of]
+        return np.where(made, begin, 0), np.where(made, end, len(numbers) - 1)
+
+    def _sizes(self, best: Integers) -> Floats:
+        """The bytes of each variable."""
+        domains, of, found = self._candidates.domains, self._candidates.domain_of, list[float]()
+        for kind, number, place in zip(self._variables.kinds, of, best.tolist(), strict=True):
+            found.append(domains.held_in(kind.shape, kind.width, domains[number].places[place].home))
+        return np.asarray(found)
+
+    def _beside(self, best: Integers, taken: Sequence[Sequence[int]]) -> Floats:
+        """The bytes of each row's slots that are needed, or given, otherwise than they are kept."""
+        candidates, found = self._candidates, np.zeros(len(self._positions))
+        for row, at in enumerate(self._positions):
+            if at is None:
+                continue
+            spot = self._variables.spots[row]
+            way = candidates.ways_of(row)[taken[at.terms][at.row]]
+            slots = zip(self._variables.slots[row], candidates.layouts_by(row, way), strict=True)
+            for t, (variable, layout) in enumerate(slots):
+                if variable >= 0 and (shape := spot.known.shapes[t]):
+                    domain = candidates.domains[candidates.domain_of[variable]]
+                    if layout != domain.places[best[variable]].home:
+                        found[row] += candidates.domains.held_in(shape, spot.known.widths[t], layout)
+        return found
