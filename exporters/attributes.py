@@ -167,10 +167,10 @@ class Attributes:
         arguments: list[Sharding | None] = list(self.version.signature.arguments)
         if self.root:
             arguments = self.held(function.arguments)
+        results = self.held(returned)
         if self.entry:
-            results = written.all(self.graph.result_places, self.ranks(returned))
-        else:
-            results = self.held(returned)
+            own = written.all(self.graph.result_places, self.ranks(returned))
+            results = list(map(written.result, own, results))
         self.set_values("arg_attrs", function.arguments, arguments)
         self.set_values("res_attrs", returned, results)
         if not self.root:

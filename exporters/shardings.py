@@ -23,8 +23,8 @@ class Written:
     """The shardings that the places of a graph hold at the end, and their attributes.
 
     ``contents`` is the content of every place, ``facts`` gives the facts of a content, ``fit`` adapts a
-    sharding to the boundary of the module (``rules/propagation/boundary.dl``), ``siblings`` is that of the
-    rules (see ``RuleBook``).
+    sharding to the boundary of the module (``rules/propagation/boundary.dl``), ``siblings`` and ``takes`` are
+    those of the rules (see ``RuleBook``).
     """
 
     def __init__(
@@ -34,13 +34,14 @@ class Written:
         facts: Callable[[int], Facts],
         fit: Callable[[Facts, Shape, bool], Facts],
         siblings: Callable[[str, Sequence[int | None], Sequence[Mesh]], tuple[dict[int, int], set[int]]],
+        takes: Callable[[bool], bool],
         unchanged: Mapping[int, Sharding],
         *,
         closed: bool,
     ) -> None:
         self.shardings, self.contents, self.closed = shardings, contents, closed
         self.unchanged = unchanged  # place -> a sharding that still has its priorities
-        self._facts, self._fit, self._siblings = facts, fit, siblings
+        self._facts, self._fit, self._siblings, self._takes = facts, fit, siblings, takes
         self._read: dict[tuple[int, int], Sharding | None] = {}
         self._fitted: dict[tuple[Sharding | None, Shape, bool], Sharding | None] = {}
         self._attributes: dict[Any, ir.Attribute] = {}
@@ -69,6 +70,12 @@ class Written:
         if key not in self._read:
             self._read[key] = self.shardings.sharding(self._facts(content), rank)
         return self._read[key]
+
+    def result(self, sharding: Sharding | None, returned: Sharding | None) -> Sharding | None:
+        """The sharding of a result of the main function, from its own and that of the returned value."""
+        if sharding is not None or returned is None:
+            return sharding
+        return returned if self._takes(self.shardings.meshes.meshes[returned.mesh].maximal) else None
 
     def fitted(self, sharding: Sharding | None, shape: Shape, *, entry: bool) -> Sharding | None:
         """The largest part of ``sharding`` that a function argument or result of this shape may have.

@@ -1,7 +1,7 @@
 """Which Shardy is meant: the lines of it that are known, and the one that the installed jaxlib comes with.
 
 Shardy has no version of its own. A line is named as the releases of jaxlib that have it. What differs between
-lines is said by the rules, which ask for ``since``: see ``rules/ops/schema.dl``.
+lines is said by the rules, which ask for ``since``: see ``rules/shardy.dl``.
 """
 
 from __future__ import annotations

@@ -295,13 +295,19 @@ class RuleBook:
 
         Returns a function from the facts about a value to the rows of ``sharded`` that it keeps.
         """
-        solver = shipped("propagation/boundary").solver(shared)
+        solver = shipped("propagation/boundary").solver({**shared, **self.shared})
 
         def kept(facts: Facts) -> list[tuple[Any, ...]]:
             self._note("boundary", facts)
             return solver.solve(facts, ["kept"])["kept"]
 
         return kept
+
+    def takes(self, single_device: bool) -> bool:
+        """Whether a function's result without a sharding takes that of the returned value, which may be on a
+        mesh of a single device; see ``rules/propagation/boundary.dl``."""
+        facts: dict[str, Any] = {"returned": [()]} | ({"single_device": [()]} if single_device else {})
+        return bool(self._decide("boundary", facts)["takes"])
 
     def stages(self, strategy: str, priorities: Iterable[int]) -> Sequence[tuple[int, int, int | None, str]]:
         """(number, user priority, op-priority level, strategy) of the stages, in order.
@@ -375,7 +381,9 @@ class RuleBook:
         decisions, key = self._decisions.setdefault(name, {}), _key(facts)
         if key not in decisions:
             self._note(name, facts)
-            decisions[key] = shipped(f"propagation/{name}").solver({}).solve(facts)
+            program = shipped(f"propagation/{name}")
+            told = {relation: rows for relation, rows in self.shared.items() if program.declares(relation)}
+            decisions[key] = program.solver(told).solve(facts)
         return decisions[key]
 
     def _note(self, name: str, facts: Facts) -> None:

@@ -157,7 +157,16 @@ def shardings_of(program: Program, book: RuleBook, fixpoint: Fixpoint, *, closed
         return {"sharded": kept({**given, "entry": [()] if entry else []})}
 
     contents, facts = fixpoint.contents, fixpoint.agenda.facts
-    return Written(program.shardings, contents, facts, fit, book.siblings, fixpoint.unchanged, closed=closed)
+    return Written(
+        program.shardings,
+        contents,
+        facts,
+        fit,
+        book.siblings,
+        book.takes,
+        fixpoint.unchanged,
+        closed=closed,
+    )
 
 
 def _unknown_ops(program: Program, text: Text) -> tuple[UnknownOp, ...]:

@@ -13,6 +13,9 @@ from shardlog.program.shardy import LINES, installed, line_of
 from shardlog.rulebook.book import RuleBook
 from shardlog.runs.records.saved import open_saved
 
+from ..support.compare import differences
+from ..support.oracle import forked, propagate
+
 RESHAPE = """
 sdy.mesh @mesh = <["x"=5]>
 func.func @main(%a: tensor<5x7xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}, {}]>}) -> tensor<7x5xf32> {
@@ -57,6 +60,31 @@ def test_the_rules_know_all_lines() -> None:
 def test_a_line_that_is_asked_for(shardy: str, sharded: bool) -> None:
     why = shardlog.run(RESHAPE, shardy=shardy).why("%1", axis="x")
     assert bool(why) == sharded
+
+
+RETURNED = """
+sdy.mesh @mesh = <["x"=2]>
+sdy.mesh @one = <[], device_ids=[0]>
+func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>, %c: tensor<4xf32>)
+    -> (tensor<4xf32>, tensor<4xf32>, tensor<4xf32>) {
+  %0 = stablehlo.tanh %a {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>} : tensor<4xf32>
+  %1 = stablehlo.tanh %b {sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : tensor<4xf32>
+  %2 = stablehlo.tanh %c : tensor<4xf32>
+  return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("shardy", LINES)
+def test_replicated_results(shardy: str) -> None:
+    """Since 0.11 a result that no axes come to has the sharding of the returned value, but for one device."""
+    ours = shardlog.run(RETURNED, shardy=shardy).text()
+    results = ours.partition("->")[2].partition("\n")[0]
+    replicated = "{sdy.sharding = #sdy.sharding<@mesh, [{}]>}"
+    first = "tensor<4xf32>" if shardy == "0.10" else f"tensor<4xf32> {replicated}"
+    assert results == f" ({first}, tensor<4xf32>, tensor<4xf32>) {{"
+    if shardy == installed():
+        assert differences(ours, forked(propagate, RETURNED)) == []
 
 
 @pytest.mark.parametrize("shardy", LINES)

@@ -55,7 +55,14 @@ def propagate_alone(
         contents, facts = fixpoint.contents, fixpoint.agenda.facts
         named = {**fixpoint.unchanged, **_with_names(program, fixpoint)}
         written = _AsTheyAre(
-            program.shardings, contents, facts, lambda f, s, e: f, book.siblings, named, closed=False
+            program.shardings,
+            contents,
+            facts,
+            lambda f, s, e: f,
+            book.siblings,
+            book.takes,
+            named,
+            closed=False,
         )
         for instance in program.graph.instances:
             instance.function.groups.clear()  # they stay
