@@ -27,7 +27,7 @@ from ...program.mlir.modules import entries_of, ops_in, symbols
 from ...program.shardings import Sharding, Shardings, mesh_attribute, read_mesh
 from ...program.signature import text_of
 from .hlo_sharding import HloSharding, parse
-from .regions import FULL_TO_SHARD, SHARD_TO_FULL
+from .regions import FULL_TO_SHARD, SHARD_TO_FULL, check_one
 from .shard_map import Manual, read_shard_maps
 from .tiles import common_mesh, from_sharding, subgroup_axes, to_sharding
 
@@ -244,6 +244,8 @@ class _Reader:
     def set_op(self, place: _Place) -> None:
         target = _target(place.op)
         with _at(place):
+            if target in ("Sharding", FULL_TO_SHARD, SHARD_TO_FULL):
+                check_one(place.op)
             if target in (FULL_TO_SHARD, SHARD_TO_FULL):
                 self.set_boundary(place)
             elif target == "Sharding" and isinstance(place.op.results[0].type, ir.RankedTensorType):

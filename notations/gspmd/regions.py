@@ -12,7 +12,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
 from ...program.function import location
-from ...program.mlir.modules import is_custom_call, operations_in
+from ...program.mlir.modules import called, is_custom_call, operations_in
 
 FULL_TO_SHARD, SHARD_TO_FULL = "SPMDFullToShardShape", "SPMDShardToFullShape"
 PATTERN = "expected @Sharding and @SPMDFullToShardShape for every value that enters a manual region, and "
@@ -24,6 +24,14 @@ _APART = "end the region for all of its values, and begin another one"
 def crosses(op: Any) -> bool:
     """Whether a value enters or leaves a manual region by an op."""
     return is_custom_call(op, FULL_TO_SHARD) or is_custom_call(op, SHARD_TO_FULL)
+
+
+def check_one(op: Any) -> None:
+    """Raises ShardlogError for a custom call of this notation that is not of one value: another op is put in
+    its place, and what used a second result of it would use what is not there."""
+    if len(op.operands) != 1 or len(op.results) != 1:
+        message = f"{called(op)} has {len(op.operands)} operands and {len(op.results)} results"
+        raise ShardlogError(message, where=location(op), hint="expected one operand and one result")
 
 
 @dataclass
@@ -112,6 +120,8 @@ class Regions:
         as many regions as what it takes, but where they enter one or leave one."""
         op, here = entry.op, max((self._level.get(value, 0) for value in entry.taken), default=0)
         after, kind = here, "inside" if here else ""
+        if crosses(op):
+            check_one(op)
         if is_custom_call(op, FULL_TO_SHARD):
             after, kind = here + 1, "inside" if here else "enter"
         elif is_custom_call(op, SHARD_TO_FULL):

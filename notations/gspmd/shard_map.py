@@ -152,9 +152,10 @@ class _Reader:
         for op in dict.fromkeys(filter(_constrains, constraints)):
             if not any(map(_used, op.results)):
                 op.operation.erase()
-        if call is not None and (name := _callee(call)) in self.functions:
-            self.bodies.add(name)
-            put_in_place_of(made.regions[0].blocks[0].operations[0], self.functions[name])
+        body = None if call is None else self.functions.get(_callee(call))
+        if body is not None and len(body.regions[0].blocks):
+            self.bodies.add(_callee(call))
+            put_in_place_of(made.regions[0].blocks[0].operations[0], body)
 
     def captured(self, value: Any) -> _Crossing:
         """A scalar, or what is no tensor, that is used inside as it is."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -277,3 +278,36 @@ def test_what_is_no_region(lines: tuple[str, ...], message: str, line: int) -> N
     with pytest.raises(shardlog.ShardlogError, match=message) as error:
         shardlog.run(module(*lines))
     assert error.value.where.startswith(f"<text>:{line}")
+
+
+ONE_REGION = """
+func.func @main(%arg0: tensor<8xf32>) -> tensor<8xf32> {
+  %0 = stablehlo.custom_call @Sharding(%arg0) {mhlo.sharding = "{devices=[2]<=[2]}"}
+    : (tensor<8xf32>) -> tensor<8xf32>
+  %1 = stablehlo.custom_call @SPMDFullToShardShape(%0) {mhlo.sharding = "{manual}"}
+    : (tensor<8xf32>) -> tensor<4xf32>
+  %2 = stablehlo.tanh %1 : tensor<4xf32>
+  %3 = stablehlo.custom_call @SPMDShardToFullShape(%2) {mhlo.sharding = "{devices=[2]<=[2]}"}
+    : (tensor<4xf32>) -> tensor<8xf32>
+  return %3 : tensor<8xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("target", ["Sharding", "SPMDFullToShardShape", "SPMDShardToFullShape"])
+def test_custom_calls_of_more_than_one_value(target: str) -> None:
+    """What used a second result of them ended the process when they were gone."""
+    assert "sdy.manual_computation" in shardlog.run(ONE_REGION).text()
+    (call,) = re.findall(rf"  (%\d) = (.*@{target}\((%\w+)\).*\n    : \((.*)\) -> (.*)\n)", ONE_REGION)
+    name, rest, operand, taken, given = call
+    several = f"{name}:2 = {rest.replace(f'-> {given}', f'-> ({given}, {given})')}"
+    several += f"  %second = stablehlo.tanh {name}#1 : {given}\n"
+    text = ONE_REGION.replace(f"{name} = {rest}", several)
+    before, after = text.split(several)
+    none = rest.replace(f"({operand})", "()").replace(f"({taken})", "()")
+    for damaged, count in (
+        (f"{before}{several}{after.replace(name, f'{name}#0')}", "1 operands and 2 results"),
+        (ONE_REGION.replace(rest, none), "0 operands and 1 results"),
+    ):
+        with pytest.raises(shardlog.ShardlogError, match=f"@{target} has {count}"):
+            shardlog.run(damaged)
