@@ -11,6 +11,7 @@ class App {
     this.stage = run.stages.length;
     this.opener = null;
     byId("module").textContent = run.module;
+    byId("means").textContent = `Moves and costs are those of the ${run.means}.`;
     document.title = `${run.module.replace(/.*\//, "")} · shardlog report`;
     this.views = {
       summary: new Summary(this),
@@ -101,6 +102,7 @@ class App {
     if (tensor >= 0) {
       byId("details").scrollTop = 0;
       byId("details-title").focus({ preventScroll: true });
+      byId("details").scrollIntoView(); // in narrow windows it stands above the view
       announce(`${this.run.name(tensor)} is open`);
     } else {
       this.back();

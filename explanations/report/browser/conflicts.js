@@ -10,24 +10,29 @@ class Conflicts {
     const { run } = app;
     const of = (i) => run.folds[i][0];
     const bytes = (i) => of(i).bytes * run.folds[i].length;
-    const where = (text) => ({ value: text, cell: (i) => element("span", { class: "code" }, text(i)) });
+    const where = (text) => ({ value: text, cell: (i) => element("span", { class: "code", title: text(i) }, text(i)) });
     this.table = new Table(
       "Conflicts",
       [
         { title: "Bytes", width: "5.5rem", number: true, value: bytes, cell: (i) => bytesText(bytes(i)) },
-        { title: "Times", width: "5rem", number: true, value: (i) => timesOf(run, i), cell: (i) => timesText(run, i) },
-        { title: "Collective", width: "9.5rem", value: (i) => of(i).collective, cell: (i) => of(i).collective },
+        { title: "Times", width: "4.5rem", number: true, value: (i) => timesOf(run, i), cell: (i) => timesText(run, i) },
+        {
+          title: "Collective",
+          width: "10.5rem",
+          value: (i) => of(i).collective,
+          cell: (i) => element("span", { title: of(i).collective }, of(i).collective),
+        },
         {
           title: "Tensor",
-          width: "minmax(6rem, 1fr)",
+          width: "minmax(9rem, 1.2fr)",
           value: (i) => run.conflictTitle(of(i)),
           cell: (i) => middle(run.conflictTitle(of(i)), { class: "middle code" }),
         },
-        { title: "Has", width: "minmax(8rem, 1.5fr)", ...where((i) => dimsText(of(i).has)) },
-        { title: "Partial over", width: "minmax(6.5rem, 0.8fr)", ...where((i) => of(i).partial) },
-        { title: "Needed", width: "minmax(8rem, 1.5fr)", ...where((i) => dimsText(of(i).needs)) },
-        { title: "For", width: "minmax(8rem, 1fr)", value: (i) => of(i).op, cell: (i) => shortOp(of(i).op) },
-        { title: "At", width: "minmax(8rem, 1.4fr)", value: (i) => of(i).where, cell: (i) => middle(of(i).where) },
+        { title: "Has", width: "minmax(10rem, 2fr)", ...where((i) => dimsText(of(i).has)) },
+        { title: "Partial over", width: "minmax(6.5rem, 0.5fr)", ...where((i) => of(i).partial) },
+        { title: "Needed", width: "minmax(10rem, 2fr)", ...where((i) => dimsText(of(i).needs)) },
+        { title: "For", width: "minmax(9.5rem, 0.7fr)", value: (i) => of(i).op, cell: (i) => shortOp(of(i).op) },
+        { title: "At", width: "minmax(12rem, 2.2fr)", value: (i) => of(i).where, cell: (i) => placeText(of(i).where) },
       ],
       (i) => app.showConflict(of(i)),
     );
@@ -36,7 +41,7 @@ class Conflicts {
       run.unpartitioned ||
       (run.conflicts.length === 0
         ? nothingMoves(run)
-        : `${manyText(run.conflicts.length, "tensor")} must move, ${bytesText(total)} to each device, in the ${run.means}. Click one to see the annotations that meet.`);
+        : `${manyText(run.conflicts.length, "tensor")} must move, ${bytesText(total)} to each device. Click one to see the annotations that meet.`);
     this.view.append(element("div", { class: "tools" }, element("span", { class: "note" }, note)), this.table.element);
     this.rows = run.folds.map((_, i) => i);
   }
@@ -106,7 +111,7 @@ function conflictText(app, conflict) {
             ...ends.flatMap((end, i) => [i ? " and " : "", link(end)]),
           ),
         ]),
-    ...(alike.length === 0 ? [] : [element("p", { class: "note" }, "So do ", ...alikeLinks(app, alike))]),
+    ...(alike.length === 0 ? [] : [element("div", { class: "note" }, "So do", alikeLinks(app, alike))]),
   );
 }
 
@@ -115,9 +120,7 @@ function alikeLinks(app, alike) {
   const rest = alike.length - MOST_ALIKE;
   const links = alike
     .slice(0, MOST_ALIKE)
-    .flatMap((other, i) => [
-      i ? ", " : "",
-      button(app.run.conflictTitle(other), () => app.showConflict(other), { class: "link" }),
-    ]);
-  return rest > 0 ? [...links, ` and ${countText(rest)} more`] : links;
+    .map((other) => button(app.run.conflictTitle(other), () => app.showConflict(other), { class: "link code" }));
+  const lines = rest > 0 ? [...links, `and ${countText(rest)} more`] : links;
+  return element("ul", { class: "alike" }, ...lines.map((line) => element("li", {}, line)));
 }

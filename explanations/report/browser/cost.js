@@ -70,7 +70,6 @@ class Cost {
       section(title, this.timed(title === "Ops" ? "op" : "at", rows.slice(0, MOST)), ...more(rows));
     this.view.replaceChildren(
       element("h2", { class: "hidden" }, "Cost"),
-      element("p", { class: "note" }, this.about()),
       this.cards(),
       ...(layers.length > 0 ? [section("Where the time goes", limitLegend(), this.layers())] : [limitLegend()]),
       ...(collectives.length > 0 ? [section("Collectives", this.collectives(), ...more(collectives))] : []),
@@ -79,11 +78,6 @@ class Cost {
       ...(stacks.some(({ name }) => name) ? [timed("Name stacks", stacks)] : []),
       ...(redundant.length > 0 ? [section("Computed more than once", this.redundant(), ...more(redundant))] : []),
     );
-  }
-
-  /** Which program this is about. */
-  about() {
-    return `Of the ${this.app.run.means}.`;
   }
 
   cards() {
@@ -141,7 +135,7 @@ class Cost {
         "tr",
         {},
         element("td", {}, firstOf(numbers)),
-        element("td", {}, op),
+        element("td", { class: "word" }, op),
         element("td", {}, shortOp(serves)),
         element("td", { class: "place" }, where),
         element("td", { class: "number" }, countText(times)),

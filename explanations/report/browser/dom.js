@@ -32,17 +32,24 @@ const button = (text, click, given = {}) => element("button", { type: "button", 
 
 const code = (text) => element("code", {}, text);
 
-/** A text on one line, shortened in the middle where there is too little room: the end tells paths apart. */
-function middle(text, given = {}) {
-  const tail = text.length > TAIL + 4 ? TAIL : 0;
-  const [start, end] = [text.slice(0, text.length - tail), text.slice(text.length - tail)];
+/**
+ * A text on one line, shortened in the middle where there is too little room: the end tells paths apart. `head` is the
+ * number of characters at the start that are always there.
+ */
+function middle(text, given = {}, head = 0) {
+  const tail = text.length > head + TAIL + 4 ? TAIL : 0;
+  const [first, start, end] = [text.slice(0, head), text.slice(head, text.length - tail), text.slice(text.length - tail)];
   return element(
     "span",
     { class: "middle", title: text, ...given },
+    head ? element("span", { class: "first" }, first) : null,
     element("span", { class: "start" }, start),
     element("span", { class: "end" }, end),
   );
 }
+
+/** A place on one line: of `model.py:9 (flax/linen/linear.py:700) in UNet/Conv_0` the line is always there. */
+const placeText = (where) => middle(where, {}, /^\S*:\d+(?= )/.exec(where)?.[0].length ?? 0);
 
 const countText = (n) => n.toLocaleString("en");
 

@@ -15,7 +15,6 @@ class Summary {
     const { run } = app;
     this.view.replaceChildren(
       element("h2", { class: "hidden" }, "Summary"),
-      element("p", { class: "note" }, `What moves, and how long it takes, is that of the ${run.means}.`),
       this.cards(),
       element(
         "div",
@@ -140,7 +139,9 @@ class Summary {
         element(
           "thead",
           {},
-          element("tr", {}, ...["axis", "size", "", "of bytes"].map((title) => element("th", { scope: "col" }, title))),
+          element("tr", {}, ...["axis", "size", "", "of bytes"].map((title, i) =>
+            element("th", { scope: "col", class: i % 2 ? "number" : null }, title),
+          )),
         ),
         element("tbody", {}, ...rows),
       );

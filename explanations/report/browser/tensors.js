@@ -196,7 +196,7 @@ class Tensors {
           value: (t) => run.moved[t],
           cell: (t) => (run.moved[t] ? bytesText(run.moved[t]) : "–"),
         },
-        { title: "From", width: "minmax(8rem, 1.8fr)", value: from, cell: (t) => middle(from(t)) },
+        { title: "From", width: "minmax(12rem, 2.4fr)", value: from, cell: (t) => placeText(from(t)) },
       ],
       (tensor) => app.select(tensor),
     );

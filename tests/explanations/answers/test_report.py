@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 import shardlog
 from selenium import webdriver
+from selenium.common.exceptions import StaleElementReferenceException
 from selenium.webdriver.common.action_chains import ActionChains
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
@@ -85,8 +86,15 @@ class Page:
         return self.browser.find_elements(By.CSS_SELECTOR, selector)
 
     def click(self, selector: str, text: str = "") -> None:
+        def clicks() -> bool:
+            try:
+                next(e for e in self.all(selector) if text in e.text and e.is_displayed()).click()
+            except StaleElementReferenceException:  # a table draws its rows anew when its size changes
+                return False
+            return True
+
         self.one(selector)
-        next(e for e in self.all(selector) if text in e.text and e.is_displayed()).click()
+        self.until(clicks)
 
     def text(self, selector: str) -> str:
         return self.one(selector).text
@@ -144,7 +152,10 @@ def train_step(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_from_the_summary_to_the_annotation_that_caused_a_conflict(page: Page) -> None:
     assert "512 B move to each device" in page.text("#view-summary")
     page.click(".card", "Conflicts")
-    first, second = (row.text.split("\n") for row in page.all("#view-conflicts .space .row"))
+    page.one("#view-conflicts .space .row")
+    shown = "[...document.querySelectorAll('#view-conflicts .space .row')].map((e) => e.innerText)"
+    rows = page.run(f"return {shown}")
+    first, second = (row.split("\n") for row in rows)
     assert first[:6] == ["384 B", "1", "all-reduce", "%2", "[{}, {data}]", "model"]
     assert second[:5] == ["128 B", "1", "all-gather", "%1", "[{data}, {model}]"]
     page.click("#view-conflicts .row", "all-reduce")
@@ -167,7 +178,7 @@ def test_where_the_time_goes(page: Page) -> None:
     assert "on TPU v5e, one after the other" in cards
     assert "512 B\nby each device" in cards
     row = page.text("#view-cost section[aria-label=Collectives] tbody tr").split()
-    assert row[:3] == ["all-reduce", "dot_general", "model.py:9"]
+    assert row[:4] == ["1", "all-reduce", "dot_general", "model.py:9"]
     assert page.all("#view-cost .card .limits .limit-links")
 
 
@@ -188,6 +199,46 @@ def test_places_are_read_in_narrow_windows(browser: webdriver.Chrome, tmp_path: 
         assert page.run("return document.documentElement.scrollWidth <= innerWidth")
     finally:
         browser.set_window_size(size["width"], size["height"])
+
+
+STACKED = MODULE.replace(
+    'loc("model.py":9:10)',
+    'loc("jit(step)/transpose(jvp(UNet))/ResBlock_0/SelfAttention_0/out/dot_general"(callsite('
+    '"a"("/venv/lib/python3.11/site-packages/flax/linen/normalization.py":792:1) at "b"("model.py":9:10))))',
+)
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_lines_and_name_stacks_fit(browser: webdriver.Chrome, tmp_path: Path, width: int) -> None:
+    """Every view names the program, no text runs out of its place, shortened places keep the user's line."""
+    result = shardlog.run(STACKED)
+    (tmp_path / "report.html").write_text(report(result))
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)  # windows are at least 500 wide
+    try:
+        page = Page(browser, tmp_path / "report.html")
+        for view in ("Summary", "Tensors", "Program", "Conflicts", "Cost"):
+            page.click("#tabs button", view)
+            assert "program: least bytes (--keep-shardings: as decided" in page.text("#means")
+            assert page.run("return document.documentElement.scrollWidth") <= width, view
+        page.click("#tabs button", "Program")
+        page.one(".node")
+        assert page.run(
+            "return [...document.querySelectorAll('.node > :not(.badge)')]"
+            ".every((e) => e.getBoundingClientRect().bottom"
+            " <= e.parentElement.getBoundingClientRect().bottom)"
+        )
+        page.one("#search").send_keys("ResBlock_0/SelfAttention")
+        first = page.one("#view-tensors .row .middle .first")
+        assert first.text == "model.py:9"
+        assert page.run("return arguments[0].scrollWidth <= arguments[0].clientWidth", first)
+        page.run("document.querySelector('#view-tensors .space .row').click()")
+        place = page.one("#details .step .place")
+        assert place.text.endswith("in transpose(jvp(UNet))/ResBlock_0/SelfAttention_0/out")
+        assert page.run("return arguments[0].getBoundingClientRect().right", place) <= width
+        assert 0 <= page.run("return document.getElementById('details').getBoundingClientRect().top") < 450
+    finally:
+        browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
 def test_a_derivation_opens_step_by_step(page: Page) -> None:

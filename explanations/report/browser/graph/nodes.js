@@ -49,7 +49,8 @@ function groupNode(app, way, group, given) {
   const ops = Math.round((end - first) / times);
   const moved = run.conflicts.filter(({ at }) => first <= at && at < end);
   const others = kind === REPEAT ? different(app, members) : 0;
-  const place = times > 1 ? "" : shortPlace(run.opWhere(first));
+  const where = times > 1 ? "" : run.opWhere(first);
+  const [place] = shortPlace(where).split(" "); // the line; there is no room for a name stack
   const note = [
     `${manyText(ops, "op")}${times > 1 ? " each" : ""}`,
     ...(place ? [`from ${place}`] : []),
@@ -63,6 +64,7 @@ function groupNode(app, way, group, given) {
       class: `node group${kind === REPEAT ? " repeat" : ""}${onWay ? " way" : ""}`,
       "aria-label": `group ${groupName(group)}${times > 1 ? `, ${times} times` : ""}, ${note}`,
       "aria-expanded": "false",
+      title: where,
       ...given,
     },
     element(
