@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
@@ -174,19 +174,23 @@ def read_names(text: Text, mesh: str | None, functions: Iterable[Function]) -> d
             read[key] = location, origin(location)
         return read[key]
 
-    def walk(region: Any, found: Names) -> None:
-        block = region.blocks[0]
-        found.values.extend(argument.get_name(state) for argument in block.arguments)
-        for op in block.operations:
-            found.values.extend(result.get_name(state) for result in op.results)
-            location, where = located(op)
-            found.locations.append(location)
-            found.origins.append(where)
-            for inner in op.regions:
-                walk(inner, found)
-
     wanted = {function.name for function in functions}
     for name, op in symbols(module, "func.func").items():
         if name in wanted:
-            walk(op.regions[0], names.setdefault(name, Names([], [], [])))
+            _read_region(op.regions[0], names.setdefault(name, Names([], [], [])), state, located)
     return names
+
+
+def _read_region(
+    region: Any, found: Names, state: ir.AsmState, located: Callable[[Any], tuple[str, Origin]]
+) -> None:
+    # No function inside of another: one that calls itself is a cycle, which would keep the module.
+    block = region.blocks[0]
+    found.values.extend(argument.get_name(state) for argument in block.arguments)
+    for op in block.operations:
+        found.values.extend(result.get_name(state) for result in op.results)
+        location, where = located(op)
+        found.locations.append(location)
+        found.origins.append(where)
+        for inner in op.regions:
+            _read_region(inner, found, state, located)
