@@ -49,6 +49,8 @@ class Lint:
         if not given:
             raise ShardlogError(f"no {what}", where=where, hint=hint)
         if takes == "run":
+            if not Path(given).exists():
+                raise ShardlogError(f"there is no file {given}", where=where, hint=hint)
             if not is_saved(Path(given)):
                 raise ShardlogError(f"{given} is no {what}", where=where, hint=hint)
             return Lint(name, 0, given)

@@ -100,6 +100,7 @@ def test_limits_are_combined_with_expectations(capsys: pytest.CaptureFixture[str
         ("time=fast", "'fast' is no time\n  hint: expected seconds, or a time in us, ms or s"),
         ("sent=much", "'much' is no size"),
         ("new-collective=m.mlir", "m.mlir is no saved run"),
+        ("new-collective=nowhere.run", "there is no file nowhere.run"),
         ("new-collective", "no saved run"),
         ("colectives=1", "did you mean collectives?"),
     ],
