@@ -103,8 +103,13 @@ func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"},
   %0 = stablehlo.custom_call @"\\FFt"(%x) {backend_config = "\\FFb", mhlo.frontend_attributes = {k = "\\FFv"}}
     : (tensor<8x4xf32>) -> tensor<8x4xf32> loc("\\FFl")
   %1 = stablehlo.custom_call @Sharding(%0) {mhlo.sharding = "{devices=[2,1]<=[2]}"}
-    : (tensor<8x4xf32>) -> tensor<8x4xf32>
-  return %1 : tensor<8x4xf32>
+    : (tensor<8x4xf32>) -> tensor<8x4xf32> loc(callsite("\\FFn"("\\FFf.py":1:2) at "\\FFg.py":3:4))
+  %2 = stablehlo.composite "my.op" %1 {decomposition = @f, composite_attributes = {k = "\\FF"}}
+    : (tensor<8x4xf32>) -> tensor<8x4xf32> loc(fused<"\\FFm">["\\FFn", "\\FFf.py":1:2 to 3:4])
+  return %2 : tensor<8x4xf32>
+}
+func.func private @f(%x: tensor<8x4xf32> loc("\\FFx")) -> tensor<8x4xf32> {
+  return %x : tensor<8x4xf32>
 }
 """
 COMMANDS = ["run --save run.save -o out.mlir", "partition", "cost", "conflicts", "why result#0 --mermaid"]
