@@ -16,12 +16,13 @@ if TYPE_CHECKING:
 _MOST = 100  # rows of a table
 
 
-def cost_or_none(run: Result, choice: ProgramChoice) -> dict[str, Any] | None:
-    """The cost of the program that is meant, as the page has it; None where it cannot be partitioned."""
+def costs(run: Result, choice: ProgramChoice) -> dict[str, Any]:
+    """The ``cost`` of the program that is meant, as the page has it, or None and why there is none
+    (``uncosted``)."""
     try:
-        return _page(run.cost(**choice.options))
-    except ShardlogError:
-        return None
+        return {"cost": _page(run.cost(**choice.options)), "uncosted": ""}
+    except ShardlogError as error:
+        return {"cost": None, "uncosted": str(error)}
 
 
 def _page(cost: Cost) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from ...program.mlir.origins import said
 from ...runs.choice import ProgramChoice
 from ...runs.records.record import Value
 from ..questions.conflicts import Conflict, conflicts_or_error
-from .cost import cost_or_none
+from .cost import costs
 from .steps import Kinds
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ def collect(
     choice = choice or ProgramChoice()
     found = _Collector(run, tell, choice).all()
     tell("counting costs", 0.8)
-    return {**found, "means": choice.line, "cost": cost_or_none(run, choice)}
+    return {**found, "means": choice.line, **costs(run, choice)}
 
 
 class _Numbers:

@@ -17,7 +17,7 @@ from ...notations.frontend_attributes import calls_back
 from ...partition.computations import lacking
 from ...program.elements import dtype_of
 from ...program.function import location
-from ...program.mlir.modules import main_function, ops_in, symbols
+from ...program.mlir.modules import main_function, operations_in, ops_in, symbols
 from ...program.mlir.places import argument_path
 from ..custom_partitioning import calls
 from ..jax import device_shardings
@@ -165,12 +165,16 @@ def _reordered(array: Any, devices: Sequence[Any]) -> Any:
 
 
 def _check(result: Result, main: Any) -> None:
-    """Raises ShardlogError for programs that only JAX itself can call."""
+    """Raises ShardlogError for programs that only JAX itself can call, and for ops that XLA does not have."""
     interface = result.source.interface
     hidden = len(main.type.inputs) - len(visible(main, "arg_attrs")) - len(interface.constants)
     hidden += len(main.type.results) - len(visible(main, "res_attrs"))
     if interface.arguments is None:  # of a module alone, whose tokens are left out
         hidden = 0
+    for op in operations_in(result.module.operation):
+        if not op.context.is_registered_operation(op.name):  # XLA ends the process
+            hint = "lower it to StableHLO before it runs; run, partition and cost take it as it is"
+            raise ShardlogError(f"XLA does not have the op {op.name}", where=location(op), hint=hint)
     if hidden:
         message = "the program hands on tokens, for effects in order, or constants of its own"
         hint = "leave out ordered=True, and compile what jax.jit(f).lower(...) gives"

@@ -11,7 +11,7 @@ import shardlog
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from shardlog.cost.cost import Cost
 from shardlog.cost.text import cost_text
-from shardlog.explanations.report.cost import cost_or_none
+from shardlog.explanations.report.cost import costs
 from shardlog.program.mlir.origins import numberless
 from shardlog.runs.choice import ProgramChoice
 
@@ -99,8 +99,9 @@ def test_collectives_that_are_alike_at_a_place_are_one() -> None:
 @pytest.mark.parametrize("topology", [None, "h100"])
 def test_the_report_has_the_cost_of_the_program_that_is_run(topology: str | None) -> None:
     result = shardlog.run(models.lower("transformer"))
-    found = cost_or_none(result, ProgramChoice(topology=topology))
-    assert found is not None
+    page = costs(result, ProgramChoice(topology=topology))
+    found = page["cost"]
+    assert page["uncosted"] == ""
     assert found["seconds"] == result.partition(topology=topology).cost(topology or "v5e").seconds
 
 

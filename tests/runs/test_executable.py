@@ -15,6 +15,7 @@ import pytest
 import shardlog
 from jax.sharding import NamedSharding
 from jaxlib.mlir import ir
+from shardlog.errors import ShardlogError
 from shardlog.importers.sources.text import make_context
 from shardlog.partition.forms import FORMS, Form
 from shardlog.runs.executing.comparing import compare
@@ -275,3 +276,17 @@ def test_partitioned_programs_for_one_device(form: Form) -> None:
     x = np.arange(16, dtype=np.float32)
     (got,) = program.compile()(x, np.int32(9))
     np.testing.assert_array_equal(got, x[4:])
+
+
+def test_an_op_that_xla_does_not_have_is_named_with_its_place() -> None:
+    text = """
+    sdy.mesh @mesh = <["x"=2]>
+    func.func @main(%a: tensor<4xf32>) -> tensor<4xf32> {
+      %0 = "my.gated"(%a) : (tensor<4xf32>) -> tensor<4xf32>
+      return %0 : tensor<4xf32>
+    }
+    """
+    result = shardlog.run(text)
+    for compile_ in (result.compile, result.partition().compile):
+        with pytest.raises(ShardlogError, match=r":4:\d+: error: XLA does not have the op my.gated"):
+            compile_()

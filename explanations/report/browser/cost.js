@@ -58,7 +58,7 @@ class Cost {
 
   render() {
     if (!this.cost) {
-      this.view.replaceChildren(element("p", { class: "note" }, nothingMoves(this.app.run)));
+      this.view.replaceChildren(element("p", { class: "note" }, this.app.run.uncosted));
       return;
     }
     const { layers, ops, places, stacks, collectives, redundant } = this.cost;
