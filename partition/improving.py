@@ -172,7 +172,7 @@ class Improving:
             found = homes.find(bound=aim.seconds is not None, stop=self._late)
             other = self._with(found) if found is not NOTHING else best
             best = other if self._is_better(other, best) else replace(best, found=found)
-            if aim.modest and other is best and _is_more(*found.held, _NOTED):
+            if aim.modest and aim.seconds is None and other is best and _is_more(*found.held, _NOTED):
                 return self._modest(best, homes)
         if aim.memory is None or self._peak(best) <= aim.memory:
             return best

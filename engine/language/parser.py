@@ -7,6 +7,7 @@ reports many errors.
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import NoReturn
 
 from .clauses import ClauseParser
@@ -163,7 +164,8 @@ class _Parser(ClauseParser):
             if kinds[self.i - 1] == ".":
                 break
         if kinds[self.i] == ".plan" and kinds[self.i - 1] == ".":  # that of the rule that is left out
-            self.query_plan()
+            with suppress(ReportedError):
+                self.query_plan()
 
     def skip_one(self) -> None:
         self.i += 1

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ..signature import text_of
 from .origins import origin, unwrapped
 
 _COMPONENT = re.compile(r"""\.?(?P<name>[^.\[\]]+)|\[\s*('[^']*'|"[^"]*"|[^\]]*?)\s*\]""")
@@ -47,6 +46,8 @@ def result_path(function: Any, i: int) -> str:
     """The path that JAX gives the ``i``-th result of a ``func.func``; empty where it has none."""
     attributes = function.attributes
     entry = attributes["res_attrs"][i] if "res_attrs" in attributes else {}
+    from ..signature import text_of  # which needs MLIR, and places of saved runs are read without it
+
     return text_of(entry["jax.result_info"]) if "jax.result_info" in entry else ""
 
 

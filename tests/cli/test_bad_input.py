@@ -235,7 +235,7 @@ OPTIONS = {
     "no annotation": (
         ["--annotate", "%arg0"],
         "--annotate '%arg0': error: not an annotation\n"
-        '  hint: expected a value and its sharding, as in %arg0=[{"data"}, {}]',
+        """  hint: expected a value and its sharding, as in %arg0=[{"data"}, {}] or %arg0=P('data')""",
     ),
     "value that does not exist": (
         ["--annotate", "%arg2=[{}, {}]"],

@@ -65,8 +65,8 @@ def test_every_type(backend: Any) -> None:
     assert copy.evaluate({"given": rows[::-1]}, backend=backend)["r"] == rows
 
 
-def test_one_zero_and_one_nan(backend: Any) -> None:
-    """Floats that cannot be told apart are one value; NaN comes last."""
+def test_two_zeros_and_one_nan(backend: Any) -> None:
+    """-0.0 comes before 0.0, and NaN, which is one value, last."""
     floats = program("""
         .decl f(x:float)
         .decl r(x:float)
@@ -75,9 +75,9 @@ def test_one_zero_and_one_nan(backend: Any) -> None:
         .output r
     """)
     facts = [(0.0,), (-0.0,), (math.nan,), (2.0,), (-2.0,)]
-    (low,), (zero,), (high,), (nan,) = floats.evaluate({"f": facts}, backend=backend)["r"]
-    assert (low, zero, high) == (-2.0, 0.0, 2.0)
-    assert math.copysign(1, zero) == 1
+    (low,), (below,), (zero,), (high,), (nan,) = floats.evaluate({"f": facts}, backend=backend)["r"]
+    assert (low, below, zero, high) == (-2.0, 0.0, 0.0, 2.0)
+    assert (math.copysign(1, below), math.copysign(1, zero)) == (-1, 1)
     assert math.isnan(nan)
 
 

@@ -51,7 +51,7 @@ def test_names_and_places_after_a_shard_map() -> None:
     ops = {name: places[o] for o, name in rows(SHARD_MAP, "op", "x=4")}
     assert ops["stablehlo.abs"] == "<text>:2:8"
     assert ops["sdy.manual_computation"] == "<text>:5:8"
-    assert ops["stablehlo.cosine"] == "<text>:12:8"
+    assert ops["stablehlo.cosine"] == "callsite(<text>:12:8 at <text>:5:8)"
     assert ops["stablehlo.negate"] == "<text>:8:8"
     shapes = dict(rows(SHARD_MAP, "value", "x=4"))
     assert shapes["%0"] == "tensor<8x2xf32>"
