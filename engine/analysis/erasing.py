@@ -7,8 +7,7 @@ second with the tuples exchanged, can hold for two different tuples.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import combinations_with_replacement, product
+from itertools import combinations, combinations_with_replacement, product
 
 from ..language.diagnostics import Reporter
 from ..language.syntax import Atom, Clause, Comparison, Constant, Literal, Module, Term, Variable
@@ -88,8 +87,9 @@ class _Conditions:
         """Whether the conditions can hold where two tuples differ."""
         nodes = list(dict.fromkeys(node for pair in (*self.below, *self.unequal) for node in pair))
         constants = [node for node in nodes if node[0] == "constant"]
-        self.unequal += _pairs(constants)
-        for a, b in _pairs(sorted((n for n in constants if not isinstance(n[1], str)), key=_number)):
+        self.unequal += combinations(constants, 2)
+        numbers = sorted((node for node in constants if not isinstance(node[1], str)), key=_number)
+        for a, b in combinations(numbers, 2):
             self._order(a, b, strict=True)
         for middle, a, b in product(nodes, repeat=3):
             if (a, middle) in self.below and (middle, b) in self.below:
@@ -108,8 +108,3 @@ class _Conditions:
 
 def _number(node: _Node) -> float:
     return float(str(node[1]))
-
-
-def _pairs(nodes: Iterable[_Node]) -> Iterator[tuple[_Node, _Node]]:
-    ordered = list(nodes)
-    return ((a, b) for i, a in enumerate(ordered) for b in ordered[i + 1 :])

@@ -61,9 +61,8 @@ def _given(literal: Literal, body: Iterable[Literal]) -> set[str]:
 
 def _may_give(literal: Literal) -> set[str]:
     """The variables to which a literal may give a value."""
-    if isinstance(literal, Comparison) and literal.operator != "=":
-        return set()
-    return direct_names((literal,)) if isinstance(literal, Atom | Comparison) else set()
+    gives = isinstance(literal, Atom) or (isinstance(literal, Comparison) and literal.operator == "=")
+    return direct_names((literal,)) if gives else set()
 
 
 def variables(term: Term) -> set[str]:

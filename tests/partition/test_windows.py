@@ -420,9 +420,9 @@ def test_rows_that_many_ops_need_are_sent_once() -> None:
     expected = jax.jit(gradients)(*values)
     result = shardlog.run(jax.jit(gradients).lower(*given))
     for keep in (True, False):
-        program = result.partition(keep_shardings=keep)
+        program = result.partition(keep_shardings=keep, seconds=None if keep else 600)
         sent = [(c.kind, c.bytes, c.value) for c in program.collectives if c.kind == "collective-permute"]
-        assert sent or not keep
+        assert keep == bool(sent)
         compiled = program.compile()
         listed = sum(c.total for c in program.collectives)
         assert sum(size for _, size in hlo_collectives(compiled.hlo).values()) <= listed
