@@ -7,6 +7,7 @@ import os
 import signal
 from collections import Counter
 from tempfile import TemporaryDirectory
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -54,6 +55,21 @@ def backend(request: pytest.FixtureRequest) -> str:
     if request.param == "core":
         pytest.importorskip("shardlog.engine._core")
     return str(request.param)
+
+
+@pytest.fixture
+def decisions(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """What `shardlog.jit` decides meanwhile."""
+    from shardlog.runs.running import run_with
+
+    found: list[Any] = []
+
+    def counted(*args: Any) -> Any:
+        found.append(args)
+        return run_with(*args)
+
+    monkeypatch.setattr("shardlog.jitted.run_with", counted)
+    return found
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

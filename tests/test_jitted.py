@@ -17,7 +17,6 @@ import pytest
 import shardlog
 from jax.experimental.layout import Format, Layout
 from jax.sharding import NamedSharding
-from shardlog.runs.running import run_with
 
 from .support.programs import P, mesh
 
@@ -32,19 +31,6 @@ JITS: dict[str, Callable[..., Any]] = {
 @pytest.fixture(params=JITS)
 def jit(request: pytest.FixtureRequest) -> Callable[..., Any]:
     return JITS[request.param]
-
-
-@pytest.fixture
-def decisions(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is decided meanwhile."""
-    found: list[Any] = []
-
-    def counted(*args: Any) -> Any:
-        found.append(args)
-        return run_with(*args)
-
-    monkeypatch.setattr("shardlog.jitted.run_with", counted)
-    return found
 
 
 def sharding(*spec: Any) -> Any:

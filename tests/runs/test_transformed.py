@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 import shardlog
 from jax.sharding import Mesh, NamedSharding
-from shardlog.runs.running import run_with
 
 from ..support.models import common, dense
 from ..support.programs import P, mesh
@@ -27,19 +26,6 @@ JITS: dict[str, Jit] = {"xla": shardlog.jit, "shardlog": partial(shardlog.jit, p
 @pytest.fixture(params=JITS)
 def jit(request: pytest.FixtureRequest) -> Jit:
     return JITS[request.param]
-
-
-@pytest.fixture
-def decisions(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """What is decided meanwhile."""
-    found: list[Any] = []
-
-    def counted(*args: Any) -> Any:
-        found.append(args)
-        return run_with(*args)
-
-    monkeypatch.setattr("shardlog.jitted.run_with", counted)
-    return found
 
 
 def put(shape: tuple[int, ...], *spec: str | None) -> Any:
