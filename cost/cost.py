@@ -9,12 +9,12 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..partition.choice.knowledge import Reader
 from ..partition.executions import Executions
 from ..partition.finishing.combining import NUMBER, combined_sizes
+from ..program.boundaries import boundary_axes
 from ..program.mlir.modules import main_function, operations_in, ops_in, symbols
 from ..program.mlir.origins import Origin, numberless, origin
 from ..rulebook.traits import OpTraits
@@ -308,8 +308,7 @@ def _manual_around(op: Any) -> list[str]:
     """The manual axes of the computations around an op: its types are those of a part along them."""
     found: list[str] = []
     while (op := op.parent.operation).name != "func.func":
-        if "manual_axes" in op.attributes:
-            found += list(sdy.ManualAxesAttr(op.attributes["manual_axes"]))  # type: ignore[call-overload]
+        found += boundary_axes(op)
     return found
 
 

@@ -70,7 +70,7 @@ def layers(lines: Sequence[Line], record: Live) -> tuple[Layer, ...]:
         found: list[Layer] = []
         for alike in zip(*turns, strict=True):
             first, *_ = alike
-            took = sum(until[:, group.end] - until[:, group.first] for group in alike)
+            took = np.sum([until[:, group.end] - until[:, group.first] for group in alike], axis=0)
             if took.sum() < least or depth > _DEEPEST:
                 continue
             repeats = first.kind == REPEAT

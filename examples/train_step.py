@@ -11,10 +11,10 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import shardlog
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 LAYERS, VOCABULARY, WIDTH, HEADS, HIDDEN, BATCH, SEQUENCE = 24, 4096, 512, 8, 2048, 16, 128
-MESH = AbstractMesh((2, 2, 2), ("data", "fsdp", "model"))
+MESH = AbstractMesh((2, 2, 2), ("data", "fsdp", "model"), axis_types=(AxisType.Auto,) * 3)
 FOLDER = Path("build/demo")
 NEXT = """
 What to look at next:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
+from ..program.boundaries import boundary_axes
 from ..program.function import location
 from ..program.mlir.modules import (
     boundary_attributes,
@@ -78,9 +78,7 @@ def tell_nobody(module: ir.Module, traits: OpTraits) -> None:
 
 def _inline(operation: Any) -> None:
     """Puts the ops of a body in the place of the op that has it."""
-    if "manual_axes" in operation.attributes and list(
-        sdy.ManualAxesAttr(operation.attributes["manual_axes"])
-    ):  # type: ignore[call-overload]
+    if boundary_axes(operation):
         hint = "it says what each of several devices computes"
         raise ShardlogError("a manual computation", where=location(operation), hint=hint)
     put_in_place(operation.regions[0].blocks[0], operation)

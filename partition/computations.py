@@ -90,7 +90,7 @@ def _rename(body: ir.Module, names: set[str]) -> None:
 
 def _manual(op: Any, computation: Computation) -> Any:
     """A manual computation without a body before an op, of what that takes and gives."""
-    attributes = {
+    attributes: dict[str, Any] = {
         "in_shardings": sdy.TensorShardingPerValueAttr.get(list(computation.takes)),
         "out_shardings": sdy.TensorShardingPerValueAttr.get(list(computation.gives)),
         "manual_axes": manual_axes(computation.axes),

@@ -165,7 +165,8 @@ class Partitioner(Values):
             arguments, results = self._entering(arguments), self._entering(results)
         else:
             ends = (type_.inputs, arguments), (type_.results, results)
-            type_ = ir.FunctionType.get(*([*map(self.local, *end)] for end in ends))
+            takes, gives = ([*map(self.local, *end)] for end in ends)
+            type_ = ir.FunctionType.get(takes, gives)
         made, ops = self._opened(func)
         made.attributes["function_type"] = ir.TypeAttr.get(type_)
         self._name_boundary(func, made, self.boundary if around else None)

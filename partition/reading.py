@@ -12,6 +12,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
+from ..program.boundaries import boundary_axes
 from ..program.function import RESULT_SHARDING, location
 from ..program.meshes import Meshes
 from ..program.mlir.modules import boundary_attributes
@@ -102,9 +103,8 @@ class Reading:
 
     def cut_by(self, op: Any) -> frozenset[int]:
         """The pieces of the axes that a manual computation is over; none for other ops."""
-        if "manual_axes" not in op.attributes:
+        if not (names := set(boundary_axes(op))):
             return frozenset()
-        names = set(sdy.ManualAxesAttr(op.attributes["manual_axes"]))  # type: ignore[call-overload]
         mesh = next((sharding.mesh for sharding in self._at_ends(op)), self.axes.main)
         return frozenset(self.axes.of_axes(mesh, names))
 

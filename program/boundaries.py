@@ -65,7 +65,8 @@ def boundary_axes(op: Any) -> list[str]:
     """The manual axes of a computation with a body."""
     if "manual_axes" not in op.attributes:
         return []
-    return [*sdy.ManualAxesAttr(op.attributes["manual_axes"])]  # type: ignore[misc]
+    axes: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
+    return [*axes]
 
 
 def spec_name(label: str, index: int) -> str:

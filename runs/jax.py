@@ -207,12 +207,13 @@ class _Jax:
 
     def _mesh(self, mesh: Mesh) -> Any:
         """The program's own mesh with these axes, concrete where it is concrete, or else an abstract one."""
-        from jax.sharding import AbstractMesh
+        from jax.sharding import AbstractMesh, AxisType
 
         for known in self._known:
             if tuple(known.shape.items()) == mesh.axes:
                 return known
-        return AbstractMesh(tuple(size for _, size in mesh.axes), tuple(name for name, _ in mesh.axes))
+        names, sizes = (name for name, _ in mesh.axes), (size for _, size in mesh.axes)
+        return AbstractMesh(tuple(sizes), tuple(names), axis_types=(AxisType.Auto,) * len(mesh.axes))
 
 
 def _entry(names: list[str]) -> Any:

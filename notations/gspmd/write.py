@@ -14,6 +14,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, sdy
 
 from ...errors import ShardlogError
+from ...program.boundaries import boundary_axes
 from ...program.function import RESULT_SHARDING, location, sharding_of
 from ...program.meshes import Meshes, SubAxis
 from ...program.mlir.modules import copy_of, entries_of, ops_in, symbols
@@ -177,7 +178,7 @@ class _Writer:
                 self.write_op(other, outer, last=False)
             op.operation.erase()
             return
-        names: tuple[str, ...] = (*sdy.ManualAxesAttr(op.attributes["manual_axes"]),)  # type: ignore[misc]
+        names = tuple(boundary_axes(op))
         manual = _Manual((entering + leaving)[0].mesh, (outer.axes if outer else ()) + names)
         shards = [
             self.cross(operand, argument.type, sharding, (outer, manual), FULL_TO_SHARD, op)

@@ -107,7 +107,7 @@ class Costs:
                     base[w] += gathered + once * count
                     column[w] = layouts.number(behind)
             lines: dict[int, int] = {}
-            line = np.asarray([lines.setdefault(layout, len(lines)) for layout in column])
+            line = np.asarray([lines.setdefault(layout, len(lines)) for layout in column], np.int64)
             result, width = role == "result", known.widths[t]
             table = self._domains.table(
                 shape, width, tuple(lines), domains[t], result=result, at_home=known.at_home

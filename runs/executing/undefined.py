@@ -18,6 +18,7 @@ from jaxlib.mlir.dialects import sdy, stablehlo
 from ...exporters.bind import bind
 from ...exporters.tokens import is_token, without_tokens
 from ...importers.sources.compiling import load
+from ...program.boundaries import boundary_axes
 from ...program.function import location
 from ...program.mlir.modules import copy_of, main_function, put_calls_in_place, symbols
 from ...program.shardings import read_mesh
@@ -86,7 +87,7 @@ def _with_axes(op: Any, sizes: dict[str, dict[str, int]]) -> list[tuple[Any, lis
     """Writes a manual computation anew, with results that say what each device has of those that are called
     replicated; returns these, and along which axes."""
     shardings = list(sdy.TensorShardingPerValueAttr(op.attributes["out_shardings"]).shardings)
-    manual: list[str] = [*sdy.ManualAxesAttr(op.attributes["manual_axes"])]  # type: ignore[misc]
+    manual = boundary_axes(op)
     block = op.regions[0].blocks[0]
     last = list(block.operations)[-1].operation
     returned, types, more, names = list(last.operands), [], [], []

@@ -9,7 +9,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 WIDTH, HIDDEN, HEADS, GROUPS, HEAD = 4096, 14336, 32, 8, 128
 Params = dict[str, Any]
@@ -27,7 +27,8 @@ class Llama:
 
     def over(self, *axes: str | None) -> NamedSharding:
         """A sharding by an axis of each dimension."""
-        return NamedSharding(AbstractMesh(self.mesh, ("data", "model")), PartitionSpec(*axes))  # type: ignore[no-untyped-call]
+        mesh = AbstractMesh(self.mesh, ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+        return NamedSharding(mesh, PartitionSpec(*axes))  # type: ignore[no-untyped-call]
 
     def array(self, shape: tuple[int, ...], *axes: str | None, dtype: Any = jnp.float32) -> Any:
         """An abstract array with such a sharding."""

@@ -11,7 +11,7 @@ from typing import Any
 import jax
 import pytest
 import shardlog
-from jax.extend.core import ClosedJaxpr, Literal
+from jax.extend import core
 from jax.sharding import NamedSharding
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
@@ -20,6 +20,9 @@ from shardlog.program.mlir.modules import is_custom_call, ops_in
 from ..support.programs import PROGRAMS, P, arguments, mesh
 
 INNER = ("jaxpr", "body_jaxpr")  # of calls and loops
+
+
+_JAXPR: Any = core  # newer ones have Jaxpr alone, by the name of ClosedJaxpr too
 
 
 class Inspecting:
@@ -33,15 +36,15 @@ class Inspecting:
     def __call__(self, *arguments: Any) -> Any:
         return self.run(jax.make_jaxpr(self.function)(*arguments), arguments)
 
-    def run(self, closed: ClosedJaxpr, arguments: Sequence[Any]) -> list[Any]:
+    def run(self, closed: Any, arguments: Sequence[Any]) -> list[Any]:
         jaxpr = closed.jaxpr
         known = dict(zip([*jaxpr.constvars, *jaxpr.invars], [*closed.consts, *arguments], strict=True))
 
         def read(value: Any) -> Any:
-            return value.val if isinstance(value, Literal) else known[value]
+            return value.val if isinstance(value, _JAXPR.Literal) else known[value]
 
         for equation in jaxpr.eqns:
-            primitive = equation.primitive
+            primitive: Any = equation.primitive
             params = primitive.get_bind_params(self.inside(equation.params))
             results = primitive.bind(*map(read, equation.invars), **params)
             results = results if primitive.multiple_results else [results]
@@ -53,7 +56,7 @@ class Inspecting:
 
     def inside(self, params: dict[str, Any]) -> dict[str, Any]:
         """The parameters of an op, with inspections inside of what it runs."""
-        found = {name: params[name] for name in INNER if isinstance(params.get(name), ClosedJaxpr)}
+        found = {name: params[name] for name in INNER if isinstance(params.get(name), _JAXPR.ClosedJaxpr)}
         return params | {
             name: jax.make_jaxpr(lambda *args, closed=closed: self.run(closed, args))(*closed.in_avals)
             for name, closed in found.items()

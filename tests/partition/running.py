@@ -17,9 +17,9 @@ from shardlog.partition.layouts import Axes, Layout
 from shardlog.program.mlir.modules import bytecode_of, main_function, symbols
 from shardlog.runs.result import Result
 
+from ..support.lines_of_jax import quick
+
 ENDED = "XLA ends the process"
-# By the older emitters and as one LLVM module, small programs compile in a third of the time.
-QUICK: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 Array = npt.NDArray[Any]
 
 
@@ -43,7 +43,7 @@ def load(module: ir.Module, count: int, form: Form = "replica") -> Any:
         build.use_shardy_partitioner = form == "sdy-manual"
     build.debug_options.xla_backend_optimization_level = 0
     build.debug_options.xla_llvm_disable_expensive_passes = True
-    options.env_option_overrides = [*QUICK.items()]
+    options.env_option_overrides = [*quick().items()]
     numbers = np.arange(count)
     options.device_assignment = xla_client.DeviceAssignment.create(
         numbers[:, None] if replicas else numbers[None]

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 import shardlog
 from jax.ad_checkpoint import checkpoint_name
-from jax.experimental.compute_on import compute_on
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from shardlog.runs.executing.execution import alone_on
+from shardlog.tests.support.lines_of_jax import on_host
 
 TARGETS = (
     *("annotate_device_placement", "InspectSharding", "LayoutConstraint", "MoveToDevice", "MoveToHost"),
@@ -126,10 +126,8 @@ def moved(x: Any, up: Any, down: Any) -> Any:
     return (jax.device_put(hidden, jax.memory.Space.Device) @ down).sum()
 
 
-def on_host(x: Any, up: Any, down: Any) -> Any:
-    hidden = x @ up
-    with compute_on("device_host"):
-        hidden = jnp.tanh(hidden) * 2
+def hosted(x: Any, up: Any, down: Any) -> Any:
+    hidden = on_host(lambda hidden: jnp.tanh(hidden) * 2)(x @ up)
     return (hidden @ down).sum()
 
 
@@ -143,8 +141,8 @@ def gradient(function: Callable[..., Any]) -> Callable[..., Any]:
         (moved, "_xla_buffer_placement", 1),
         (offloaded, None, 2),
         (gradient(offloaded), "_xla_buffer_placement", 8),
-        (on_host, '_xla_compute_type = "host"', 1),
-        (gradient(on_host), '_xla_compute_type = "host"', 3),
+        (hosted, '_xla_compute_type = "host"', 1),
+        (gradient(hosted), '_xla_compute_type = "host"', 3),
     ],
 )
 def test_programs(function: Callable[..., Any], said: str | None, most: int) -> None:

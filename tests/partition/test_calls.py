@@ -7,8 +7,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import shardlog
-from jax.experimental.compute_on import compute_on
 from shardlog.program.shardings import Sharding
+from shardlog.tests.support.lines_of_jax import on_host
 from shardlog.tests.support.programs import array
 
 # The lengths of %a are wanted in parts and, to be sorted, whole; those of %b in parts.
@@ -73,15 +73,14 @@ def test_a_pin_holds_in_each_call() -> None:
 
 
 def test_functions_that_say_where_to_compute_stay_functions() -> None:
-    @compute_on("device_host")
-    @jax.jit
+    @on_host
     def total(x: jax.Array) -> jax.Array:
         return (x * x).sum(1)
 
     lowered = jax.jit(lambda x: total(x) + total(x + 1)).lower(array((8, 16), "data", "model"))
     for keep in (True, False):
         program = shardlog.run(lowered).partition(keep_shardings=keep)
-        calls = [line for line in program.text().splitlines() if "call @total" in line]
+        calls = [line for line in program.text().splitlines() if "call @compute_on" in line]
         assert ['_xla_compute_type = "host"' in call for call in calls] == [True] * 2
 
 

@@ -305,7 +305,7 @@ func.func @main(%a: tensor<8x512xTYPE> {sdy.sharding = #columns},
 def test_what_is_sent_suits_tiles_of_tpus(
     type_: str, size: int, row: bool, sums: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    dtype = {"f32": np.float32, "f64": np.float64, "bf16": jnp.bfloat16}.get(type_, np.complex64)
+    dtype: Any = {"f32": np.float32, "f64": np.float64, "bf16": jnp.bfloat16}.get(type_, np.complex64)
     text = VECTORS.replace("TYPE", type_).replace("SIZE", str(size))
     program = shardlog.run(text).partition(keep_shardings=True)
     assert sorted(c.kind for c in program.collectives) == ["all-gather", "reduce-scatter"]

@@ -33,7 +33,8 @@ from ..support.programs import lowered
 core: Any = pytest.importorskip("shardlog.engine._core", reason="the core is not built")
 
 SEEDS = st.integers(0, 2**32 - 1)
-FIRST = np.asarray([0])  # the line of a single way
+ZERO: Integers = np.asarray([[0]], np.int64)
+FIRST: Integers = np.asarray([0], np.int64)  # the line of a single way
 
 
 def never() -> bool:
@@ -200,7 +201,7 @@ def test_without_the_core_the_same_is_chosen(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_the_first_of_equal_values_and_ways_is_taken() -> None:
     table = np.asarray([[3.0, 1.0, 1.0]])
-    terms = [Terms(np.zeros(2), [np.asarray([0, 0])], [table], np.asarray([[0]]), np.ones(1))]
+    terms = [Terms(np.zeros(2), [np.asarray([0, 0], np.int64)], [table], ZERO, np.ones(1))]
     alone, size = np.zeros((1, 3)), np.ones(1)
     for total in (sum_of(terms, alone, size), Reference(terms, alone, size)):
         total.sweep(False, ALL, False)
@@ -209,8 +210,8 @@ def test_the_first_of_equal_values_and_ways_is_taken() -> None:
 
 
 def test_it_stops_when_it_is_told_to() -> None:
-    both, equal = np.asarray([0, 1]), np.asarray([[0.0, 9.0], [9.0, 0.0]])  # the two have one value
-    terms = [Terms(np.zeros(2), [both, both], [equal, equal], np.asarray([[0, 1]]), np.ones(1))]
+    both, equal = np.asarray([0, 1], np.int64), np.asarray([[0.0, 9.0], [9.0, 0.0]])  # the two have one value
+    terms = [Terms(np.zeros(2), [both, both], [equal, equal], np.asarray([[0, 1]], np.int64), np.ones(1))]
     total = sum_of(terms, np.asarray([[0.0, 0.0], [1.0, 0.0]]), np.ones(2))
     assert pass_messages(total, 9, ALL, stop=lambda: True).tolist() == [0, 1]
     assert pass_messages(total, 9, ALL, stop=never).tolist() == [1, 1]
@@ -245,15 +246,15 @@ def test_values_that_are_no_better_are_left_out(seed: int) -> None:
     ],
 )
 def test_terms_that_do_not_fit_are_refused(change: dict[str, Any], error: str) -> None:
-    term = Terms(np.zeros(1), [FIRST], [np.zeros((1, 2))], np.asarray([[0]]), np.ones(1))
+    term = Terms(np.zeros(1), [FIRST], [np.zeros((1, 2))], ZERO, np.ones(1))
     with pytest.raises(EngineError, match=error):
         sum_of([term._replace(**change)], np.zeros((1, 2)), np.ones(1))
 
 
 def test_choices_that_do_not_fit_are_refused() -> None:
-    term = Terms(np.zeros(1), [FIRST], [np.zeros((1, 2))], np.asarray([[0]]), np.ones(1))
+    term = Terms(np.zeros(1), [FIRST], [np.zeros((1, 2))], ZERO, np.ones(1))
     total = sum_of([term], np.zeros((1, 2)), np.ones(1))
-    wrong: list[Integers] = [np.asarray([2]), np.asarray([0, 0]), np.asarray([-1])]
+    wrong: list[Integers] = [np.asarray(each, np.int64) for each in ([2], [0, 0], [-1])]
     for chosen in wrong:
         with pytest.raises(EngineError):
             total.energy(chosen)

@@ -10,10 +10,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-MESH = AbstractMesh((2, 2, 2), ("data", "model", "fsdp"))
+MESH = AbstractMesh((2, 2, 2), ("data", "model", "fsdp"), axis_types=(AxisType.Auto,) * 3)
 BATCH = ("data", "fsdp")  # the axes over which a batch is split
 
 Loss = Callable[..., jax.Array]
