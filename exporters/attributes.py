@@ -148,9 +148,13 @@ class Attributes:
             if filled is None:
                 return
             given = [_replicated(sharding) for sharding in filled]
-        for index in range(len(given)):
-            if _placed(given[index]) != _placed(wanted[index]):
-                self.reshard(op, index, wanted[index] or _replicated(given[index]))
+        for index, (gives, wants) in enumerate(zip(given, wanted, strict=True)):
+            resharded, kept = written.crossed(gives, wants)
+            wants = wants or _replicated(gives)
+            if resharded:
+                self.reshard(op, index, wants)
+            elif kept:
+                given[index] = wants
         fitted = [written.fitted(s, shape, entry=False) for s, shape in zip(given, shapes, strict=True)]
         op.attributes["sdy.sharding"] = written.per_value(fitted, [len(s) for s in shapes])
 
@@ -171,6 +175,8 @@ class Attributes:
         if self.entry:
             own = written.all(self.graph.result_places, self.ranks(returned))
             results = list(map(written.result, own, results))
+        else:
+            results = list(map(written.taken, results))
         self.set_values("arg_attrs", function.arguments, arguments)
         self.set_values("res_attrs", returned, results)
         if not self.root:
@@ -219,14 +225,6 @@ class Attributes:
 
 def _result_sharding(attributes: Any) -> str | None:
     return next((label for label in RESULT_SHARDING if label in attributes), None)
-
-
-def _placed(sharding: Sharding | None) -> Any:
-    """A key that is equal for two shardings if no data moves between them."""
-    if sharding is None:
-        return None
-    axes = tuple(d.axes for d in sharding.dimensions)
-    return (sharding.mesh, axes) if any(axes) else None
 
 
 def _replicated(sharding: Sharding) -> Sharding:

@@ -37,13 +37,15 @@ class Version:
 def boundary(instance: Instance, written: Written, shapes: list[tuple[int, ...] | None]) -> Signature:
     """The shardings of an instance's arguments and returned values."""
 
-    def of(values: list[int] | tuple[int, ...]) -> tuple[Sharding, ...]:
+    def of(values: list[int] | tuple[int, ...], *, returned: bool = False) -> tuple[Sharding, ...]:
         rank = [len(shapes[instance.function.types[v]] or ()) for v in values]
         found = written.held(instance, values, rank)
+        if returned:
+            found = list(map(written.taken, found))
         return tuple(written.filled(found, rank, "call") or ())
 
     function = instance.function
-    return Signature(of(function.arguments), of(function.operands[function.terminator]))
+    return Signature(of(function.arguments), of(function.operands[function.terminator], returned=True))
 
 
 def boundaries(

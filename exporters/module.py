@@ -35,11 +35,13 @@ def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written
         return _Module(module, graph, classes, written).run()
 
 
-def _named(symbols: dict[str, Any], roots: set[str]) -> set[str]:
-    """The symbols that ops in those of ``roots`` name, and ops in what they name."""
+def _named(symbols: dict[str, Any], roots: set[str], written: set[str]) -> set[str]:
+    """The symbols that ops in those of ``roots`` name, and ops in what they name; what functions that are
+    ``written`` call is among them, and calls that are dead do not count."""
     found, waiting = set[str](), sorted(roots)
     while waiting:
-        new = named_in(symbols[waiting.pop()]) - found - roots
+        name = waiting.pop()
+        new = named_in(symbols[name], calls=name not in written) - found - roots
         waiting += sorted(new & set(symbols))
         found |= new
     return found
@@ -77,7 +79,7 @@ class _Module(Context):
                 bodies.append((version, function.op, function.ops))
             used.add(name)
         unused = private - used
-        for name in unused - _named(symbols, set(symbols) - unused) if unused else ():
+        for name in unused - _named(symbols, set(symbols) - unused, used) if unused else ():
             symbols[name].operation.erase()
         found = []
         for version, func, ops in bodies:

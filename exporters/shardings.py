@@ -23,8 +23,8 @@ class Written:
     """The shardings that the places of a graph hold at the end, and their attributes.
 
     ``contents`` is the content of every place, ``facts`` gives the facts of a content, ``fit`` adapts a
-    sharding to the boundary of the module (``rules/propagation/boundary.dl``), ``siblings`` and ``takes`` are
-    those of the rules (see ``RuleBook``).
+    sharding to the boundary of the module (``rules/propagation/boundary.dl``), ``siblings``, ``takes`` and
+    ``crosses`` are those of the rules (see ``RuleBook``).
     """
 
     def __init__(
@@ -34,14 +34,16 @@ class Written:
         facts: Callable[[int], Facts],
         fit: Callable[[Facts, Shape, bool], Facts],
         siblings: Callable[[str, Sequence[int | None], Sequence[Mesh]], tuple[dict[int, int], set[int]]],
-        takes: Callable[[bool], bool],
+        takes: Callable[..., bool],
+        crosses: Callable[..., tuple[bool, bool]],
         unchanged: Mapping[int, Sharding],
         *,
         closed: bool,
     ) -> None:
         self.shardings, self.contents, self.closed = shardings, contents, closed
         self.unchanged = unchanged  # place -> a sharding that still has its priorities
-        self._facts, self._fit, self._siblings, self._takes = facts, fit, siblings, takes
+        self._facts, self._fit, self._siblings = facts, fit, siblings
+        self._takes, self._crosses = takes, crosses
         self._read: dict[tuple[int, int], Sharding | None] = {}
         self._fitted: dict[tuple[Sharding | None, Shape, bool], Sharding | None] = {}
         self._attributes: dict[Any, ir.Attribute] = {}
@@ -73,9 +75,25 @@ class Written:
 
     def result(self, sharding: Sharding | None, returned: Sharding | None) -> Sharding | None:
         """The sharding of a result of the main function, from its own and that of the returned value."""
-        if sharding is not None or returned is None:
-            return sharding
-        return returned if self._takes(self.shardings.meshes.meshes[returned.mesh].maximal) else None
+        return sharding if sharding is not None else self.taken(returned, entry=True)
+
+    def taken(self, returned: Sharding | None, *, entry: bool = False) -> Sharding | None:
+        """The sharding that a result takes from the returned value; ``entry``: one of the main function,
+        which has none itself."""
+        if returned is None:
+            return None
+        single_device = self.shardings.meshes.meshes[returned.mesh].maximal
+        return returned if self._takes(single_device=single_device, entry=entry) else None
+
+    def crossed(self, given: Sharding, wanted: Sharding | None) -> tuple[bool, bool]:
+        """Whether a result that a function gives with one sharding is resharded after a call that wants it
+        with another one, and whether the call has the one that it wants."""
+        partial = [s.unreduced for s in (given, wanted) if s is not None]
+        return self._crosses(
+            axes_differ=_axes(given) != _axes(wanted),
+            unreduced_differ=_unreduced(given) != _unreduced(wanted),
+            some_unreduced=any(partial),
+        )
 
     def fitted(self, sharding: Sharding | None, shape: Shape, *, entry: bool) -> Sharding | None:
         """The largest part of ``sharding`` that a function argument or result of this shape may have.
@@ -136,3 +154,13 @@ class Written:
         ]
         filled = [sharding for sharding in found if sharding is not None]
         return filled if filled and len(filled) == len(found) else None
+
+
+def _axes(sharding: Sharding | None) -> Any:
+    """A key that is equal for two shardings with the same axes in their dimensions."""
+    axes = () if sharding is None else tuple(d.axes for d in sharding.dimensions)
+    return (sharding and sharding.mesh, axes) if any(axes) else None
+
+
+def _unreduced(sharding: Sharding | None) -> Any:
+    return (sharding.mesh, sharding.unreduced) if sharding is not None and sharding.unreduced else None

@@ -170,7 +170,9 @@ class Reader:
         self.annotate_calls()
         self.split()
         called, policy = self.called(), self.policy
-        return prepare(self.functions, self.classes, self.together, called=called, policy=policy)
+        return prepare(
+            self.functions, self.classes, self.together, called=called, main=self.main, policy=policy
+        )
 
     def called(self) -> set[str]:
         """The functions that are called."""

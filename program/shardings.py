@@ -55,6 +55,11 @@ class Sharding:
         return not (self.replicated or self.unreduced) and self.dimensions_empty
 
     @property
+    def plainly_open(self) -> bool:
+        """It has dimensions, all of them open and without axes or priorities, and says nothing else."""
+        return bool(self.dimensions) and self == Sharding.open(self.mesh, len(self.dimensions))
+
+    @property
     def dimensions_empty(self) -> bool:
         """Its dimensions are open and without axes, which in a sharding group counts as no sharding."""
         return not any(d.axes or d.closed for d in self.dimensions)

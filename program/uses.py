@@ -53,9 +53,9 @@ class Uses:
             last = inner[-1]
         return last
 
-    def after(self, value: int) -> float:
-        """The position right after the definition of ``value``: after its op, or at the front of its
-        block."""
+    def after(self, value: int, *, edge: bool) -> float:
+        """The position right after the definition of ``value``: after its op, or at the front of its block,
+        there behind the ``edge`` that is the value's own, if it has one."""
         function = self.function
         node = function.definer[value]
         if node >= 0:
@@ -63,9 +63,10 @@ class Uses:
         for parent, regions in function.regions.items():
             for region in regions:
                 if value in region.arguments:
-                    return (
-                        self.position[region.nodes[0]] - 0.1 if region.nodes else self.position[parent] + 0.1
-                    )
+                    behind = region.arguments.index(value) * 1e-4 if edge else 0.0
+                    if not region.nodes:
+                        return self.position[parent] + 0.1 + behind
+                    return self.position[region.nodes[0]] - 0.1 + behind
         return -0.5 + function.arguments.index(value) * 1e-4
 
     def home(self, value: int) -> tuple[int, int]:

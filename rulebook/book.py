@@ -97,6 +97,11 @@ LOCAL = (
 DOMAINS = ("asks", "asks_for", "hands", "edge_source", "edge_target")
 
 
+def _holding(holds: Mapping[str, bool]) -> Facts:
+    """The facts that say what holds of the only case there is."""
+    return {name: [()] for name, is_so in holds.items() if is_so}
+
+
 def _key(signature: Facts) -> Hashable:
     return tuple((name, tuple(rows)) for name, rows in signature.items())
 
@@ -303,11 +308,25 @@ class RuleBook:
 
         return kept
 
-    def takes(self, single_device: bool) -> bool:
-        """Whether a function's result without a sharding takes that of the returned value, which may be on a
-        mesh of a single device; see ``rules/propagation/boundary.dl``."""
-        facts: dict[str, Any] = {"returned": [()]} | ({"single_device": [()]} if single_device else {})
-        return bool(self._decide("boundary", facts)["takes"])
+    def takes(self, *, single_device: bool, entry: bool) -> bool:
+        """Whether a result takes the sharding of the returned value, which may be on a mesh of a single
+        device: of the main function (``entry``), which has no sharding itself, or of another one. See
+        ``rules/propagation/boundary.dl``."""
+        holds = {"returned": True, "single_device": single_device, "entry": entry}
+        return bool(self._decide("boundary", _holding(holds))["takes"])
+
+    def crosses(
+        self, *, axes_differ: bool, unreduced_differ: bool, some_unreduced: bool
+    ) -> tuple[bool, bool]:
+        """Whether the result of a call is resharded, and whether the call keeps the sharding of the result,
+        where it differs from what the function returns. See ``rules/propagation/boundary.dl``."""
+        holds = {
+            "axes_differ": axes_differ,
+            "unreduced_differ": unreduced_differ,
+            "some_unreduced": some_unreduced,
+        }
+        found = self._decide("boundary", _holding(holds))
+        return bool(found["resharded"]), bool(found["keeps"])
 
     def stages(self, strategy: str, priorities: Iterable[int]) -> Sequence[tuple[int, int, int | None, str]]:
         """(number, user priority, op-priority level, strategy) of the stages, in order.
@@ -340,9 +359,8 @@ class RuleBook:
     def attribute(self, to: str, *, has_edges: bool, several_meshes: bool) -> tuple[bool, bool]:
         """Whether values are siblings, and whether they are in propagation; they belong ``to`` an "op" or a
         "call" as its results, or to a "function" as its arguments: see ``rules/propagation/siblings.dl``."""
-        facts: dict[str, Any] = {"belongs": [(to,)]}
         holds = {"has_edges": has_edges, "several_meshes": several_meshes}
-        found = self._decide("siblings", facts | {name: [()] for name, is_so in holds.items() if is_so})
+        found = self._decide("siblings", {"belongs": [(to,)], **_holding(holds)})
         return bool(found["stands_together"]), bool(found["goes_along"])
 
     def siblings(

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from itertools import chain
 from pathlib import Path
 
 from ..program.shardy import LINES
 from ..rulebook.book import RuleBook
-from ..rulebook.shipped import RULES
+from ..rulebook.shipped import KEYS, RULES, shipped
 from .case import EXAMPLES, Case, file_cases
 from .origin import Origins
 from .show import bare_case, edges, notation
@@ -29,16 +30,13 @@ leaves a reduction. Factors pass through unless they are listed behind the sizes
 
 
 _LINES = f"""
-## Where newer Shardys say otherwise
-
-The tables above are those of Shardy {LINES[0]}. These rules hold since a newer line of it; `--shardy` says
-which is meant.
+The rules are those of Shardy {LINES[0]}. What newer lines of it say otherwise is listed in
+[propagation.md](propagation.md#which-shardy-is-meant).
 """
 
 
 def catalogue() -> str:
-    """The text of ``docs/ops.md``: ops with rules, ops that need none, ops that lack one, and why; and what
-    newer Shardys say otherwise."""
+    """The text of ``docs/ops.md``: ops with rules, ops that need none, ops that lack one, and why."""
     book = RuleBook(shardy=LINES[0])
     origins = Origins(book)
     cases: dict[str, Case] = {}
@@ -58,9 +56,13 @@ def catalogue() -> str:
         f"\n## Ops without a rule ({len(lacking)})\n\nShardings stop there.\n",
         _table(("op", "because"), [(n, c.said["no_rule"][0][0]) for n, c in sorted(lacking.items())]),
         _LINES,
-        _table(("since", "rule", "because"), _newer(book)),
     ]
-    return "\n".join(parts) + "\n"
+    return "\n".join(parts)
+
+
+def changes() -> str:
+    """The table in ``docs/propagation.md``: what newer lines of Shardy say otherwise, and which rules."""
+    return _table(("since", "rule", "because"), _newer(RuleBook(shardy=LINES[-1])))
 
 
 _NAMING = {
@@ -80,7 +82,8 @@ def _named(origins: Origins, relation: str) -> list[str]:
 def _newer(book: RuleBook) -> list[tuple[str, ...]]:
     """The lines of Shardy since which rules hold, the files of these, and their sentences."""
     found = dict[tuple[str, ...], None]()
-    for source in book.ops.plan.sources:
+    programs = [book.ops, *(shipped(name) for name in KEYS if name.startswith("propagation/"))]
+    for source in chain.from_iterable(program.plan.sources for program in programs):
         since = re.search(r'[^!]since\("(.*?)"\)', source.text)
         if since and source.sentence:
             file = f"{Path(source.file).relative_to(RULES.parent)}"

@@ -164,6 +164,7 @@ def shardings_of(program: Program, book: RuleBook, fixpoint: Fixpoint, *, closed
         fit,
         book.siblings,
         book.takes,
+        book.crosses,
         fixpoint.unchanged,
         closed=closed,
     )

@@ -22,16 +22,17 @@ def apply_constraints(
     uses: Uses,
     place: dict[int, int],
     flows_into: set[int],
+    uncalled: frozenset[int],
     policy: Policy,
 ) -> None:
     """Applies the constraints of ``function`` in program order.
 
     Changes its annotations, operands and order. ``place`` maps targets of data-flow edges to the value that
     holds their sharding; ``flows_into`` are the values with a data-flow edge of their own and the other
-    targets.
+    targets, ``uncalled`` the arguments of a function that nothing calls, if it is not the main one.
     """
     if function.constraints or function.entering:
-        _Constraints(function, classes, uses, place, flows_into, policy).run()
+        _Constraints(function, classes, uses, place, flows_into, uncalled, policy).run()
 
 
 class _Constraints:
@@ -42,9 +43,10 @@ class _Constraints:
         uses: Uses,
         place: dict[int, int],
         flows_into: set[int],
+        uncalled: frozenset[int],
         policy: Policy,
     ) -> None:
-        self.classes, self.policy = classes, policy
+        self.classes, self.policy, self.uncalled = classes, policy, uncalled
         self.function, self.uses, self.place, self.flows_into = function, uses, place, flows_into
         self.nodes = set(function.constraints)
         # What nodes want of their operands: constraints, and manual computations.
@@ -70,11 +72,14 @@ class _Constraints:
         facts: dict[str, Any] = {
             "demanded": [("computation" if node in self.function.entering else "constraint",)]
         }
+        held = self.function.annotations.get(self.place.get(value, value))
         holds = {
             "has_open_dimension": not all(d.closed for d in sharding.dimensions),
             "has_unreduced_axes": bool(sharding.unreduced),
-            "value_sharded": self.function.annotations.get(self.place.get(value, value)) is not None,
+            "value_sharded": held is not None,
+            "value_open": held is not None and held.plainly_open,
             "data_flows_in": value in self.flows_into,
+            "uncalled_argument": value in self.uncalled,
             "also_demanded": len(others) > 1,
             "contradicted": any(other != sharding for other in others),
         }
@@ -141,7 +146,7 @@ class _Constraints:
             open_ = Sharding.open(sharding.mesh, len(sharding.dimensions))
             function.annotations[place] = replace(open_, unreduced=sharding.unreduced)
         if decided["takes_over"]:
-            take_over(function, uses, node)
+            take_over(function, uses, node, edge=value not in self.place)
 
 
 def create_constraint(
@@ -165,11 +170,12 @@ def create_constraint(
     return node
 
 
-def take_over(function: Function, uses: Uses, node: int) -> None:
-    """Puts the constraint ``node`` right after its operand, of which it becomes the only use."""
+def take_over(function: Function, uses: Uses, node: int, *, edge: bool) -> None:
+    """Puts the constraint ``node`` right after its operand, of which it becomes the only use; ``edge``: after
+    the data-flow edge that the operand has of its own."""
     value, result = function.operands[node][0], function.results[node][0]
     function.moved.add(node)
-    uses.position[node] = uses.after(value) - len(function.moved) * 1e-9
+    uses.position[node] = uses.after(value, edge=edge) - len(function.moved) * 1e-9
     function.region[node], function.parent[node] = uses.home(value)
     for user, index in reversed(uses.of(value)):
         if user != node:

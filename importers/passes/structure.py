@@ -47,21 +47,29 @@ def prepare(
     together: Together | None = None,
     *,
     called: Collection[str],
+    main: str = "",
     edges_as_read: bool = False,
     policy: Policy | None,
 ) -> dict[str, Structure]:
     """Finds the data-flow edges of functions whose constants are split, applies their sharding constraints as
     ``policy`` decides (None: leaves them) and finds their dead ops (``function.removed``).
 
-    ``called`` are the names of those that are called. ``edges_as_read``: no edges but those that functions
-    themselves have. ``together`` (see ``groups.py``): members of sharding groups may disagree; otherwise that
-    is an error, which is found later.
+    ``called`` are the names of those that are called, ``main`` that of the main one. ``edges_as_read``: no
+    edges but those that functions themselves have. ``together`` (see ``groups.py``): members of sharding
+    groups may disagree; otherwise that is an error, which is found later.
 
     Shardy erases a dead op when its turn comes. An op without uses therefore never takes a turn; one that
     only dead ops use does, until they are gone.
     """
     begun = [
-        _constrained(function, classes, callee=name in called, edges_as_read=edges_as_read, policy=policy)
+        _constrained(
+            function,
+            classes,
+            callee=name in called,
+            uncalled=name not in called and name != main,
+            edges_as_read=edges_as_read,
+            policy=policy,
+        )
         for name, function in functions.items()
     ]
     if together is not None:
@@ -83,7 +91,13 @@ class _Begun:
 
 
 def _constrained(
-    function: Function, classes: Classes, *, callee: bool, edges_as_read: bool, policy: Policy | None
+    function: Function,
+    classes: Classes,
+    *,
+    callee: bool,
+    uncalled: bool,
+    edges_as_read: bool,
+    policy: Policy | None,
 ) -> _Begun:
     edges = _edges(function, classes)
     place = {target: edge.owner for edge in edges for target in edge.targets}
@@ -98,7 +112,8 @@ def _constrained(
         if value in place:
             function.annotations.setdefault(place[value], sharding)
     if policy is not None:
-        apply_constraints(function, classes, uses, place, owners | set(place), policy)
+        free = frozenset(function.arguments if uncalled else ())
+        apply_constraints(function, classes, uses, place, owners | set(place), free, policy)
     return _Begun(function, callee, edges, place, owners, uses)
 
 

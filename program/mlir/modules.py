@@ -57,11 +57,13 @@ def ops_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
     return [inner.opview for inner in operations_in(op, order)]
 
 
-def named_in(op: Any) -> set[str]:
-    """The symbols that an op and ops inside of it name among their attributes: what is called, and the
-    decomposition of a composite."""
+def named_in(op: Any, *, calls: bool = True) -> set[str]:
+    """The symbols that an op and ops inside of it name among their attributes: the decomposition of a
+    composite, and what ``func.call`` calls, if ``calls`` count."""
     found = set[str]()
     for inner in (op, *operations_in(op)):
+        if not calls and inner.operation.name == "func.call":
+            continue
         attributes = inner.attributes
         for label in attributes:
             if label == "value":  # of a constant: complex ones have no class in Python

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -85,6 +86,71 @@ def test_replicated_results(shardy: str) -> None:
     assert results == f" ({first}, tensor<4xf32>, tensor<4xf32>) {{"
     if shardy == installed():
         assert differences(ours, forked(propagate, RETURNED)) == []
+
+
+# What is decided otherwise since a line of Shardy.
+CHANGED = {
+    "an open sharding says nothing that a constraint respects": (
+        "0.12",
+        """
+        %1 = sdy.manual_computation(%0) in_shardings=[<@mesh, [{"a", ?}]>] out_shardings=[<@mesh, [{"a", ?}]>]
+            manual_axes={"a"} (%arg1: tensor<4xf32>, %arg2: tensor<4xf32>) {
+          %2 = sdy.sharding_constraint %arg2 <@mesh, [{"b"}]> : tensor<4xf32>
+          %3 = sdy.sharding_constraint %arg1 <@mesh, [{}]> : tensor<4xf32>
+          %4 = stablehlo.add %arg1, %arg2 : tensor<4xf32>
+          sdy.return %4 : tensor<4xf32>
+        } : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+        return %1 : tensor<8xf32>""".replace(
+            "(%0) in_shardings=[", '(%0, %0) in_shardings=[<@mesh, [{"a", ?}]>, '
+        ),
+    ),
+    "a function that nothing calls is as one that is called": (
+        "0.12",
+        """
+        return %0 : tensor<8xf32>
+      }
+      func.func public @other(%0: tensor<8xf32>) -> tensor<8xf32> {
+        %1 = sdy.sharding_constraint %0 <@mesh, [{"a"}]> : tensor<8xf32>
+        return %0 : tensor<8xf32>""",
+    ),
+    "what is on one device is no result": (
+        "0.11",
+        """
+        %1 = call @on_one(%0) : (tensor<8xf32>) -> tensor<8xf32>
+        return %0 : tensor<8xf32>
+      }
+      func.func private @on_one(%0: tensor<8xf32>) -> tensor<8xf32> {
+        %1 = stablehlo.tanh %0 {sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : tensor<8xf32>
+        return %1 : tensor<8xf32>
+      }
+      func.func public @other(%0: tensor<8xf32>) -> tensor<8xf32> {
+        %1 = stablehlo.tanh %0 {sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>} : tensor<8xf32>
+        return %1 : tensor<8xf32>""",
+    ),
+    "unreduced axes make a difference after a call": (
+        "0.11 0.12",
+        """
+        %1 = call @f(%0) {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{?}], unreduced={"a"}>]>}
+            : (tensor<8xf32>) -> tensor<8xf32>
+        return %1 : tensor<8xf32>
+      }
+      func.func private @f(%0: tensor<8xf32>) -> tensor<8xf32> {
+        %1 = stablehlo.tanh %0 {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"b"}]>]>} : tensor<8xf32>
+        return %1 : tensor<8xf32>""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("since", "body"), CHANGED.values(), ids=CHANGED)
+def test_what_changed(since: str, body: str) -> None:
+    text = f"""
+      sdy.mesh @mesh = <["a"=2, "b"=2]>
+      sdy.mesh @one = <[], device_ids=[0]>
+      func.func public @main(%0: tensor<8xf32>) -> tensor<8xf32> {{{body}
+      }}"""
+    ours = [shardlog.run(text, shardy=line).text() for line in LINES]
+    assert [LINES[i + 1] for i, (one, two) in enumerate(pairwise(ours)) if one != two] == since.split()
+    assert differences(ours[LINES.index(installed())], forked(propagate, text)) == []
 
 
 @pytest.mark.parametrize("shardy", LINES)

@@ -9,12 +9,14 @@ from shardlog.engine import load
 
 from .turns import RULES
 
-PROGRAM = load([RULES / "constraints.dl"], key="demand")
+PROGRAM = load([RULES / "constraints.dl"], key="demand", include_from=[RULES.parent])
 
 
-def decided(*known: str, by: str = "constraint", uses: tuple[str, ...] = ()) -> dict[str, Any]:
+def decided(
+    *known: str, by: str = "constraint", uses: tuple[str, ...] = (), shardy: str = "0.10"
+) -> dict[str, Any]:
     facts: dict[str, Any] = {"demanded": [(by,)], "other_use": [(place,) for place in uses]}
-    answers = PROGRAM.solver({}).solve(facts | {name: [()] for name in known})
+    answers = PROGRAM.solver({"shardy_version": [(shardy,)]}).solve(facts | {name: [()] for name in known})
     return {name: rows for name, rows in answers.items() if rows}
 
 
@@ -43,3 +45,17 @@ def test_a_chain_takes_over_later_uses() -> None:
 @pytest.mark.parametrize("why", ["continues_chain", "value_sharded", "also_demanded", "end_demanded"])
 def test_a_chain_takes_over_nothing(why: str) -> None:
     assert "chain_takes_over" not in decided("chain", why, uses=("later",))
+
+
+@pytest.mark.parametrize(("shardy", "free"), [("0.10", False), ("0.11", False), ("0.12", True)])
+def test_an_open_sharding_leaves_the_value_free_since(shardy: str, free: bool) -> None:
+    known = ("value_sharded", "value_open")
+    assert [*decided(*known, shardy=shardy)] == ["becomes_sharding"] * free
+    assert [*decided("chain", *known, uses=("later",), shardy=shardy)] == (
+        ["becomes_sharding", "chain_takes_over"] * free
+    )
+
+
+@pytest.mark.parametrize(("shardy", "flows"), [("0.10", False), ("0.11", False), ("0.12", True)])
+def test_data_flows_into_functions_that_nothing_calls_since(shardy: str, flows: bool) -> None:
+    assert [*decided("uncalled_argument", shardy=shardy)] == ["takes_over" if flows else "becomes_sharding"]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from shardlog.cli import main
-from shardlog.rulekit.catalogue import catalogue
+from shardlog.rulekit.catalogue import catalogue, changes
 
 DOCS = Path(__file__).parents[2] / "docs"
 MODULE = """
@@ -23,6 +23,11 @@ func.func @f(%a: tensor<8x4xf32>, %b: tensor<4x2xf32>) {
 def test_the_table_of_ops_is_fresh() -> None:
     hint = "run: python -m shardlog.rulekit.catalogue > docs/ops.md"
     assert (DOCS / "ops.md").read_text() == catalogue(), hint
+
+
+def test_the_list_of_what_changed_is_fresh() -> None:
+    hint = "run: python -c 'from shardlog.rulekit.catalogue import changes; print(changes())'"
+    assert changes() in (DOCS / "propagation.md").read_text(), hint
 
 
 def test_rules_show(capsys: pytest.CaptureFixture[str]) -> None:

@@ -1,7 +1,7 @@
 """The oracle: the real Shardy, which jaxlib carries, run in process on the text of a module.
 
-The reference pipeline is Shardy's propagation pipeline without what partitions the program afterwards; its
-passes are listed in full because jaxlib has no name for that part.
+The reference pipeline is jaxlib's own propagation pipeline, whichever passes that has, without what
+partitions the program afterwards.
 
 `forked` runs any function here in a child process: Shardy ends the process on some modules.
 """
@@ -30,39 +30,12 @@ PROPAGATE = {
     "user-priority": "sdy-user-priority-propagate{keep-sharding-rules=true}",
 }
 
-BEFORE = (
-    "symbol-dce",
-    "sdy-lift-inlined-meshes",
-    "sdy-remove-size-one-axes",
-    "sdy-propagate-sharding-from-func-to-call",
-    "sdy-constant-or-scalar-splitter",
-    "symbol-dce",
-    "sdy-manual-axes-cleanup",
-    "sdy-add-data-flow-edges",
-    "sdy-flatten-call-graph",
-    "symbol-dce",
-    "sdy-import-func-calls{add-data-flow-edges-on-named-computations=true}",
-    "symbol-dce",
-    "sdy-apply-sharding-constraints",
-    "sdy-sharding-group-import",
-    "sdy-pre-order-funcs",
-)
-
 CLOSE = "sdy-close-shardings"
 
-AFTER = (
-    "sdy-export-named-computations",
-    "sdy-propagate-to-func-results",
-    "sdy-unflatten-call-graph",
-    "symbol-dce",
-    "sdy-insert-func-call-reshards",
-    "func.func(sdy-constant-or-scalar-merger)",
-    "func.func(sdy-sink-data-flow-edges)",
-    "sdy-remove-sharding-groups",
-    "sdy-update-non-divisible-input-output-shardings",
-    "sdy-remove-sub-axes-in-input-output-shardings",
-    CLOSE,
-    "func.func(sdy-drop-sharding-rules)",
+# What partitions the program, checks it for that, or saves it.
+LEFT_OUT = re.compile(
+    r"sdy-save-module|sdy-sharding-constraint-to-reshard|sdy-verify-unreduced-axes"
+    r"|sdy-insert-explicit-reshards|canonicalize|sdy-inline-meshes"
 )
 
 
@@ -75,6 +48,20 @@ def context() -> ir.Context:
     made = make_context()
     made.enable_multithreading(False)
     return made
+
+
+def _passes() -> list[str]:
+    """The passes of jaxlib's propagation pipeline, in order."""
+    with context():
+        made = passmanager.PassManager.parse("builtin.module(sdy-propagation-pipeline)")
+        inside = str(made).removeprefix("builtin.module(").removesuffix(")")
+    found = re.findall(r"[\w.-]+(?:\([^()]*\)|\{(?:[^{}]|\{[^{}]*\})*\})?", inside)
+    return [one for one in found if not LEFT_OUT.search(one)]
+
+
+_own = _passes()
+_propagates = next(i for i, one in enumerate(_own) if one.startswith("sdy-user-priority-propagate"))
+BEFORE, AFTER = tuple(_own[:_propagates]), tuple(_own[_propagates + 1 :])
 
 
 def pipeline(strategy: str = "user-priority", *, closed: bool = True) -> tuple[str, ...]:

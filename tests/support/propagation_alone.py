@@ -61,6 +61,7 @@ def propagate_alone(
             lambda f, s, e: f,
             book.siblings,
             book.takes,
+            book.crosses,
             named,
             closed=False,
         )
