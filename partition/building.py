@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial, reduce
 from math import prod
@@ -16,6 +17,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from ..program.elements import bits_of
 from ..rulebook.traits import OpTraits
+from .choice.purposes import Purpose
 from .forms import Form
 from .layouts import Axes, Digit, Pieces, digits
 from .neutral import neutral, zero
@@ -63,21 +65,25 @@ class Scope:
 @dataclass
 class Sent:
     """A collective as it was written: the op, its kind, the pieces of axes it goes over (none for a
-    permutation of parts), the devices of a group, the bytes that a device sends, and what it is for; of
-    several permutations that are one, the first, and the others ``also``."""
+    permutation of parts), the devices of a group, the bytes that a device sends, and what it is for, which
+    who has it written says: several things, where several permutations are one."""
 
     op: ir.Operation
     kind: str
     pieces: Pieces
     group: int
     bytes: int
-    purpose: Any
-    also: tuple[Any, ...] = ()
+    purposes: tuple[Purpose, ...] = ()
 
     @property
-    def purposes(self) -> tuple[Any, ...]:
-        """All that it is for."""
-        return self.purpose, *self.also
+    def purpose(self) -> Purpose:
+        """The first thing that it is for."""
+        return self.purposes[0]
+
+    @property
+    def also(self) -> tuple[Purpose, ...]:
+        """What it is for besides."""
+        return self.purposes[1:]
 
     @property
     def permutes(self) -> bool:
@@ -93,7 +99,6 @@ class Builder:
         self.scope = Scope(None)
         self.loc: Any = ir.Location.unknown()
         self.sent: list[Sent] = []
-        self.purpose: Any = None  # of what is written now, or what it is made of
         self.channel = channel
         self.i32 = ir.IntegerType.get_signless(32)
         self.i64 = ir.IntegerType.get_signless(64)
@@ -402,7 +407,7 @@ class Builder:
         op = self.op(f"stablehlo.{kind}", [value], [type_], attributes, 1 if combine else 0)
         if combine:
             self.combination(op.regions[0], combine, narrow)
-        sent = Sent(op, kind, pieces, group, round(sends * bytes_of(narrow)), self.purpose)
+        sent = Sent(op, kind, pieces, group, round(sends * bytes_of(narrow)))
         self._collectives[key] = sent
         self.sent.append(sent)
         return op.results[0]
@@ -421,10 +426,10 @@ class Builder:
         op.operands[0], op.location = value, self.loc
         if self.form != "replica":
             op.attributes[CHANNEL] = self.next_channel()
-        self.sent.append(Sent(op, known.kind, known.pieces, known.group, known.bytes, self.purpose))
+        self.sent.append(Sent(op, known.kind, known.pieces, known.group, known.bytes))
         return op.results[0]
 
-    def adopt(self, op: Any, groups: npt.NDArray[np.int64], purpose: Any) -> None:
+    def adopt(self, op: Any, groups: npt.NDArray[np.int64], purpose: Purpose) -> None:
         """Lists a collective that the user wrote, over groups or pairs of devices, among those of the device
         program."""
         if self.form == "replica":
@@ -440,7 +445,17 @@ class Builder:
         share |= {"all_reduce": 2 * (n - 1) / n, "all_gather": n - 1}
         sends = sum(sizes) * share.get(kind, 1)
         group = len(groups) if paired else n
-        self.sent.append(Sent(op.operation, kind, pieces, group, round(sends), purpose))
+        self.sent.append(Sent(op.operation, kind, pieces, group, round(sends), (purpose,)))
+
+    @contextmanager
+    def serving(self, purpose: Callable[[], Purpose]) -> Iterator[None]:
+        """What is sent meanwhile is for a purpose, unless something else said what it is for. The purpose is
+        asked for only if something is."""
+        before = len(self.sent)
+        yield
+        for sent in self.sent[before:]:
+            if not sent.purposes:
+                sent.purposes = (purpose(),)
 
     def next_channel(self) -> Any:
         """A channel that no other collective has."""

@@ -8,15 +8,13 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.mlir.modules import bytecode_of, copy_of, ops_in
+from ..program.mlir.modules import bytecode_of, copy_of
 from ..rulebook.traits import OpTraits
-from .building import Sent, channel_of
-from .calls import put_in_place_of_calls
+from .building import Sent
 from .choice.homes import Found
-from .finishing.collective_matmul import Window, write
-from .finishing.combining import combine
-from .finishing.cpus import suit_cpus
-from .finishing.tpus import suit_tpus
+from .finishing import passes
+from .finishing.collective_matmul import Window
+from .finishing.passes import Draft, Pass
 from .forms import Form
 from .layouts import Axes, Layout
 
@@ -32,7 +30,7 @@ class DeviceProgram:
     def __init__(
         self,
         module: ir.Module,
-        sent: list[Sent],
+        sent: Sequence[Sent],
         traits: OpTraits,
         axes: Axes,
         form: Form,
@@ -61,12 +59,7 @@ class DeviceProgram:
         """The module as it is written, and compiled for CPUs: collectives over equal groups that do not need
         each other are one op, also those of several calls, and windows are written part by part. Raises
         MLIRError where it is not valid, as ``module_for`` does."""
-        made, windows = self._with_windows()
-        combine(made, self.traits, windows)
-        # Behind that, for what a function sends at once is found best where nothing else is around.
-        if self.sent and put_in_place_of_calls(made, self.traits, windows):
-            combine(made, self.traits, windows)
-        return _valid(made)
+        return self._copy(self.module, passes.COMBINED)
 
     def module_for(self, platform: str) -> ir.Module:
         """The module as it is compiled for "cpu", "tpu" or others: XLA for accelerators combines collectives
@@ -74,33 +67,20 @@ class DeviceProgram:
         for TPUs sends some of it twice."""
         if platform == "cpu":
             return self._for_cpus
-        made, windows = self._with_windows()
-        if platform == "tpu":
-            suit_tpus(made, self.traits, windows)
-        return _valid(made)
+        return self._copy(self.module, passes.TPU if platform == "tpu" else passes.OTHERS)
 
     @cached_property
     def _for_cpus(self) -> ir.Module:
         """The module as it is written, but for what XLA for CPUs would copy at length."""
-        made = copy_of(self.combined)
-        suit_cpus(made, self.traits)
-        return _valid(made)
+        return self._copy(self.combined, passes.CPU)
 
-    def _with_windows(self) -> tuple[ir.Module, set[Any]]:
-        """The module with windows written part by part, and the ops of these."""
-        made, windows = copy_of(self.module), set[Any]()
-        if self.windows:
-            with made.context, ir.Location.unknown():
-                parts = {op for window in self.windows for op in window.ops}
-                # No others are held in Python: those in an op that is erased would be left behind there.
-                copies = {
-                    op.operation: copy.operation
-                    for op, copy in zip(ops_in(self.module), ops_in(made), strict=True)
-                    if op.operation in parts
-                }
-                channel = max(channel_of(each.op) for each in self.sent)
-                windows = write(self.windows, copies, self.axes, self.traits, self.form, channel)
-        return made, windows
+    def _copy(self, module: ir.Module, then: Sequence[Pass]) -> ir.Module:
+        """A copy of a module after some passes, which MLIR has verified."""
+        draft = Draft(
+            copy_of(module), self.sent, self.traits, self.axes, self.form, source=module, windows=self.windows
+        )
+        draft.after(then).module.operation.verify()
+        return draft.module
 
     def text(self) -> str:
         """The module as MLIR text."""
@@ -109,9 +89,3 @@ class DeviceProgram:
     def bytecode(self) -> bytes:
         """The module as MLIR bytecode."""
         return bytecode_of(self.combined)
-
-
-def _valid(module: ir.Module) -> ir.Module:
-    """A module that MLIR has verified."""
-    module.operation.verify()
-    return module

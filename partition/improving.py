@@ -23,9 +23,8 @@ from .choice.homes import NOTHING, Found, Homes
 from .choice.variables import Need, Spot, Variables
 from .device_program import DeviceProgram
 from .executions import Executions
-from .finishing.combining import combined_sizes, sent_once
-from .finishing.loops import sent_before_loops
-from .finishing.rewrites import rewrite
+from .finishing.combining import combined_sizes
+from .finishing.passes import FINISHED, Draft
 from .program import Partitioner
 from .reshards.prices import Prices
 
@@ -83,29 +82,29 @@ def within(aim: Aim, make: Callable[[Aim], DeviceProgram]) -> DeviceProgram:
 
 @dataclass(frozen=True)
 class Program:
-    """A device program: the module, its collectives, the walk that wrote it, and what the choice of homes
-    found."""
+    """A device program as it is written, the walk that wrote it, and what the choice of homes found."""
 
-    module: ir.Module
-    sent: list[Sent]
+    draft: Draft
     walk: Partitioner
     found: Found | None = None
 
+    @property
+    def module(self) -> ir.Module:
+        """The module that each device runs."""
+        return self.draft.module
+
     @cached_property
     def made(self) -> DeviceProgram:
-        """The program as it is to be: rewritten around its collectives, those that send the same in all turns
-        of a loop before it, and without those that send what others do: what it costs is to be asked
-        before."""
-        walk, traits = self.walk, self.walk.traits
-        rewrite(self.sent, traits)
-        sent = sent_once(self.module, traits, sent_before_loops(self.module, self.sent, traits))
-        return DeviceProgram(self.module, sent, traits, walk.axes, walk.form, walk.boundary)
+        """The program as it is handed out, after passes that change the one that was written: what it costs
+        is to be asked before."""
+        walk, draft = self.walk, self.draft.after(FINISHED)
+        return DeviceProgram(draft.module, draft.sent, walk.traits, walk.axes, walk.form, walk.boundary)
 
     @cached_property
     def sending(self) -> list[tuple[Sent, float]]:
         """Its collectives, and how often each is run."""
         counts = Executions(self.module, self.walk.traits)
-        return [(each, _often(counts, each.op)) for each in self.sent]
+        return [(each, _often(counts, each.op)) for each in self.draft.sent]
 
     @cached_property
     def begun(self) -> dict[Any, float]:
@@ -141,9 +140,9 @@ class Improving:
     def __init__(self, first: Partitioner, write: Callable[..., Partitioner], aim: Aim) -> None:
         self.write, self.aim = write, aim
         self._until = None if aim.seconds is None else monotonic() + aim.seconds
-        module, sent = first.run()
+        draft = first.run()
         self._check_pins(first)
-        self.first = Program(module, sent, first)
+        self.first = Program(draft, first)
         self._peaks: dict[ir.Module, int] = {}
 
     def _check_pins(self, first: Partitioner) -> None:
@@ -245,8 +244,7 @@ class Improving:
         """The program whose values have these homes; ``again``: what was gathered is gathered again where it
         is used much later."""
         walk = self.write(found, again=again)
-        module, sent = walk.run()
-        return Program(module, sent, walk, found)
+        return Program(walk.run(), walk, found)
 
     # ---- Memory -----------------------------------------------------------------------------------------
 

@@ -71,7 +71,7 @@ def partition(
 
         def write(found: Found = NOTHING, **options: bool) -> Partitioner:
             homes, ways = {**found.homes, **pinned}, found.ways
-            walk = Partitioner(
+            return Partitioner(
                 own.module,
                 shardings,
                 axes,
@@ -84,10 +84,9 @@ def partition(
                 pinned,
                 found.copies,
                 kinds=kinds,
+                refuses=refuse,
                 **options,
             )
-            walk.refuses = refuse
-            return walk
 
         best = Improving(write(recording=aim.move), write, replace(aim, pins=pins)).best()
         made = best.made

@@ -18,18 +18,17 @@ from ..program.mlir.modules import (
     entries_of,
     main_function,
     named_in,
-    operations_in,
     symbols,
 )
 from ..program.shardings import Shardings, manual_axes
 from ..program.signature import text_of
-from .building import OUTSIDE, Builder, Scope, Sent, bytes_of, element_of
+from .building import OUTSIDE, Builder, Scope, bytes_of, element_of
 from .bypasses import Bypasses
 from .choice.choosing import Chooser, Way
 from .choice.knowledge import Knowledge, inside
-from .choice.purposes import Purpose, purpose_of
+from .choice.purposes import Computed, Purpose, purpose_of
 from .choice.variables import Spot
-from .finishing.combining import permuted_at_once, permuted_directly
+from .finishing.passes import COUNTED, Draft
 from .forms import Form
 from .kinds import Kind, Kinds
 from .layouts import Axes, Layout, replicated
@@ -75,6 +74,7 @@ class Partitioner(Values):
         recording: bool = False,
         again: bool = False,
         kinds: Kinds | None = None,
+        refuses: bool = True,
     ) -> None:
         builder = Builder(axes, form, channel, chooser.reader.traits)
         kinds = kinds or Kinds(module)
@@ -94,13 +94,13 @@ class Partitioner(Values):
         self.ends: dict[str, Ends] = {}  # of the other functions
         self._shardings: dict[Layout, Any] = {}
         self.boundary: tuple[list[Layout], list[Layout]] = [], []  # of the main function
-        self.refuses = True
+        self.refuses = refuses
         self.reading = Reading(shardings, axes)
         self.bypasses = Bypasses(kinds, chooser.reader, self.functions, self.reading)
         self.recipes = Recipes(chooser, self.reading, builder)
 
-    def run(self) -> tuple[ir.Module, list[Sent]]:
-        """The module of each device, and its collectives."""
+    def run(self) -> Draft:
+        """The program of each device, up to what decides how much it sends."""
         made = ir.Module.create(ir.Location.unknown(self.old.context))
         for name in self.old.operation.attributes:
             made.operation.attributes[name] = self.old.operation.attributes[name]
@@ -114,45 +114,10 @@ class Partitioner(Values):
         made.operation.attributes["mhlo.num_partitions"] = one if replicas else count
         made.operation.attributes["mhlo.num_replicas"] = count if replicas else one
         self._entry(self.functions[self.main])
-        self._leave_annotations()
-        return made, self._alive()
-
-    def _leave_annotations(self) -> None:
-        """Takes what only the annotated module says from ops that were copied with what is around them: those
-        of comparisons, and of functions that these call."""
         having = chain.from_iterable(map(self.kinds.numbers_having, OUTSIDE))
-        if all(number in self.copies for number in having):
-            return
-        for op in operations_in(self.module):
-            for label in OUTSIDE:
-                if label in op.attributes:
-                    del op.attributes[label]
-
-    def _alive(self) -> list[Sent]:
-        """The collectives whose results are used. Others are erased, with what was made for them alone."""
-        alive, pure = [], self.traits.family("pure_op")
-        for collective in reversed(self.builder.sent):
-            if any(True for _ in collective.op.results[0].uses):
-                alive.append(collective)
-                continue
-            waiting: list[Any] = [collective.op]
-            while waiting:
-                op = waiting.pop()
-                sources = [value.owner for value in op.operands]
-                op.erase()
-                for source in sources:
-                    if isinstance(source, ir.Block) or source.operation.name not in pure or source in waiting:
-                        continue
-                    if not any(True for result in source.results for _ in result.uses):
-                        waiting.append(source)
-        whole: dict[tuple[int, int], Purpose] = {}
-        for collective in alive:
-            if isinstance(collective.purpose, tuple):
-                about, slot = collective.purpose
-                taken = about[0].operands
-                value = taken[slot] if slot < len(taken) else None
-                collective.purpose = whole.setdefault((id(about), slot), purpose_of(about, slot, value))
-        return permuted_at_once(self.module, permuted_directly(alive[::-1]), self.traits)
+        annotated = not all(number in self.copies for number in having)
+        draft = Draft(made, self.builder.sent, self.traits, self.axes, self.form, annotated)
+        return draft.after(COUNTED)
 
     # ---- Functions --------------------------------------------------------------------------------------
 
@@ -439,10 +404,10 @@ class Partitioner(Values):
 
     def _computed(self, number: int, kind: Kind, recipe: Recipe, operands: Sequence[int]) -> bool:
         op, results = self.kinds.ops[number], self.kinds.results(number)
-        about = op, recipe.known, recipe.held, recipe.choice
+        computed = recipe.computed
         self._note(number, recipe)
-        values = self._needed(number, recipe, about, operands) if recipe.needed else []
-        if recipe.known.lowering == "shift":
+        values = self._needed(number, recipe, operands) if recipe.needed else []
+        if computed.known.lowering == "shift":
             values.append(self.bypasses.filling(number, self.builder, self.get))
         if recipe.kept:
             copy = self.copies[number]
@@ -454,7 +419,7 @@ class Partitioner(Values):
             self.builder.scope.pass_by(copy)
             made = copy.results
         else:
-            made = self._lowered(about, recipe, values)
+            made = self._lowered(op, computed, values)
         for i, (value, local, tensor) in enumerate(zip(results, made, recipe.tensors, strict=True)):
             self.tensors[value], layout = tensor, recipe.given[i]
             if recipe.at_home:
@@ -462,7 +427,7 @@ class Partitioner(Values):
                 continue
             self._keep(value, layout, local)
             if layout != tensor.home:
-                self.get(value, tensor.home, purpose_of(about, len(operands) + i, op.results[i]))
+                self.get(value, tensor.home, purpose_of(op, computed, len(operands) + i, op.results[i]))
                 if op.results[i] in self.pinned:
                     self.forget(value, layout)
         return recipe.kept
@@ -492,11 +457,9 @@ class Partitioner(Values):
         plan, _ = self.cheapest(operands[0], here, needed, width)
         if self.planner.with_steps(plan, width) >= price:
             return None
-        about = op, known, held, choice
-        operand = self.get(operands[0], needed, purpose_of(about, 0, op.operands[0]))
-        site = Site(self.builder, op, known, choice.taken, self.captured)
-        (made,) = _COMPUTED[known.lowering](site, [operand])
-        return made
+        computed = Computed(known, held, choice)
+        operand = self.get(operands[0], needed, purpose_of(op, computed, 0, op.operands[0]))
+        return self._lowered(op, computed, [operand])[0]
 
     def _chosen(self, op: Any) -> Chosen:
         """What was chosen for an op among all ops."""
@@ -506,17 +469,18 @@ class Partitioner(Values):
     def _note(self, number: int, recipe: Recipe) -> None:
         """Takes down how an op lies, where that is asked, and how it is computed, if that has a price."""
         op = self.kinds.ops[number]
+        known, taken = recipe.computed.known, recipe.computed.choice.taken
         if self.recording:
             values = *self.bypasses.taken(number), *op.results
-            sends = any(recipe.choice.taken.sends)
-            self.spots.append((op, Spot(recipe.known, values, recipe.held, recipe.free, sends)))
-        if self.planner.prices.all_work or recipe.known.multiplies:
-            self.computed_as.append((op, recipe.known, recipe.choice.taken.factors))
+            spot = Spot(known, values, recipe.computed.held, recipe.free, any(taken.sends))
+            self.spots.append((op, spot))
+        if self.planner.prices.all_work or known.multiplies:
+            self.computed_as.append((op, known, taken.factors))
 
-    def _needed(self, number: int, recipe: Recipe, about: Any, operands: Sequence[int]) -> list[Any]:
+    def _needed(self, number: int, recipe: Recipe, operands: Sequence[int]) -> list[Any]:
         """The operands that an op needs besides those that its copy has."""
-        values = list[Any]()
-        self.builder.loc = self.kinds.ops[number].location
+        values, op = list[Any](), self.kinds.ops[number]
+        self.builder.loc = op.location
         taken = self.bypasses.taken(number)
         for slot, layout, home in recipe.needed:
             value = operands[slot]
@@ -524,18 +488,18 @@ class Partitioner(Values):
             if local is None:
                 local = self.builder.scope.find((value, layout))
                 if local is None or self.again:
-                    local = self.get(value, layout, purpose_of(about, slot, taken[slot]))
+                    purpose = purpose_of(op, recipe.computed, slot, taken[slot])
+                    local = self.get(value, layout, purpose)
             values.append(local)
         return values
 
-    def _lowered(self, about: Any, recipe: Recipe, values: list[Any]) -> list[Any]:
-        """The results of an op by its lowering."""
-        builder, op, known = self.builder, about[0], recipe.known
+    def _lowered(self, op: Any, computed: Computed, values: list[Any]) -> list[Any]:
+        """The results of an op by its lowering, of operands as that needs them."""
+        builder, known = self.builder, computed.known
         builder.loc = op.location
-        builder.purpose = about, len(op.operands)
-        results = _COMPUTED[known.lowering](
-            Site(builder, op, known, recipe.choice.taken, self.captured), values
-        )
+        site = Site(builder, op, computed, self.captured)
+        with site.sends(len(op.operands)):
+            results = _COMPUTED[known.lowering](site, values)
         if known.looks_up:
             builder.looked_up.update(results)
         return results

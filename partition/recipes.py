@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from .building import Builder
-from .choice.choosing import Choice, Chooser, Way
+from .choice.choosing import Chooser, Way
 from .choice.knowledge import Knowledge
+from .choice.purposes import Computed
 from .kinds import Kind
 from .layouts import Layout, Shape
 from .local.local import COMPUTED, Site, parts, reduce
@@ -29,10 +30,8 @@ class Recipe:
     ``given`` are the layouts of the results.
     """
 
-    known: Knowledge
-    held: tuple[Layout, ...]
+    computed: Computed
     free: frozenset[int]
-    choice: Choice
     tensors: tuple[Tensor, ...]
     needed: tuple[tuple[int, Layout, bool], ...]
     given: tuple[Layout, ...]
@@ -116,16 +115,15 @@ class Recipes:
             given = [layout.complete if layout.partial else layout for layout in given]
         lower = COMPUTED.get(known.lowering)
         gathered = known.combined_by_itself and any(layout.partial for layout in layouts[count:])
-        site = Site(self.builder, op, known, choice.taken, lambda _: None)
+        computed = Computed(known, held, choice)
+        site = Site(self.builder, op, computed, lambda _: None)
         kept = kind.closed and (lower is parts or (lower is reduce and not gathered)) and site.plain
         at_home = given == homes
         needed = [(t, layouts[t], layouts[t] == tensor.home) for t, tensor in enumerate(operands)]
         needed = [each for each in needed if not (kept and each[2] and operands[each[0]].kept)]
         return Recipe(
-            known,
-            held,
+            computed,
             free,
-            choice,
             tensors=tuple(
                 self.tensor(static_shape(type_) or (), home, kept=kept and at_home)
                 for type_, home in zip(kind.types, homes, strict=True)

@@ -9,7 +9,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from .building import Builder, bytes_of, element_of
-from .choice.knowledge import handing_on, inside
+from .choice.knowledge import inside
 from .choice.purposes import Purpose
 from .choice.variables import Need, Spot
 from .kinds import Kinds
@@ -138,12 +138,11 @@ class Values:
                 starts[start] = self.get(value, start, None if purpose is None else replace(purpose))
             if plan.price and purpose is not None:
                 purpose.start, purpose.goal = start, layout
-                builder.purpose = purpose
             held = starts[start]
             if stale:  # or XLA takes both for one
                 held = builder.barrier(held)
-            local = carry_out(builder, held, tensor.shape, start, plan)
-            builder.purpose = None
+            with builder.serving(lambda: purpose or self.aside(value)):
+                local = carry_out(builder, held, tensor.shape, start, plan)
             self._made_at[value, layout] = self.clock
         self._keep(value, layout, local)
         return local
@@ -169,7 +168,9 @@ class Values:
             self.needs.append((purpose.op, Need(purpose.value, layout)))
             return
         received = purpose.start is not None  # out of another region, of which only the value itself is known
-        known = handing_on(tensor.shape, bytes_of(element_of(purpose.value)), received)
+        known = self.recipes.chooser.reader.handing_on(
+            tensor.shape, bytes_of(element_of(purpose.value)), received
+        )
         known = inside(known, self.builder.manual)
         free = frozenset([0] if value in self.makes else [])
         held = purpose.start or tensor.home, layout
@@ -180,6 +181,13 @@ class Values:
         """Whether a value was gathered so long ago that it is gathered again."""
         made = self._made_at.get((value, layout))
         return made is not None and self.clock - made > _KEPT
+
+    def aside(self, value: int) -> Purpose:
+        """The purpose of what is sent for no op in particular: the one that makes the value."""
+        number = self.kinds.definer(value)
+        found = self.kinds.listing.value(value)
+        op = self.kinds.ops[number] if number >= 0 else found.owner.owner
+        return Purpose(op, len(op.operands), found)
 
     def captured(self, value: Any) -> Any | None:
         """A value of the module that a region uses from outside, whole."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache, cached_property
+from functools import cached_property, lru_cache
 from itertools import chain
 from math import prod
 from typing import Any
@@ -36,7 +36,7 @@ class Stretch:
     length: int
 
 
-@cache
+@lru_cache(maxsize=1024)
 def stretch(read: Read, size: int, whole: int, parts: int) -> Stretch:
     """The stretches that parts of a dimension of ``whole`` need of an operand's dimension of ``size``. What
     is read only past the end of the whole is not fetched, and neither is the row before a hole in which a

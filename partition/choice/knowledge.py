@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from math import prod
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -82,6 +82,16 @@ class Knowledge:
     taken: frozenset[int] = frozenset()  # the axes of manual computations around: a value for each device
     at_home: bool = False  # it has its operands at home only: copies of them are in another region
 
+    def changed(self, how: Hashable, make: Callable[[], Knowledge]) -> Knowledge:
+        """What is known of the op in other circumstances: the same object whenever they are the same."""
+        if how not in self._changed:
+            self._changed[how] = make()
+        return self._changed[how]
+
+    @cached_property
+    def _changed(self) -> dict[Hashable, Knowledge]:
+        return {}
+
     @cached_property
     def deciding(self) -> Hashable:
         """All that decides how an op between given layouts is computed."""
@@ -154,7 +164,6 @@ class Knowledge:
         return prod(self.shapes[result] or ()) * prod(inside)
 
 
-@cache
 def handing_on(shape: Shape, width: int, at_home: bool) -> Knowledge:
     """What is known of handing a value on, as branches do: it lies as it lay, and partial sums stay such."""
     slots, factors = ("operand", "result"), range(len(shape))
@@ -191,10 +200,9 @@ def handing_on(shape: Shape, width: int, at_home: bool) -> Knowledge:
     )
 
 
-@cache
 def inside(known: Knowledge, taken: frozenset[int]) -> Knowledge:
     """What is known of an op inside of manual computations that have taken these axes."""
-    return replace(known, taken=taken)
+    return known.changed(("inside", taken), lambda: replace(known, taken=taken))
 
 
 def only_read(known: Knowledge) -> Read | None:
@@ -210,10 +218,13 @@ def joins(known: Knowledge, slot: int, dim: int) -> bool:
     return known.lowering == "concatenate" and any((r.slot, r.dim) == (slot, dim) for r in known.reads)
 
 
-@cache
 def reading_through(known: Knowledge, cut: tuple[Knowledge | None, ...]) -> Knowledge:
     """What is known of an op that joins rows, where it reads those of some slots out of what they are ``cut``
     out of, in place of the cuts."""
+    return known.changed(("through", cut), lambda: _reading_through(known, cut))
+
+
+def _reading_through(known: Knowledge, cut: tuple[Knowledge | None, ...]) -> Knowledge:
     shapes, reads = list(known.shapes), list(known.reads)
     for slot, made in enumerate(cut):
         read = made and only_read(made)
@@ -235,10 +246,13 @@ def shifts(known: Knowledge, padded: Knowledge) -> bool:
     )
 
 
-@cache
 def shifting(known: Knowledge, padded: Knowledge) -> Knowledge:
     """What is known of an op that cuts out of what was ``padded`` as much as there was before, where it reads
     what there was before."""
+    return known.changed(("shifting", padded), lambda: _shifting(known, padded))
+
+
+def _shifting(known: Knowledge, padded: Knowledge) -> Knowledge:
     shape, lows = known.shapes[-1] or (), Counter[int]()
     for read in (*known.reads, *padded.reads):
         lows[read.dim] += read.low
@@ -259,6 +273,14 @@ class Reader:
         self._told = Told()
         self._known: dict[Any, Knowledge] = _KNOWN.setdefault(book, {}).setdefault(tuple(modes), {})
         self._alike: dict[Any, Knowledge] = {}
+        self._handing_on: dict[tuple[Shape, int, bool], Knowledge] = {}
+
+    def handing_on(self, shape: Shape, width: int, at_home: bool) -> Knowledge:
+        """What is known of handing on a value of this shape, with elements of so many bytes."""
+        key = shape, width, at_home
+        if key not in self._handing_on:
+            self._handing_on[key] = handing_on(*key)
+        return self._handing_on[key]
 
     def looks_around(self, op: Any) -> bool:
         """Whether what the rules say of an op may depend on what makes its operands or uses its results."""

@@ -54,7 +54,6 @@ class Purpose:
         return self.computed.choice if self.computed else None
 
 
-def purpose_of(about: tuple[Any, Knowledge, tuple[Layout, ...], Choice], slot: int, value: Any) -> Purpose:
+def purpose_of(op: Any, computed: Computed, slot: int, value: Any) -> Purpose:
     """The purpose of moving a value for a slot of an op that is computed."""
-    op, known, held, choice = about
-    return Purpose(op, slot, value, computed=Computed(known, held, choice))
+    return Purpose(op, slot, value, computed=computed)

@@ -145,10 +145,8 @@ def permuted_at_once(module: ir.Module, sent: Sequence[Sent], traits: OpTraits) 
 def _as_one(together: Sequence[Sent], op: Any) -> Sent:
     """Permutations as the one that they are now, for all that they are for."""
     pieces = tuple(sorted({piece for each in together for piece in each.pieces}))
-    purposes = {id(purpose): purpose for each in together for purpose in each.purposes}
-    first, *also = purposes.values()
-    group = len(pairs_of(op))
-    return replace(together[0], op=op, pieces=pieces, group=group, purpose=first, also=tuple(also))
+    purposes = tuple({id(purpose): purpose for each in together for purpose in each.purposes}.values())
+    return replace(together[0], op=op, pieces=pieces, group=len(pairs_of(op)), purposes=purposes)
 
 
 def _join(

@@ -25,19 +25,10 @@ from .products import exchange, exchangeable, exchanged_order
 _COMPUTED = 3.0  # what it takes to copy an element across memory that is computed so, for one that lies there
 
 
-def suit_cpus(module: ir.Module, traits: OpTraits) -> None:
-    """Writes the collectives and products of a module so that XLA for CPUs copies as little as it can."""
-    _send_rows(module)
-    with module.context, ir.Location.unknown():
-        for op in list(ops_in(module)):
-            if exchangeable(op.operation, traits):
-                _copy_less(op.operation, traits)
-
-
 # ---- Collectives -----------------------------------------------------------------------------------------
 
 
-def _send_rows(module: ir.Module) -> None:
+def send_rows(module: ir.Module) -> None:
     """Writes gathers and scatters of a module as those of rows where their parts are not one behind the other
     in memory: XLA for CPUs would turn all of the tensor, element by element, so that they are."""
     with module.context, ir.Location.unknown():
@@ -57,6 +48,14 @@ def _lies_apart(op: Any) -> bool:
 
 
 # ---- Products --------------------------------------------------------------------------------------------
+
+
+def copy_less(module: ir.Module, traits: OpTraits) -> None:
+    """Exchanges the operands of products of a module where XLA for CPUs would copy the larger one."""
+    with module.context, ir.Location.unknown():
+        for op in list(ops_in(module)):
+            if exchangeable(op.operation, traits):
+                _copy_less(op.operation, traits)
 
 
 def _copy_less(product: Any, traits: OpTraits) -> None:

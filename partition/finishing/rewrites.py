@@ -17,18 +17,21 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...rulebook.traits import OpTraits
-from ..building import Sent, element_of, shape_of
+from ..building import element_of, shape_of
 from ..neutral import zero
 from .collectives import DIMENSIONS, KINDS
 from .products import exchange, exchangeable, exchanged_order
 
 
-def rewrite(sent: Iterable[Sent], traits: OpTraits) -> None:
-    """Rewrites a device program around its collectives."""
-    collectives = [each.op for each in sent]
+def turn_products(collectives: Iterable[Any], traits: OpTraits) -> None:
+    """Exchanges the operands of products that are transposed behind their collectives."""
     for op in collectives:
         while _turn_product(op, traits):  # once for each transpose behind it
             pass
+
+
+def negate_behind(collectives: Iterable[Any], traits: OpTraits) -> None:
+    """Negates sums behind their collectives, in place of what is summed."""
     for op in collectives:
         if len(op.operands) == 1 and len(op.regions) and _adds(op, traits):
             _negate_behind(op, traits)

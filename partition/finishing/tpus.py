@@ -11,21 +11,28 @@ from jaxlib.mlir import ir
 from ...program.mlir.modules import children, ops_in
 from ...rulebook.traits import OpTraits
 from ..building import element_of, shape_of
+from . import combining
 from .collectives import FROM_EACH, TO_EACH, Writer, count, dimension, integer
-from .combining import combine, combine_matrices
 
 _LANES, _SUBLANES = 128, 8  # elements in a row of a tile of a TPU's memory, and rows
 _TOGETHER = 1 << 16  # bytes: to put more in one place takes longer than the steps of a collective
 
 
-def suit_tpus(module: ir.Module, traits: OpTraits, apart: Collection[Any] = ()) -> None:
-    """Writes what XLA for TPUs would send twice, or does not know, as what it sends once: gathers of vectors
-    that fill no tiles as those of rows, scatters of parts that end inside of tiles as those of whole
-    matrices, and scattered sums of which each device gets no more than a tile, or of numbers in two parts, as
-    exchanges and sums. Gathers of such vectors and such scatters are combined, and matrices with as many
-    columns, but for those that stay ``apart``: sums that are not scattered XLA combines itself."""
-    combine(module, traits, apart, lambda op: _is_loose(op) or _is_small(op))
-    combine_matrices(module, traits, apart, lambda op: _columns(op, traits), _TOGETHER)
+def combine_loose(module: ir.Module, traits: OpTraits, apart: Collection[Any] = ()) -> None:
+    """Combines gathers of vectors that fill no tiles, and scattered sums of which each device gets no more
+    than a tile, but for those that stay ``apart``: sums that are not scattered XLA combines itself."""
+    combining.combine(module, traits, apart, lambda op: _is_loose(op) or _is_small(op))
+
+
+def combine_matrices(module: ir.Module, traits: OpTraits, apart: Collection[Any] = ()) -> None:
+    """Combines gathers and scatters of matrices with as many columns, but for those that stay ``apart``."""
+    combining.combine_matrices(module, traits, apart, lambda op: _columns(op, traits), _TOGETHER)
+
+
+def fit_tiles(module: ir.Module) -> None:
+    """Writes gathers of vectors that fill no tiles as those of rows, scatters of parts that end inside of
+    tiles as those of whole matrices, and scattered sums of which each device gets no more than a tile, or of
+    numbers in two parts, as exchanges and sums."""
     with module.context, ir.Location.unknown():
         for op in [each.operation for each in ops_in(module)]:
             if _is_loose(op):

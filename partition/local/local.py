@@ -7,7 +7,8 @@ returns the results in theirs.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 from math import prod
 from typing import Any
 
@@ -17,19 +18,30 @@ from jaxlib.mlir.dialects import stablehlo
 from ..building import Builder, element_of, shape_of
 from ..choice.choosing import Candidate
 from ..choice.knowledge import Knowledge
+from ..choice.purposes import Computed, Purpose, purpose_of
 from ..layouts import Pieces
 
 
 @dataclass(slots=True)
 class Site:
-    """An op to be lowered: what the rules know of it, the chosen candidate, and how to get values that its
-    regions capture."""
+    """An op to be lowered: how it is computed, and how to get values that its regions capture. What it sends
+    is for its results, unless it is said to be for another slot (``sends``)."""
 
     builder: Builder
     op: Any
-    known: Knowledge
-    taken: Candidate
+    computed: Computed
     captured: Callable[[Any], Any | None]
+    _purposes: dict[int, Purpose] = field(default_factory=dict)
+
+    @property
+    def known(self) -> Knowledge:
+        """The rules' knowledge of the op."""
+        return self.computed.known
+
+    @property
+    def taken(self) -> Candidate:
+        """The chosen way to compute it."""
+        return self.computed.choice.taken
 
     def types(self) -> list[Any]:
         """The types of the local parts of results; None where they are the whole."""
@@ -54,10 +66,15 @@ class Site:
         """The pieces that a dimension of a slot is split on."""
         return self.taken.layouts[slot].dims[dim]
 
-    def moves(self, slot: int) -> None:
-        """Says that this slot is what is sent now."""
-        about, _ = self.builder.purpose
-        self.builder.purpose = about, slot
+    def sends(self, slot: int) -> AbstractContextManager[None]:
+        """What is sent meanwhile is this slot."""
+        return self.builder.serving(lambda: self._purpose(slot))
+
+    def _purpose(self, slot: int) -> Purpose:
+        if slot not in self._purposes:
+            value = self.op.operands[slot] if slot < len(self.op.operands) else None
+            self._purposes[slot] = purpose_of(self.op, self.computed, slot, value)
+        return self._purposes[slot]
 
     def size(self, slot: int, dim: int) -> int:
         """The size of a dimension of the whole tensor."""
@@ -188,9 +205,9 @@ def reduce(site: Site, operands: list[Any]) -> list[Any]:
         return results
     builder, all_parts = site.builder, list[Any]()
     for i, value in enumerate(results):
-        site.moves(len(operands) + i)
         row = builder.tensor([1, *shape_of(value)], element_of(value))
-        all_parts.append(gathered(builder, builder.one("stablehlo.reshape", [value], row), partial, 0))
+        with site.sends(len(operands) + i):
+            all_parts.append(gathered(builder, builder.one("stablehlo.reshape", [value], row), partial, 0))
     initial = operands[len(operands) // 2 :]
     made = copied(site)
     for i, value in enumerate([*all_parts, *initial]):
@@ -218,10 +235,10 @@ def select(site: Site, operands: list[Any]) -> list[Any]:
     pieces = site.pieces(0, dim)
     start = _start(builder, site.size(0, dim), pieces, element_of(places))
     places = builder.binary("stablehlo.add", places, builder.spread(start, shape_of(places)))
-    site.moves(len(operands))
-    values = gathered(builder, values, pieces, dim)
-    site.moves(len(operands) + 1)
-    places = gathered(builder, places, pieces, dim)
+    with site.sends(len(operands)):
+        values = gathered(builder, values, pieces, dim)
+    with site.sends(len(operands) + 1):
+        places = gathered(builder, places, pieces, dim)
     selected, at = clone(site, [values])
     return [selected, _along(builder, places, at)]
 

@@ -14,7 +14,8 @@ from ..building import Builder, element_of, shape_of
 from ..choice.choosing import Stretch, stretch
 from ..choice.knowledge import Read
 from ..layouts import Pieces
-from ..reshards.exchange import Exchange, Round, beside, cut_out, exchange, received
+from ..reshards.exchange import Exchange, Round
+from .halos import beside, cut_out, exchange, received
 from .local import Site, clone, copied, gathered, own, parts, picked_dims
 
 
@@ -40,8 +41,8 @@ def _rows(site: Site, value: Any, read: Read, fill: Any) -> Any:
     plan, dim = _stretch(site, read).exchange, read.dim
     starts, index = np.asarray(plan.starts), builder.axes.index(pieces)
     if site.pieces(read.slot, dim):
-        site.moves(read.slot)
-        found = exchange(builder, value, dim, pieces, plan)
+        with site.sends(read.slot):
+            found = exchange(builder, value, dim, pieces, plan)
     else:
         found = cut_out(builder, value, dim, plan.starts, plan.length, index)
     if fill is not None and (starts.min() < 0 or starts.max() + plan.length > size):
@@ -192,8 +193,8 @@ def _joined(site: Site, operands: list[Any]) -> Any | None:
         found = None
         for read, plan, r in several:
             value, pieces = operands[read.slot], _pieces(site, read)
-            site.moves(read.slot)
-            got = received(site.builder, value, dim, pieces, plan, r, r.sources[0])
+            with site.sends(read.slot):
+                got = received(site.builder, value, dim, pieces, plan, r, r.sources[0])
             found = got if found is None else _later(site, read, got, found, place)
         rows.append((place, found))
     return beside(site.builder, rows, dim, each[0][1].length)
@@ -237,8 +238,8 @@ def _accumulated(site: Site, operands: list[Any]) -> list[Any]:
         return [builder.part(each, dim, builder.axes.tile(size, divided), divided) for each in found]
     totals = list[Any]()
     for slot, total in enumerate(_windows(site, dim, values, initial)):
-        site.moves(slot)
-        totals.append(gathered(builder, total, pieces, dim))
+        with site.sends(slot):
+            totals.append(gathered(builder, total, pieces, dim))
     rows, tile = shape_of(totals[0]), shape_of(values[0])[dim]
     places = builder.places(rows, dim, builder.number(0))
     own = builder.spread(builder.lookup(builder.axes.index(pieces)), rows)

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 import shardlog
 from jaxlib.mlir import ir
-from shardlog.partition.finishing import combining, cpus
+from shardlog.partition.finishing import passes
+from shardlog.partition.finishing.passes import Draft
 from shardlog.partition.forms import Form
 from shardlog.partition.program import Partitioner
 
@@ -72,22 +73,15 @@ def spoiling(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     if where == "walk":
         run = Partitioner.run
 
-        def spoilt(self: Partitioner) -> Any:
+        def spoilt(self: Partitioner) -> Draft:
             made = run(self)
-            spoil(made[0])
+            spoil(made.module)
             return made
 
         monkeypatch.setattr(Partitioner, "run", spoilt)
         return
-    from shardlog.partition import device_program
-
-    name, written = {"combined": ("combine", combining.combine), "cpus": ("suit_cpus", cpus.suit_cpus)}[where]
-
-    def and_spoil(module: ir.Module, *more: Any) -> None:
-        written(module, *more)
-        spoil(module)
-
-    monkeypatch.setattr(device_program, name, and_spoil)
+    name = {"combined": "COMBINED", "cpus": "CPU"}[where]
+    monkeypatch.setattr(passes, name, (*getattr(passes, name), lambda draft: spoil(draft.module)))
 
 
 Use = Callable[[shardlog.Result], Any]
