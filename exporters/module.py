@@ -14,6 +14,7 @@ from ..importers.graph.graph import Graph
 from ..program.classes import Classes
 from ..program.columns import Ints, first_alike, numbers, spread, spread_ranges
 from ..program.mlir.modules import named_in
+from ..program.shardings import Sharding
 from ..program.signature import text_of
 from .attributes import Attributes, Context
 from .functions import Version, choose_versions
@@ -152,6 +153,22 @@ class Body:
             if around < 0 and self.ops[node] is not None:
                 found[node] = self.ops[node]
         return found
+
+    def held(self, contents: Mapping[int, int]) -> Iterator[tuple[Any, Sharding]]:
+        """The values of the module, but for the arguments of the main function, whose places have a content
+        among these that has axes, and the sharding that it is."""
+        function, entry = self.function, self.instance is self.module.graph.main
+        places = self.instance.place + self.instance.layout.place
+        for value in np.flatnonzero(np.isin(places, [*contents])).tolist():
+            if value in self.argument_numbers:
+                there = not entry
+            else:
+                node = function.definer[value]
+                there = (node if node >= 0 else self.region_arguments[value][0]) in self.alive
+            rank = int(self.module.ranks[function.types[value]])
+            sharding = self.written.of(contents[int(places[value])], rank)
+            if there and sharding is not None and any(d.axes for d in sharding.dimensions):
+                yield self.ir_value(value), sharding
 
     def merge_constants(self) -> None:
         """Equal constants with equal shardings become one, the first."""

@@ -54,7 +54,8 @@ class Aim:
     most, as ``peak`` finds them for a program; ``bound`` says that it must not be more; else it may be, where
     it seems to be more whatever is done. If it is ``modest``, what is sent is weighed against memory that
     propagation's shardings do not need. After so many ``seconds`` the best homes so far are taken. ``pins``
-    are homes that ops' results, or what loops carry, have whatever that costs."""
+    are homes that ops' results, or what loops carry, have whatever that costs. ``begins`` are the homes that
+    values have before any is moved, where the annotated module does not say them."""
 
     move: bool = False
     prices: Prices = field(default_factory=Prices)
@@ -64,6 +65,7 @@ class Aim:
     peak: Callable[[DeviceProgram], int] | None = None
     seconds: float | None = None
     pins: Mapping[Any, Sharding] = field(default_factory=dict)
+    begins: Mapping[Any, Sharding] = field(default_factory=dict)
 
 
 def within(aim: Aim, make: Callable[[Aim], DeviceProgram]) -> DeviceProgram:

@@ -24,8 +24,9 @@ from .device_program import DeviceProgram
 from .forms import Form
 from .improving import Aim, Improving
 from .kinds import Kinds
-from .layouts import Axes
+from .layouts import Axes, Layout
 from .program import Partitioner
+from .reading import static_shape
 from .reshards.planning import Planner
 
 _MOST_DEVICES = 100_000  # of a program: each device has a place of its own in what is written
@@ -56,7 +57,7 @@ def partition(
         used = _used(kinds := Kinds(module), shardings)
         for each in (computations or {}).values():
             used += map(shardings.read, (*each.takes, *each.gives))
-        axes = Axes(shardings.meshes, [*used, *aim.pins.values()])
+        axes = Axes(shardings.meshes, [*used, *aim.pins.values(), *aim.begins.values()])
         if axes.count > _MOST_DEVICES:
             message, hint = f"a mesh of {axes.count:,} devices", f"expected at most {_MOST_DEVICES:,}"
             raise ShardlogError(f"{message} is not partitioned for", where="partition", hint=hint)
@@ -64,13 +65,21 @@ def partition(
         if own.originals:
             kinds = Kinds(own.module)
         channel = max(map(channel_of, kinds.examples()), default=0)
-        pins = {copy: given for value, given in aim.pins.items() for copy in own.copies(value)}
-        pinned = {value: axes.layout(given, tuple(value.type.shape)) for value, given in pins.items()}
+
+        def of_copies(given: Mapping[Any, Sharding]) -> dict[Any, Sharding]:
+            return {copy: sharding for value, sharding in given.items() for copy in own.copies(value)}
+
+        def laid_out(given: Mapping[Any, Sharding]) -> dict[Any, Layout]:
+            shapes = ((value, sharding, static_shape(value.type)) for value, sharding in given.items())
+            return {value: axes.layout(sharding, shape) for value, sharding, shape in shapes if shape}
+
+        pins = of_copies(aim.pins)
+        pinned, begins = laid_out(pins), laid_out(of_copies(aim.begins))
         planner = Planner(axes, aim.prices)
         chooser = Chooser(book, axes, planner, modes)
 
         def write(found: Found = NOTHING, **options: bool) -> Partitioner:
-            homes, ways = {**found.homes, **pinned}, found.ways
+            homes, ways = {**begins, **found.homes, **pinned}, found.ways
             return Partitioner(
                 own.module,
                 shardings,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache, cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -55,6 +55,19 @@ class Fixpoint:
     contents: npt.NDArray[np.int32]
     unchanged: dict[int, Sharding]
     stages: tuple[Stage, ...]
+
+    @cached_property
+    def further(self) -> dict[int, int]:
+        """Place -> content, for places that would hold another one if the last stage went on until nothing
+        changes. As in Shardy, a use by a call does not push the edge of the argument, so what reaches one
+        after the turn of that edge does not go into the function; XLA propagates with functions in place."""
+        last = [p for p, n in zip(self.passes, self.stage_of, strict=True) if n == self.stage_of[-1]]
+        contents, outcome = self.outcome.contents, self.agenda.run(self.graph, self.outcome.contents, last)
+        while len(outcome.log.number):
+            outcome = self.agenda.run(self.graph, outcome.contents, last)
+        places = np.flatnonzero((contents != outcome.contents)[self.graph.place_cell])
+        cells = self.graph.place_cell[places]
+        return dict(zip(places.tolist(), outcome.contents[cells].tolist(), strict=True))
 
 
 def propagate(

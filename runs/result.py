@@ -205,13 +205,21 @@ class Result(RunData, Questions):
         shardings, modes = self.program.shardings, self.options.modes
         with self.source.places():
             given = self.pins_of(self, choice.pins) if pins is None else pins
-            aim = replace(self.aim_of(self, choice), pins=given)
+            begins = {} if choice.keep_shardings else self._further
+            aim = replace(self.aim_of(self, choice), pins=given, begins=begins)
             make = partial(partition, self.module, shardings, self.book, modes, choice.form)
             program = within(aim, partial(make, refuse=refuse, computations=self._computations))
             partitioned = Partitioned(self, program, choice)
             if choice.collective_matmul:
                 partitioned.put_beside(self.windows_of(partitioned, choice.topology), aim)
             return partitioned
+
+    @cached_property
+    def _further(self) -> dict[Any, Sharding]:
+        """The shardings of values of the annotated module that they would have if propagation went on into
+        what is called."""
+        further = self.fixpoint.further
+        return {value: sharding for body in self.bodies for value, sharding in body.held(further)}
 
     @cached_property
     def _computations(self) -> dict[Any, Computation]:

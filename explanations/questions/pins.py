@@ -190,6 +190,7 @@ def chosen(run: Run, name: str, choice: ProgramChoice) -> tuple[Chosen, ...]:
             for other, more in program.found.others.get(value, ())[:_MOST_OTHERS]
         )
         change, others = _change(program, bound, counted), tuple(lost)
+        propagated = _propagated(result, program.axes, given)
         found += [
             Chosen(
                 choice,
@@ -199,11 +200,12 @@ def chosen(run: Run, name: str, choice: ProgramChoice) -> tuple[Chosen, ...]:
                 "bytes" if topology is None else "time",
                 _dims(program.axes, home),
                 _partial(program.axes, home),
-                _dims(program.axes, _propagated(result, program.axes, given)),
+                _dims(program.axes, propagated),
                 change,
                 others,
             )
             for home in program.homes[value]  # one for each call of a function may be another
+            if home != propagated
         ]
     return tuple(found)
 

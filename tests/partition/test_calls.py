@@ -107,3 +107,22 @@ def test_a_program_of_another_name_is_partitioned_as_one_called_main() -> None:
     named = [CALLED.replace("@main", name) for name in ("@main", "@step")]
     main, step = (shardlog.run(text).partition().text() for text in named)
     assert step.replace("@step", "@main") == main
+
+
+def test_what_a_loop_hands_to_a_function_is_in_parts_there() -> None:
+    """JAX calls a function for what a scan does in a turn. XLA has it in place, and what the loop stacks for
+    the backward pass in parts; less would be sent if it all were computed on every device."""
+
+    def loss(p: jax.Array, x: jax.Array) -> jax.Array:
+        def turn(state: jax.Array, row: jax.Array) -> tuple[jax.Array, jax.Array]:
+            state = jnp.tanh(state * p + row) / (1 + jnp.sum(p * state.mean(0)))
+            return state, state
+
+        return (jax.lax.scan(turn, jnp.zeros((16, 12)), x.T[..., None])[1] ** 2).mean()
+
+    step, rows = jax.value_and_grad(loss), array((16, 40), "data")
+    program = shardlog.run(jax.jit(step), jnp.ones(12), rows).partition()
+    assert "tensor<40x16x12xf32>" not in program.text()
+    p, x = np.linspace(0, 1, 12, dtype=np.float32), np.sin(np.arange(640, dtype=np.float32)).reshape(16, 40)
+    for got, expected in zip(program.compile()(p, x), jax.jit(step)(p, x), strict=True):
+        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-6)
