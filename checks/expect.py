@@ -122,8 +122,9 @@ class Expected:
             return Sharding(mesh, ())
         merge = self.meshes.merge
         dimensions = tuple(Dimension(tuple(merge(atoms))) for atoms in self.record.axes(value.number))
-        unreduced = sorted(x for x, why in held.get("fixed", ()) if why == "unreduced")
-        return Sharding(mesh, dimensions, (), tuple(merge(unreduced)))
+        found = self._shardings.sharding({"mesh": [(mesh,)], "fixed": held.get("fixed", [])}, 0)
+        none = Sharding(mesh, ())
+        return replace(found or none, dimensions=dimensions, replicated=())
 
     def text(self, value: Value) -> str:
         """The sharding of a value, as a file of expectations has it."""
@@ -297,7 +298,7 @@ def _same(one: Sharding, other: Sharding) -> bool:
     axes = [[dimension.axes for dimension in sharding.dimensions] for sharding in (one, other)]
     return (
         axes[0] == axes[1]
-        and one.unreduced == other.unreduced
+        and (one.unreduced, one.reduction) == (other.unreduced, other.reduction)
         and (one.mesh == other.mesh or not any(axes[0]))
     )
 

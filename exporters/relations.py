@@ -42,6 +42,7 @@ SCHEMA: dict[str, tuple[tuple[str, str], ...]] = {
     "sharded": (("v", "symbol"), ("d", "dimension"), ("k", "position"), ("x", "symbol")),
     "closed": (("v", "symbol"), ("d", "dimension")),
     "fixed": (("v", "symbol"), ("x", "symbol"), ("why", "symbol")),
+    "partial": (("v", "symbol"), ("x", "symbol"), ("reduction", "symbol")),
     "annotated": (("v", "symbol"),),
 }
 
@@ -128,6 +129,7 @@ def _instance(
                 rows["closed"].append((name, d))
         rows["fixed"].extend((name, axis_text(x, mesh), "replicated") for x in sharding.replicated)
         rows["fixed"].extend((name, axis_text(x, mesh), "unreduced") for x in sharding.unreduced)
+        rows["partial"].extend((name, axis_text(x, mesh), sharding.reduction) for x in sharding.unreduced)
     if instance is program.graph.main:
         returned = function.operands[function.terminator]
         rows["argument"].extend((value_of[v], i) for i, v in enumerate(function.arguments))

@@ -269,12 +269,12 @@ def parse_sharding(module: ir.Module, sharding: str, where: str, rank: int | Non
     try:
         if found := risk(sharding.encode()):
             raise ShardlogError("not a sharding", where=where, hint=found[1])
-        attribute = ir.Attribute.parse(f"#sdy.sharding{sharding}")
+        attribute = ir.Attribute.parse(said := f"#sdy.sharding{sharding}")
     except UnicodeEncodeError:  # what stands for bytes that are no text
         raise ShardlogError("not a sharding: it is not UTF-8", where=where, hint=hint) from None
     except ir.MLIRError as error:
-        message, _ = explain(error, "")
-        raise ShardlogError(f"not a sharding: {message}", where=where, hint=hint) from None
+        message, more = explain(error, said)
+        raise ShardlogError(f"not a sharding: {message}", where=where, hint=more or hint) from None
     if not sdy.TensorShardingAttr.isinstance(attribute):
         raise ShardlogError("not a sharding", where=where, hint=hint)
     return attribute

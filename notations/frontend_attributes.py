@@ -34,6 +34,7 @@ from ..program.mlir.modules import (
     symbols,
     with_attributes,
 )
+from ..program.shardings import with_dimensions
 from ..program.signature import text_of
 from .gspmd.shard_map import give_body
 from .tuples import TUPLES, flatten_tuples
@@ -243,8 +244,7 @@ def _opened(sharding: Any) -> Any:
         sdy.DimensionShardingAttr.get(d.axes, is_closed=False, priority=d.priority)
         for d in map(sdy.DimensionShardingAttr, sharding.dimension_shardings)
     ]
-    replicated, unreduced = sharding.replicated_axes, sharding.unreduced_axes
-    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, dimensions, replicated, unreduced)
+    return with_dimensions(sharding, dimensions)
 
 
 def _group(op: Any, function: Any) -> None:

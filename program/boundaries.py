@@ -48,7 +48,7 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
                         ("free_fixed", tuple(shardings.facts(inner)["fixed"])),
                         ("mesh", tuple(facts["mesh"])),  # also where the value inside has no sharding
                     )
-                    stated = replace(manual, replicated=outer.replicated, unreduced=outer.unreduced)
+                    stated = replace(outer, dimensions=manual.dimensions)
                     function.manual[value] = Manual(stated, rows)
                 if value not in owners:
                     function.annotations[value] = inner if values is body else outer
@@ -90,6 +90,12 @@ def _merged(axes: Axes, mesh: int, meshes: Meshes) -> Axes:
     return tuple(meshes.merge(sorted({x for axis in axes for x in meshes.split(mesh, axis)})))
 
 
+def without_manual(sharding: Sharding, names: Collection[str]) -> Sharding:
+    """The sharding inside of a computation of what has ``sharding`` outside, where axes called ``names`` are
+    manual."""
+    return _parts(sharding, names)[0]
+
+
 def _parts(sharding: Sharding, names: Collection[str]) -> tuple[Sharding, Sharding]:
     """A sharding without the axes called ``names``, which come first in every dimension, and with only
     those."""
@@ -99,8 +105,9 @@ def _parts(sharding: Sharding, names: Collection[str]) -> tuple[Sharding, Shardi
 
     front = [tuple(takewhile(lambda axis: axis.name in names, d.axes)) for d in sharding.dimensions]
     free = tuple(replace(d, axes=d.axes[len(f) :]) for d, f in zip(sharding.dimensions, front, strict=True))
-    inner = Sharding(sharding.mesh, free, pick(sharding.replicated, False), pick(sharding.unreduced, False))
-    manual = tuple(Dimension(axes) for axes in front)
-    return inner, Sharding(
-        sharding.mesh, manual, pick(sharding.replicated, True), pick(sharding.unreduced, True)
-    )
+
+    def part(dimensions: tuple[Dimension, ...], manual: bool) -> Sharding:
+        replicated, unreduced = pick(sharding.replicated, manual), pick(sharding.unreduced, manual)
+        return replace(sharding, dimensions=dimensions, replicated=replicated, unreduced=unreduced)
+
+    return part(free, False), part(tuple(Dimension(axes) for axes in front), True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -14,6 +14,9 @@ from ..errors import ShardlogError, closest
 from .meshes import Mesh, Meshes, SubAxis, axis_text, divisors, quoted, symbol
 
 Facts = dict[str, list[tuple[Any, ...]]]
+
+# Why a sharding is fixed on an axis, by the reduction that makes the value of what devices along it hold.
+UNREDUCED = {"sum": "unreduced", "max": "unreduced (max)", "min": "unreduced (min)"}
 
 _MOST_DIVISORS = 100  # what is found out of an axis grows with the cube of their number
 
@@ -30,12 +33,16 @@ class Dimension:
 
 @dataclass(frozen=True)
 class Sharding:
-    """A tensor sharding on mesh number ``mesh``: one entry per dimension, and explicit axes."""
+    """A tensor sharding on mesh number ``mesh``: one entry per dimension, and explicit axes.
+
+    Along ``unreduced`` axes the value is the ``reduction``, "sum", "max" or "min", of what the devices hold.
+    """
 
     mesh: int
     dimensions: tuple[Dimension, ...]
     replicated: tuple[SubAxis, ...] = ()
     unreduced: tuple[SubAxis, ...] = ()
+    reduction: str = "sum"  # also where nothing is unreduced
 
     @staticmethod
     def open(mesh: int, rank: int) -> Sharding:
@@ -47,7 +54,7 @@ class Sharding:
 
     @cached_property
     def _hash(self) -> int:  # shardings are looked up more often than made
-        return hash((self.mesh, self.dimensions, self.replicated, self.unreduced))
+        return hash((self.mesh, self.dimensions, self.replicated, self.unreduced, self.reduction))
 
     @property
     def empty(self) -> bool:
@@ -64,6 +71,12 @@ class Sharding:
         """Its dimensions are open and without axes, which in a sharding group counts as no sharding."""
         return not any(d.axes or d.closed for d in self.dimensions)
 
+    @property
+    def fixed(self) -> dict[str, tuple[SubAxis, ...]]:
+        """The explicit axes that there are, by what they are: "replicated", or as in ``UNREDUCED``."""
+        named = {"replicated": self.replicated, UNREDUCED[self.reduction]: self.unreduced}
+        return {why: axes for why, axes in named.items() if axes}
+
 
 class Shardings:
     """Reads and writes the shardings of one module; equal attributes are read once, equal contents written
@@ -76,6 +89,11 @@ class Shardings:
         self._inlined: dict[ir.Attribute, int] = {}
         self._read: dict[ir.Attribute, Sharding] = {}
         self._written: dict[tuple[Sharding, bool], ir.Attribute] = {}
+
+    @property
+    def has_unreduced(self) -> bool:
+        """Whether any sharding that was read or written is unreduced on an axis."""
+        return any(s.unreduced for s in (*self._read.values(), *(s for s, _ in self._written)))
 
     def read(self, attribute: ir.Attribute, where: str = "") -> Sharding:
         """The sharding that a ``#sdy.sharding`` attribute says. Axes of size 1 are left out.
@@ -98,7 +116,8 @@ class Shardings:
             mesh,
             tuple(dimensions),
             self._axes(mesh, attribute.replicated_axes, where),
-            self._axes(mesh, attribute.unreduced_axes, where),
+            unreduced := self._axes(mesh, attribute.unreduced_axes, where),
+            reduction_of(attribute) if unreduced else "sum",
         )
 
     def _mesh(self, reference: ir.Attribute, where: str) -> int:
@@ -165,7 +184,7 @@ class Shardings:
             "closed": [(d,) for d, dimension in enumerate(sharding.dimensions) if dimension.closed],
             "fixed": [
                 (x, why)
-                for why, axes in (("replicated", sharding.replicated), ("unreduced", sharding.unreduced))
+                for why, axes in sharding.fixed.items()
                 for axis in axes
                 for x in split(sharding.mesh, axis)
             ],
@@ -185,10 +204,11 @@ class Shardings:
         merge = self.meshes.merge
         fixed = {
             why: tuple(merge(sorted(x for x, reason in facts.get("fixed", []) if reason == why)))
-            for why in ("replicated", "unreduced")
+            for why in ("replicated", *UNREDUCED.values())
         }
         dimensions = tuple(Dimension(tuple(merge(atoms)), d in closed) for d, atoms in enumerate(lists))
-        return Sharding(mesh, dimensions, fixed["replicated"], fixed["unreduced"])
+        reduction = next((kind for kind, why in UNREDUCED.items() if fixed[why]), "sum")
+        return Sharding(mesh, dimensions, fixed["replicated"], fixed[UNREDUCED[reduction]], reduction)
 
     def attribute(self, sharding: Sharding, *, closed: bool) -> ir.Attribute:
         """The ``#sdy.sharding`` attribute of ``sharding``, with every dimension closed if ``closed``."""
@@ -208,9 +228,12 @@ class Shardings:
             priority = "" if none else f"p{dimension.priority}"
             dimensions.append("{" + ", ".join(entries) + "}" + priority)
         text = f"#sdy.sharding<{symbol(self.meshes.meshes[sharding.mesh].name)}, [{', '.join(dimensions)}]"
-        for what, axes in (("replicated", sharding.replicated), ("unreduced", sharding.unreduced)):
-            if axes and not (closed and what == "replicated"):  # what is closed needs no word on other axes
-                text += f", {what}={{{', '.join(self._axis_text(sharding.mesh, axis) for axis in axes)}}}"
+        kind = "" if sharding.reduction == "sum" else sharding.reduction
+        for what, axes in (("replicated=", sharding.replicated), (f"unreduced={kind}", sharding.unreduced)):
+            if axes and not (
+                closed and axes is sharding.replicated
+            ):  # closed: no word on other axes is needed
+                text += f", {what}{{{', '.join(self._axis_text(sharding.mesh, axis) for axis in axes)}}}"
         return text + ">"
 
     def _axis_text(self, mesh: int, axis: SubAxis) -> str:
@@ -228,6 +251,24 @@ def _axes_of(mesh: Mesh, refs: Iterable[Any], dialect: Any, where: str) -> tuple
         pre, size = (part.pre_size, part.size) if part else (1, mesh.sizes[axis.name])
         axes.append(SubAxis(axis.name, pre, size))
     return tuple(axes)
+
+
+def reduction_of(attribute: Any) -> str:
+    """The reduction, a key of ``UNREDUCED``, that a ``sdy.TensorShardingAttr`` says; "sum" with a jaxlib
+    whose attribute has none."""
+    return str(getattr(attribute, "reduction_op", "sum"))
+
+
+def reduction_numbered(attribute: ir.Attribute | None) -> str:
+    """The reduction, a key of ``UNREDUCED``, that an op of sdy says as ``reduction_op``: "sum" if none."""
+    return "sum" if attribute is None else [*UNREDUCED][ir.IntegerAttr(attribute).value]
+
+
+def with_dimensions(sharding: Any, dimensions: Sequence[Any]) -> Any:
+    """A ``sdy.TensorShardingAttr`` with other dimensions, and all else as it is."""
+    named = {"reduction_op": sharding.reduction_op} if hasattr(sharding, "reduction_op") else {}
+    replicated, unreduced = sharding.replicated_axes, sharding.unreduced_axes
+    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, dimensions, replicated, unreduced, **named)
 
 
 def read_mesh(name: str, attribute: ir.Attribute, where: str = "") -> Mesh:

@@ -27,7 +27,19 @@ if TYPE_CHECKING:
 
 Facts = Mapping[str, Any]
 LIMITS = Limits(tuples=1_000_000, memory=4 << 30, seconds=6)  # of what a user's rules take for one op
-_PROPAGATION = ("turn", "boundary", "constraints", "siblings", "tactics", "constants", "groups", "schedule")
+_PROPAGATION = (
+    *(
+        "turn",
+        "boundary",
+        "constraints",
+        "siblings",
+        "unreduced",
+        "tactics",
+        "constants",
+        "groups",
+        "schedule",
+    ),
+)
 
 
 @dataclass(frozen=True)
@@ -378,6 +390,11 @@ class RuleBook:
         }
         found = self._decide("siblings", facts)
         return dict(found["opens"]), {i for (i,) in found["loses"]}
+
+    def unreduced(self, facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
+        """What is refused of unreduced axes at an op, and the ops that are looked through; see
+        ``rules/propagation/unreduced.dl`` for the facts."""
+        return self._decide("unreduced", facts)
 
     def groups(self, grouped: Sequence[tuple[int, int]]) -> dict[int, list[int]]:
         """The values that share a sharding, in the given order, by the least of them; from (value, group id)

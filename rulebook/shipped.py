@@ -21,6 +21,7 @@ KEYS = {
     "propagation/constraints": "demand",
     "propagation/siblings": "attribute",
     "propagation/tactics": "request",
+    "propagation/unreduced": "step",
     "propagation/constants": None,
     "propagation/groups": None,
     "propagation/schedule": None,

@@ -20,7 +20,7 @@ Relation = Callable[[str], list[tuple[Any, ...]]]  # the relations of a run by n
 
 # The relation that has all there is of a column; others have it themselves.
 _ALL = {"v": ("value", 0), "m": ("mesh_axis", 0), "x": ("mesh_axis", 1)}
-_KINDS = {"why": ["replicated", "unreduced"]}
+_KINDS = {"why": ["replicated", "unreduced"], "reduction": ["sum", "max", "min"]}
 _SUB_AXIS = re.compile(r"(.*):\((\d{1,18})\)(\d{1,18})", re.DOTALL)  # as in x:(1)2
 _NUMBER = re.compile(r"(\d+)")
 

@@ -144,7 +144,9 @@ class _Constraints:
             self.wanted_by[node] = (sharding,)
         if decided["leaves_unreduced"]:
             open_ = Sharding.open(sharding.mesh, len(sharding.dimensions))
-            function.annotations[place] = replace(open_, unreduced=sharding.unreduced)
+            function.annotations[place] = replace(
+                open_, unreduced=sharding.unreduced, reduction=sharding.reduction
+            )
         if decided["takes_over"]:
             take_over(function, uses, node, edge=value not in self.place)
 

@@ -226,8 +226,14 @@ def _merged(digits: Iterable[Digit]) -> list[Digit]:
 def from_sharding(sharding: Sharding, mesh: Mesh, manual: Sequence[str] = ()) -> HloSharding:
     """``sharding`` by tiles and devices, in XLA's normal form; ``manual`` are the manual axes around it.
 
-    Dimensions lose whether they are open, and their priorities.
+    Dimensions lose whether they are open, and their priorities. Raises ShardlogError for unreduced axes whose
+    reduction is no sum.
     """
+    if sharding.unreduced and sharding.reduction != "sum":
+        message = (
+            f"GSPMD's notation has no tensors that are a {sharding.reduction} yet to be computed, only sums"
+        )
+        raise ShardlogError(message, hint="write sdy's notation, which says the reduction")
     if not mesh.axes:
         return HloSharding("maximal" if mesh.device_ids else "replicated", devices=mesh.device_ids)
     strides = {name: prod(n for _, n in mesh.axes[i + 1 :]) for i, (name, _) in enumerate(mesh.axes)}

@@ -9,6 +9,7 @@ from jaxlib.mlir import ir
 from ...errors import closest
 
 _OWNER = re.compile(r"'([\w.]+)' op (?:(arg|operand|result)( \d+)? - )?")
+_REDUCTION = re.compile(r"(?:unreduced\s*=\s*|sdy\.(?:all_reduce|reduce_scatter)\s+)(\w+)\s*[{\[]")
 _HINTS = (
     ("unknown mesh", 'declare the mesh: sdy.mesh @name = <["axis"=size]>'),
     ("unknown axis name", "use an axis of the mesh"),
@@ -42,7 +43,22 @@ def explain(error: ir.MLIRError, text: str) -> tuple[str, str]:
     first = error.error_diagnostics[0]
     notes = [note.message for note in first.notes if not note.message.startswith("see current")]
     message = _OWNER.sub(_owner, "; ".join([first.message, *notes]), count=1)
+    if word := _reduction(str(first.location), text):
+        hint = 'expected max or min, and jaxlib 0.11 or later; a sum takes no word, as in unreduced={"x"}'
+        return f"the sdy of this jaxlib has no reduction {word}", hint
     return message, _suggestion(message, text) or next((h for part, h in _HINTS if part in message), "")
+
+
+def _reduction(location: str, text: str) -> str:
+    """The word at a location, where it should be the reduction of unreduced axes; else empty."""
+    if not (place := re.search(r":(\d+):(\d+)\)?$", location)):
+        return ""
+    line, column = (int(number) - 1 for number in place.groups())
+    found = text.splitlines()[line : line + 1]
+    match = _REDUCTION.search(found[0]) if found else None
+    while match and not match.start() <= column <= match.start(1):
+        match = _REDUCTION.search(found[0], match.end())
+    return match[1] if match else ""
 
 
 def _owner(match: re.Match[str]) -> str:

@@ -22,6 +22,7 @@ from typing import Any
 
 from jaxlib.mlir import ir, passmanager
 from shardlog.importers.sources.text import make_context
+from shardlog.program.shardy import installed
 
 PROPAGATE = {
     "basic": "sdy-basic-propagate{keep-sharding-rules=true}",
@@ -98,6 +99,27 @@ def propagate(text: str, *, strategy: str = "user-priority", closed: bool = True
     """
     result = run_passes(text, *pipeline(strategy, closed=closed))
     return reprinted(with_constants(result))
+
+
+def refused_unreduced(text: str, *, strategy: str = "user-priority", closed: bool = True) -> str:
+    """Where Shardy refuses what becomes of unreduced axes once shardings are decided, as line:column; empty
+    where it does not, as that of jaxlib 0.10 never does.
+
+    Raises OracleError where the reference pipeline does.
+    """
+    if installed() == "0.10":
+        return ""
+    try:
+        run_passes(text, *pipeline(strategy, closed=closed), "func.func(sdy-verify-unreduced-axes)")
+    except OracleError as error:
+        found = re.search(
+            r'error: "-":(\d+:\d+): .* op (?:dropped|cannot|has unreduced|operand must|results introduce)',
+            str(error),
+        )
+        if found is None:
+            raise
+        return found[1]
+    return ""
 
 
 def with_constants(text: str) -> str:
