@@ -88,11 +88,9 @@ class Written:
     def crossed(self, given: Sharding, wanted: Sharding | None) -> tuple[bool, bool]:
         """Whether a result that a function gives with one sharding is resharded after a call that wants it
         with another one, and whether the call has the one that it wants."""
-        partial = [s.unreduced for s in (given, wanted) if s is not None]
         return self._crosses(
             axes_differ=_axes(given) != _axes(wanted),
             unreduced_differ=_unreduced(given) != _unreduced(wanted),
-            some_unreduced=any(partial),
         )
 
     def fitted(self, sharding: Sharding | None, shape: Shape, *, entry: bool) -> Sharding | None:

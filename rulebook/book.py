@@ -327,16 +327,10 @@ class RuleBook:
         holds = {"returned": True, "single_device": single_device, "entry": entry}
         return bool(self._decide("boundary", _holding(holds))["takes"])
 
-    def crosses(
-        self, *, axes_differ: bool, unreduced_differ: bool, some_unreduced: bool
-    ) -> tuple[bool, bool]:
+    def crosses(self, *, axes_differ: bool, unreduced_differ: bool) -> tuple[bool, bool]:
         """Whether the result of a call is resharded, and whether the call keeps the sharding of the result,
         where it differs from what the function returns. See ``rules/propagation/boundary.dl``."""
-        holds = {
-            "axes_differ": axes_differ,
-            "unreduced_differ": unreduced_differ,
-            "some_unreduced": some_unreduced,
-        }
+        holds = {"axes_differ": axes_differ, "unreduced_differ": unreduced_differ}
         found = self._decide("boundary", _holding(holds))
         return bool(found["resharded"]), bool(found["keeps"])
 

@@ -196,7 +196,7 @@ class _Module:
             arguments.append(f"%arg{i}: {TYPE}{said}")
             self.values.append(Value(f"%arg{i}", 2, spec))
         ops = (self.elementwise, self.elementwise, self.dot, self.reduce, self.reshard, self.reshard)
-        rare = (self.barrier, self.all_reduce, self.all_reduce, self.loop, self.manual)
+        rare = (self.barrier, self.all_reduce, self.all_reduce, self.loop, self.call, self.manual)
         for _ in range(draw(st.integers(1, 5))):
             draw(st.sampled_from((*ops, *rare)))()
         returned = [self.values[-1], *([self.pick()] if self.chance(4) else [])]
