@@ -168,6 +168,7 @@ class Reader:
     def structures(self) -> dict[str, Structure]:
         """The structures of the functions, after the import passes."""
         self.annotate_calls()
+        self.sink_edges()
         self.split()
         called, policy = self.called(), self.policy
         return prepare(
@@ -229,6 +230,20 @@ class Reader:
                     function.annotations.update((v, s) for v, s in found.items() if s is not None)
                     self.policy.fill("call", function, results)
                 self.policy.fill("call", other, other.arguments)
+
+    def sink_edges(self) -> None:
+        """The value of an edge that stands for a function's data flow has what the edge says, instead of what
+        it says itself; where the edge says nothing, all of it is open."""
+        for function in self.functions.values():
+            held = function.annotations
+            for node, owner in function.flow_edges.items():
+                if function.names[node] != "sdy.func_data_flow_edge":
+                    continue
+                own, of_value = held.pop(function.results[node][0], None), held.get(owner)
+                if own is not None:
+                    held[owner] = own
+                elif of_value is not None:
+                    held[owner] = Sharding.open(of_value.mesh, len(of_value.dimensions))
 
     def split(self) -> None:
         """Splits constants, see ``splitting.py``; which ops are constants is said by the rules."""
