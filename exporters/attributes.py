@@ -42,6 +42,7 @@ class Attributes:
         self, module: Context, version: Version, func: Any, ops: Sequence[Any], gone: Sequence[int]
     ) -> None:
         self.written, self.graph, self.of_sdy = module.written, module.graph, module.of_sdy
+        self.classes = module.classes
         self.shapes, self.rank_of = module.shapes, module.ranks
         self.version, self.instance, self.func = version, version.instance, func
         self.function, self.ops, self.gone = version.instance.function, ops, gone
@@ -171,16 +172,26 @@ class Attributes:
         arguments: list[Sharding | None] = list(self.version.signature.arguments)
         if self.root:
             arguments = self.held(function.arguments)
-        results = self.held(returned)
+        own: list[Sharding | None] = [None] * len(returned)
         if self.entry:
             own = written.all(self.graph.result_places, self.ranks(returned))
-            results = list(map(written.result, own, results))
-        else:
-            results = list(map(written.taken, results))
+        results = [
+            written.result(one, other, entry=self.entry, token_of_flow=self.flows_as_token(value))
+            for one, other, value in zip(own, self.held(returned), returned, strict=True)
+        ]
         self.set_values("arg_attrs", function.arguments, arguments)
         self.set_values("res_attrs", returned, results)
         if not self.root:
             self.func.attributes["sym_visibility"] = ir.StringAttr.get("private")
+
+    def flows_as_token(self, value: int) -> bool:
+        """Whether a value is a token that an op with data-flow edges makes: it has no sharding. Computations
+        of sdy say themselves what their results have."""
+        node, type_ = self.function.definer[value], self.function.types[value]
+        if self.shapes[type_] is not None or node < 0:
+            return False
+        signature = self.function.signature[node]
+        return bool(self.classes.of(signature).edges) and not self.of_sdy[signature]
 
     def held(self, values: Sequence[int]) -> list[Sharding | None]:
         """The shardings of values of the function."""

@@ -12,7 +12,10 @@ from dataclasses import dataclass
 
 from ..importers.graph.graph import Graph, Instance
 from ..program.shardings import Sharding
+from ..program.signature import text_of
 from .shardings import Written
+
+COPIED = "sdy.original_func_name"  # what Shardy writes on functions while some are copies
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,7 @@ def boundary(instance: Instance, written: Written, shapes: list[tuple[int, ...] 
         rank = [len(shapes[instance.function.types[v]] or ()) for v in values]
         found = written.held(instance, values, rank)
         if returned:
-            found = list(map(written.taken, found))
+            found = [written.result(None, one) for one in found]
         return tuple(written.filled(found, rank, "call") or ())
 
     function = instance.function
@@ -78,19 +81,19 @@ def choose_versions(
     suffix = 0
     in_order = [*roots, *(instance for root in roots for instance in _inner_first(root))]
     for instance in in_order[len(roots) :]:
-        name = instance.function.name
+        name = original = _original(instance)
         while name in taken:
-            name, suffix = f"{instance.function.name}_{suffix}", suffix + 1
+            name, suffix = f"{original}_{suffix}", suffix + 1
         taken.add(name)
         names[instance.number] = name
     signatures = boundaries(in_order[len(roots) :], written, shapes)
     first: dict[tuple[str, Signature], Instance] = {}
     for caller in in_order:
         for child in caller.children.values():
-            first.setdefault((child.function.name, signatures[child.number]), child)
+            first.setdefault((_original(child), signatures[child.number]), child)
 
     def callee(child: Instance) -> Instance:
-        return first[child.function.name, signatures[child.number]]
+        return first[_original(child), signatures[child.number]]
 
     versions: dict[int, Version] = {}
     pending = [*roots]
@@ -104,6 +107,13 @@ def choose_versions(
         for node, child in version.instance.children.items():
             version.callees[node] = versions[callee(child).number]
     return [versions[i.number] for i in in_order if i.number in versions]
+
+
+def _original(instance: Instance) -> str:
+    """The name of the function that an instance is of; of a copy, that which it was copied from."""
+    function = instance.function
+    held = function.op.attributes
+    return text_of(held[COPIED]) if COPIED in held else function.name
 
 
 def _inner_first(root: Instance) -> Iterator[Instance]:

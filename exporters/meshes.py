@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -10,22 +10,25 @@ from jaxlib.mlir.dialects import sdy, stablehlo
 
 from ..program.meshes import Mesh
 from ..program.mlir.modules import operations_in, symbols
-from ..program.shardings import Shardings, mesh_attribute
+from ..program.shardings import Shardings, inlined_mesh, mesh_attribute
 
 
-def write_meshes(module: ir.Module, shardings: Shardings) -> None:
+def write_meshes(module: ir.Module, shardings: Shardings, kinds: Iterable[Any]) -> None:
     """Keeps the first op of each mesh, which collectives name in the place of those that are like it, adds
-    ops for inlined meshes, and describes all of them to StableHLO."""
+    ops for inlined meshes, and describes all of them to StableHLO. ``kinds`` has an op of each kind."""
     ops = symbols(module, "sdy.mesh")
-    kept = {mesh.name for mesh in shardings.meshes.meshes}
+    meshes, names = shardings.meshes.meshes, shardings.names
+    kept = {name for name in ops if meshes[names[name]].name == name}
     last = [op for name, op in ops.items() if name in kept][-1:]
-    same = {name: shardings.meshes.meshes[shardings.names[name]].name for name in ops if name not in kept}
+    same = {name: names[name] for name in ops if name not in kept}
     for name in same:
-        ops[name].operation.erase()
-    if same:
-        _rename(module, same)
+        ops.pop(name).operation.erase()
+    if same or any(
+        mesh is not None and not isinstance(mesh, str) for mesh in map(_grouped_by, filter(None, kinds))
+    ):
+        _rename(module, shardings, same)
     point = last[0].operation if last else None
-    for mesh in shardings.meshes.meshes:
+    for mesh in meshes:
         if mesh.name not in ops:
             begin = ir.InsertionPoint.at_block_begin(module.body)
             ops[mesh.name] = made = sdy.MeshOp(mesh.name, mesh_attribute(mesh), ip=begin)
@@ -37,19 +40,26 @@ def write_meshes(module: ir.Module, shardings: Shardings) -> None:
             attributes["stablehlo.mesh"] = _described(mesh)
 
 
-def _rename(module: ir.Module, names: Mapping[str, str]) -> None:
-    """Has collectives over axes of meshes name these otherwise."""
+def _grouped_by(op: Any) -> str | Mesh | None:
+    """The mesh over whose axes a collective goes, by name or inlined; None where it lists devices."""
+    attributes = op.attributes
+    if "replica_groups" not in attributes or isinstance(
+        attributes["replica_groups"], ir.DenseIntElementsAttr
+    ):
+        return None
+    mesh = stablehlo.ReplicaGroupMeshAxesAttr(attributes["replica_groups"]).mesh
+    return mesh.value if isinstance(mesh, ir.FlatSymbolRefAttr) else inlined_mesh(mesh)
+
+
+def _rename(module: ir.Module, shardings: Shardings, same: Mapping[str, int]) -> None:
+    """Has collectives name the meshes over whose axes they go, and those that are kept."""
     for op in operations_in(module):
-        attributes = op.attributes
-        if "replica_groups" not in attributes:
-            continue
-        groups = attributes["replica_groups"]
-        if isinstance(groups, ir.DenseIntElementsAttr):  # they list devices
-            continue
-        along: Any = stablehlo.ReplicaGroupMeshAxesAttr(groups)
-        if isinstance(along.mesh, ir.FlatSymbolRefAttr) and along.mesh.value in names:
-            mesh = ir.FlatSymbolRefAttr.get(names[along.mesh.value])
-            attributes["replica_groups"] = stablehlo.ReplicaGroupMeshAxesAttr.get(mesh, along.axes)
+        mesh = _grouped_by(op)
+        number = same.get(mesh) if isinstance(mesh, str) else None if mesh is None else shardings.lift(mesh)
+        if number is not None:
+            axes = stablehlo.ReplicaGroupMeshAxesAttr(op.attributes["replica_groups"]).axes
+            name = ir.FlatSymbolRefAttr.get(shardings.meshes.meshes[number].name)
+            op.attributes["replica_groups"] = stablehlo.ReplicaGroupMeshAxesAttr.get(name, axes)
 
 
 def _described(mesh: Mesh) -> Any:

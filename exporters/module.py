@@ -17,11 +17,12 @@ from ..program.mlir.modules import named_in
 from ..program.shardings import Sharding
 from ..program.signature import text_of
 from .attributes import Attributes, Context
-from .functions import Version, choose_versions
+from .functions import COPIED, Version, choose_versions
 from .meshes import write_meshes
 from .shardings import Written
 
-_COPIED = "sdy.original_func_name"  # what Shardy writes on functions while some are copies
+# What is said of a function that is called; anything else is lost with it, as with Shardy.
+_OF_CALLED = {"sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs", "execution_thread"}
 
 
 def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written) -> tuple[Body, ...]:
@@ -32,7 +33,7 @@ def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written
     functions that are there.
     """
     with module.context, ir.Location.unknown():
-        write_meshes(module, written.shardings)
+        write_meshes(module, written.shardings, classes.signatures.examples)
         return _Module(module, graph, classes, written).run()
 
 
@@ -88,8 +89,9 @@ class _Module(Context):
             body.write()
             found.append(body)
             func.attributes["sym_name"] = ir.StringAttr.get(version.name)
-            if _COPIED in func.attributes:
-                del func.attributes[_COPIED]
+            for label in [*func.attributes]:
+                if label == COPIED or (version.instance not in self.graph.roots and label not in _OF_CALLED):
+                    del func.attributes[label]
         last = list(self.module.body.operations)[-1].operation
         for _, func, _ in bodies[1:]:
             if last != func.operation:

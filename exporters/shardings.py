@@ -73,17 +73,13 @@ class Written:
             self._read[key] = self.shardings.sharding(self._facts(content), rank)
         return self._read[key]
 
-    def result(self, sharding: Sharding | None, returned: Sharding | None) -> Sharding | None:
-        """The sharding of a result of the main function, from its own and that of the returned value."""
-        return sharding if sharding is not None else self.taken(returned, entry=True)
-
-    def taken(self, returned: Sharding | None, *, entry: bool = False) -> Sharding | None:
-        """The sharding that a result takes from the returned value; ``entry``: one of the main function,
-        which has none itself."""
-        if returned is None:
-            return None
+    def result(self, sharding: Sharding | None, returned: Sharding | None, **holds: bool) -> Sharding | None:
+        """The sharding of a result of a function, from its own and that of the returned value. What ``holds``
+        of it: see ``RuleBook.takes``."""
+        if sharding is not None or returned is None:
+            return sharding
         single_device = self.shardings.meshes.meshes[returned.mesh].maximal
-        return returned if self._takes(single_device=single_device, entry=entry) else None
+        return returned if self._takes(single_device=single_device, **holds) else None
 
     def crossed(self, given: Sharding, wanted: Sharding | None) -> tuple[bool, bool]:
         """Whether a result that a function gives with one sharding is resharded after a call that wants it

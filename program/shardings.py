@@ -130,23 +130,24 @@ class Shardings:
                 )
             return self.names[reference.value]
         if reference not in self._inlined:
-            mesh = read_mesh("", reference, where)
-            same = [
-                m
-                for m, other in enumerate(self.meshes.meshes)
-                if (other.axes, other.device_ids) == (mesh.axes, mesh.device_ids)
-            ]
-            self._inlined[reference] = same[0] if same else self._lift(mesh)
+            self._inlined[reference] = self.lift(read_mesh("", reference, where))
         return self._inlined[reference]
 
-    def _lift(self, mesh: Mesh) -> int:
-        """Declares an inlined mesh as a ``sdy.mesh`` of its own."""
+    def lift(self, mesh: Mesh) -> int:
+        """The number of an inlined mesh: that of a mesh like it, or of a ``sdy.mesh`` of its own, which has a
+        name that no mesh has which is kept."""
+        taken = set[str]()
+        for number, other in enumerate(self.meshes.meshes):
+            if (other.axes, other.device_ids) == (mesh.axes, mesh.device_ids):
+                return number
+            taken.add(other.name)
         base = f"maximal_mesh_{mesh.device_ids[0]}" if mesh.maximal else "mesh" if mesh.axes else "empty_mesh"
         name, suffix = base, 0
-        while name in self.names:
+        while name in taken:
             name, suffix = f"{base}_{suffix}", suffix + 1
-        self.names[name] = self.meshes.add(Mesh(name, mesh.axes, mesh.device_ids))
-        return self.names[name]
+        number = self.meshes.add(Mesh(name, mesh.axes, mesh.device_ids))
+        self.names.setdefault(name, number)
+        return number
 
     def _axes(self, mesh: int, attributes: Any, where: str) -> tuple[SubAxis, ...]:
         axes = _axes_of(self.meshes.meshes[mesh], attributes, sdy, where)
@@ -159,10 +160,7 @@ class Shardings:
         if isinstance(groups.mesh, ir.FlatSymbolRefAttr):
             mesh = self.meshes.meshes[self._mesh(groups.mesh, where)]
         else:
-            inlined: Any = stablehlo.MeshAttr(groups.mesh)
-            named = [(axis.name, axis.size) for axis in map(stablehlo.MeshAxisAttr, inlined.axes)]
-            devices: Any = inlined.device_ids and ir.DenseIntElementsAttr(inlined.device_ids)
-            mesh = Mesh("", tuple(named), tuple(devices or ()))
+            mesh = inlined_mesh(groups.mesh)
         axes = _axes_of(mesh, groups.axes, stablehlo, where)
         for axis in axes:
             if mesh.sizes[axis.name] % (axis.pre * axis.size):  # MLIR looks only at those of shardings
@@ -287,6 +285,14 @@ def read_mesh(name: str, attribute: ir.Attribute, where: str = "") -> Mesh:
             hint = f"at most {_MOST_DIVISORS}; split the axis into two"
             raise ShardlogError(message, where=where, hint=hint)
     return Mesh(name, axes, tuple(mesh.device_ids))
+
+
+def inlined_mesh(attribute: ir.Attribute) -> Mesh:
+    """The mesh that a ``#stablehlo.mesh`` attribute says; it has no name."""
+    mesh: Any = stablehlo.MeshAttr(attribute)
+    named = [(axis.name, axis.size) for axis in map(stablehlo.MeshAxisAttr, mesh.axes)]
+    devices: Any = mesh.device_ids and ir.DenseIntElementsAttr(mesh.device_ids)
+    return Mesh("", tuple(named), tuple(devices or ()))
 
 
 def mesh_attribute(mesh: Mesh) -> ir.Attribute:

@@ -320,11 +320,11 @@ class RuleBook:
 
         return kept
 
-    def takes(self, *, single_device: bool, entry: bool) -> bool:
-        """Whether a result takes the sharding of the returned value, which may be on a mesh of a single
-        device: of the main function (``entry``), which has no sharding itself, or of another one. See
-        ``rules/propagation/boundary.dl``."""
-        holds = {"returned": True, "single_device": single_device, "entry": entry}
+    def takes(self, **holds: bool) -> bool:
+        """Whether a result takes the sharding of the returned value. What ``holds`` of it: "single_device",
+        as the mesh has only one; "entry", as it is of the main function and has no sharding itself;
+        "token_of_flow". See ``rules/propagation/boundary.dl``."""
+        holds = {"returned": True, **holds}
         return bool(self._decide("boundary", _holding(holds))["takes"])
 
     def crosses(self, *, axes_differ: bool, unreduced_differ: bool) -> tuple[bool, bool]:

@@ -22,8 +22,8 @@ func.func @main(%a: !t) -> !t {
   %partial = sdy.replicated_to_unreduced {"x"} %gather out_sharding=<@mesh, [{}, {}], unreduced={"x"}> : !t
   %reduce = sdy.all_reduce {"x"} %partial out_sharding=<@mesh, [{}, {}]> : !t
   %again = sdy.all_slice [{"x"}, {}] %reduce out_sharding=<@mesh, [{"x"}, {}]> : !t
-  %unsharded = sdy.sharded_to_unreduced [{"x"}, {}] %again out_sharding=<@mesh, [{}, {}], unreduced={"x"}> : !t
-  %scatter = sdy.reduce_scatter [{}, {"x"}] %unsharded out_sharding=<@mesh, [{}, {"x"}]> : !t
+  %sums = sdy.sharded_to_unreduced [{"x"}, {}] %again out_sharding=<@mesh, [{}, {}], unreduced={"x"}> : !t
+  %scatter = sdy.reduce_scatter [{}, {"x"}] %sums out_sharding=<@mesh, [{}, {"x"}]> : !t
   %2 = stablehlo.negate %scatter : !t
   return %2 : !t
 }
