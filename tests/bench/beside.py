@@ -4,6 +4,7 @@ say, and figures of one over those of another."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from statistics import geometric_mean
 from typing import Any, NamedTuple
 
 from shardlog.cost.exchange import prices
@@ -30,6 +31,21 @@ def moved(hlo: str, machine: Machine) -> Moved:
         seconds += times * (paid.once + paid.byte * each.bytes) / machine.link.bandwidth
         sent, count = sent + times * each.bytes, count + times
     return Moved(sent, seconds, count)
+
+
+def print_row(*cells: str) -> None:
+    """Prints a row of a Markdown table."""
+    print(f"| {' | '.join(cells)} |", flush=True)
+
+
+def print_means(ways: Sequence[str], ratios: Sequence[Sequence[Sequence[float]]], empty: int) -> None:
+    """Prints a row for each way with the geometric means over programs, after so many ``empty`` cells.
+
+    ``ratios`` has for each program and way one ratio for each figure.
+    """
+    for way, programs in zip(ways, zip(*ratios, strict=True), strict=True):
+        means = map(geometric_mean, zip(*programs, strict=True))
+        print_row("geometric mean", way, *[""] * empty, *(f"{mean:.2f}" for mean in means))
 
 
 def over(ours: Any, theirs: Any, figures: Sequence[str]) -> list[float]:

@@ -17,14 +17,14 @@ import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import geometric_mean, median
+from statistics import median
 from tempfile import TemporaryDirectory
 from time import perf_counter
 from typing import Any
 
 from ..support.tools import gpu
 from ..support.ways import ways
-from .beside import moved, over
+from .beside import moved, over, print_means, print_row
 from .llama import Llama
 
 _MACHINE, _DEVICES, _STEPS = "h100", 8, 9
@@ -146,11 +146,8 @@ def main() -> None:
     warnings.simplefilter("ignore")
     devices, ratios = jax.devices()[:_DEVICES], list[list[list[float]]]()
     print(f"{devices[0].device_kind}, and {machine(_MACHINE).name} for what is sent")
-    print(
-        "| program | XLA's step, ms | ours | XLA's computing, ms | ours | said | time | XLA's bytes | ours |"
-        " collectives | memory |"
-    )
-    print("|---" * 11 + "|", flush=True)
+    print_row("program", "partitioned by", "collectives", "said", *FIGURES)
+    print("|---" * (4 + len(FIGURES)) + "|", flush=True)
     for name, text in programs():
         result = shardlog.run(text)
         partitioned = [result.partition(**way) for way in WAYS.values()]
@@ -162,17 +159,11 @@ def main() -> None:
             alone = cost.seconds - sum(item.seconds for item in cost.collectives())
             said.append(f"{alone / each.computing:.2f}")
         ratios.append([over(each, xla, FIGURES) for each in ours])
-        step, computing, time, sent, memory = (
-            " / ".join(f"{ratio:.2f}" for ratio in column) for column in zip(*ratios[-1], strict=True)
-        )
-        counts = f"{xla.count}: {' / '.join(str(each.count) for each in ours)}"
-        took = (f"{1000 * xla.step:.3g}", step, f"{1000 * xla.computing:.3g}", computing, " / ".join(said))
-        cells = (name, *took, time, f"{xla.bytes:,.0f}", sent, counts, memory)
-        print(f"| {' | '.join(cells)} |", flush=True)
-    for number, what in enumerate(FIGURES):
-        columns = zip(*([way[number] for way in row] for row in ratios), strict=True)
-        means = map(geometric_mean, columns)
-        print(f"geometric mean of {what}: {' / '.join(f'{mean:.2f}' for mean in means)}")
+        took = (f"{1000 * seconds:.3g} ms" for seconds in (xla.step, xla.computing))
+        print_row(name, "XLA", str(xla.count), "", *took, "", f"{xla.bytes:,.0f} B", "")
+        for way, each, share, figures in zip(WAYS, ours, said, ratios[-1], strict=True):
+            print_row("", way, str(each.count), share, *(f"{ratio:.2f}" for ratio in figures))
+    print_means(list(WAYS), ratios, empty=2)
 
 
 if __name__ == "__main__":

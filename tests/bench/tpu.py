@@ -12,11 +12,10 @@ from __future__ import annotations
 import sys
 import warnings
 from dataclasses import dataclass
-from statistics import geometric_mean
 from typing import Any
 
 from ..support.ways import ways
-from .beside import moved, over
+from .beside import moved, over, print_means, print_row
 
 _MACHINE, _SHAPE, _DEVICES = "v5e", "2x4", 8
 _CLOCK = 1.5e9  # cycles per second
@@ -73,26 +72,22 @@ def main() -> None:
     from .bytes_moved import programs
 
     warnings.simplefilter("ignore")
-    print("| program | XLA's bytes | ours | XLA's collectives | ours | memory | peak | cycles | time |")
-    print("|---" * 9 + "|", flush=True)
+    print_row("program", "partitioned by", "collectives", *FIGURES)
+    print("|---" * (3 + len(FIGURES)) + "|", flush=True)
     ratios = []
     for name, source in programs("--all" in sys.argv):
         try:
             xla, ours = row(source)
         except ShardlogError as error:  # functions of LAPACK, as programs have them that are lowered for CPUs
-            print(f"| {name} | {error.message} |", flush=True)
+            print_row(name, error.message)
             continue
         found = [over(each, xla, FIGURES) for each in ours]
-        sent, *others = ([f"{ratio:.2f}" for ratio in column] for column in zip(*found, strict=True))
-        counts = [str(each.count) for each in ours]
-        cells = [[f"{xla.bytes:,.0f}"], sent, [str(xla.count)], counts, *others]
-        print(f"| {name} | {' | '.join(map(' / '.join, cells))} |", flush=True)
+        print_row(name, "XLA", str(xla.count), f"{xla.bytes:,.0f} B", *[""] * (len(FIGURES) - 1))
+        for way, each, figures in zip(WAYS, ours, found, strict=True):
+            print_row("", way, str(each.count), *(f"{ratio:.2f}" for ratio in figures))
         if xla.bytes:
             ratios.append(found)
-    for number, what in enumerate(FIGURES):
-        columns = zip(*([way[number] for way in row] for row in ratios), strict=True)
-        means = map(geometric_mean, columns)
-        print(f"geometric mean of {what}: {' / '.join(f'{mean:.2f}' for mean in means)}")
+    print_means(list(WAYS), ratios, empty=1)
 
 
 if __name__ == "__main__":
