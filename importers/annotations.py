@@ -12,7 +12,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError, closest
-from ..notations.frontend_attributes import MARK, read_frontend_attributes
+from ..notations.frontend_attributes import MARKS, read_frontend_attributes
 from ..program.function import RESULT_SHARDING
 from ..program.meshes import Mesh, symbol
 from ..program.mlir.diagnostics import explain
@@ -44,7 +44,7 @@ def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> bool:
     and without what says how other shardings came about. Returns whether that changed it."""
     with module.context, ir.Location.unknown():
         changed = open_module(module) | drop_origins(module, text.data) | (mesh is not None)
-        from_xla = MARK in text.data and read_frontend_attributes(module)
+        from_xla = any(mark in text.data for mark in MARKS) and read_frontend_attributes(module)
         if mesh is not None:
             replace_mesh(module, mesh)
         from_gspmd = b"mhlo.sharding" in text.data and not from_xla

@@ -14,6 +14,11 @@ HLO has no attributes of dialects, so XLA writes meshes (``xla.sdy.meshes``, on 
 As in XLA's importer (sdy_round_trip/import_shardy_attrs.cc, shard_map_import.cc), shardings on other ops mean
 nothing, because XLA copies these attributes from op to op, and GSPMD's ``mhlo.sharding``, which stands beside
 them, says no more.
+
+Since jaxlib 0.11 what a compile gives to Shardy has ``mhlo.sharding`` by named axes (``gspmd/named.py``) in
+place of these shardings: of arguments and results of functions, on ``@Sharding``, of which there is one for
+every value that enters a manual computation, and on what enters it, is called and leaves it, with the manual
+axes.
 """
 
 from __future__ import annotations
@@ -26,6 +31,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import location
+from ..program.meshes import symbol
 from ..program.mlir.modules import (
     boundary_attributes,
     entries_of,
@@ -34,18 +40,22 @@ from ..program.mlir.modules import (
     symbols,
     with_attributes,
 )
-from ..program.shardings import with_dimensions
+from ..program.shardings import manual_axes, with_dimensions
 from ..program.signature import text_of
+from .gspmd.hlo_sharding import parse
+from .gspmd.named import STARTS, NamedSharding, is_named
+from .gspmd.regions import FULL_TO_SHARD, SHARD_TO_FULL
 from .gspmd.shard_map import give_body
 from .tuples import TUPLES, flatten_tuples
 from .xla_loops import LOOP, simplify_loops
 
-MARK = b"xla.sdy."  # what a module has somewhere that is written so
+MARKS = (b"xla.sdy.", *STARTS)  # a module that is written so has one of them somewhere
+_TILES = "mhlo.sharding"
 _ATTRIBUTES = "mhlo.frontend_attributes"
 _SHARDING = "xla.sdy.sharding"
 _BODY = "xla.sdy.manual_computation_body", "xla.sdy.inlinable_manual_computation_body"
 _ENTERS, _LEAVES = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"
-_READ = _ATTRIBUTES, "mhlo.sharding", "call_target_name"  # what ops have that are read
+_READ = _ATTRIBUTES, _TILES, "call_target_name"  # what ops have that are read
 _DIRECTIONS = range(3)  # none, forward, backward
 _CALLBACKS = tuple(f"xla{ffi}_python_{kind}_callback" for ffi in ("", "_ffi") for kind in ("cpu", "gpu"))
 
@@ -65,9 +75,13 @@ def read_frontend_attributes(module: ir.Module) -> bool:
     functions = symbols(module, "func.func")
     if meshes is None and not any(map(_mentions, functions.values())):
         return False
-    begin = ir.InsertionPoint.at_block_begin(module.body)
+    begin, there = ir.InsertionPoint.at_block_begin(module.body), symbols(module, "sdy.mesh")
     for mesh in meshes or ():
-        sdy.MeshOp(mesh.name, _as(sdy.MeshAttr, mesh.attr, "xla.sdy.meshes", "module"), ip=begin)
+        said = _as(sdy.MeshAttr, mesh.attr, "xla.sdy.meshes", "module")
+        if mesh.name not in there:  # XLA has written those of collectives itself
+            sdy.MeshOp(mesh.name, said, ip=begin)
+        elif there[mesh.name].attributes["mesh"] != said:
+            raise ShardlogError(f"two meshes are called {symbol(mesh.name)}", where="xla.sdy.meshes")
     main = functions.get("main")
     for key, label in (("tuple_args_shardings", "arg_attrs"), ("tuple_results_shardings", "res_attrs")):
         found = _read(module.operation, f"xla.sdy.{key}", "module", sdy.TensorShardingPerValueAttr)
@@ -96,9 +110,25 @@ def read_frontend_attributes(module: ir.Module) -> bool:
 
 def _mentions(function: Any) -> bool:
     """Whether a function has a sharding that XLA wrote."""
-    return any(_SHARDING in _said(entry) for entry in function.attributes.get("arg_attrs", ())) or any(
-        any(a.name.startswith("xla.sdy.") for a in _said(op.attributes)) for op in operations_in(function)
+    entries = [entry for label in ("arg_attrs", "res_attrs") for entry in function.attributes.get(label, ())]
+    return any(_SHARDING in _said(entry) or _has_named(entry) for entry in entries) or any(
+        _has_named(op.attributes) or any(a.name.startswith("xla.sdy.") for a in _said(op.attributes))
+        for op in operations_in(function)
     )
+
+
+def _has_named(attributes: Any) -> bool:
+    """Whether a sharding by named axes is among them."""
+    return _TILES in attributes and is_named(attributes[_TILES])
+
+
+def _named(attributes: Any, where: str) -> list[NamedSharding]:
+    """The shardings by named axes, of a tuple or the only one; none where there are others."""
+    if not _has_named(attributes):
+        return []
+    found = parse(text_of(attributes[_TILES]), where)
+    several = found if isinstance(found, tuple) else (found,)
+    return [sharding for sharding in several if isinstance(sharding, NamedSharding)]
 
 
 def _said(attributes: Any) -> Any:
@@ -146,22 +176,26 @@ def _set(function: Any, label: str, shardings: dict[int, Any]) -> None:
 
 
 def _read_boundary(function: Any) -> None:
-    """The shardings of a function's arguments; GSPMD's, of arguments and results, go."""
-    for label in ("arg_attrs", "res_attrs"):
+    """The shardings of a function's arguments and results; those of GSPMD go."""
+    kind = function.attributes["function_type"].value
+    for label, types in (("arg_attrs", kind.inputs), ("res_attrs", kind.results)):
         if label not in function.attributes:
             continue
-        read: dict[ir.Attribute, ir.DictAttr] = {}  # most entries are like others
-        given: Any = function.attributes[label]
-        for index, entry in enumerate(given):
-            if entry not in read:
-                where = f"argument {index} of @{text_of(function.attributes['sym_name'])}"
-                read[entry] = _read_entry(entry, label, f"{location(function)}: {where}")
-        function.attributes[label] = ir.ArrayAttr.get([read[entry] for entry in given])
+        read: dict[tuple[ir.Attribute, ir.Type], ir.DictAttr] = {}  # most entries are like others
+        given = list(zip(function.attributes[label], types, strict=True))
+        for index, (entry, type_) in enumerate(given):
+            if (entry, type_) not in read:
+                what = "argument" if label == "arg_attrs" else "result"
+                where = f"{location(function)}: {what} {index} of @{text_of(function.attributes['sym_name'])}"
+                read[entry, type_] = _read_entry(entry, type_, label, where)
+        function.attributes[label] = ir.ArrayAttr.get([read[one] for one in given])
 
 
-def _read_entry(entry: Any, label: str, where: str) -> ir.DictAttr:
+def _read_entry(entry: Any, type_: ir.Type, label: str, where: str) -> ir.DictAttr:
     """The attributes of an argument ("arg_attrs") or a result of a function."""
-    kept = entries_of(entry, "mhlo.sharding")
+    kept = entries_of(entry, _TILES)
+    for sharding in _named(entry, where):
+        kept["sdy.sharding"] = _attribute(sharding, type_, where)
     if _SHARDING in (said := _said(kept)):
         if label == "arg_attrs":
             kept["sdy.sharding"] = _parsed(said[_SHARDING], _SHARDING, where, sdy.TensorShardingAttr)
@@ -170,12 +204,25 @@ def _read_entry(entry: Any, label: str, where: str) -> ir.DictAttr:
     return ir.DictAttr.get(kept)
 
 
+def _attribute(sharding: NamedSharding, type_: ir.Type, where: str) -> ir.Attribute:
+    try:
+        return sharding.attribute(type_)
+    except ShardlogError as error:
+        raise ShardlogError(error.message, where=where, hint=error.hint) from None
+
+
 def _read_op(op: Any, function: Any) -> None:
     """Reads what stands on an op, which may then be another op."""
     name = op.operation.name
-    if "mhlo.sharding" in op.attributes and name not in ("stablehlo.infeed", "stablehlo.outfeed"):
-        del op.attributes["mhlo.sharding"]
     target = text_of(op.attributes["call_target_name"]) if name == "stablehlo.custom_call" else ""
+    kept = (
+        name in ("stablehlo.infeed", "stablehlo.outfeed") or target in (*_OPS, _ENTERS, _LEAVES) or _calls(op)
+    )
+    if target in (FULL_TO_SHARD, SHARD_TO_FULL) and _has_named(op.attributes):
+        hint = "take what it was given: 00.input_module.mlir, or 01.before_propagation.mlir"
+        raise ShardlogError(f"@{target} is in what XLA makes of a program", where=location(op), hint=hint)
+    if _TILES in op.attributes and not kept:
+        del op.attributes[_TILES]
     if target in _OPS:
         if len(op.operands) != 1 or len(op.results) > 1:
             raise ShardlogError(f"@{target} is of one value", where=location(op), hint="expected one operand")
@@ -199,6 +246,8 @@ def _read_op(op: Any, function: Any) -> None:
 def _only(op: Any) -> Any:
     """The sharding on a custom call with one result. Raises ShardlogError where there is none."""
     found = _read(op, _SHARDING, location(op), sdy.TensorShardingPerValueAttr)
+    for sharding in _named(op.attributes, location(op)):
+        return _attribute(sharding, op.results[0].type, location(op))
     if found is None or len(sdy.TensorShardingPerValueAttr(found).shardings) != 1:
         target = text_of(op.attributes["call_target_name"])
         raise ShardlogError(f"@{target} has no sharding", where=location(op), hint=f"expected {_SHARDING}")
@@ -277,6 +326,11 @@ _OPS: dict[str, Callable[[Any, Any], None]] = {
 }
 
 
+def _calls(op: Any) -> bool:
+    """Whether an op is the call of the body of a manual computation."""
+    return op.operation.name == "func.call" and any(mark in op.attributes["callee"].value for mark in _BODY)
+
+
 def _read_manual_computations(functions: dict[str, Any]) -> None:
     """Makes a manual computation of every call of a body; bodies inside of others first."""
     bodies = [name for name in functions if any(mark in name for mark in _BODY)]
@@ -315,19 +369,10 @@ def _manual_computation(call: Any, body: Any) -> None:
             where=location(call),
             hint="expected a manual computation as XLA writes it",
         )
-    none = sdy.TensorShardingPerValueAttr.get([])
-    ends = [(op, key) for op, key in ((enters[:1], "in"), (leaves[:1], "out")) if op]
-    where, many = location(call), sdy.TensorShardingPerValueAttr
-    found = {key: _read(op[0], f"xla.sdy.{key}_shardings", where, many) for op, key in ends}
-    said = (_read(op[0], "xla.sdy.manual_axes", where, sdy.ManualAxesAttr) for op, _ in ends)
-    axes = next((axes for axes in said if axes is not None), sdy.ManualAxesAttr.get([]))
-    # A call that XLA itself made has them on the call.
+    boundary = _named_boundary(call, enters[:1], leaves[:1]) or _said_boundary(call, enters[:1], leaves[:1])
     made = sdy.ManualComputationOp(
         [result.type for result in leaves[0].results] if leaves else [],
-        [*enters[0].operands] if enters else [],
-        found.get("in") or none,
-        found.get("out") or none,
-        axes,
+        *boundary,
         loc=call.location,
         ip=ir.InsertionPoint(call),
     )
@@ -336,4 +381,51 @@ def _manual_computation(call: Any, body: Any) -> None:
         _replace(leaves[0], made.results)
     call.operation.erase()
     if enters:
+        constraints = dict.fromkeys(operand.owner for operand in enters[0].operands)
         enters[0].operation.erase()
+        for op in constraints:
+            if _constrains(op) and not any(True for _ in op.results[0].uses):
+                op.operation.erase()
+
+
+def _said_boundary(call: Any, enters: list[Any], leaves: list[Any]) -> tuple[Any, ...]:
+    """The operands of a manual computation, its shardings and its manual axes, as the frontend attributes of
+    what enters it and what leaves it say them."""
+    where, many = location(call), sdy.TensorShardingPerValueAttr
+    ends = [(op, key) for several, key in ((enters, "in"), (leaves, "out")) for op in several]
+    found = {key: _read(op, f"xla.sdy.{key}_shardings", where, many) for op, key in ends}
+    said = (_read(op, "xla.sdy.manual_axes", where, sdy.ManualAxesAttr) for op, _ in ends)
+    axes = next((axes for axes in said if axes is not None), sdy.ManualAxesAttr.get([]))
+    # A call that XLA itself made has them on the call.
+    operands = [operand for op in enters for operand in op.operands]
+    return operands, found.get("in") or many.get([]), found.get("out") or many.get([]), axes
+
+
+def _named_boundary(call: Any, enters: list[Any], leaves: list[Any]) -> tuple[Any, ...] | None:
+    """The same as shardings by named axes say it; None where there are none. The constraints on what enters
+    are its shardings."""
+    where = location(call)
+    said = [_named(op.attributes, where) for op in (call, *enters, *leaves)]
+    if not any(said):
+        return None
+    axes = {axis.name: None for named in said for sharding in named for axis in sharding.manual}
+    operands, entering, leaving = [], [], []
+    for operand in (operand for op in enters for operand in op.operands):
+        owner: Any = operand.owner
+        if not _constrains(owner):
+            message = f"nothing says how the operand of @{_ENTERS} is sharded"
+            raise ShardlogError(message, where=where, hint="expected @Sharding on it")
+        alone = len([*operand.uses]) == 1
+        operands.append(owner.operands[0] if alone else operand)
+        entering.append(owner.attributes["sharding"])
+    for op, named in zip(leaves, said[-1:], strict=False):
+        if len(named) != len(op.results):
+            message = f"{len(named)} shardings for the {len(op.results)} results of @{_LEAVES}"
+            raise ShardlogError(message, where=where, hint="expected one for each")
+        leaving = [_attribute(s, result.type, where) for s, result in zip(named, op.results, strict=True)]
+    many = sdy.TensorShardingPerValueAttr
+    return operands, many.get(entering), many.get(leaving), manual_axes(axes)
+
+
+def _constrains(op: Any) -> bool:
+    return not isinstance(op, ir.Block) and op.operation.name == "sdy.sharding_constraint"

@@ -7,6 +7,7 @@
     {devices=[2,2,2]<=[8] last_tile_dim_replicate}              the last dimension counts replicas
     {devices=[2,1,2,2]<=[8] last_tile_dims={manual, replicated}}    ... dimensions of other kinds
     {{replicated}, {maximal device=0}}          a tuple
+    {mesh['a'=2,'b'=4], [{'a'}, {}]}            by named axes, see ``named.py``
 
 ``shard_as N`` and ``shard_like N`` put a sharding into a group; ``metadata={...}`` is skipped.
 """
@@ -17,15 +18,24 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
+
+import numpy as np
 
 from ...errors import ShardlogError, closest
+from ...program.meshes import Mesh, SubAxis
+from ...program.shardings import Dimension
+from .named import NamedSharding
 
 SUBGROUPS = ("manual", "unreduced", "replicated")  # in the order in which XLA writes them
 _WORDS = ("replicated", "manual", "unknown", "unreduced")
 _GROUPS = ("shard_as", "shard_like")
 _MOST_DEVICES = 1 << 22  # each may be looked at on its own
-_TOKEN = re.compile(r'(?:\s|/\*.*?\*/)*(<=|[a-z_]+|T|\d+|"(?:[^"\\]|\\.)*"|.)', re.DOTALL)
+_MESHES = ("mesh", "single_device", "maximal_mesh")  # with which a sharding by named axes begins
+_REDUCTIONS = ("sum", "max", "min")
+_TOKEN = re.compile(
+    r"""(?:\s|/\*.*?\*/)*(<=|[a-z_]+|T|\d+|"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|.)""", re.DOTALL
+)
 
 T = TypeVar("T")
 
@@ -81,9 +91,19 @@ def tuple_text(shardings: tuple[HloSharding, ...]) -> str:
     return "{" + ", ".join(parts) + "}"
 
 
-def parse(text: str, where: str = "") -> HloSharding | tuple[HloSharding, ...]:
+def parse(
+    text: str, where: str = ""
+) -> HloSharding | NamedSharding | tuple[HloSharding | NamedSharding, ...]:
     """The sharding, or tuple of shardings, in ``text``. Raises ShardlogError at ``where``."""
     return _Parser(text, where).whole()
+
+
+def flat(devices: Iota | tuple[int, ...]) -> tuple[int, ...]:
+    """Devices in their order, one by one."""
+    if isinstance(devices, tuple):
+        return devices
+    sizes = devices.sizes
+    return tuple(np.arange(prod(sizes)).reshape(sizes).transpose(devices.order).ravel().tolist())
 
 
 def _list(numbers: tuple[int, ...]) -> str:
@@ -98,20 +118,22 @@ class _Parser:
         self.tokens: list[str] = _TOKEN.findall(text.rstrip())
         self.at = 0
 
-    def whole(self) -> HloSharding | tuple[HloSharding, ...]:
+    def whole(self) -> HloSharding | NamedSharding | tuple[HloSharding | NamedSharding, ...]:
         self.expect("{")
         self.at -= 1
         if self.tokens[self.at + 1 : self.at + 2] in (["{"], ["}"]):
             self.at += 1
-            found: HloSharding | tuple[HloSharding, ...] = self.several(self.sharding, "}")
+            found = self.several(self.sharding, "}")
         else:
             found = self.sharding()
         if self.at < len(self.tokens):
             self.fail("the end")
         return found
 
-    def sharding(self) -> HloSharding:
+    def sharding(self) -> HloSharding | NamedSharding:
         self.expect("{")
+        if self.peek in _MESHES:
+            return self.named()
         if self.accept("maximal"):
             self.expect("device")
             self.expect("=")
@@ -120,10 +142,8 @@ class _Parser:
             found = self.tiled()
         elif self.peek in _WORDS:
             found = HloSharding(self.next())
-        elif self.peek in ("mesh", "maximal_mesh"):
-            self.fail("devices", "write a sharding with named axes as sdy.sharding")
         else:
-            self.fail("devices=[...], replicated, manual, unknown, unreduced or maximal")
+            self.fail("devices=[...], mesh[...], replicated, manual, unknown, unreduced or maximal")
         group = None
         while not self.accept("}"):
             if self.peek in _GROUPS and group is None:
@@ -142,22 +162,11 @@ class _Parser:
         devices: Iota | tuple[int, ...]
         if self.accept("<="):
             self.expect("[")
-            sizes = self.several(self.number, "]")
-            order: tuple[int, ...] = tuple(range(len(sizes)))
-            if len(sizes) > 1:
-                self.expect("T")
-                self.expect("(")
-                order = self.several(self.number, ")")
-            devices, count = Iota(sizes, order), prod(sizes)
-            if sorted(order) != list(range(len(sizes))):
-                self.refuse(f"T({_list(order)}) is no order of {len(sizes)} dimensions")
+            devices = self.iota()
+            count = prod(devices.sizes)
         else:
-            listed = [self.number()]
-            while self.accept(","):
-                listed.append(self.number())
-            devices, count = tuple(listed), len(listed)
-            if len(set(listed)) < count:
-                self.refuse("a device is listed twice")
+            devices = self.listed()
+            count = len(devices)
         if not tiles or 0 in tiles or prod(tiles) != count:
             self.refuse(f"{_list(tiles)} tiles are {prod(tiles)}, and there are {count} devices")
         if count > _MOST_DEVICES:
@@ -172,6 +181,116 @@ class _Parser:
         if len(subgroups) > len(tiles):
             self.refuse(f"{len(subgroups)} kinds of last dimensions, and only {len(tiles)} dimensions")
         return HloSharding("tiled", tiles, devices, subgroups)
+
+    def iota(self) -> Iota:
+        """The devices counted up, behind the first bracket."""
+        sizes = self.several(self.number, "]")
+        order: tuple[int, ...] = tuple(range(len(sizes)))
+        if len(sizes) > 1:
+            self.expect("T")
+            self.expect("(")
+            order = self.several(self.number, ")")
+        if sorted(order) != list(range(len(sizes))):
+            self.refuse(f"T({_list(order)}) is no order of {len(sizes)} dimensions")
+        return Iota(sizes, order)
+
+    def listed(self) -> tuple[int, ...]:
+        """The devices one by one."""
+        listed = [self.number()]
+        while self.accept(","):
+            listed.append(self.number())
+        if len(set(listed)) < len(listed):
+            self.refuse("a device is listed twice")
+        return tuple(listed)
+
+    # ---- By named axes -------------------------------------------------------------------------------------
+
+    def named(self) -> NamedSharding:
+        """What stands behind the first brace."""
+        mesh = self.mesh()
+        axes: tuple[SubAxis, ...] = tuple(SubAxis(name, 1, size) for name, size in mesh.axes)
+        found: dict[str, Any] = {}
+        while self.accept(","):
+            label = self.peek
+            if self.accept("["):
+                found["dimensions"] = self.several(lambda: self.dimension(mesh), "]")
+            elif label in SUBGROUPS:
+                self.next()
+                given = self.accept("=")
+                if given and label == "unreduced" and self.peek in _REDUCTIONS:
+                    found["reduction"] = self.next()
+                if given and self.accept("{"):
+                    found[label] = self.several(lambda: self.axis(mesh), "}")
+                elif label != "replicated":
+                    found[label] = axes
+            elif self.accept("metadata"):
+                self.expect("=")
+                self.skip_braces()
+            else:
+                self.fail("the axes of dimensions, replicated, unreduced or manual")
+        self.expect("}")
+        return NamedSharding(mesh, **found)
+
+    def mesh(self) -> Mesh:
+        if self.next() != "mesh":
+            for token in ("[", "device_id", "="):
+                self.expect(token)
+            device = self.number()
+            self.expect("]")
+            return Mesh("", (), (device,))
+        self.expect("[")
+        axes, devices = self.several(self.mesh_axis, "]"), ()
+        if len(dict(axes)) < len(axes):
+            self.refuse("the mesh has two axes of one name")
+        count = prod(size for _, size in axes)
+        if not count or count > _MOST_DEVICES:
+            self.refuse(f"a mesh of {count:,} devices, and at most {_MOST_DEVICES:,} can be")
+        if self.tokens[self.at : self.at + 2] == [",", "device_ids"]:
+            self.at += 2
+            self.expect("=")
+            self.expect("(")
+            order = self.iota() if self.accept("[") else self.listed()
+            self.expect(")")
+            devices = flat(order)
+            if sorted(devices) != list(range(count)):
+                self.refuse(f"the devices are not the numbers from 0 to {count - 1}")
+            devices = () if devices == tuple(range(count)) else devices
+        return Mesh("", axes, devices)
+
+    def mesh_axis(self) -> tuple[str, int]:
+        name = self.name()
+        self.expect("=")
+        return name, self.number()
+
+    def name(self) -> str:
+        if not self.peek.startswith("'") or len(self.peek) < 2:
+            self.fail("the name of an axis, in single quotes")
+        return re.sub(r"\\(.)", r"\1", self.next()[1:-1], flags=re.DOTALL)
+
+    def axis(self, mesh: Mesh) -> SubAxis:
+        """An axis, or a part of it: ``'a'``, ``'a':(1)2``."""
+        name = self.name()
+        if name not in mesh.sizes:
+            self.refuse(f"the mesh has no axis '{name}'", closest(name, [*mesh.sizes]))
+        if not self.accept(":"):
+            return SubAxis(name, 1, mesh.sizes[name])
+        self.expect("(")
+        before = self.number()
+        self.expect(")")
+        size = self.number()
+        if not before or not size or mesh.sizes[name] % (before * size):
+            self.refuse(f"the axis '{name}' of size {mesh.sizes[name]} has no part ({before}){size}")
+        return SubAxis(name, before, size)
+
+    def dimension(self, mesh: Mesh) -> Dimension:
+        self.expect("{")
+        found = self.several(lambda: None if self.accept("?") else self.axis(mesh), "}")
+        axes = tuple(axis for axis in found if axis is not None)
+        if None in found[:-1]:
+            self.refuse("'?' is the last entry of a dimension")
+        return Dimension(axes, closed=len(axes) == len(found))
+
+    # ---- Tokens --------------------------------------------------------------------------------------------
 
     def subgroup(self) -> str:
         if self.peek not in SUBGROUPS:
@@ -223,7 +342,7 @@ class _Parser:
     def fail(self, expected: str, hint: str = "") -> NoReturn:
         found = f"'{self.peek}'" if self.peek else "the end"
         known = (*_WORDS, *_GROUPS, *SUBGROUPS, "maximal", "devices", "last_tile_dim_replicate", "metadata")
-        if not hint and self.peek.isidentifier():
+        if not hint and self.peek.isidentifier() and self.peek not in known:
             hint = closest(self.peek, dict.fromkeys(known))
         self.refuse(f"expected {expected}, found {found}", hint)
 

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ...errors import ShardlogError
 from ...program.meshes import Mesh, SubAxis
 from ...program.shardings import Dimension, Sharding
-from .hlo_sharding import SUBGROUPS, HloSharding, Iota
+from .hlo_sharding import SUBGROUPS, HloSharding, Iota, flat
 
 Digit = tuple[int, int]  # size and stride
 Devices = npt.NDArray[np.int64]
@@ -176,10 +176,7 @@ def dimension_digits(sharding: HloSharding, order: Sequence[int]) -> list[list[D
 
 def flat_devices(sharding: HloSharding) -> tuple[int, ...]:
     """The devices of the tiles, row-major."""
-    if isinstance(sharding.devices, tuple):
-        return sharding.devices
-    sizes, order = sharding.devices.sizes, sharding.devices.order
-    return tuple(np.arange(prod(sizes)).reshape(sizes).transpose(order).ravel().tolist())
+    return flat(sharding.devices)
 
 
 def _iota_digits(iota: Iota) -> list[Digit]:

@@ -87,7 +87,7 @@ def test_other_ways_to_write_a_string(text: str, same: str) -> None:
         ("{devices=[2,2]<=[2,2]T(1,1)}", "T(1,1) is no order of 2 dimensions"),
         ("{devices=[2,2]<=[4] last_tile_dims={manul}}", "found 'manul'\n  hint: did you mean manual?"),
         ("{replicated} {", "expected the end, found '{'"),
-        ("{mesh['x'=2], [{'x'}]}", "hint: write a sharding with named axes as sdy.sharding"),
+        ("{replicated shard_as 3 shard_as 4}", "expected '}', found 'shard_as'"),
     ],
 )
 def test_what_is_no_sharding(text: str, message: str) -> None:
