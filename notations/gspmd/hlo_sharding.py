@@ -15,7 +15,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any, NoReturn, TypeVar
@@ -85,7 +85,7 @@ class HloSharding:
         return f"{{{text}{group}}}"
 
 
-def tuple_text(shardings: tuple[HloSharding, ...]) -> str:
+def tuple_text(shardings: Sequence[HloSharding]) -> str:
     """A tuple as XLA prints it: every fifth element has its number before it."""
     parts = [f"/*index={i}*/{s}" if i and i % 5 == 0 else f"{s}" for i, s in enumerate(shardings)]
     return "{" + ", ".join(parts) + "}"
@@ -123,6 +123,7 @@ class _Parser:
         self.at -= 1
         if self.tokens[self.at + 1 : self.at + 2] in (["{"], ["}"]):
             self.at += 1
+            found: HloSharding | NamedSharding | tuple[HloSharding | NamedSharding, ...]
             found = self.several(self.sharding, "}")
         else:
             found = self.sharding()
@@ -239,7 +240,8 @@ class _Parser:
             self.expect("]")
             return Mesh("", (), (device,))
         self.expect("[")
-        axes, devices = self.several(self.mesh_axis, "]"), ()
+        axes = self.several(self.mesh_axis, "]")
+        devices: tuple[int, ...] = ()
         if len(dict(axes)) < len(axes):
             self.refuse("the mesh has two axes of one name")
         count = prod(size for _, size in axes)

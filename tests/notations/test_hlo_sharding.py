@@ -52,7 +52,7 @@ STRINGS = [
 
 
 def printed(text: str) -> str:
-    found = parse(text)
+    found: Any = parse(text)
     return tuple_text(found) if isinstance(found, tuple) else str(found)
 
 
