@@ -1,0 +1,64 @@
+"""How far what is said is from what is measured."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from math import exp, log
+
+from .data import Row
+
+MOST = 10.0  # microseconds of a short program
+_NEAR = 0.25
+
+
+@dataclass(frozen=True)
+class Judged:
+    """Of so many programs the part for which what is said is near what is measured, and the mean error."""
+
+    count: int
+    within: float
+    error: float
+
+
+@dataclass(frozen=True)
+class Kind:
+    """Programs of a kind, and the long ones among them."""
+
+    all: Judged
+    long: Judged
+
+
+def said(text: str, topology: str) -> float:
+    """The microseconds that a program takes as `shardlog cost` says."""
+    import shardlog
+
+    return float(shardlog.run(text).partition().cost(topology).seconds) * 1e6
+
+
+def judged(pairs: Iterable[tuple[Row, float]]) -> list[tuple[str, Kind]]:
+    """By kind, then of all: rows and the microseconds that are said."""
+    found: dict[str, list[tuple[float, float]]] = {}
+    for row, microseconds in pairs:
+        found.setdefault(row.kind, []).append((row.busy, microseconds))
+    every = [pair for some in found.values() for pair in some]
+    return [(kind, _kind(some)) for kind, some in (*sorted(found.items()), ("all", every))]
+
+
+def judgement(found: Judged) -> str:
+    """A line of it."""
+    return f"{found.count}, {found.within:.0%} within a quarter, mean error {found.error:.2f}"
+
+
+def _kind(pairs: Sequence[tuple[float, float]]) -> Kind:
+    return Kind(_judged(pairs), _judged([pair for pair in pairs if pair[0] >= MOST]))
+
+
+def _judged(pairs: Sequence[tuple[float, float]]) -> Judged:
+    ratios = [microseconds / busy for busy, microseconds in pairs]
+    if not ratios:
+        return Judged(0, 0.0, 1.0)
+    near = sum(1 for ratio in ratios if abs(ratio - 1) <= _NEAR)
+    least = 1e-3  # of what nothing is said of
+    error = exp(sum(abs(log(max(ratio, least))) for ratio in ratios) / len(ratios))
+    return Judged(len(ratios), near / len(ratios), error)

@@ -1,0 +1,177 @@
+"""Measures programs on a GPU: `python -m shardlog.tests.bench.kernels.measure PROGRAMS OUT SECONDS`.
+
+``PROGRAMS`` is a file that ``programs`` wrote. All are compiled first, several at once, for at most half of
+the seconds; then each is run on its own. ``OUT`` is what ``data`` reads: per program its text, the
+microseconds for which kernels keep the GPU busy by XLA's profiler (``busy_us`` the median of several runs,
+``least_us`` the least), from the start of the first kernel to the end of the last (``span_us``), of a call by
+the clock (``clock_us``), and of one of twenty calls that do not wait (``ahead_us``); its kernels and their
+microseconds, XLA's optimised HLO, and the bytes of temporary values. What does not compile or run is said and
+left out.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import time
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from .data import write
+
+_THREADS = 12
+_RUNS, _RUNS_OF_LONG, _LONG = 8, 2, 0.01
+_AHEAD = 20
+_KERNELS, _LETTERS = 60, 60_000  # that are kept of each
+
+
+class Gpu:
+    """The GPU that is measured."""
+
+    def __init__(self) -> None:
+        import jax
+        from jaxlib import _jax
+        from shardlog.importers.sources.compiling import compile_options
+
+        (self.device,) = jax.devices()[:1]
+        if self.device.platform != "gpu":
+            sys.exit("this needs a GPU, and JAX's plugin for it")
+        self.client = self.device.client
+        self.key = jax.random.key(0)
+        self._devices = _jax.DeviceList((self.device,))
+        self._options = compile_options((self.device,), "sdy-manual")
+
+    def compiled(self, row: dict[str, Any]) -> tuple[Any, list[Any]] | str:
+        """A program that can run, and the types of its arguments; or what is wrong with it."""
+        from jaxlib.mlir import ir
+        from shardlog.importers.sources.text import make_context
+        from shardlog.program.mlir.modules import main_function, symbols
+
+        try:
+            with make_context():
+                module = ir.Module.parse(row["text"])
+                functions = symbols(module, "func.func")
+                main = functions[main_function(functions)]
+                function = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+                types = [ir.RankedTensorType(type_) for type_ in function.inputs]
+                shapes = [(tuple(type_.shape), str(type_.element_type)) for type_ in types]
+                return self.client.compile_and_load(module, self._devices, self._options), shapes
+        except Exception as error:  # XLA's, of many classes
+            return str(error).partition("\n")[0]
+
+    def arguments(self, shapes: list[Any]) -> list[Any]:
+        """Random arguments: small numbers, and places from 0 to 99."""
+        import jax
+        import numpy as np
+        from shardlog.program.elements import dtype_of
+
+        found = []
+        for shape, element in shapes:
+            dtype = np.dtype(dtype_of(element))
+            if dtype.kind in "iub":
+                made = jax.random.randint(self.key, shape, 0, 2 if dtype.kind == "b" else 100).astype(dtype)
+            else:
+                made = (jax.random.normal(self.key, shape, np.float32) * 0.1).astype(dtype)
+            found.append(jax.device_put(made, self.device))
+        jax.block_until_ready(found)  # type: ignore[no-untyped-call]
+        return found
+
+    def measured(self, program: Any, given: list[Any]) -> dict[str, Any]:
+        """What a program takes."""
+        _run(program, given)
+        _run(program, given)
+        clocks = [_clock(program, given) for _ in range(5)]
+        start = time.perf_counter()
+        made = [program.execute_sharded(given) for _ in range(_AHEAD)]
+        _wait(made[-1])
+        ahead = (time.perf_counter() - start) / _AHEAD
+        del made
+        runs = _RUNS_OF_LONG if median(clocks) > _LONG else _RUNS
+        events = _events(program, given, runs)
+        each = len(events) // runs
+        if not each or len(events) % runs:
+            raise ValueError(f"{len(events)} kernels in {runs} runs")
+        parts = [events[n * each : (n + 1) * each] for n in range(runs)]
+        busy = [sum(took for _, took, _ in part) / 1e3 for part in parts]
+        span = [(max(at + took for at, took, _ in part) - part[0][0]) / 1e3 for part in parts]
+        names = [name[:90] for _, _, name in parts[0]]
+        times = [round(median(part[n][1] for part in parts) / 1e3, 3) for n in range(each)]
+        hlo = "\n".join(module.to_string() for module in program.hlo_modules())
+        return {
+            "busy_us": round(median(busy), 2),
+            "least_us": round(min(busy), 2),
+            "span_us": round(median(span), 2),
+            "clock_us": round(median(clocks) * 1e6, 1),
+            "ahead_us": round(ahead * 1e6, 1),
+            "count": each,
+            "kernels": [list(pair) for pair in zip(names, times, strict=True)][:_KERNELS],
+            "hlo": hlo[:_LETTERS],
+            "temp_bytes": program.get_compiled_memory_stats().temp_size_in_bytes,
+        }
+
+
+def _events(program: Any, given: list[Any], runs: int) -> list[tuple[float, float, str]]:
+    """The kernels and copies of some runs: when each begins, how long it takes, in nanoseconds, and its
+    name."""
+    import jax
+    from jax.profiler import ProfileData
+
+    with TemporaryDirectory() as folder:
+        with jax.profiler.trace(folder):
+            for _ in range(runs):
+                _run(program, given)
+        (path,) = Path(folder).rglob("*.xplane.pb")
+        planes = [plane for plane in ProfileData.from_file(str(path)).planes if "/device:GPU" in plane.name]
+        lines = [line for plane in planes for line in plane.lines]
+        return sorted((e.start_ns, e.duration_ns, e.name) for line in lines for e in line.events)
+
+
+def _clock(program: Any, given: list[Any]) -> float:
+    start = time.perf_counter()
+    _run(program, given)
+    return time.perf_counter() - start
+
+
+def _run(program: Any, given: list[Any]) -> None:
+    _wait(program.execute_sharded(given))
+
+
+def _wait(made: Any) -> None:
+    import jax
+
+    jax.block_until_ready(made.disassemble_into_single_device_arrays())  # type: ignore[no-untyped-call]
+
+
+def main() -> None:
+    """Measures programs, and writes what they take."""
+    import jax
+
+    source, out, seconds = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
+    rows: list[dict[str, Any]] = json.loads(gzip.decompress(Path(source).read_bytes()))
+    start, gpu, found = time.monotonic(), Gpu(), list[dict[str, Any]]()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        jobs = [pool.submit(gpu.compiled, row) for row in rows]
+        while time.monotonic() - start < seconds / 2 and not all(job.done() for job in jobs):
+            time.sleep(0.2)
+        pool.shutdown(cancel_futures=True)
+    for row, job in zip(rows, jobs, strict=True):
+        if job.cancelled() or time.monotonic() - start > seconds:
+            continue
+        made = job.result()
+        try:
+            if isinstance(made, str):
+                raise ValueError(made)
+            program, shapes = made
+            found.append({**row, **gpu.measured(program, gpu.arguments(shapes))})
+        except Exception as error:  # one program is not all
+            print(f"{row['kind']} {row['name']}: {str(error)[:200]}", flush=True)
+    write(out, {"device": gpu.device.device_kind, "jax": jax.__version__, "rows": found})
+    print(f"{len(found)} of {len(rows)} programs measured")
+
+
+if __name__ == "__main__":
+    main()
