@@ -21,19 +21,23 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
     """Reads the shardings at the boundaries of computations into the annotations of ``function``; those of
     block arguments do not have manual axes.
 
-    ``clean``: manual axes are sorted, and a sharding that does not use one is explicitly replicated on it.
+    ``clean``: manual axes are sorted, and a sharding that does not use one is explicitly replicated on it, on
+    the mesh of the others if its own is empty.
     """
     owners = set(function.flow_edges.values())
     for node in function.boundaries:
         op, body = function.ops[node], function.regions[node][0].arguments
         names = boundary_axes(op)
         outside: list[Sharding] = []
+        mesh = _common_mesh(op, shardings) if clean and names else None
         for label, values in (("in_shardings", body), ("out_shardings", function.results[node])):
             if label not in op.attributes:
                 continue
             entries = sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings
             for index, (value, entry) in enumerate(zip(values, entries, strict=True)):
                 outer = shardings.read(entry, location(op))
+                if mesh is not None and _empty(outer, shardings.meshes):
+                    outer = replace(outer, mesh=mesh)
                 if clean:
                     outer = _with_all(outer, names, shardings.meshes)
                 outside.append(outer)
@@ -59,6 +63,20 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
                     function.manual_axes[node] = [n for n in sizes if n in names]
         if "manual_axes" in op.attributes:
             function.entering[node] = tuple(outside[: len(body)])
+
+
+def _common_mesh(op: Any, shardings: Shardings) -> int | None:
+    """The mesh at the boundary of a computation; None where all are empty."""
+    labels = [label for label in ("in_shardings", "out_shardings") if label in op.attributes]
+    entries = [e for label in labels for e in sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings]
+    found = (shardings.read(entry, location(op)) for entry in entries)
+    return next((one.mesh for one in found if not _empty(one, shardings.meshes)), None)
+
+
+def _empty(sharding: Sharding, meshes: Meshes) -> bool:
+    """Whether a sharding is on a mesh without axes, of no device in particular."""
+    mesh = meshes.meshes[sharding.mesh]
+    return not mesh.axes and not mesh.device_ids
 
 
 def boundary_axes(op: Any) -> list[str]:

@@ -178,7 +178,7 @@ def _unknown_ops(program: Program, text: Text) -> tuple[UnknownOp, ...]:
     signatures, found = program.classes.signatures, dict[str, list[Any]]()
     for number, op in enumerate(signatures.examples):
         knowledge = program.classes.of(number)
-        if not knowledge.known:
+        if op is not None and not knowledge.known:
             found.setdefault(op.operation.name, [0, op, knowledge.no_rule])[0] += signatures.counts[number]
     return tuple(
         UnknownOp(name, count, text.line(location(op)), reason, origin(location_text(op)).stack)

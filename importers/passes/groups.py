@@ -75,7 +75,7 @@ def _constrain(members: Members, classes: Classes, apart: Mapping[int, Sharding]
     for value, open_like in apart.items():
         near, index = (nodes[value], 0) if nodes[value] >= 0 else uses.of(value)[0]
         node = create_constraint(function, classes, uses, near, index, open_like)
-        take_over(function, uses, node, edge=value not in members.place)
+        take_over(function, uses, node, edge=value in members.edges)
         if value in free:
             uses.position[node] = -0.6 - len(function.moved) * 1e-9
         instead[value] = function.results[node][0]

@@ -112,7 +112,8 @@ def _constrained(
         if value in place:
             function.annotations.setdefault(place[value], sharding)
     if policy is not None:
-        free = frozenset(function.arguments if uncalled else ())
+        shapes = classes.signatures.shapes
+        free = frozenset(v for v in function.arguments if uncalled and shapes[function.types[v]] is not None)
         apply_constraints(function, classes, uses, place, owners | set(place), free, policy)
     return _Begun(function, callee, edges, place, owners, uses)
 

@@ -29,7 +29,6 @@ from ..support import oracle, tools
 from ..support.compare import differences
 
 SINKS = ["func.func(sdy-sink-data-flow-edges)", "func.func(sdy-sink-func-data-flow-edges)"]
-DROP = "func.func(sdy-drop-sharding-rules)"  # shardlog keeps the rules that ops have: to partition by
 ALONE = re.compile(r"sdy-([a-z-]+?)-propagate")
 # Where a reason is one of shardlog's own, Shardy runs the piece.
 REASONS = {
@@ -108,6 +107,14 @@ def propagated(text: str) -> str:
         return str(module)
 
 
+def without_rules(text: str) -> str:
+    """A module of shardlog's without the rules that ops have, which it keeps to partition by."""
+    try:
+        return str(oracle.forked(oracle.run_passes, text, "func.func(sdy-drop-sharding-rules)"))
+    except oracle.OracleError as error:
+        raise ValueError(f"no module: {error}") from None
+
+
 def both(piece: Piece) -> tuple[str, str]:
     """The module as shardlog leaves it and as Shardy does. Raises OracleError where Shardy cannot run it."""
     option, text = piece.option, piece.text
@@ -125,7 +132,7 @@ def both(piece: Piece) -> tuple[str, str]:
     text = with_main(text)
     expected = oracle.forked(propagated, text)
     ours = shardlog.run(text, separate_groups=True, strict_shardy=True).text()
-    return oracle.with_constants(oracle.forked(oracle.run_passes, ours, DROP)), expected
+    return oracle.with_constants(without_rules(ours)), expected
 
 
 def rules_differ(piece: Piece) -> list[str]:
@@ -145,8 +152,28 @@ def reason(error: Exception) -> str:
     for pattern, text in REASONS.items():
         if found := re.search(pattern, said):
             return text.format(*found.groups())
-    lines = said.replace("Unable to parse module assembly:\n", "").splitlines()
-    return re.sub(r'^error: "[^"]*":\d+:\d+: ', "", lines[0])[:80]
+    line = next(line for line in said.splitlines() if not line.endswith(":"))
+    return re.sub(r'^error: "[^"]*":\d+:\d+: ', "", line)[:80]
+
+
+def read_alone(piece: Piece) -> list[str]:
+    """What is wrong with a run of a piece on which Shardy ends the process."""
+    try:
+        shardlog.run(with_main(piece.text), separate_groups=True)
+    except shardlog.ShardlogError:
+        return []
+    except Exception as error:
+        return [f"{type(error).__name__}: {error}"]
+    return []
+
+
+def refused(piece: Piece) -> str:
+    """Why Shardy refuses a piece behind propagation; empty: it does not."""
+    try:
+        oracle.forked(oracle.run_passes, with_main(piece.text), "sdy-propagation-pipeline")
+    except oracle.OracleError as error:
+        return "" if str(error).startswith("crashed") else "both refuse what is unreduced"
+    return ""
 
 
 def compare(piece: Piece, row: Row) -> None:
@@ -159,10 +186,13 @@ def compare(piece: Piece, row: Row) -> None:
         found = rules_differ(piece) if "populate" in piece.option else differences(*both(piece))
     except (oracle.OracleError, ir.MLIRError) as error:
         row.why[reason(error)] += 1
-        return
+        found = read_alone(piece) if str(error).startswith("crashed") else []
+        if not found:
+            return
     except shardlog.ShardlogError as error:
-        if any(re.search(pattern, str(error)) for pattern in REASONS):
-            row.why[reason(error)] += 1
+        said = reason(error) if any(re.search(p, str(error)) for p in REASONS) else refused(piece)
+        if said:
+            row.why[said] += 1
             return
         found = [str(error)]
     except Exception as error:
