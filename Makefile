@@ -7,12 +7,16 @@ CARGO := cargo
 CRATE := --manifest-path engine/core/Cargo.toml
 SOURCES := pyproject.toml engine/core/Cargo.toml engine/core/Cargo.lock $(shell find engine/core/src -name "*.rs")
 
-.PHONY: test lint demo bench clean
+.PHONY: test test-versions lint demo bench clean
 
 test: lint
 	@if command -v $(CARGO) >/dev/null; then $(CARGO) test $(CRATE) --no-default-features --quiet; \
 	else echo "left out: the tests of the evaluator in Rust, for there is no $(CARGO)"; fi
 	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
+	$(BIN)/python -m shardlog.tests.versions --newest
+
+test-versions: .venv/ready
+	$(BIN)/python -m shardlog.tests.versions
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -41,4 +45,4 @@ bench: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv build engine/core/target engine/_core*.so
+	rm -rf .venv .venvs build engine/core/target engine/_core*.so

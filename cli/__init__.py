@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..errors import ShardlogError, closest, nearest
+from ..program.shardy import unusable
 from . import authoring, checks, compiling, costing, datalog, explain, partitioning, programs, rules
 from .colours import show
 from .running import common_arguments
@@ -62,6 +63,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except Exception as error:
         if isinstance(error, MemoryError):
             error = ShardlogError("there is not enough memory", where=f"shardlog {' '.join(sys.argv[1:2])}")
+        error = unusable(error) or error
         if not _bad_input(error):
             raise
         show(_with_place(error), sys.stderr)

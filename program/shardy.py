@@ -9,6 +9,8 @@ from __future__ import annotations
 import warnings
 from functools import cache
 
+from ..errors import ShardlogError
+
 LINES = ("0.10", "0.11", "0.12")  # from the oldest to the newest
 
 
@@ -34,6 +36,14 @@ def line_of(version: str) -> str:
         stacklevel=3,
     )
     return nearest
+
+
+def unusable(error: Exception) -> ShardlogError | None:
+    """What is said of a jaxlib that is not there, or lacks what is imported of it; None of other errors."""
+    if not isinstance(error, ImportError) or (error.name or "").partition(".")[0] != "jaxlib":
+        return None
+    hint = f"install jaxlib {LINES[0]} to {LINES[-1]}, as pip install 'shardlog[jax]' does"
+    return ShardlogError(f"jaxlib cannot be used: {error}", where="shardlog", hint=hint)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

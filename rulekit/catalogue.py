@@ -70,6 +70,7 @@ _NAMING = {
     "generated_op": "",
     "needs_no_rule": "",
     "lacks_rule": "",
+    "lacked_rule": "",
     "xla_op": "",
     "opaque_target": "@",
 }  # relations about names of ops or targets

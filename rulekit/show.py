@@ -10,7 +10,7 @@ from ..errors import ShardlogError, closest
 from ..program.factors import MARKED, factor_name
 from ..rulebook.book import RuleBook
 from ..rulebook.notations.einsum import read_text
-from .case import EXAMPLES, Case, file_cases, line_cases
+from .case import Case, file_cases, line_cases, shipped_cases
 from .origin import Origins
 
 
@@ -63,7 +63,7 @@ def show(name: str, book: RuleBook, examples: Sequence[Path] = ()) -> str:
     where there is no rule.
     """
     cases = [c for path in examples for c in file_cases(path, book)]
-    cases += [*line_cases(book), *file_cases(EXAMPLES, book)]
+    cases += [*line_cases(book), *shipped_cases(book)]
     named = sorted((c for c in cases if c.name == name), key=lambda c: not c.said["edge"] and not c.factors)
     case = named[0] if named else bare_case(name, book)
     if case is None:

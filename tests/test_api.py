@@ -17,6 +17,8 @@ from .support.compare import differences
 from .support.models import common, dense
 from .support.oracle import propagate
 
+pytestmark = pytest.mark.versions
+
 MESH = common.MESH
 
 

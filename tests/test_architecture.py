@@ -32,7 +32,7 @@ def layers() -> list[str]:
 def modules() -> Iterator[Path]:
     for path in sorted(ROOT.rglob("*.py")):
         relative = path.relative_to(ROOT)
-        if relative.parts[0] not in {"tests", "build", "examples", ".venv", *_ALONE}:
+        if relative.parts[0] not in {"tests", "build", "examples", ".venv", ".venvs", *_ALONE}:
             yield relative
 
 

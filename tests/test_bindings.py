@@ -48,7 +48,7 @@ def trees() -> Iterator[tuple[Path, ast.Module]]:
     """The modules of the package."""
     for path in sorted(ROOT.rglob("*.py")):
         relative = path.relative_to(ROOT)
-        if relative.parts[0] not in {"tests", "build", "examples", ".venv"}:
+        if relative.parts[0] not in {"tests", "build", "examples", ".venv", ".venvs"}:
             yield relative, ast.parse(path.read_text())
 
 

@@ -19,20 +19,20 @@ PAGES = [
 ]
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)\n?((?:(?!\$ ).*\n?)*)", re.MULTILINE)
-TOOLS = f'shardlog() {{ "{sys.executable}" -m shardlog "$@"; }}\npython() {{ "{sys.executable}" "$@"; }}\n'
+TOOLS = 'shardlog() {{ "{0}" -m shardlog "$@"; }}\npython() {{ "{0}" "$@"; }}\n'
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_page(page: Path, tmp_path: Path) -> None:
+def run_page(page: Path, folder: Path, python: str | Path = sys.executable) -> int:
+    """Writes the files of a page, and runs its commands and asserts what they print; returns their number."""
     ran = 0
     for language, file, content in BLOCK.findall(page.read_text()):
         if file:
-            (tmp_path / file).write_text(content)
+            (folder / file).write_text(content)
         for command, expected in COMMAND.findall(content) if language == "console" else ():
-            script = TOOLS + command.replace("\n> ", "\n")
+            script = TOOLS.format(python) + command.replace("\n> ", "\n")
             done = subprocess.run(
                 ["bash", "-c", script],
-                cwd=tmp_path,
+                cwd=folder,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
                 text=True,
@@ -41,7 +41,12 @@ def test_page(page: Path, tmp_path: Path) -> None:
             pattern = re.escape(expected.strip()).replace(r"\.\.\.", "(?:.|\n)*")
             assert re.fullmatch(pattern, done.stdout.strip()), f"$ {command}\n{done.stdout}"
             ran += 1
-    assert ran
+    return ran
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_page(page: Path, tmp_path: Path) -> None:
+    assert run_page(page, tmp_path)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

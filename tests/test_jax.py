@@ -13,6 +13,8 @@ import shardlog
 from jax import sharding
 from jax.sharding import AbstractMesh, AxisType, Mesh
 
+pytestmark = pytest.mark.versions
+
 Tree = Any
 P: Any = sharding.PartitionSpec  # which have no types
 NamedSharding: Any = sharding.NamedSharding

@@ -67,7 +67,7 @@ KNOWN = {  # ops that are known somewhere
 def modules() -> Iterator[Path]:
     for path in sorted(ROOT.rglob("*.py")):
         relative = path.relative_to(ROOT)
-        if relative.parts[0] not in {"tests", "build", "examples", ".venv"}:
+        if relative.parts[0] not in {"tests", "build", "examples", ".venv", ".venvs"}:
             yield relative
 
 

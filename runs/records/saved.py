@@ -53,6 +53,8 @@ def check_saved(path: Path) -> None:
         try:
             Saved(path)._again(Path(folder)).save(again)
             same = again.read_bytes() == path.read_bytes()
+        except ImportError:  # of what it would be run with
+            raise
         except Exception as error:  # whatever the tables hold
             raise file.damaged("what is in it does not run again") from error
     if not same:

@@ -9,12 +9,14 @@ import jax
 import jax.numpy as jnp
 import pytest
 import shardlog
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from ..support.compare import differences
 from ..support.oracle import forked, propagate
 
-MESH = AbstractMesh((2, 2, 2), ("a", "b", "c"))
+pytestmark = pytest.mark.versions
+
+MESH = AbstractMesh((2, 2, 2), ("a", "b", "c"), axis_types=(AxisType.Auto,) * 3)
 P: Any = PartitionSpec  # jax has no types for it
 Tensor: Any = jax.ShapeDtypeStruct
 

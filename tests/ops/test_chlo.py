@@ -23,6 +23,8 @@ from jaxlib.mlir._mlir_libs import _stablehlo
 from ..support import oracle
 from ..support.compare import differences
 
+pytestmark = pytest.mark.versions
+
 EXAMPLES = int(os.environ.get("SHARDLOG_EXAMPLES", "4"))
 SEED = int(os.environ.get("SHARDLOG_SEED", "0"))
 _stablehlo.register_stablehlo_passes()

@@ -17,6 +17,8 @@ from shardlog.program.shardy import LINES
 from ..support import oracle
 from .rules import answers, attached, ours, solver, walk, written
 
+pytestmark = pytest.mark.versions
+
 MODULES = [
     pytest.param(text, id=f"{path.stem}-{text.splitlines()[0].strip('/ ')}")
     for path in sorted((Path(__file__).parent / "table").glob("*.mlir"))

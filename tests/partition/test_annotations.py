@@ -18,6 +18,8 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from shardlog.runs.executing.execution import alone_on
 from shardlog.tests.support.lines_of_jax import on_host
 
+pytestmark = pytest.mark.versions
+
 TARGETS = (
     *("annotate_device_placement", "InspectSharding", "LayoutConstraint", "MoveToDevice", "MoveToHost"),
     *("PinToDevice", "PinToDeviceSram", "xla.megascale.provide_metadata"),

@@ -6,10 +6,13 @@ from __future__ import annotations
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 import shardlog
 from shardlog.program.shardings import Sharding
 from shardlog.tests.support.lines_of_jax import on_host
 from shardlog.tests.support.programs import array
+
+pytestmark = pytest.mark.versions
 
 # The lengths of %a are wanted in parts and, to be sorted, whole; those of %b in parts.
 CALLED = """\

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 import warnings
+from collections.abc import Iterator
 from itertools import pairwise
 from pathlib import Path
 
 import pytest
 import shardlog
 from jaxlib.version import __version__
+from shardlog.cli import main
 from shardlog.errors import ShardlogError
 from shardlog.program.shardy import LINES, installed, line_of
 from shardlog.rulebook.book import RuleBook
@@ -16,6 +21,8 @@ from shardlog.runs.records.saved import open_saved
 
 from ..support.compare import differences
 from ..support.oracle import forked, propagate
+
+pytestmark = pytest.mark.versions
 
 RESHAPE = """
 sdy.mesh @mesh = <["x"=5]>
@@ -42,6 +49,64 @@ def test_known_versions(version: str, line: str) -> None:
 def test_unknown_versions(version: str, line: str) -> None:
     with pytest.warns(UserWarning, match=rf"jaxlib {version} is not known.*install jaxlib 0.10 to 0.12"):
         assert line_of(version) == line
+
+
+@pytest.fixture
+def unknown(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """As if jaxlib were of a line that is not known."""
+    monkeypatch.setattr("jaxlib.version.__version__", "0.13.0")
+    installed.cache_clear()
+    yield
+    installed.cache_clear()
+
+
+@pytest.mark.usefixtures("unknown")
+def test_an_unknown_line_is_told_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module, rules = tmp_path / "reshape.mlir", tmp_path / "mine.dl"
+    module.write_text(RESHAPE)
+    rules.write_text('elementwise_op("mine.op").\n')
+    assert main(["fmt", "--check", str(rules)]) == 0
+    assert main(["run", str(module), "--shardy", "0.12", "-o", str(tmp_path / "out.mlir")]) == 0
+    assert capsys.readouterr().err == ""
+    assert main(["why", str(module), "%0", "--rules", str(rules)]) == 0
+    assert capsys.readouterr().err.count("the Shardy of jaxlib 0.13.0 is not known") == 1
+
+
+@pytest.mark.usefixtures("unknown")
+def test_an_unknown_line_is_told_once_in_python() -> None:
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            shardlog.run(RESHAPE).why("%0")
+    assert len(told) == 1
+
+
+def test_without_jaxlib(tmp_path: Path) -> None:
+    """What needs it says so; what does not goes on."""
+    (tmp_path / "jaxlib").mkdir()
+    missing = "raise ModuleNotFoundError(\"No module named 'jaxlib'\", name='jaxlib')"
+    (tmp_path / "jaxlib" / "__init__.py").write_text(missing)
+    (tmp_path / "reshape.mlir").write_text(RESHAPE)
+    (tmp_path / "two.dl").write_text(".decl p(x: number)\n.output p\np(2).\n")
+    shardlog.run(RESHAPE).save(tmp_path / "saved.run")
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+
+    def ended(*command: str) -> tuple[int, str]:
+        arguments = [sys.executable, "-m", "shardlog", *command]
+        done = subprocess.run(
+            arguments, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
+        )
+        return done.returncode, done.stdout + done.stderr
+
+    status, said = ended("datalog", "two.dl", "-D", "-")
+    assert (status, "2" in said.splitlines()) == (0, True)
+    status, said = ended("why", "saved.run", "%0")
+    assert (status, "tensor<7x5xf32>" in said) == (0, True)
+    for command in (("run", "reshape.mlir"), ("conflicts", "saved.run")):
+        status, said = ended(*command)
+        assert (status, "Traceback" in said) == (2, False)
+        assert "jaxlib cannot be used: No module named 'jaxlib'" in said
+        assert "install jaxlib 0.10 to 0.12" in said
 
 
 def test_the_installed_one_is_meant() -> None:

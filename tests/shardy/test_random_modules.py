@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import warnings
 
+import pytest
 import shardlog
 from hypothesis import HealthCheck, given, note, reject, seed, settings
 from hypothesis import strategies as st
@@ -16,6 +17,8 @@ from hypothesis import strategies as st
 from ..support.compare import differences
 from ..support.generators.random_modules import modules
 from ..support.oracle import PROPAGATE, OracleError, forked, propagate, refused_unreduced, reprinted
+
+pytestmark = pytest.mark.versions
 
 EXAMPLES = int(os.environ.get("SHARDLOG_EXAMPLES", "200"))
 SEED = int(os.environ.get("SHARDLOG_SEED", "0"))

@@ -10,7 +10,7 @@ func.func @f(%a: tensor<8x4xf32>, %i: tensor<8x4xi32>, %m: tensor<11x5xf32>, %r:
   %conj = chlo.conj %a : tensor<8x4xf32> -> tensor<8x4xf32>  // ([i, j])->([i, j]) {i=8, j=4}
   %cosh = chlo.cosh %a : tensor<8x4xf32> -> tensor<8x4xf32>  // ([i, j])->([i, j]) {i=8, j=4}
   %digamma = chlo.digamma %a : tensor<8x4xf32> -> tensor<8x4xf32>  // ([i, j])->([i, j]) {i=8, j=4}
-  %erf = chlo.erf %a : tensor<8x4xf32> -> tensor<8x4xf32>  // no rule: XLA makes it mhlo.erf, which has none
+  %erf = chlo.erf %a : tensor<8x4xf32> -> tensor<8x4xf32>  // no rule: XLA makes it mhlo.erf, which has none  // 0.12: ([i, j])->([i, j]) {i=8, j=4}
   %erf_inv = chlo.erf_inv %a : tensor<8x4xf32> -> tensor<8x4xf32>  // ([i, j])->([i, j]) {i=8, j=4}
   %erfc = chlo.erfc %a : tensor<8x4xf32> -> tensor<8x4xf32>  // ([i, j])->([i, j]) {i=8, j=4}
   %lgamma = chlo.lgamma %a : tensor<8x4xf32> -> tensor<8x4xf32>  // ([i, j])->([i, j]) {i=8, j=4}
