@@ -5,7 +5,7 @@ What the attributes of an op say is asked of one op of each kind.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +16,14 @@ from jaxlib.mlir.dialects import sdy
 from ..errors import ShardlogError
 from ..program.columns import Ints, Operands, Results, column, distinct
 from ..program.function import RESULT_SHARDING, Elements, Function, Region, Signatures, location, sharding_of
+from ..program.mlir.modules import boundary_attributes, entries_of
+from ..program.shardy import newer
 from ..program.signature import RULE, attributes, surroundings
 from .listing import Listing
 
 # The attributes that hold the shardings of what enters a computation with a body and leaves it.
 _BOUNDARIES = ("in_shardings", "out_shardings")
+_OF_SDY = {"sdy.sharding", RULE, "sdy.original_func_name", "sdy.func_manual_axes"}  # on ops of any dialect
 _EDGES = ("sdy.data_flow_edge", "sdy.func_data_flow_edge")
 _DEEPEST = 100  # levels of regions; what walks over them recurses
 _ANNOTATIONS = frozenset({*RESULT_SHARDING, "group_id"})
@@ -222,6 +225,7 @@ class _Body:
         for label, attribute in pairs:
             if of_sdy and label in _ANNOTATIONS:
                 continue
+            _check_known([label], op)
             told = signatures.attribute(attribute)
             if label == "sdy.sharding":
                 # An op without results may have one sharding all the same, a maximal one: it stays as it is.
@@ -307,12 +311,23 @@ class _Body:
             message = f"function @{function.name} ends in {end.name}"
             hint = "it ends in func.return, of what it returns"
             raise ShardlogError(message, where=location(end), hint=hint)
+        _check_known(held, function.op)
+        for label in ("arg_attrs", "res_attrs"):
+            for entry in boundary_attributes(function.op, label):
+                _check_known(entries_of(entry), function.op)
         entries: Any = held.get("arg_attrs", [])
         for value, entry in zip(function.arguments, entries, strict=False):
             if (sharding := sharding_of(entry)) is not None:
                 function.attributes[value] = sharding
         entries = held["res_attrs"] if "res_attrs" in held else [{}] * len(returned)
         function.result_attributes = [sharding_of(entry) for entry in entries]
+
+
+def _check_known(labels: Iterable[str], op: Any) -> None:
+    """Raises ShardlogError for an attribute of sdy that is none of those that are known."""
+    for label in labels:
+        if label.startswith("sdy.") and label not in _OF_SDY:
+            raise ShardlogError(f"attribute {label} is not known", where=location(op), hint=newer())
 
 
 def _read_sdy(kind: _Kind, op: ir.Operation) -> None:

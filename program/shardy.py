@@ -46,6 +46,16 @@ def unusable(error: Exception) -> ShardlogError | None:
     return ShardlogError(f"jaxlib cannot be used: {error}", where="shardlog", hint=hint)
 
 
+def newer() -> str:
+    """What to do about what the installed jaxlib does not know."""
+    from jaxlib.version import __version__
+
+    later = f"install a newer jaxlib: those up to {LINES[-1]} are known"
+    if installed() == LINES[-1]:
+        later = f"lower the program with a jaxlib that is known, {LINES[0]} to {LINES[-1]}"
+    return f"meant is jaxlib {__version__}: if the name is right, it is of a newer Shardy; {later}"
+
+
 def _numbers(version: str) -> tuple[int, ...]:
     """The first two numbers of a version; none where it does not begin with numbers."""
     parts = version.split(".")[:2]

@@ -20,7 +20,7 @@ NAME = re.compile(DIALECT + r"\w*")  # or what such a name begins with
 ATTRIBUTES = {
     *("sdy.sharding", "sdy.sharding_rule", "mhlo.sharding", "mhlo.frontend_attributes"),
     *("mhlo.num_partitions", "mhlo.num_replicas", "mhlo.memory_kind"),
-    *("stablehlo.mesh", "sdy.original_func_name", "mhlo.memory_kind"),
+    *("stablehlo.mesh", "sdy.original_func_name", "sdy.func_manual_axes", "mhlo.memory_kind"),
     *("sdy.propagation_edges", "sdy.block_arg_propagation_edges", "sdy.result_propagation_edges"),
     *("sdy.sharding_origins", "sdy.block_arg_sharding_origins", "sdy.result_sharding_origins"),
     "sdy.sharding_origin_name",

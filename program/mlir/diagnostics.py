@@ -7,9 +7,17 @@ import re
 from jaxlib.mlir import ir
 
 from ...errors import closest
+from ..shardy import newer
 
 _OWNER = re.compile(r"'([\w.]+)' op (?:(arg|operand|result)( \d+)? - )?")
 _REDUCTION = re.compile(r"(?:unreduced\s*=\s*|sdy\.(?:all_reduce|reduce_scatter)\s+)(\w+)\s*[{\[]")
+_UNKNOWN = re.compile(
+    r"(?:unregistered operation|custom op) '(?P<op>[\w.-]+)' (?:found|is unknown|;)"
+    r"|unknown (?P<kind>attribute|type) `(?P<name>[\w.-]+)` in dialect `(?P<dialect>\w+)`"
+)
+_DIALECTS = ("sdy", "stablehlo", "chlo", "mhlo")
+_OTHERS = "is the name of the op right? ops of other dialects are written in generic form"
+_UNREAD = "failed to parse Sdy_"  # an attribute that says more than is known of it, or less
 _HINTS = (
     ("unknown mesh", 'declare the mesh: sdy.mesh @name = <["axis"=size]>'),
     ("unknown axis name", "use an axis of the mesh"),
@@ -29,7 +37,6 @@ _HINTS = (
     ("sub-axes can be merged", "write neighbouring sub-axes of an axis as one"),
     ("empty and closed but has a priority", "open the dimension with {?}, or leave out its priority"),
     ("expected operation name in quotes", "a module is expected: StableHLO as MLIR text or bytecode"),
-    ("is unknown", "is the name of the op right? ops of other dialects are written in generic form"),
 )
 
 
@@ -46,19 +53,41 @@ def explain(error: ir.MLIRError, text: str) -> tuple[str, str]:
     if word := _reduction(str(first.location), text):
         hint = 'expected max or min, and jaxlib 0.11 or later; a sum takes no word, as in unreduced={"x"}'
         return f"the sdy of this jaxlib has no reduction {word}", hint
+    if (unknown := _UNKNOWN.search(message)) and unknown["dialect"] in (None, *_DIALECTS):
+        what = unknown["op"] or f"{unknown['kind']} {unknown['dialect']}.{unknown['name']}"
+        return f"{what} is not known", _OTHERS if _other(unknown["op"]) else newer()
+    if _UNREAD in message:
+        word = _word(str(first.location), text)
+        return f"{word} is not known: {message}" if word else message, newer()
     return message, _suggestion(message, text) or next((h for part, h in _HINTS if part in message), "")
 
 
 def _reduction(location: str, text: str) -> str:
     """The word at a location, where it should be the reduction of unreduced axes; else empty."""
-    if not (place := re.search(r":(\d+):(\d+)\)?$", location)):
-        return ""
-    line, column = (int(number) - 1 for number in place.groups())
-    found = text.splitlines()[line : line + 1]
-    match = _REDUCTION.search(found[0]) if found else None
+    line, column = _at(location, text)
+    match = _REDUCTION.search(line)
     while match and not match.start() <= column <= match.start(1):
-        match = _REDUCTION.search(found[0], match.end())
+        match = _REDUCTION.search(line, match.end())
     return match[1] if match else ""
+
+
+def _word(location: str, text: str) -> str:
+    """The word at a location, or right before it; else empty."""
+    line, column = _at(location, text)
+    found = re.search(r"\w+\s*=?$", line[:column]) or re.match(r"\w+", line[column:])
+    return found[0].rstrip(" =") if found else ""
+
+
+def _at(location: str, text: str) -> tuple[str, int]:
+    """The line of a location, and the column in it; an empty line where the location has none."""
+    place = re.search(r":(\d+):(\d+)\)?$", location)
+    row, column = (int(number) - 1 for number in place.groups()) if place else (0, 0)
+    return "".join(text.splitlines()[row : row + 1]) if place else "", column
+
+
+def _other(op: str | None) -> bool:
+    """Whether an op is of a dialect that no jaxlib has."""
+    return op is not None and op.partition(".")[0] not in _DIALECTS
 
 
 def _owner(match: re.Match[str]) -> str:

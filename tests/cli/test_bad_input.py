@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from shardlog import cli
+from shardlog.program.shardy import newer
 
 MESH = 'sdy.mesh @mesh = <["data"=2, "model"=4]>\n'
 IDENTITY = """\
@@ -64,8 +65,38 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
     ),
     "unknown op": (
         GOOD.replace(".add", ".ad"),
-        "m.mlir:3:8: error: custom op 'stablehlo.ad' is unknown\n"
+        f"m.mlir:3:8: error: stablehlo.ad is not known\n  hint: {newer()}",
+    ),
+    "op of a dialect that nobody knows": (
+        GOOD.replace("stablehlo.add", "mine.add"),
+        "m.mlir:3:8: error: mine.add is not known\n"
         "  hint: is the name of the op right? ops of other dialects are written in generic form",
+    ),
+    "op of a newer Shardy": (
+        body('%0 = "sdy.spread"(%arg0) : (tensor<8x16xf32>) -> tensor<8x16xf32>'),
+        f"m.mlir:3:8: error: sdy.spread is not known\n  hint: {newer()}",
+    ),
+    "attribute of a newer Shardy": (
+        body("%0 = stablehlo.abs %arg0 {sdy.sharding = #sdy.spread<1>} : tensor<8x16xf32>"),
+        f"m.mlir:3:49: error: attribute sdy.spread is not known\n  hint: {newer()}",
+    ),
+    "note of a newer Shardy": (
+        body("%0 = stablehlo.abs %arg0 {sdy.spread = 1} : tensor<8x16xf32>"),
+        f"m.mlir:3:8: error: attribute sdy.spread is not known\n  hint: {newer()}",
+    ),
+    "note of a newer Shardy on an argument": (
+        identity("@mesh, [{}, {}]").replace(
+            "sdy.sharding = #sdy.sharding<@mesh, [{}, {}]>", "sdy.spread = 1"
+        ),
+        f"m.mlir:2:1: error: attribute sdy.spread is not known\n  hint: {newer()}",
+    ),
+    "part of a sharding of a newer Shardy": (
+        body(
+            "%0 = stablehlo.abs %arg0 {sdy.sharding = "
+            '#sdy.sharding_per_value<[<@mesh, [{}, {}], spread={"x"}>]>} : tensor<8x16xf32>'
+        ),
+        "m.mlir:3:87: error: spread is not known: failed to parse Sdy_TensorSharding, "
+        f"expected valid named axis list after comma\n  hint: {newer()}",
     ),
     "dynamic shape": (
         body(
