@@ -20,8 +20,8 @@ def test_a_sum_is_followed_back_to_the_annotation_of_a_weight() -> None:
     assert taken.bytes == 4 * 16 * 4 * 2 * 3 // 4  # of a part of the result: twice three quarters
     assert all(way.bytes >= taken.bytes and way.lost for way in others)
     assert [(b.factor, b.sentence) for b in moved.because] == [
-        ("i", "What is computed of a part of factor i is the part of the result."),
-        ("k", "What is computed of a part of factor k is a partial result."),
+        ("i", "A part of factor i gives a part of the result."),
+        ("k", "A part of factor k gives a partial result."),
     ]
     assert [(cause.site.value, cause.origin.value) for cause in moved.causes] == [
         ("%1", "%arg1"),

@@ -202,7 +202,7 @@ def test_a_later_priority_reserved_the_target() -> None:
     (reason,) = before.reasons
     assert (reason.reason, reason.sentence) == (
         "reserved",
-        "Slot 0 (%arg0) keeps it back for user priority 1, which is still to come.",
+        "Slot 0 (%arg0) reserves it for user priority 1, which comes later.",
     )
 
 
