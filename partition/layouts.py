@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations, pairwise
+from itertools import chain, combinations, pairwise
 from math import prod
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from ..program.shardings import Dimension, Sharding
 Pieces = tuple[int, ...]
 Dims = tuple[Pieces, ...]
 Shape = tuple[int, ...]
+COMBINED_BY = {"sum": "stablehlo.add", "max": "stablehlo.maximum", "min": "stablehlo.minimum"}  # reductions
 _Cuts = dict[tuple[int, str], list[int]]  # where the axes of meshes are cut
 
 
@@ -52,8 +53,10 @@ class Layout(NamedTuple):
         return Layout(self.dims)
 
     def without(self, pieces: Collection[int]) -> Layout:
-        """The layout with no dimension split on these pieces, and nothing partial."""
-        return Layout(tuple(tuple(p for p in dim if p not in pieces) for dim in self.dims))
+        """The layout with no dimension split on these pieces, and not partial on them."""
+        dims = tuple(tuple(p for p in dim if p not in pieces) for dim in self.dims)
+        partial = tuple(p for p in self.partial if p not in pieces)
+        return Layout(dims, partial, self.combine if partial else "")
 
 
 @cache
@@ -102,12 +105,11 @@ class Axes:
                 cuts |= {(number, axis): [1, size] for axis, size in mesh.axes}
         for sharding in shardings:
             mesh_number = meshes.same[sharding.mesh]
-            for dimension in sharding.dimensions:
-                for axis in dimension.axes:
-                    known = cuts[mesh_number, axis.name]
-                    for cut in (axis.pre, axis.pre * axis.size):
-                        if cut not in known and all(cut % c == 0 or c % cut == 0 for c in known):
-                            known.append(cut)
+            for axis in (*chain(*(d.axes for d in sharding.dimensions)), *sharding.unreduced):
+                known = cuts[mesh_number, axis.name]
+                for cut in (axis.pre, axis.pre * axis.size):
+                    if cut not in known and all(cut % c == 0 or c % cut == 0 for c in known):
+                        known.append(cut)
         written = self._written_on_main(cuts)
         self.pieces: list[Piece] = []
         self._runs: dict[tuple[int, str], list[int]] = {}
@@ -216,13 +218,16 @@ class Axes:
         if self._counts[sharding.mesh] != self.count:
             return replicated(len(shape))
         dims = tuple(self.of(sharding.mesh, dimension.axes)[0] for dimension in sharding.dimensions)
-        return Layout(dims)
+        partial = tuple(sorted(self.of(sharding.mesh, sharding.unreduced)[0]))
+        return Layout(dims, partial, COMBINED_BY[sharding.reduction] if partial else "")
 
     def sharding(self, layout: Layout) -> Sharding:
         """The sharding of a layout, its dimensions closed. What is whole is so on the main mesh."""
         mesh = next((self.every[p].mesh for p in layout.pieces), self.main)
         dims = [Dimension(tuple(self.sub_axes(pieces)), closed=True) for pieces in layout.dims]
-        return Sharding(mesh, tuple(dims))
+        unreduced = tuple(self.sub_axes(layout.partial))
+        reduction = next((kind for kind, op in COMBINED_BY.items() if op == layout.combine), "sum")
+        return Sharding(mesh, tuple(dims), (), unreduced, reduction)
 
     def elsewhere(self, sharding: Sharding) -> str:
         """The mesh of a sharding and its devices, where these are fewer than the program runs on; else

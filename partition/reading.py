@@ -113,12 +113,11 @@ class Reading:
         whole only where nothing is padded; elsewhere the body's own axes are left out."""
         if shape is None or not cut:
             return layout
-        return Layout(
-            tuple(
-                pieces if size % self.axes.product(pieces) == 0 else tuple(p for p in pieces if p in cut)
-                for size, pieces in zip(shape, layout.dims, strict=True)
-            )
+        dims = tuple(
+            pieces if size % self.axes.product(pieces) == 0 else tuple(p for p in pieces if p in cut)
+            for size, pieces in zip(shape, layout.dims, strict=True)
         )
+        return layout._replace(dims=dims)
 
     def groups(self, op: Any) -> npt.NDArray[np.int64]:
         """The devices that a collective brings together, as an attribute lists them, or says along which axes

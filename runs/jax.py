@@ -99,9 +99,8 @@ def _shardings_of_ends(
 
     def placed(found: Sharding | None) -> Any:
         if found is None or device_count(meshes[found.mesh]) != device_count(first):
-            return _on_devices(first, devices, [], [])  # on a mesh of fewer devices a tensor is whole
-        dimensions = [d.axes for d in found.dimensions]
-        return _on_devices(meshes[found.mesh], devices, dimensions, found.unreduced)
+            return _on_devices(first, devices)  # on a mesh of fewer devices a tensor is whole
+        return _on_devices(meshes[found.mesh], devices, found)
 
     if program is not None:
         shardings = program.axes.sharding
@@ -134,15 +133,15 @@ def in_order(mesh: Mesh, devices: Sequence[Any]) -> list[Any]:
     return [devices[i] for i in mesh.device_ids] if mesh.device_ids else list(devices)
 
 
-def _on_devices(
-    mesh: Mesh, devices: Sequence[Any], dimensions: Sequence[Sequence[SubAxis]], unreduced: Iterable[SubAxis]
-) -> Any:
+def _on_devices(mesh: Mesh, devices: Sequence[Any], sharding: Sharding | None = None) -> Any:
     import jax.sharding as js
     import numpy as np
 
     if not mesh.axes:
         return js.SingleDeviceSharding(devices[0])
-    used = [axis for axes in (*dimensions, tuple(unreduced)) for axis in axes]
+    dimensions = [d.axes for d in sharding.dimensions] if sharding else []
+    unreduced = sharding.unreduced if sharding else ()
+    used = [axis for axes in (*dimensions, unreduced) for axis in axes]
     parts: dict[str, list[tuple[int, int]]] = {}  # of every axis, which sub-axes have or have not
     for name, size in mesh.axes:
         cuts = {1, size, *(end for x in used if x.name == name for end in (x.pre, x.pre * x.size))}
@@ -155,13 +154,15 @@ def _on_devices(
 
     every = [SubAxis(name, 1, size) for name, size in mesh.axes]
     sizes = [b // a for axis in every for a, b in parts[axis.name]]
+    kind = js.AxisType.Explicit if unreduced else js.AxisType.Auto  # JAX has nothing unreduced on others
     made = js.Mesh(
         np.asarray(in_order(mesh, devices), object).reshape(sizes),
         [name for axis in every for name in names(axis)],
+        axis_types=(kind,) * len(sizes),
     )
     entries = [_entry([name for axis in axes for name in names(axis)]) for axes in dimensions]
-    fixed = {"unreduced": {name for axis in unreduced for name in names(axis)}} if unreduced else {}
-    return js.NamedSharding(made, js.PartitionSpec(*entries, **fixed))  # type: ignore[no-untyped-call]
+    whole = {name for axis in unreduced for name in names(axis)}
+    return js.NamedSharding(made, _spec(entries, whole, sharding.reduction if sharding else "sum"))
 
 
 def _shapes(result: Result, values: Sequence[int]) -> list[tuple[int, ...]]:
@@ -192,8 +193,8 @@ class _Jax:
         mesh = self._meshes[found.mesh]
         entries = [_entry([axis.name for axis in d.axes]) for d in found.dimensions]
         self._check(found, mesh)
-        fixed = {"unreduced": {axis.name for axis in found.unreduced}} if found.unreduced else {}
-        spec = self._spec(*entries[:rank], **fixed)  # type: ignore[no-untyped-call]
+        unreduced = {axis.name for axis in found.unreduced}
+        spec = _spec(entries[:rank], unreduced, found.reduction)
         return self._sharding(self._mesh(mesh), spec)
 
     def _check(self, sharding: Sharding, mesh: Mesh) -> None:
@@ -214,6 +215,20 @@ class _Jax:
                 return known
         names, sizes = (name for name, _ in mesh.axes), (size for _, size in mesh.axes)
         return AbstractMesh(tuple(sizes), tuple(names), axis_types=(AxisType.Auto,) * len(mesh.axes))
+
+
+def _spec(entries: Sequence[Any], unreduced: Collection[str], reduction: str) -> Any:
+    """The ``PartitionSpec`` with these entries and unreduced axes. Raises ShardlogError for a reduction that
+    the installed JAX cannot say."""
+    import jax.sharding as js
+
+    fixed: dict[str, Any] = {"unreduced": set(unreduced)} if unreduced else {}
+    if unreduced and reduction != "sum":
+        if not hasattr(js, "UnreducedKind"):
+            message = f"a {reduction} that is yet to be computed, of which the installed JAX knows nothing"
+            raise ShardlogError(message, hint="install JAX 0.11 or later, or reduce it in the program")
+        fixed["unreduced_kind"] = js.UnreducedKind[reduction]
+    return js.PartitionSpec(*entries, **fixed)  # type: ignore[no-untyped-call]
 
 
 def _entry(names: list[str]) -> Any:

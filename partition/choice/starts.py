@@ -28,7 +28,7 @@ def divided_otherwise(candidates: Candidates) -> list[Integers]:
 def _without(candidates: Candidates, number: int, pieces: frozenset[int]) -> int:
     """The place in a domain that is the home that propagation gave, less some pieces; or that home."""
     places, layouts = candidates.domains[number].places, candidates.layouts
-    home = layouts.number(layouts[places[0].home].without(pieces))
+    home = layouts.number(layouts[places[0].home].complete.without(pieces))
     wanted = Place(home, home)
     return places.index(wanted) if wanted in places else 0
 

@@ -22,6 +22,7 @@ from ...program.mlir.places import argument_path
 from ..custom_partitioning import calls
 from ..jax import device_shardings
 from .compiling import devices_for, module_for
+from .partial import placed
 
 if TYPE_CHECKING:
     from ...partition.device_program import DeviceProgram
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Executable:
     """A compiled program. It is called as the function that was lowered, with arrays or what becomes arrays,
-    and returns ``jax.Array``s with the shardings that were decided. ``hlo`` is what runs on each device.
+    and returns ``jax.Array``s with the shardings that were decided, unreduced ones too. ``hlo`` is what runs on
+    each device.
 
     Of a module alone, arguments and results are flat.
     """
@@ -66,14 +68,14 @@ class Executable:
             raise ShardlogError(message, where="executable", hint=f"expected {len(self._arguments)}")
         keys = [jax.numpy.issubdtype(jax.typeof(leaf).dtype, jax.dtypes.prng_key) for leaf in leaves]
         leaves = [jax.random.key_data(leaf) if key else leaf for leaf, key in zip(leaves, keys, strict=True)]
-        placed = [jax.device_put(leaf, to) for leaf, to in zip(leaves, self._arguments, strict=True)]
-        for array, taken in zip(placed, self._taken, strict=bool(self._taken)):
+        arrays = [placed(leaf, to) for leaf, to in zip(leaves, self._arguments, strict=True)]
+        for array, taken in zip(arrays, self._taken, strict=bool(self._taken)):
             _check_argument(array, *taken)
-        given = [_reordered(array, self._devices) for array in placed]
+        given = [_reordered(array, self._devices) for array in arrays]
         parts = self._loaded.execute_sharded(given).disassemble_into_single_device_arrays()
         found = [
-            _array(shape, sharding, list(arrays))
-            for (sharding, shape), arrays in zip(self._results, parts, strict=True)
+            _array(shape, sharding, list(held))
+            for (sharding, shape), held in zip(self._results, parts, strict=True)
         ]
         if interface.results is None:
             return tuple(found)
@@ -157,7 +159,9 @@ def _reordered(array: Any, devices: Sequence[Any]) -> Any:
     if getattr(held, "mesh", None) is None or list(held.mesh.devices.flat) == list(devices):
         return array
     mesh = jax.sharding.Mesh(
-        np.asarray(devices, object).reshape(held.mesh.devices.shape), held.mesh.axis_names
+        np.asarray(devices, object).reshape(held.mesh.devices.shape),
+        held.mesh.axis_names,
+        axis_types=held.mesh.axis_types,
     )
     parts = [shard.data for shard in array.addressable_shards]
     sharding = jax.sharding.NamedSharding(mesh, held.spec, memory_kind=held.memory_kind)

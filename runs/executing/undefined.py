@@ -23,6 +23,7 @@ from ...program.function import location
 from ...program.mlir.modules import copy_of, main_function, put_calls_in_place, symbols
 from ...program.shardings import read_mesh
 from ..jax import device_shardings
+from .partial import placed
 from .differences import difference
 from .rounding import eps_of
 from .values import Arrays
@@ -41,7 +42,7 @@ def undefined(result: Result, devices: Sequence[Any], inputs: Arrays) -> str:
     main = symbols(result.module, "func.func")[main_function(symbols(result.module, "func.func"))]
     shardings = zip(device_shardings(result, devices)[0], main.type.inputs, strict=True)
     kept = [sharding for sharding, kind in shardings if not is_token(kind)]
-    placed = [jax.device_put(array, to) for array, to in zip(inputs, kept, strict=True)]
+    arrays = [placed(array, to) for array, to in zip(inputs, kept, strict=True)]
     parts = loaded.execute_sharded(placed).disassemble_into_single_device_arrays()
     for (axes, element, where), (first, *_) in zip(found, parts, strict=True):
         held = np.asarray(first)

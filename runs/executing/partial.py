@@ -1,0 +1,72 @@
+"""Arrays that are unreduced: of which the devices along an axis hold what a sum, a maximum or a minimum is of.
+
+JAX has such arrays, and neither makes them of whole ones nor makes whole ones of them outside of programs.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+
+def placed(leaf: Any, sharding: Any) -> Any:
+    """An array, or what becomes one, as a ``jax.Array`` with a sharding. Of a sum the first device along the
+    unreduced axes has all, and the others zeros; of a maximum or minimum each has all."""
+    import jax
+
+    if not _unreduced(sharding) or _unreduced(getattr(leaf, "sharding", None)):
+        return jax.device_put(leaf, sharding)
+    whole = jax.device_put(leaf, _reduced(sharding))
+    first = {device for device, group, place in _places(sharding) if place == 0}
+    parts = [
+        shard.data
+        if shard.device in first or reduction(sharding.spec) != "sum"
+        else jax.numpy.zeros_like(shard.data)
+        for shard in whole.addressable_shards
+    ]
+    return jax.make_array_from_single_device_arrays(whole.shape, sharding, parts)
+
+
+def combined(array: Any) -> Any:
+    """A ``jax.Array`` that is unreduced, reduced on the host; any other one as it is."""
+    import jax
+
+    if not _unreduced(array.sharding):
+        return array
+    group_of = {device: group for device, group, _ in _places(array.sharding)}
+    combine = {"sum": np.add, "max": np.maximum, "min": np.minimum}[reduction(array.sharding.spec)]
+    found: dict[Any, Any] = {}
+    for shard in array.addressable_shards:
+        part, group = np.asarray(shard.data), group_of[shard.device]
+        found[group] = combine(found[group], part) if group in found else part
+    parts = [jax.device_put(found[group_of[s.device]], s.device) for s in array.addressable_shards]
+    return jax.make_array_from_single_device_arrays(array.shape, _reduced(array.sharding), parts)
+
+
+def reduction(spec: Any) -> str:
+    """How what the devices along the unreduced axes of a ``PartitionSpec`` hold is combined: "sum", "max" or
+    "min". JAX 0.10 has sums alone."""
+    kind = getattr(spec, "unreduced_kind", None)
+    return "sum" if kind is None else str(kind.name)
+
+
+def _unreduced(sharding: Any) -> frozenset[str]:
+    return frozenset(getattr(getattr(sharding, "spec", None), "unreduced", ()))
+
+
+def _reduced(sharding: Any) -> Any:
+    """The sharding of the array when it is reduced, where each device along the axes has it."""
+    from jax.sharding import NamedSharding, PartitionSpec
+
+    return NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec), memory_kind=sharding.memory_kind)
+
+
+def _places(sharding: Any) -> list[tuple[Any, int, int]]:
+    """Each device of a sharding, the group of those that hold what is combined, and its place in the group."""
+    names, devices = sharding.mesh.axis_names, sharding.mesh.devices
+    along = [d for d, name in enumerate(names) if name in _unreduced(sharding)]
+    rows = np.moveaxis(devices, along, range(-len(along), 0)).reshape(
+        -1, int(np.prod([devices.shape[d] for d in along]))
+    )
+    return [(device, group, place) for group, row in enumerate(rows) for place, device in enumerate(row)]
