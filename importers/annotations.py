@@ -18,7 +18,7 @@ from ..program.meshes import Mesh, symbol
 from ..program.mlir.diagnostics import explain
 from ..program.mlir.modules import boundary_attributes, main_function, symbols, with_attributes
 from ..program.mlir.places import argument_path, result_path
-from ..program.shardings import mesh_attribute
+from ..program.shardings import changed, mesh_attribute
 from .origins import drop_origins
 from .sources.nesting import open_module
 from .sources.text import Text
@@ -277,7 +277,20 @@ def parse_sharding(module: ir.Module, sharding: str, where: str, rank: int | Non
         raise ShardlogError(f"not a sharding: {message}", where=where, hint=more or hint) from None
     if not sdy.TensorShardingAttr.isinstance(attribute):
         raise ShardlogError("not a sharding", where=where, hint=hint)
-    return attribute
+    return _in_order(module, attribute)
+
+
+def _in_order(module: ir.Module, attribute: ir.Attribute) -> ir.Attribute:
+    """A sharding with its unreduced axes in the order of the mesh, which sdy asks for: they are a set."""
+    sharding: Any = sdy.TensorShardingAttr(attribute)
+    axes = [sdy.AxisRefAttr(axis) for axis in sharding.unreduced_axes]
+    mesh = symbols(module, "sdy.mesh").get(getattr(sharding.mesh_or_ref, "value", ""))
+    if len(axes) < 2 or mesh is None:
+        return attribute
+    order = [axis.name for axis in map(sdy.MeshAxisAttr, sdy.MeshAttr(mesh.attributes["mesh"]).axes)]
+    places = {name: place for place, name in enumerate(order)}
+    axes.sort(key=lambda axis: places.get(axis.name, -1))  # parts of an axis stay as they are given
+    return changed(sharding, unreduced_axes=axes)
 
 
 def valid_sharding(module: ir.Module, sharding: str, where: str, rank: int | None = None) -> ir.Attribute:

@@ -16,6 +16,7 @@ from ..program.meshes import quoted
 from .annotations import Targets
 from .given import Given, Several
 from .sources.jax import Interface, visible
+from .specs import said_unreduced
 
 if TYPE_CHECKING:
     from jax.sharding import PartitionSpec
@@ -132,10 +133,11 @@ def _text(targets: Targets, name: str, spec: Any) -> str:
     if not hasattr(spec, "unreduced"):
         raise ShardlogError(f"a sharding from a {type(spec).__name__}", where=where, hint=_EXPECTED)
     rank = targets.rank(name, where)
-    if len(spec) > rank:
-        message = f"{spec} has {len(spec)} dimensions, and {name} has {rank}"
+    entries = spec.partitions  # a spec with unreduced axes does not go over its entries
+    if len(entries) > rank:
+        message = f"{spec} has {len(entries)} dimensions, and {name} has {rank}"
         raise ShardlogError(message, where=where, hint="give one entry for each dimension")
-    dims = [*map(_dimension, spec), *["{}"] * (rank - len(spec))]
+    dims = [*map(_dimension, entries), *["{}"] * (rank - len(entries))]
     return f"[{', '.join(dims)}]{_unreduced(spec)}"
 
 
@@ -149,4 +151,7 @@ def _dimension(entry: Any) -> str:
 
 
 def _unreduced(spec: PartitionSpec) -> str:
-    return f", unreduced={{{', '.join(map(quoted, sorted(spec.unreduced)))}}}" if spec.unreduced else ""
+    """The axes that a spec says are unreduced; those that are ``reduced`` are so anyway, and only derivatives
+    go by it."""
+    kind = getattr(spec, "unreduced_kind", None)  # JAX 0.10 has sums alone
+    return said_unreduced(spec.unreduced, "sum" if kind is None else kind.name)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable
 
 from ..errors import ShardlogError
 from ..program.meshes import quoted
@@ -29,15 +30,14 @@ def dimensions(text: str, where: str, rank: int | None) -> str:
         if not isinstance(call, ast.Call):
             raise ValueError
         entries = [_entry(argument) for argument in call.args]
-        unreduced = [name for keyword in call.keywords for name in _unreduced(keyword)]
+        unreduced = _unreduced({str(keyword.arg): keyword.value for keyword in call.keywords})
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         raise ShardlogError("not a PartitionSpec", where=where, hint=_HINT) from None
     if rank is not None and len(entries) > rank:
         message = f"{len(entries)} entries for {rank} dimension{'' if rank == 1 else 's'}"
         raise ShardlogError(message, where=where, hint=_HINT)
     entries += ["{}"] * ((rank or 0) - len(entries))
-    also = f", unreduced={{{', '.join(map(quoted, unreduced))}}}" if unreduced else ""
-    return f"[{', '.join(entries)}]{also}"
+    return f"[{', '.join(entries)}]{unreduced}"
 
 
 def _entry(node: ast.expr) -> str:
@@ -58,7 +58,18 @@ def _names(node: ast.expr) -> list[str]:
     return names
 
 
-def _unreduced(keyword: ast.keyword) -> list[str]:
-    if keyword.arg != "unreduced":
+def _unreduced(keywords: dict[str, ast.expr]) -> str:
+    """What Shardy says of unreduced axes. Axes that are ``reduced`` are so anyway, and only derivatives go
+    by it."""
+    sets = {label: _names(keywords.pop(label)) for label in ("unreduced", "reduced") if label in keywords}
+    kind = keywords.pop("unreduced_kind", None)  # UnreducedKind.max, or max, as JAX prints it
+    if keywords or not isinstance(kind, ast.Attribute | ast.Name | None):
         raise ValueError
-    return sorted(_names(keyword.value))
+    said = kind.attr if isinstance(kind, ast.Attribute) else kind.id if kind else "sum"
+    return said_unreduced(sets.get("unreduced", ()), said)
+
+
+def said_unreduced(names: Iterable[str], kind: str) -> str:
+    """The end of a sharding that says which axes are unreduced, and how what is along them is combined."""
+    axes = ", ".join(map(quoted, sorted(names)))
+    return f", unreduced={'' if kind == 'sum' else kind}{{{axes}}}" if axes else ""

@@ -40,7 +40,7 @@ from ..program.mlir.modules import (
     symbols,
     with_attributes,
 )
-from ..program.shardings import manual_axes, with_dimensions
+from ..program.shardings import changed, manual_axes
 from ..program.signature import text_of
 from .gspmd.hlo_sharding import parse
 from .gspmd.named import STARTS, NamedSharding, is_named
@@ -293,7 +293,7 @@ def _opened(sharding: Any) -> Any:
         sdy.DimensionShardingAttr.get(d.axes, is_closed=False, priority=d.priority)
         for d in map(sdy.DimensionShardingAttr, sharding.dimension_shardings)
     ]
-    return with_dimensions(sharding, dimensions)
+    return changed(sharding, dimension_shardings=dimensions)
 
 
 def _group(op: Any, function: Any) -> None:

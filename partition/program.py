@@ -251,9 +251,16 @@ class Partitioner(Values):
             "out_shardings": sdy.TensorShardingPerValueAttr.get(list(map(self._sharding, results))),
             "manual_axes": manual_axes(name for name, _ in mesh.axes),
         }
-        return self.builder.op(
-            "sdy.manual_computation", list(block.arguments), func.type.results, attributes, regions=1
-        )
+        operands = list(block.arguments)
+        for i, layout in enumerate(arguments):
+            if (
+                layout.partial
+            ):  # Shardy lets what a constraint gives be reduced, even one that changes nothing
+                said = {"sharding": self._sharding(layout)}
+                operands[i] = self.builder.one(
+                    "sdy.sharding_constraint", [operands[i]], operands[i].type, said
+                )
+        return self.builder.op("sdy.manual_computation", operands, func.type.results, attributes, regions=1)
 
     def _sharding(self, layout: Layout) -> Any:
         """The attribute of a layout."""

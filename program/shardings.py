@@ -262,11 +262,13 @@ def reduction_numbered(attribute: ir.Attribute | None) -> str:
     return "sum" if attribute is None else [*UNREDUCED][ir.IntegerAttr(attribute).value]
 
 
-def with_dimensions(sharding: Any, dimensions: Sequence[Any]) -> Any:
-    """A ``sdy.TensorShardingAttr`` with other dimensions, and all else as it is."""
-    named = {"reduction_op": sharding.reduction_op} if hasattr(sharding, "reduction_op") else {}
-    replicated, unreduced = sharding.replicated_axes, sharding.unreduced_axes
-    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, dimensions, replicated, unreduced, **named)
+def changed(sharding: Any, **parts: Sequence[Any]) -> ir.Attribute:
+    """A ``sdy.TensorShardingAttr`` with other ``dimension_shardings`` or ``unreduced_axes``, and all else as
+    it is."""
+    labels = ("dimension_shardings", "replicated_axes", "unreduced_axes", "reduction_op")
+    held = {label: getattr(sharding, label) for label in labels if hasattr(sharding, label)}
+    made: ir.Attribute = sdy.TensorShardingAttr.get(sharding.mesh_or_ref, **held | parts)
+    return made
 
 
 def read_mesh(name: str, attribute: ir.Attribute, where: str = "") -> Mesh:

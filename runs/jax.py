@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -175,14 +175,14 @@ class _Jax:
 
     def __init__(self, result: Result) -> None:
         with from_extra("jax", "JAX"):
-            from jax.sharding import NamedSharding, PartitionSpec
+            from jax.sharding import NamedSharding
         self._written = result.written
         self._known = result.source.interface.meshes
         self._meshes = result.program.shardings.meshes.meshes
-        self._sharding, self._spec = NamedSharding, PartitionSpec
+        self._sharding = NamedSharding
         first = next((mesh for mesh in self._meshes if mesh.axes), None)
         # As JAX has it, an array that is not sharded is replicated over the mesh.
-        self.replicated = None if first is None else NamedSharding(self._mesh(first), PartitionSpec())  # type: ignore[no-untyped-call]
+        self.replicated = None if first is None else NamedSharding(self._mesh(first), _spec((), (), "sum"))
 
     def sharding(self, place: int, shape: tuple[int, ...], rank: int | None = None) -> NamedSharding | None:
         """The sharding of what is at a place, of its first dimensions where ``rank`` says how many; None
@@ -195,7 +195,7 @@ class _Jax:
         self._check(found, mesh)
         unreduced = {axis.name for axis in found.unreduced}
         spec = _spec(entries[:rank], unreduced, found.reduction)
-        return self._sharding(self._mesh(mesh), spec)
+        return self._sharding(_explicit(self._mesh(mesh), unreduced), spec)
 
     def _check(self, sharding: Sharding, mesh: Mesh) -> None:
         axes = (axis for dimension in sharding.dimensions for axis in dimension.axes)
@@ -215,6 +215,20 @@ class _Jax:
                 return known
         names, sizes = (name for name, _ in mesh.axes), (size for _, size in mesh.axes)
         return AbstractMesh(tuple(sizes), tuple(names), axis_types=(AxisType.Auto,) * len(mesh.axes))
+
+
+def _explicit(mesh: Any, axes: Collection[str]) -> Any:
+    """A mesh of JAX's whose ``axes`` are Explicit: on others it has nothing unreduced."""
+    from jax.sharding import AxisType, Mesh
+
+    kinds = dict(zip(mesh.axis_names, mesh.axis_types, strict=True))
+    changed = kinds | dict.fromkeys(axes, AxisType.Explicit)
+    if changed == kinds:
+        return mesh
+    types = tuple(changed.values())
+    if isinstance(mesh, Mesh):
+        return Mesh(mesh.devices, mesh.axis_names, axis_types=types)
+    return mesh.update(axis_types=types)
 
 
 def _spec(entries: Sequence[Any], unreduced: Collection[str], reduction: str) -> Any:

@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 @dataclass(frozen=True)
 class Executable:
     """A compiled program. It is called as the function that was lowered, with arrays or what becomes arrays,
-    and returns ``jax.Array``s with the shardings that were decided, unreduced ones too. ``hlo`` is what runs on
-    each device.
+    and returns ``jax.Array``s with the shardings that were decided, unreduced ones too. ``hlo`` is what runs
+    on each device.
 
     Of a module alone, arguments and results are flat.
     """

@@ -1,4 +1,4 @@
-"""Arrays that are unreduced: of which the devices along an axis hold what a sum, a maximum or a minimum is of.
+"""Arrays that are unreduced: of which devices along an axis hold what a sum, a maximum or a minimum is of.
 
 JAX has such arrays, and neither makes them of whole ones nor makes whole ones of them outside of programs.
 """
@@ -59,11 +59,12 @@ def _reduced(sharding: Any) -> Any:
     """The sharding of the array when it is reduced, where each device along the axes has it."""
     from jax.sharding import NamedSharding, PartitionSpec
 
-    return NamedSharding(sharding.mesh, PartitionSpec(*sharding.spec), memory_kind=sharding.memory_kind)
+    spec = PartitionSpec(*sharding.spec.partitions)  # type: ignore[no-untyped-call]
+    return NamedSharding(sharding.mesh, spec, memory_kind=sharding.memory_kind)
 
 
 def _places(sharding: Any) -> list[tuple[Any, int, int]]:
-    """Each device of a sharding, the group of those that hold what is combined, and its place in the group."""
+    """Each device of a sharding, the group of those that hold what is combined, and its place in that."""
     names, devices = sharding.mesh.axis_names, sharding.mesh.devices
     along = [d for d, name in enumerate(names) if name in _unreduced(sharding)]
     rows = np.moveaxis(devices, along, range(-len(along), 0)).reshape(

@@ -101,8 +101,8 @@ class Partitioned(DeviceProgram):
     def compile(self, devices: Sequence[Any] | None = None) -> Executable:
         """Compiles the program for the devices of its mesh, or ``devices``, as ``Result.compile``.
 
-        What is returned is called as the function was, with whole arrays, and returns such. Where its boundary
-        is unreduced it takes and returns arrays that are: ``jax.sharding.reshard`` makes them whole.
+        What is returned is called as the function was, with whole arrays, and returns such. Where its
+        boundary is unreduced it takes and returns arrays that are: ``jax.sharding.reshard`` makes them whole.
         """
         from .executable import compiled
 

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from math import sqrt
 from typing import TYPE_CHECKING, Any
 
-import jax
 import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
@@ -23,8 +22,8 @@ from ...program.function import location
 from ...program.mlir.modules import copy_of, main_function, put_calls_in_place, symbols
 from ...program.shardings import read_mesh
 from ..jax import device_shardings
-from .partial import placed
 from .differences import difference
+from .partial import placed
 from .rounding import eps_of
 from .values import Arrays
 
@@ -43,7 +42,7 @@ def undefined(result: Result, devices: Sequence[Any], inputs: Arrays) -> str:
     shardings = zip(device_shardings(result, devices)[0], main.type.inputs, strict=True)
     kept = [sharding for sharding, kind in shardings if not is_token(kind)]
     arrays = [placed(array, to) for array, to in zip(inputs, kept, strict=True)]
-    parts = loaded.execute_sharded(placed).disassemble_into_single_device_arrays()
+    parts = loaded.execute_sharded(arrays).disassemble_into_single_device_arrays()
     for (axes, element, where), (first, *_) in zip(found, parts, strict=True):
         held = np.asarray(first)
         apart = [name for i, name in enumerate(axes) if _differ(np.moveaxis(held, i, 0), element)]

@@ -31,11 +31,15 @@ func.func @main(%x: tensor<8x16xf32> loc("batch['x']"), %w: tensor<16x32xf32>) -
         ('jax.sharding.PartitionSpec("data", ("model",))', '[{"data"}, {"model"}]'),
         ("P( (), P.UNCONSTRAINED )", "[{}, {?}]"),
         ("P('data', unreduced={'model'})", '[{"data"}, {}], unreduced={"model"}'),
+        ("P(unreduced={'model', 'data'}, unreduced_kind=sum)", '[{}, {}], unreduced={"data", "model"}'),
+        ("P('data', reduced={'model'})", '[{"data"}, {}]'),
     ],
 )
 def test_it_is_what_it_is_in_shardy(text: str, said: str) -> None:
     assert dimensions(text, "", 2) == said
-    both = [shardlog.run(MODULE, annotate=f"batch['x']={each}").text() for each in (text, said)]
+    both = [
+        shardlog.run(MODULE, annotate=f"batch['x']={each}", shardy="0.10").text() for each in (text, said)
+    ]
     assert both[0] == both[1]
 
 
@@ -52,6 +56,8 @@ def test_it_is_what_it_is_in_shardy(text: str, said: str) -> None:
         ("P('data', partitions='x')", "not a PartitionSpec"),
         ("P(" + "(" * 400, "not a PartitionSpec"),
         ("P('dat')", "unknown axis name"),
+        ("P('data', unreduced={'model'}, unreduced_kind='x')", "not a PartitionSpec"),
+        ("P('data', unreduced={'model'}, unreduced_kind=UnreducedKind.mul)", "has no reduction mul"),
     ],
 )
 def test_what_is_none_is_refused(text: str, message: str) -> None:
