@@ -9,14 +9,15 @@ import jax
 import jax.numpy as jnp
 import pytest
 import shardlog
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from ..support.compare import differences
 from ..support.oracle import propagate
 
 P: Any = PartitionSpec
 lax: Any = jax.lax
-MESH = AbstractMesh((2, 4), ("data", "model"))
+MESH = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+EXPLICIT = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Explicit,) * 2)
 IMAGES = ("NHWC", "HWIO", "NHWC")
 PROGRAMS: dict[str, tuple[Callable[..., Any], tuple[Any, ...]]] = {}
 
@@ -202,6 +203,24 @@ def matrices(x: Any) -> Any:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str) -> None:
+    compare(*PROGRAMS[name])
+
+
+# Others ask for what explicit axes do not have, such as a sort along a sharded dimension.
+@pytest.mark.parametrize(
+    "name", ["perceptron", "fourier", "linear_algebra", "batching", "derivatives", "types"]
+)
+def test_explicit_axes(name: str) -> None:
+    """JAX then constrains what every op gives; since 0.11 it does so unless it is told otherwise."""
     function, arguments = PROGRAMS[name]
+
+    def explicit(x: Any) -> Any:
+        spec = () if x.sharding is None else x.sharding.spec
+        return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=NamedSharding(EXPLICIT, P(*spec)))
+
+    compare(function, tuple(map(explicit, arguments)))
+
+
+def compare(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     text = jax.jit(function).trace(*arguments).lower(lowering_platforms=("cpu",)).as_text()
     assert differences(shardlog.run(text, strict_shardy=True).text(), propagate(text)) == []
