@@ -37,11 +37,13 @@ class Written:
         takes: Callable[..., bool],
         crosses: Callable[..., tuple[bool, bool]],
         unchanged: Mapping[int, Sharding],
+        returned: Mapping[int, int],
         *,
         closed: bool,
     ) -> None:
         self.shardings, self.contents, self.closed = shardings, contents, closed
         self.unchanged = unchanged  # place -> a sharding that still has its priorities
+        self.returned = returned  # place of a result of the main function -> that of the returned value
         self._facts, self._fit, self._siblings = facts, fit, siblings
         self._takes, self._crosses = takes, crosses
         self._read: dict[tuple[int, int], Sharding | None] = {}
@@ -50,10 +52,14 @@ class Written:
         self._decided: dict[tuple[str, tuple[int | None, ...]], tuple[dict[int, int], set[int]]] = {}
 
     def sharding(self, place: int, rank: int) -> Sharding | None:
-        """The sharding of a place whose tensor has this rank; None where it has none."""
+        """The sharding of a place whose tensor has this rank; None where it has none. A result of the main
+        function may take that of the returned value."""
         if place in self.unchanged:
             return self.unchanged[place]
-        return self.of(int(self.contents[place]), rank)
+        found = self.of(int(self.contents[place]), rank)
+        if found is None and place in self.returned:
+            return self.result(None, self.sharding(self.returned[place], rank), entry=True)
+        return found
 
     def all(self, places: npt.NDArray[np.int32], ranks: Sequence[int]) -> list[Sharding | None]:
         """The shardings of places whose tensors have these ranks."""

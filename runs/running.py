@@ -160,6 +160,13 @@ def shardings_of(program: Program, book: RuleBook, fixpoint: Fixpoint, *, closed
         return {"sharded": kept({**given, "entry": [()] if entry else []})}
 
     contents, facts = fixpoint.contents, fixpoint.agenda.facts
+    graph, shapes = program.graph, program.classes.signatures.shapes
+    main = graph.main.function
+    ends = zip(graph.result_places.tolist(), main.operands[main.terminator], strict=True)
+    place = graph.main.layout.place
+    returned = {
+        result: graph.main.place + int(place[v]) for result, v in ends if shapes[main.types[v]] is not None
+    }
     return Written(
         program.shardings,
         contents,
@@ -169,6 +176,7 @@ def shardings_of(program: Program, book: RuleBook, fixpoint: Fixpoint, *, closed
         book.takes,
         book.crosses,
         fixpoint.unchanged,
+        returned,
         closed=closed,
     )
 

@@ -233,12 +233,10 @@ def from_sharding(sharding: Sharding, mesh: Mesh, manual: Sequence[str] = ()) ->
         raise ShardlogError(message, hint="write sdy's notation, which says the reduction")
     if not mesh.axes:
         return HloSharding("maximal" if mesh.device_ids else "replicated", devices=mesh.device_ids)
-    strides = {name: prod(n for _, n in mesh.axes[i + 1 :]) for i, (name, _) in enumerate(mesh.axes)}
+    strides = _strides(mesh)
 
     def digits(axes: Iterable[SubAxis]) -> list[Digit]:
-        return [
-            (a.size, strides[a.name] * (mesh.sizes[a.name] // (a.pre * a.size))) for a in axes if a.size > 1
-        ]
+        return [_digit(axis, mesh, strides) for axis in axes if axis.size > 1]
 
     dimensions = [digits(dimension.axes) for dimension in sharding.dimensions]
     special = {
@@ -259,6 +257,22 @@ def from_sharding(sharding: Sharding, mesh: Mesh, manual: Sequence[str] = ()) ->
     if subgroups[-1:] == ("replicated",):
         devices = np.sort(devices.reshape(-1, tiles[-1])).ravel()
     return HloSharding("tiled", tiles, tuple(devices.tolist()), subgroups)
+
+
+def groups_along(mesh: Mesh, axes: Iterable[SubAxis]) -> Devices:
+    """The devices of a mesh that differ only along some axes: a row per group, in the order of the axes."""
+    strides, count = _strides(mesh), prod(size for _, size in mesh.axes)
+    along = [_digit(axis, mesh, strides) for axis in axes]
+    positions = np.array(flat(_iota([*_rest(along, count), *along]))).reshape(-1, prod(n for n, _ in along))
+    return np.array(mesh.device_ids)[positions] if mesh.device_ids else positions
+
+
+def _strides(mesh: Mesh) -> dict[str, int]:
+    return {name: prod(n for _, n in mesh.axes[i + 1 :]) for i, (name, _) in enumerate(mesh.axes)}
+
+
+def _digit(axis: SubAxis, mesh: Mesh, strides: Mapping[str, int]) -> Digit:
+    return axis.size, strides[axis.name] * (mesh.sizes[axis.name] // (axis.pre * axis.size))
 
 
 def _rest(used: Iterable[Digit], count: int) -> list[Digit]:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, sdy
 
@@ -23,7 +24,7 @@ from ...program.signature import text_of
 from ...rulebook.traits import OpTraits
 from .hlo_sharding import tuple_text
 from .regions import FULL_TO_SHARD, SHARD_TO_FULL
-from .tiles import from_sharding
+from .tiles import from_sharding, groups_along
 
 _BODY = "xla.sdy.inlinable_manual_computation_body"  # XLA's name for it
 
@@ -134,6 +135,10 @@ class _Writer:
         for region in op.regions:
             for block in region.blocks:
                 self.write_block(block, manual)
+        groups = op.attributes.get("replica_groups")
+        if groups is not None and not isinstance(groups, ir.DenseIntElementsAttr):  # along axes of a mesh
+            found = groups_along(*self.shardings.grouped(groups, location(op)))
+            op.attributes["replica_groups"] = ir.DenseElementsAttr.get(found.astype(np.int64))
         if name == "func.call":
             callee = self.version(op.attributes["callee"].value, manual)
             op.attributes["callee"] = ir.FlatSymbolRefAttr.get(callee)

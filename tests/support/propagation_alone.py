@@ -63,6 +63,7 @@ def propagate_alone(
             book.takes,
             book.crosses,
             named,
+            {},
             closed=False,
         )
         for instance in program.graph.instances:
