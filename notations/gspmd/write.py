@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, sdy
 
@@ -137,8 +136,8 @@ class _Writer:
                 self.write_block(block, manual)
         groups = op.attributes.get("replica_groups")
         if groups is not None and not isinstance(groups, ir.DenseIntElementsAttr):  # along axes of a mesh
-            found = groups_along(*self.shardings.grouped(groups, location(op)))
-            op.attributes["replica_groups"] = ir.DenseElementsAttr.get(found.astype(np.int64))
+            listed: Any = groups_along(*self.shardings.grouped(groups, location(op)))
+            op.attributes["replica_groups"] = ir.DenseElementsAttr.get(listed)
         if name == "func.call":
             callee = self.version(op.attributes["callee"].value, manual)
             op.attributes["callee"] = ir.FlatSymbolRefAttr.get(callee)

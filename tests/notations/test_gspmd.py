@@ -153,7 +153,7 @@ def plain(text: str) -> str:
         for op in [*ops_in(module)]:
             groups = op.attributes.get("replica_groups")
             if groups is not None and not isinstance(groups, ir.DenseIntElementsAttr):
-                listed = groups_along(*shardings.grouped(groups))
+                listed: Any = groups_along(*shardings.grouped(groups))
                 op.attributes["replica_groups"] = ir.DenseElementsAttr.get(listed)
             made_by = op.operands[0].owner if op.operation.name == "sdy.sharding_constraint" else None
             if made_by is None or isinstance(made_by, ir.Block):

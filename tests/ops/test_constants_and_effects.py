@@ -12,7 +12,7 @@ from .rules import answers, walk
 from .test_table import MODULES
 
 # Values that keep an op alive, and shapes that Shardy refuses.
-IN_USE = ("sdy.named_computation", "stablehlo.set_dimension_size")
+IN_USE = ("sdy.named_computation", "sdy.reshard", "stablehlo.set_dimension_size")
 
 
 def inner(module: ir.Module) -> list[Any]:

@@ -216,7 +216,8 @@ def test_explicit_axes(name: str) -> None:
 
     def explicit(x: Any) -> Any:
         spec = () if x.sharding is None else x.sharding.spec
-        return jax.ShapeDtypeStruct(x.shape, x.dtype, sharding=NamedSharding(EXPLICIT, P(*spec)))
+        make: Any = jax.ShapeDtypeStruct
+        return make(x.shape, x.dtype, sharding=NamedSharding(EXPLICIT, P(*spec)))
 
     compare(function, tuple(map(explicit, arguments)))
 
