@@ -105,6 +105,7 @@ def _output(parser: argparse.ArgumentParser) -> None:
 
 
 def _why(options: argparse.Namespace) -> None:
+    from ..explanations.questions.unreduced import unreduced
     from ..explanations.questions.why import Explainer
 
     if (options.collective is None) == (options.value is None):
@@ -121,6 +122,7 @@ def _why(options: argparse.Namespace) -> None:
     explainer = Explainer(open_or_run(options))
     found = explainer.why(options.value, options.dim, options.axis)
     verdicts = [_verified(explainer, e) if options.verify else {} for e in found]
+    pending = [] if options.dim is not None else unreduced(explainer, options.value, options.axis)
     otherwise: tuple[Chosen, ...] = ()
     if moved:
         from ..explanations.questions.pins import chosen
@@ -128,6 +130,7 @@ def _why(options: argparse.Namespace) -> None:
         otherwise = chosen(explainer.record, options.value, checked_choice(options))
     if options.json:
         said = [e.as_json(proofs=options.full) | v for e, v in zip(found, verdicts, strict=True)]
+        said += [each.as_json() for each in pending]
         whole = {"why": said, "chosen": [each.as_json() for each in otherwise]}
         print_json(whole if moved else said)
         return
@@ -150,8 +153,11 @@ def _why(options: argparse.Namespace) -> None:
         from ..explanations.questions.pins import unchosen
 
         show(f"{options.value}: {unchosen(explainer.record, options.value)}\n")
+    for answer in pending:
+        show(f"{answer}\n" if found else str(answer))
     if not found:
-        show(_nothing(explainer, options))
+        if not pending:
+            show(_nothing(explainer, options))
         return
     texts = []
     for explanation, verdict in zip(found, verdicts, strict=True):

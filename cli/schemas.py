@@ -18,6 +18,7 @@ from ..explanations.explanation import Loss, Site
 from ..explanations.questions.collective import Because, Begun, Placed, Way
 from ..explanations.questions.diff import Tensor
 from ..explanations.questions.pins import Chosen, Pinned
+from ..explanations.questions.unreduced import Unreduced
 from ..propagation.fixpoint import Stage as Statistics
 from ..runs import accounts as stages
 from ..runs.choice import ProgramChoice
@@ -110,6 +111,8 @@ _WHY = _object(
     origin=_GIVEN,
     needs=_array(_GIVEN),
 )
+
+_WHYS = _array({"anyOf": [_WHY, _of(Unreduced)]})
 
 _MOVED = _object(
     program=_TEXT,
@@ -294,7 +297,7 @@ _DOCUMENTS = {
     ),
     "query": _array({"type": "object", "additionalProperties": {"type": ["string", "number"]}}),
     # The second with --collective, the third with --no-keep-shardings.
-    "why": {"anyOf": [_array(_WHY), _MOVED, _object(why=_array(_WHY), chosen=_array(_of(Chosen)))]},
+    "why": {"anyOf": [_WHYS, _MOVED, _object(why=_WHYS, chosen=_array(_of(Chosen)))]},
     "why-not": _array(_WHY_NOT),
     "conflicts": _object(program=_TEXT, bytes=_NUMBER, conflicts=_array(_CONFLICT)),
     "diff": _DIFF,

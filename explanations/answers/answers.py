@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from ...runs.choice import ProgramChoice
 from ..explanation import Explanation, WhyNot
 from ..questions.conflicts import Conflict
+from ..questions.unreduced import Unreduced, unreduced
 from ..questions.why import Explainer
 from ..questions.why_not import Search
 from .graphs import dot, mermaid
@@ -35,6 +36,12 @@ class Reasons(Answers[Explanation]):
     """Why a value is sharded as it is: an explanation for every axis."""
 
     _nothing = "not sharded; why_not says what stopped an axis"
+    unreduced: tuple[Unreduced, ...] = ()  # why the value is unreduced, for every such axis
+
+    def __repr__(self) -> str:
+        if not self.unreduced:
+            return super().__repr__()
+        return "\n\n".join([*map(str, self.unreduced), *([super().__repr__()] if self else [])])
 
     def dot(self) -> str:
         """The derivations as a graph for Graphviz."""
@@ -64,7 +71,10 @@ class Conflicts(Answers[Conflict]):
 
 def reasons(explainer: Explainer, value: str, dim: int | None, axis: str | None) -> Reasons:
     """Why a value is sharded as it is; see ``Questions.why``."""
-    return Reasons(explainer.why(value, dim, axis))
+    found = Reasons(explainer.why(value, dim, axis))
+    if dim is None:
+        found.unreduced = tuple(unreduced(explainer, value, axis))
+    return found
 
 
 def obstacles(explainer: Explainer, value: str, dim: int, axis: str) -> Answers[WhyNot]:

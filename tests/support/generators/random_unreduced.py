@@ -172,11 +172,12 @@ class _Module:
         self.add(f"func.call @{name}({one.name}){said} : ({TYPE}) -> {TYPE}", 2, spec)
 
     def manual(self) -> None:
+        """A manual computation. Shardy writes the reductions at its boundary as sums, whichever they are."""
         one = self.pick()
         outer = self.spec(2, one.spec)
-        spec = Spec(("", ""), outer.unreduced, outer.kind)
+        spec = Spec(("", ""), () if outer.kind else outer.unreduced)
         gives = self.spec(2, spec)
-        gives = Spec(("", ""), gives.unreduced, gives.kind)
+        gives = Spec(("", ""), () if gives.kind else gives.unreduced)
         name = "x" if "x" in (*spec.unreduced, *gives.unreduced) or self.chance(2) else "y"
         lines = [
             f"sdy.manual_computation({one.name}) in_shardings=[{spec}] out_shardings=[{gives}] "

@@ -1,0 +1,183 @@
+"""Why a value is unreduced: where what is to be combined is made, and where it is combined.
+
+Unreduced axes do not propagate: the annotation of the value says them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ...program.mlir.origins import at
+from ...program.shardings import UNREDUCED
+from ...runs.records.record import Op, Value
+from .why import Explainer
+
+_REDUCTIONS = {why: reduction for reduction, why in UNREDUCED.items()}
+_WORDS = {"sum": "the sum", "max": "the maximum", "min": "the minimum"}
+_ENDS = ("argument", "result")
+_MOST = 4  # points of a kind in the text
+
+
+@dataclass(frozen=True)
+class Point:
+    """An op, or "argument" or "result", and the value of it that is meant, with its place."""
+
+    op: str
+    value: str
+    where: str
+    stack: str
+
+    def __str__(self) -> str:
+        named = f"{self.op} {self.value}" if self.op in _ENDS else f"{self.op} ({self.value})"
+        return f"{named}{at(self.where, self.stack)}"
+
+
+@dataclass(frozen=True)
+class Unreduced:
+    """A value that is unreduced on an axis: by which reduction, by which annotation (``origin``), where what
+    is combined begins (``begins``), which values hand it on (``kept``), and where it is ``reduced`` at last,
+    or ``returned`` as it is."""
+
+    value: str
+    type: str
+    where: str
+    stack: str
+    axis: str
+    reduction: str
+    origin: str
+    begins: tuple[Point, ...]
+    kept: tuple[Point, ...]
+    reduced: tuple[Point, ...]
+    returned: tuple[Point, ...]
+
+    def __str__(self) -> str:
+        from ..answers.text import wrapped
+
+        pending = f"{_WORDS[self.reduction]} of what the devices along it hold"
+        said = [
+            f"by {self.origin}",
+            *_listed("it begins at", self.begins),
+            *_listed("handed on, as annotations say, by", self.kept),
+            *_listed("it is reduced for", self.reduced),
+            *_listed("it is returned as it is, as", self.returned),
+        ]
+        if not (self.reduced or self.returned):
+            said.append("nothing needs it reduced")
+        title = f'{self.value} : {self.type} is unreduced on "{self.axis}", {pending}'
+        return "\n".join([title, *(part for text in said for part in wrapped("  ", text))])
+
+    def as_json(self) -> dict[str, Any]:
+        """The answer as JSON has it."""
+        return asdict(self)
+
+
+def unreduced(explainer: Explainer, name: str, axis: str | None = None) -> list[Unreduced]:
+    """Why the values called ``name`` are unreduced, for each axis, or the one that is named ``axis``. Raises
+    ShardlogError for values that do not exist."""
+    asked = [
+        (value, each)
+        for value in explainer.values.find(name)
+        for each in _axes(explainer, value.number)
+        if axis in (None, each)
+    ]
+    flow = _Flow(explainer) if asked else None
+    return [] if flow is None else [flow.explain(*each) for each in asked]
+
+
+def _axes(explainer: Explainer, number: int) -> dict[str, tuple[str, list[int]]]:
+    """The axes on which a value is unreduced, each with the reduction and its atoms."""
+    record = explainer.record
+    facts = record.facts(record.contents(record.cell(record.value(number).place))[1])
+    found: dict[str, tuple[str, list[int]]] = {}
+    for atom, why in sorted(facts.get("fixed", ())):
+        if why in _REDUCTIONS:
+            found.setdefault(explainer.meshes.atoms[atom].axis, (_REDUCTIONS[why], []))[1].append(atom)
+    return found
+
+
+class _Flow:
+    """Which ops use and make values."""
+
+    def __init__(self, explainer: Explainer) -> None:
+        self.explainer = explainer
+        self.made_by: dict[int, Op] = {}
+        self.used_by: dict[int, list[Op]] = {}
+        for _, op in explainer.record.ops():
+            for number, role in zip(op.values, op.roles, strict=True):
+                if "result" in role:
+                    self.made_by.setdefault(number, op)
+                else:
+                    self.used_by.setdefault(number, []).append(op)
+
+    def explain(self, value: Value, axis: str) -> Unreduced:
+        explainer = self.explainer
+        reduction, atoms = _axes(explainer, value.number)[axis]
+        begins = list(dict.fromkeys(self.begins(value.number, axis)))
+        kept, reduced, returned = self.ends(value.number, axis)
+        return Unreduced(
+            value.name,
+            value.type,
+            value.where,
+            value.stack,
+            explainer.axes(atoms),
+            reduction,
+            str(explainer.annotation(explainer.record.cell(value.place))),
+            tuple(begins),
+            tuple(kept),
+            tuple(reduced),
+            tuple(returned),
+        )
+
+    def begins(self, number: int, axis: str) -> Iterator[Point]:
+        """The ops and arguments that give what is combined."""
+        waiting, seen = [number], {number}
+        for each in waiting:  # which grows
+            op = self.made_by.get(each)
+            before = [v for v in self.operands(op) if axis in _axes(self.explainer, v)]
+            if not before:
+                yield self.point("argument" if op is None else op.name, each)
+            new = [v for v in before if v not in seen]
+            seen.update(new)
+            waiting += new
+
+    def ends(self, number: int, axis: str) -> tuple[list[Point], list[Point], list[Point]]:
+        """The values that hand it on, the ops for which it is reduced, and the results that have it as it
+        is."""
+        waiting, seen = [number], {number}
+        reduced, returned = dict[Point, None](), dict[Point, None]()
+        for each in waiting:  # which grows
+            for op in self.used_by.get(each, ()):
+                results = [v for v, role in zip(op.values, op.roles, strict=True) if "result" in role]
+                alike = [v for v in results if axis in _axes(self.explainer, v)]
+                if any(role == "function result" for role in op.roles) and alike:
+                    returned.update(dict.fromkeys(self.point("result", v) for v in alike))
+                elif results and not alike:
+                    reduced[Point(op.name, self.name(results[0]), op.where, op.stack)] = None
+                new = [v for v in alike if v not in seen]
+                seen.update(new)
+                waiting += new
+        ends = {point.value for point in returned}
+        kept = [self.point(self.made_by[v].name, v) for v in waiting[1:] if self.name(v) not in ends]
+        return kept, list(reduced), list(returned)
+
+    @staticmethod
+    def operands(op: Op | None) -> list[int]:
+        if op is None:
+            return []
+        return [v for v, role in zip(op.values, op.roles, strict=True) if "result" not in role]
+
+    def point(self, op: str, number: int) -> Point:
+        value = self.explainer.record.value(number)
+        return Point(op, value.name, value.where, value.stack)
+
+    def name(self, number: int) -> str:
+        return self.explainer.record.value(number).name
+
+
+def _listed(what: str, points: tuple[Point, ...]) -> list[str]:
+    """A sentence about the first of some points; none where there are none."""
+    shown = ", ".join(map(str, points[:_MOST]))
+    more = f", and {len(points) - _MOST} more" if len(points) > _MOST else ""
+    return [f"{what} {shown}{more}"] if points else []
