@@ -141,6 +141,13 @@ class Builder:
                 del made.attributes[name]
         return made
 
+    def copy_of(self, op: Any, operands: Sequence[Any]) -> Any:
+        """What a clone of an op with one result gives of other operands."""
+        made = self.copy(op)
+        for i, operand in enumerate(operands):
+            made.operands[i] = operand
+        return made.results[0]
+
     def one(
         self, name: str, operands: Sequence[Any], type_: Any, attributes: dict[str, Any] | None = None
     ) -> Any:
@@ -439,12 +446,8 @@ class Builder:
         kind, paired = op.name.partition(".")[2], PAIRS in op.attributes
         op.attributes[PAIRS if paired else GROUPS] = self.dense(groups)  # no mesh has to be there for it
         pieces = self.axes.between(groups) if paired else self.axes.along(groups)
-        n = groups.shape[1]
         sizes = [prod(shape_of(v)) * bytes_of(element_of(v)) for v in op.operands]
-        share = {"reduce_scatter": (n - 1) / n, "all_to_all": (n - 1) / n}
-        share |= {"all_reduce": 2 * (n - 1) / n, "all_gather": n - 1}
-        sends = sum(sizes) * share.get(kind, 1)
-        group = len(groups) if paired else n
+        sends, group = sends_of(kind, sum(sizes), groups, paired=paired)
         self.sent.append(Sent(op.operation, kind, pieces, group, round(sends), (purpose,)))
 
     @contextmanager
@@ -478,6 +481,15 @@ class Builder:
         if key not in self._groups:
             self._groups[key] = dense(np.ascontiguousarray(table))
         return self._groups[key]
+
+
+def sends_of(kind: str, size: int, groups: npt.NDArray[np.int64], *, paired: bool) -> tuple[float, int]:
+    """The bytes that a device sends in a collective of so many bytes that the user wrote, over groups of
+    devices or between ``paired`` ones, and the devices of a group."""
+    n = groups.shape[1]
+    share = {"reduce_scatter": (n - 1) / n, "all_to_all": (n - 1) / n}
+    share |= {"all_reduce": 2 * (n - 1) / n, "all_gather": n - 1}
+    return size * share.get(kind, 1), len(groups) if paired else n
 
 
 def channel_of(op: Any) -> int:

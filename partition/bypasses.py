@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
-from .building import Builder
 from .choice.knowledge import Knowledge, Reader, joins, only_read, reading_through, shifting, shifts
 from .kinds import Kinds
 from .layouts import Layout, replicated
@@ -113,8 +112,11 @@ class Bypasses:
         pairs = zip(self._kinds.operands(number), values, strict=True)
         return [self._cuts[n].value if n in self._cuts else value for n, value in pairs]
 
-    def filling(self, number: int, builder: Builder, get: Callable[[int, Layout], Any]) -> Any:
-        """What stands around the value that an op shifts. ``get``: a value by its number, in a layout."""
+    def filling(
+        self, number: int, copy: Callable[[Any, list[Any]], Any], get: Callable[[int, Layout], Any]
+    ) -> Any:
+        """What stands around the value that an op shifts. ``copy``: what an op gives of other operands;
+        ``get``: a value by its number, in a layout."""
         (operand,) = self._kinds.operands(number)
         padding, fill = self._kinds.operands(self._kinds.definer(operand)), self._cuts[operand].fill
 
@@ -122,10 +124,6 @@ class Bypasses:
             """A scalar of the function that is called, beside the call."""
             if isinstance(value.owner, ir.Block):
                 return get(padding[ir.BlockArgument(value).arg_number], replicated(0))
-            operands = [beside(operand) for operand in value.owner.operands]
-            made = builder.copy(value.owner)
-            for i, operand in enumerate(operands):
-                made.operands[i] = operand
-            return made.results[value.result_number]
+            return copy(value.owner, [beside(operand) for operand in value.owner.operands])
 
         return get(padding[1], replicated(0)) if fill is None else beside(fill)

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 from jaxlib.mlir import ir
 
@@ -22,12 +22,13 @@ from ..program.mlir.modules import (
 )
 from ..rulebook.traits import OpTraits
 from .batching import batch_own_rows, own_rows
-from .choice.homes import Found
 from .choice.purposes import Purpose
 from .computations import Computation, put_in_place_of_ops
 from .cutting import cut_before_joining, cuts_of_joined
 from .finishing.collectives import KINDS
 from .layouts import Layout
+
+T = TypeVar("T")
 
 _SMALL = 128  # ops of a function: larger ones, as layers, have little in common with what is around them
 _MORE = 4096  # ops that a module may get: each takes time
@@ -142,16 +143,14 @@ class Unshared:
                 found.setdefault(self.original(value), {})[home] = None
         return {value: tuple(layouts) for value, layouts in found.items()}
 
-    def found(self, found: Found) -> Found:
-        """What was found for the module, of values of that which it was made of: for the first of its copies,
-        where a value has several. The ways to compute ops are those of the copies, and not in it."""
+    def by_original(self, others: Mapping[Any, T]) -> dict[Any, T]:
+        """What is said of values, by those of the module that this one was made of: of the first of its
+        copies, where a value has several."""
         if not self.originals:
-            return found
-        values = [value for value in found.homes if not self._part(value)]
+            return dict(others)
+        values = [value for value in others if not self._part(value)]
         originals = {self.original(value): value for value in reversed(values)}
-        homes = {value: found.homes[copy] for value, copy in originals.items()}
-        others = {value: found.others[copy] for value, copy in originals.items()}
-        return replace(found, homes=homes, others=others, ways={})
+        return {value: others[copy] for value, copy in originals.items()}
 
     def _part(self, value: Any) -> bool:
         """Whether a value is a part of one of the module that was read, or inside of a computation."""

@@ -56,6 +56,11 @@ class Executions:
     def _known(count: _Count) -> int | None:
         return count.get(0, 0) if not any(count) else None
 
+    def times(self, block: Any) -> tuple[int | None, int]:
+        """How often the ops of a block run, as ``of`` and ``often`` say it of an op."""
+        count = self._at(block)
+        return self._known(count), count.total()
+
     def often(self, op: Any) -> int:
         """How often an op runs, if loops of which the trip count is unknown take one turn."""
         return self._of(op).total()

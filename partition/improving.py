@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import prod
 from time import monotonic
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
@@ -17,7 +17,8 @@ from ..errors import ShardlogError
 from ..program.elements import bytes_text, exact_text
 from ..program.function import location
 from ..program.shardings import Sharding
-from .building import Sent, bytes_of, element_of
+from .annotated import Annotated
+from .building import bytes_of, element_of
 from .choice.candidates import Candidates
 from .choice.homes import NOTHING, Found, Homes
 from .choice.variables import Need, Spot, Variables
@@ -25,7 +26,10 @@ from .device_program import DeviceProgram
 from .executions import Executions
 from .finishing.combining import combined_sizes
 from .finishing.passes import FINISHED, Draft
-from .program import Partitioner
+from .layouts import Pieces
+from .plan import Plan
+from .program import Writer
+from .recording import Facts, facts_of
 from .reshards.prices import Prices
 
 _LEAST_OFTEN = 8  # that an op is run in a loop that does not say how many turns it takes
@@ -82,83 +86,122 @@ def within(aim: Aim, make: Callable[[Aim], DeviceProgram]) -> DeviceProgram:
             raise min(error, other, key=lambda each: each.least) from None
 
 
+class Sends(NamedTuple):
+    """A collective of a program: its kind, the pieces of axes it goes over, the bytes that a device sends
+    each time, how often it does, and the part that it is of the one that a machine's compiler makes of
+    several."""
+
+    kind: str
+    pieces: Pieces
+    bytes: int
+    times: float
+    begun: float
+
+
 @dataclass(frozen=True)
 class Program:
-    """A device program as it is written, the walk that wrote it, and what the choice of homes found."""
+    """A device program by its plan. It is written when that is asked for; what it sends is known before, if
+    the ``facts`` say it. ``found``: what the choice of homes found."""
 
-    draft: Draft
-    walk: Partitioner
+    plan: Plan
+    annotated: Annotated
+    write: Callable[[Plan], Writer]
+    facts: Facts | None = None
     found: Found | None = None
+
+    @cached_property
+    def written(self) -> tuple[Writer, Draft]:
+        """What wrote it, and the program as it was written."""
+        writer = self.write(self.plan)
+        return writer, writer.run()
 
     @property
     def module(self) -> ir.Module:
         """The module that each device runs."""
-        return self.draft.module
+        return self.written[1].module
 
     @cached_property
     def made(self) -> DeviceProgram:
         """The program as it is handed out, after passes that change the one that was written: what it costs
         is to be asked before."""
-        walk, draft = self.walk, self.draft.after(FINISHED)
-        return DeviceProgram(draft.module, draft.sent, walk.traits, walk.axes, walk.form, walk.boundary)
+        writer, draft = self.written
+        draft.after(FINISHED)
+        return DeviceProgram(draft.module, draft.sent, draft.traits, draft.axes, draft.form, writer.boundary)
 
     @cached_property
-    def sending(self) -> list[tuple[Sent, float]]:
-        """Its collectives, and how often each is run."""
-        counts = Executions(self.module, self.walk.traits)
-        return [(each, _often(counts, each.op)) for each in self.draft.sent]
-
-    @cached_property
-    def begun(self) -> dict[Any, float]:
-        """For the op of each collective that a machine's compiler makes one of with others, the part of one
-        that each of them is."""
-        sizes = combined_sizes(self.module, self.walk.traits, self.walk.planner.prices.combined)
-        return {op: 1.0 / size for op, size in sizes.items()}
+    def sending(self) -> list[Sends]:
+        """Its collectives."""
+        combined, facts = self.annotated.planner.prices.combined, self.facts
+        if facts is not None and facts.sends is not None and not combined:
+            return [
+                Sends(each.kind, each.pieces, each.bytes, _times(each.known, each.often), 1.0)
+                for each in facts.sends
+            ]
+        draft = self.written[1]
+        counts, sizes = Executions(draft.module, draft.traits), dict[Any, int]()
+        if combined:
+            sizes = combined_sizes(draft.module, draft.traits, combined)
+        return [
+            Sends(each.kind, each.pieces, each.bytes, _often(counts, each.op), 1.0 / sizes.get(each.op, 1))
+            for each in draft.sent
+        ]
 
     @property
     def bytes(self) -> float:
         """The bytes that a device sends."""
-        return sum(each.bytes * times for each, times in self.sending)
+        return sum(each.bytes * each.times for each in self.sending)
 
     @cached_property
     def cost(self) -> float:
         """The price of its collectives and products, and with a machine of all work: bytes, or time in
         bytes."""
-        walk, planner, total = self.walk, self.walk.planner, 0.0
-        for each, times in self.sending:
+        planner, total = self.annotated.planner, 0.0
+        for each in self.sending:
             price = planner.price(each.kind, each.pieces)
-            once = price.once * self.begun.get(each.op, 1.0) + planner.prices.once
-            total += (price.byte * each.bytes + once) * times
-        if walk.computed_as:
-            often = Executions(walk.old, walk.traits)
-            for op, known, factors in walk.computed_as:
-                total += walk.chooser.work(known, factors) * _often(often, op)
+            once = price.once * each.begun + planner.prices.once
+            total += (price.byte * each.bytes + once) * each.times
+        facts, chooser, kinds = self.facts, self.annotated.chooser, self.annotated.kinds
+        computed = self.written[0].computed_as if facts is None else facts.computed_as
+        if computed:
+            often = Executions(self.annotated.module, chooser.reader.traits)
+            for number, known, factors in computed:
+                total += chooser.work(known, factors) * _often(often, kinds.ops[number])
         return total
 
 
 class Improving:
-    """Looks for a better program than the first one, which a recording walk has written."""
+    """Looks for a better program than that of a plan, by which all is as propagation decided but for values
+    that are pinned, and those that functions are given as their calls have them."""
 
-    def __init__(self, first: Partitioner, write: Callable[..., Partitioner], aim: Aim) -> None:
-        self.write, self.aim = write, aim
+    def __init__(
+        self,
+        annotated: Annotated,
+        write: Callable[[Plan], Writer],
+        aim: Aim,
+        plan: Plan,
+        *,
+        refuses: bool = True,
+    ) -> None:
+        self.annotated, self.write, self.aim = annotated, write, aim
         self._until = None if aim.seconds is None else monotonic() + aim.seconds
-        draft = first.run()
-        self._check_pins(first)
-        self.first = Program(draft, first)
+        facts = None
+        if aim.move or plan.pinned:
+            facts = facts_of(annotated, plan, refuses=refuses)
+            self._check_pins(facts, plan)
+        self.first = Program(plan, annotated, write, facts)
         self._peaks: dict[ir.Module, int] = {}
 
-    def _check_pins(self, first: Partitioner) -> None:
+    def _check_pins(self, facts: Facts, plan: Plan) -> None:
         """Raises ShardlogError for pins of values that are not chosen."""
-        if not self.aim.pins:
-            return
         chosen = {
             value
-            for _, spot in first.spots
+            for _, spot in facts.spots
             for value, role in zip(spot.values, spot.known.roles, strict=True)
             if role == "result"
         }
-        for value in self.aim.pins:
-            if value not in chosen:
+        for number in sorted(plan.pinned):
+            if number not in chosen:
+                value = self.annotated.kinds.listing.value(number)
                 message = f"how the result of {value.owner.operation.name} is sharded is not chosen"
                 hint = "it is made where it is needed, or handed on as it is: pin what an op computes"
                 raise ShardlogError(message, where=location(value.owner), hint=hint)
@@ -199,12 +242,12 @@ class Improving:
     def _weigh_collectives(self) -> None:
         """Has each collective count for a part of what one sends in the mean, as propagation decided; with a
         machine, for the part of one that those of its kind are in the mean, where some are combined."""
-        planner = self.first.walk.planner
+        planner = self.annotated.planner
         often, begun = defaultdict[str, float](float), defaultdict[str, float](float)
-        for each, times in self.first.sending:
+        for each in self.first.sending:
             if each.bytes:
-                often[each.kind] += times
-                begun[each.kind] += times * self.first.begun.get(each.op, 1.0)
+                often[each.kind] += each.times
+                begun[each.kind] += each.times * each.begun
         planner.weigh_combined({kind: begun[kind] / count for kind, count in often.items()})
         if count := sum(often.values()):
             planner.weigh_collectives(self.first.bytes / count / _COLLECTIVES)
@@ -213,40 +256,48 @@ class Improving:
         return self._until is not None and monotonic() > self._until
 
     def _homes(self) -> Homes:
-        first = self.first.walk
-        counts = Executions(first.old, first.traits)
+        annotated, facts = self.annotated, self.first.facts
+        assert facts is not None
+        kinds, chooser = annotated.kinds, annotated.chooser
+        counts = Executions(annotated.module, chooser.reader.traits)
+        in_loops = {
+            number for number, op in enumerate(kinds.ops) if chooser.reader.traits.lowering(op.name) == "loop"
+        }
+        by_region = dict[int, float]()  # how often ops run that are in no loop's body themselves
 
-        def often(what: Any) -> float:
-            return _often(counts, what)
+        def often(number: int) -> float:
+            region = kinds.region(number)
+            if kinds.parent(number) in in_loops:
+                return _often(counts, kinds.ops[number])
+            if region not in by_region:
+                by_region[region] = _often(counts, kinds.ops[number])
+            return by_region[region]
 
-        made: dict[Any, float] = {}
-
-        def anew(value: Any, op: Any, weight: float) -> float:
+        def anew(value: int, number: int, weight: float) -> float:
             """How often a value is resharded for an op. What comes into a loop is there all the time, so it
             is not for less that it is gathered in all turns."""
-            if isinstance(value.owner, ir.Block) or value.owner.operation.block != op.operation.block:
+            definer = kinds.definer(value)
+            if definer < 0 or kinds.region(definer) != kinds.region(number):
                 return weight
-            if value not in made:
-                made[value] = often(value)
-            return min(made[value], weight)
+            return min(often(definer), weight)
 
         spots, needs = list[Spot](), list[Need]()
-        for op, spot in first.spots:
-            weight = often(op)
+        for number, spot in facts.spots:
+            weight = often(number)
             roles = zip(spot.values, spot.known.roles, strict=True)
-            each = tuple([anew(value, op, weight) if role == "operand" else weight for value, role in roles])
-            spots.append(spot._replace(weight=weight, weights=each))
-        for op, need in first.needs:
-            needs.append(need._replace(weight=anew(need.value, op, often(op))))
-        carried = {value: counts.turns(loop) is not None for value, loop in first.carried.items()}
-        variables = Variables(spots, needs, self.aim.pins, carried)
-        return Homes(Candidates(variables, first.chooser, first.planner))
+            each = [anew(value, number, weight) if role == "operand" else weight for value, role in roles]
+            spots.append(spot._replace(weight=weight, weights=tuple(each)))
+        for number, need in facts.needs:
+            needs.append(need._replace(weight=anew(need.value, number, often(number))))
+        carried = {value: counts.turns(kinds.ops[loop]) is not None for value, loop in facts.carried.items()}
+        variables = Variables(spots, needs, self.first.plan.pinned, carried)
+        return Homes(Candidates(variables, chooser, annotated.planner))
 
     def _with(self, found: Found, *, again: bool = False) -> Program:
         """The program whose values have these homes; ``again``: what was gathered is gathered again where it
         is used much later."""
-        walk = self.write(found, again=again)
-        return Program(walk.run(), walk, found)
+        plan = self.first.plan.changed_to(found.plan, again=again)
+        return Program(plan, self.annotated, self.write, found=found)
 
     # ---- Memory -----------------------------------------------------------------------------------------
 
@@ -292,7 +343,7 @@ class Improving:
 
     def _too_large(self, program: Program) -> TooLargeError:
         """The error where no program was found that is small enough; ``program`` is the smallest."""
-        walk, memory = program.walk, self.aim.memory or 0
+        walk, memory = program.written[0], self.aim.memory or 0
         sizes = []
         for number, tensor in walk.tensors.items():
             if tensor.shape and not tensor.made:
@@ -314,5 +365,9 @@ def _is_more(held: float, decided: float, times: float) -> bool:
 
 
 def _often(counts: Executions, what: Any) -> float:
-    known = counts.of(what)
-    return float(max(counts.often(what), _LEAST_OFTEN) if known is None else known)
+    return _times(counts.of(what), counts.often(what))
+
+
+def _times(known: int | None, often: int) -> float:
+    """How often something runs; at least so often, where a loop does not say how many turns it takes."""
+    return float(max(often, _LEAST_OFTEN) if known is None else known)

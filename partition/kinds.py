@@ -77,6 +77,14 @@ class Kinds:
         """The op that makes a value; -1 for the argument of a block."""
         return self._definers[value]
 
+    def region(self, number: int) -> int:
+        """The region that an op is in."""
+        return self._regions[number]
+
+    def parent(self, number: int) -> int:
+        """The op around an op."""
+        return int(self.listing.parents[number])
+
     def blocks(self, number: int) -> list[list[int]]:
         """The ops in each block in the regions of an op, without those inside of them."""
         found: list[list[int]] = []

@@ -15,17 +15,18 @@ from ..program.function import RESULT_SHARDING
 from ..program.mlir.modules import boundary_attributes
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
+from .annotated import Annotated
 from .building import channel_of
 from .calls import unshared
 from .choice.choosing import Chooser
-from .choice.homes import NOTHING, Found
 from .computations import Computation
 from .device_program import DeviceProgram
 from .forms import Form
 from .improving import Aim, Improving
 from .kinds import Kinds
 from .layouts import Axes, Layout
-from .program import Partitioner
+from .plan import Plan
+from .program import Writer
 from .reading import static_shape
 from .reshards.planning import Planner
 
@@ -65,46 +66,35 @@ def partition(
         if own.originals:
             kinds = Kinds(own.module)
         channel = max(map(channel_of, kinds.examples()), default=0)
-
-        def of_copies(given: Mapping[Any, Sharding]) -> dict[Any, Sharding]:
-            return {copy: sharding for value, sharding in given.items() for copy in own.copies(value)}
-
-        def laid_out(given: Mapping[Any, Sharding]) -> dict[Any, Layout]:
-            shapes = ((value, sharding, static_shape(value.type)) for value, sharding in given.items())
-            return {value: axes.layout(sharding, shape) for value, sharding, shape in shapes if shape}
-
-        pins = of_copies(aim.pins)
-        pinned, begins = laid_out(pins), laid_out(of_copies(aim.begins))
         planner = Planner(axes, aim.prices)
         chooser = Chooser(book, axes, planner, modes)
+        annotated = Annotated(own.module, kinds, shardings, axes, chooser, planner, form)
 
-        def write(found: Found = NOTHING, **options: bool) -> Partitioner:
-            homes, ways = {**begins, **found.homes, **pinned}, found.ways
-            return Partitioner(
-                own.module,
-                shardings,
-                axes,
-                chooser,
-                planner,
-                form,
-                channel,
-                homes,
-                ways,
-                pinned,
-                found.copies,
-                kinds=kinds,
-                refuses=refuse,
-                **options,
-            )
+        def laid_out(given: Mapping[Any, Sharding]) -> dict[int, Layout]:
+            copies = ((copy, sharding) for value, sharding in given.items() for copy in own.copies(value))
+            each = ((kinds.value(copy), static_shape(copy.type), sharding) for copy, sharding in copies)
+            return {
+                number: axes.layout(sharding, shape)
+                for number, shape, sharding in each
+                if number is not None and shape
+            }
 
-        best = Improving(write(recording=aim.move), write, replace(aim, pins=pins)).best()
-        made = best.made
+        pins = laid_out(aim.pins)
+        first = Plan({**laid_out(aim.begins), **pins}, pinned=frozenset(pins))
+
+        def write(plan: Plan) -> Writer:
+            return Writer(annotated, plan, channel, refuses=refuse)
+
+        best = Improving(annotated, write, aim, first, refuses=refuse).best()
+        made, value_of = best.made, kinds.listing.value
         made.module.operation.verify()
-        made.homes = own.homes(best.walk.moved)
+        made.homes = own.homes({value_of(number): home for number, home in best.plan.homes.items()})
         for sent in made.sent:
             for purpose in sent.purposes:
                 own.name(purpose)
-        made.found = None if best.found is None else own.found(best.found)
+        if best.found is not None:
+            others = {value_of(number): others for number, others in best.found.others.items()}
+            made.found = replace(best.found, others=own.by_original(others))
     return made
 
 

@@ -2,48 +2,39 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from functools import cached_property
+from collections.abc import Callable, Mapping, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..errors import ShardlogError
-from ..program.function import location
 from ..program.mlir.modules import (
     boundary_attributes,
     children,
     entries_of,
-    main_function,
     named_in,
     symbols,
 )
-from ..program.shardings import Shardings, manual_axes
+from ..program.shardings import manual_axes
 from ..program.signature import text_of
-from .building import OUTSIDE, Builder, Scope, bytes_of, element_of
-from .bypasses import Bypasses
-from .choice.choosing import Chooser, Way
-from .choice.knowledge import Knowledge, inside
+from .annotated import Annotated
+from .building import OUTSIDE, Builder, Scope
+from .choice.choosing import Way
+from .choice.knowledge import Knowledge
 from .choice.purposes import Computed, Purpose, purpose_of
-from .choice.variables import Spot
 from .finishing.passes import COUNTED, Draft
-from .forms import Form
-from .kinds import Kind, Kinds
-from .layouts import Axes, Layout, replicated
-from .local import alone
+from .kinds import Kind
+from .layouts import Layout
 from .local.flow import FLOW, empty, spread_scalar
-from .local.local import COMPUTED, Site
-from .local.windows import WINDOWS
-from .reading import Reading, attribute_or_none
-from .recipes import Chosen, Recipe, Recipes
-from .reshards.planning import Planner
-from .values import Values
-
-
-class RefusedError(ShardlogError):
-    """An op cannot run on each device."""
+from .local.local import Site
+from .local.lowerings import LOWERINGS
+from .plan import Plan
+from .reading import attribute_or_none
+from .recipes import Recipe
+from .reshards import moves
+from .reshards.steps import carry_out
+from .walk import Walk
 
 
 class Ends(NamedTuple):
@@ -55,49 +46,55 @@ class Ends(NamedTuple):
     gives: list[Layout]
 
 
-class Partitioner(Values):
-    """Partitions one module."""
+class Writer(Walk):
+    """Writes the device program of a module, as a plan has it. ``channel`` is the last one that is taken."""
 
-    def __init__(
-        self,
-        module: ir.Module,
-        shardings: Shardings,
-        axes: Axes,
-        chooser: Chooser,
-        planner: Planner,
-        form: Form,
-        channel: int,
-        moved: Mapping[Any, Layout] | None = None,
-        ways: Mapping[Any, Way] | None = None,
-        pinned: Collection[Any] = (),
-        first: Mapping[Any, Layout] | None = None,
-        recording: bool = False,
-        again: bool = False,
-        kinds: Kinds | None = None,
-        refuses: bool = True,
-    ) -> None:
-        builder = Builder(axes, form, channel, chooser.reader.traits)
-        kinds = kinds or Kinds(module)
-        super().__init__(kinds, axes, planner, builder, recording=recording, again=again)
-        self.moved = moved or {}  # values that live elsewhere than the module says
-        self.ways = ways or {}  # to compute ops, by their first results
-        self.pinned = pinned  # values that are used as they are at home
-        for value, layout in (first or {}).items():
-            if (value_number := kinds.value(value)) is not None and not again:
-                self.first[value_number] = layout
-        self.computed_as: list[tuple[Any, Knowledge, Way]] = []
-        self.old, self.shardings, self.chooser, self.form = module, shardings, chooser, form
-        self.traits = chooser.reader.traits
-        self.functions = symbols(module, "func.func")
-        self.main = main_function(self.functions)
+    def __init__(self, annotated: Annotated, plan: Plan, channel: int = 0, *, refuses: bool = True) -> None:
+        traits = annotated.chooser.reader.traits
+        builder = Builder(annotated.axes, annotated.form, channel, traits)
+        super().__init__(annotated, plan, builder, refuses=refuses)
+        self.copies: dict[int, Any] = {}  # of the ops of functions that are written
+        self.kept: set[int] = set()  # the ops whose copies are theirs, at home
+        self.computed_as: list[tuple[int, Knowledge, Way]] = []
         self.written: dict[str, Any] = {}
         self.ends: dict[str, Ends] = {}  # of the other functions
         self._shardings: dict[Layout, Any] = {}
         self.boundary: tuple[list[Layout], list[Layout]] = [], []  # of the main function
-        self.refuses = refuses
-        self.reading = Reading(shardings, axes)
-        self.bypasses = Bypasses(kinds, chooser.reader, self.functions, self.reading)
-        self.recipes = Recipes(chooser, self.reading, builder)
+
+    @property
+    def scope(self) -> Scope:
+        """The local values that are there now."""
+        return self.builder.scope
+
+    @property
+    def flows(self) -> Mapping[str, Callable[[Any, int, Knowledge], bool | None]]:
+        """What writes ops that hand values on, or make some of no data."""
+        return FLOW
+
+    def spread(self, number: int) -> bool:
+        """Has what broadcasts a scalar made wherever it is used; whether that is done."""
+        return spread_scalar(self, number)
+
+    def empty(self, number: int) -> bool:
+        """Has results without elements made wherever they are used; they are no copies of the op's."""
+        return empty(self, number)
+
+    def at_home(self, value: int) -> Any:
+        """The local value that was made at home, wherever that was, or None."""
+        local = self.locals.get(value)
+        if local is None and (definer := self.kinds.definer(value)) in self.kept:
+            first = self.kinds.results(definer)[0]
+            local = self.locals[value] = self.copies[definer].results[value - first]
+        return local
+
+    def carry(
+        self, value: int, held: Any, start: Layout, plan: moves.Plan, purpose: Purpose | None, *, stale: bool
+    ) -> Any:
+        """A local value after the steps of a plan; ``stale``: of a value that was made so before."""
+        if stale:  # or XLA takes both for one
+            held = self.builder.barrier(held)
+        with self.builder.serving(lambda: purpose or self.aside(value)):
+            return carry_out(self.builder, held, self.tensors[value].shape, start, plan)
 
     def run(self) -> Draft:
         """The program of each device, up to what decides how much it sends."""
@@ -127,7 +124,7 @@ class Partitioner(Values):
         self.boundary = arguments, results = self.reading.boundary(func)
         type_ = func.type
         if around:
-            arguments, results = self._entering(arguments), self._entering(results)
+            arguments, results = self.entering_whole(arguments), self.entering_whole(results)
         else:
             ends = (type_.inputs, arguments), (type_.results, results)
             takes, gives = ([*map(self.local, *end)] for end in ends)
@@ -162,8 +159,8 @@ class Partitioner(Values):
         if name not in self.ends:
             made, ops = self._opened(func)
             block, outer = made.regions[0].blocks[0], self.builder.scope
-            self.enter(self._in_bodies.get(name, frozenset()))
-            arguments = self.settled(func.arguments, self.reading.boundary(func)[0])
+            self.enter(self.in_bodies.get(name, frozenset()))
+            arguments = self.settled(self.kinds.arguments(ops), self.reading.boundary(func)[0])
             self.builder.scope = Scope(block)
             self.arguments(ops, block, arguments)
             returned = self.block(ops)
@@ -176,30 +173,6 @@ class Partitioner(Values):
             results = [self.tensors[value].home for value in self.kinds.operands(ops[-1])]
             self.ends[name] = Ends(arguments, list(self.kinds.ops[ops[-1]].operands), results)
         return self.ends[name]
-
-    @cached_property
-    def _in_bodies(self) -> dict[str, frozenset[int]]:
-        """The axes of the manual computations in which functions are called: they are written once for all
-        calls, so that nothing in them goes along these."""
-        found: dict[str, frozenset[int]] = {}
-        waiting = [(op, self.reading.cut_by(op)) for op in self.kinds.having("manual_axes")]
-        while waiting:
-            op, cut = waiting.pop()
-            for name in sorted(named_in(op) & self.functions.keys()):
-                if not cut <= found.get(name, frozenset()):
-                    found[name] = found.get(name, frozenset()) | cut
-                    waiting.append((self.functions[name], found[name]))
-        return found
-
-    def enter(self, cut: frozenset[int]) -> None:
-        """What is written now is inside of a manual computation over these axes."""
-        self.reading.manual.append(self.reading.manual[-1] | cut)
-        self.builder.manual = self.reading.manual[-1]
-
-    def leave(self) -> None:
-        """What is written now is outside of it again."""
-        self.reading.manual.pop()
-        self.builder.manual = self.reading.manual[-1]
 
     def _opened(self, func: Any) -> tuple[Any, list[int]]:
         """A copy of a function, in which the program is written, and its ops."""
@@ -218,12 +191,6 @@ class Partitioner(Values):
         blocks = self.kinds.blocks(number)
         self.copies.update(zip(chain(*blocks), children(copy or self.copies[number]), strict=True))
         return blocks
-
-    def _entering(self, layouts: Sequence[Layout]) -> list[Layout]:
-        """The layouts in which whole tensors enter one manual computation over all axes of the main mesh, or
-        leave it: those on another mesh whole."""
-        on_main = self.axes.on_main
-        return [layout if on_main(layout) else replicated(len(layout.dims)) for layout in layouts]
 
     def _name_boundary(self, func: Any, made: Any, whole: tuple[list[Layout], list[Layout]] | None) -> None:
         """Copies the attributes of arguments and results; shardings, those of the layouts, only where the
@@ -286,16 +253,6 @@ class Partitioner(Values):
             local.set_type(self.local(local.type, layout))
         return list(block.arguments)
 
-    def homes(self, op: Any) -> list[Layout]:
-        """The layouts of what an op hands on: as all ops together say, or as the module says."""
-        return self.settled(op.results, self.reading.homes(op))
-
-    def settled(self, values: Iterable[Any], layouts: Sequence[Layout]) -> list[Layout]:
-        """The layouts of values that are handed on: as all ops together say, or these."""
-        if not self.moved:
-            return list(layouts)
-        return [self.moved.get(value, layout) for value, layout in zip(values, layouts, strict=True)]
-
     def entering(
         self,
         number: int,
@@ -328,14 +285,14 @@ class Partitioner(Values):
     ) -> None:
         """Takes values that an op hands on to their homes. ``given``: what becomes of which they are, the
         local values, and their layouts. ``beside``: an op of the block in the op in which they are."""
-        homes = self.settled(values, homes)
+        homes = self.settled(numbers, homes)
         ends = zip(values, numbers, homes, *given, strict=True)
         for value, number, home, source, local, layout in ends:
             self.define(number, value.type, layout, local, home)
             slot = len(op.operands) + value.result_number if beside is None else value.arg_number
             purpose = Purpose(op, slot, source, start=layout, to=value, chosen=True, beside=beside)
             self.get(number, home, purpose)
-            if layout != home and value in self.pinned:
+            if layout != home and number in self.plan.pinned:
                 self.forget(number, layout)
 
     def block(
@@ -349,11 +306,11 @@ class Partitioner(Values):
         home; they become results of an op, or what its next turn takes (``to``), where a block is a branch
         or the body of a loop, which takes those in some ``slots``. What is no op of the device program goes
         from the copy of the block."""
-        scope, reader, copies, gone = self.builder.scope, self.chooser.reader, self.copies, list[Any]()
+        scope, copies, gone = self.builder.scope, self.copies, list[Any]()
         *computed, last = ops
         for number in computed:
             scope.move(copies[number])
-            if not self._op(number, self.kinds.of(number, reader)):
+            if not self.op(number):
                 gone.append(copies[number])
         gone.append(copies[last])
         scope.move(gone[-1])
@@ -367,122 +324,29 @@ class Partitioner(Values):
         scope.move(None)
         return returned
 
-    def _op(self, number: int, kind: Kind) -> bool:
-        """Writes an op; whether that is its copy."""
-        self.clock += 1
-        kinds = self.kinds
-        known = kind.known or self.chooser.reader.knowledge(kinds.ops[number])
-        if self.builder.manual:
-            known = inside(known, self.builder.manual)
-        operands = kinds.operands(number)
-        if self.bypasses.take(number, known):
-            return False
-        if self.bypasses.touch(operands):
-            known, operands = self.bypasses.reading(number, known)
-        chosen = self._chosen(kinds.ops[number]) if self.ways or self.moved else None
-        flow = FLOW.get(known.lowering)
-        tensors = map(self.tensors.get, operands)
-        recipe = None if flow else self.recipes.find(kind, known, tensors, chosen)
-        if recipe is not None:
-            return self._computed(number, kind, recipe, operands)
-        op = kinds.ops[number]
-        if known.refused and self.refuses:
-            hint = f"{op.name} cannot be partitioned: {known.refused}"
-            raise RefusedError(f"{op.name} cannot run on each device", where=location(op), hint=hint)
-        self.builder.loc = op.location
-        if flow is not None:
-            return bool(flow(self, number, known))
-        return self.computed(number, known, operands)
-
-    def computed(self, number: int, known: Knowledge, operands: list[int] | None = None) -> bool:
-        """Writes an op that is computed, in the cheapest way, and its results where they live; whether that
-        is its copy."""
-        if known.expands and spread_scalar(self, number, known):
-            return False
-        if known.gives_nothing:
-            return empty(self, number)
-        kind, op = self.kinds.of(number, self.chooser.reader), self.kinds.ops[number]
-        operands = self.kinds.operands(number) if operands is None else operands
-        chosen = self._chosen(op) if self.ways or self.moved else None
-        recipe = self.recipes.of(op, kind, known, [self.tensors[value] for value in operands], chosen)
-        if known.names_functions or len(op.regions):
-            self._keep_named(op)
-        return self._computed(number, kind, recipe, operands)
-
-    def _computed(self, number: int, kind: Kind, recipe: Recipe, operands: Sequence[int]) -> bool:
-        op, results = self.kinds.ops[number], self.kinds.results(number)
-        computed = recipe.computed
-        self._note(number, recipe)
+    def take(self, number: int, kind: Kind, recipe: Recipe, operands: Sequence[int]) -> bool:
+        """Writes an op that is computed by a recipe; whether that is its copy."""
+        op, computed = self.kinds.ops[number], recipe.computed
+        known = computed.known
+        if self.planner.prices.all_work or known.multiplies:
+            self.computed_as.append((number, known, computed.choice.taken.factors))
         values = self._needed(number, recipe, operands) if recipe.needed else []
-        if computed.known.lowering == "shift":
-            values.append(self.bypasses.filling(number, self.builder, self.get))
+        if known.lowering == "shift":
+            values.append(self.bypasses.filling(number, self.builder.copy_of, self.get))
         if recipe.kept:
             copy = self.copies[number]
             recipe.write(copy, kind.outside, values)
             if recipe.at_home:
                 self.kept.add(number)
-                self.tensors.update(zip(results, recipe.tensors, strict=True))
+                self.tensors.update(zip(self.kinds.results(number), recipe.tensors, strict=True))
                 return True
             self.builder.scope.pass_by(copy)
-            made = copy.results
+            made: Sequence[Any] = list(copy.results)
         else:
-            made = self._lowered(op, computed, values)
-        for i, (value, local, tensor) in enumerate(zip(results, made, recipe.tensors, strict=True)):
-            self.tensors[value], layout = tensor, recipe.given[i]
-            if recipe.at_home:
-                self.locals[value] = local
-                continue
-            self._keep(value, layout, local)
-            if layout != tensor.home:
-                self.get(value, tensor.home, purpose_of(op, computed, len(operands) + i, op.results[i]))
-                if op.results[i] in self.pinned:
-                    self.forget(value, layout)
+            made = self.lower(op, computed, values)
+        count = len(operands)
+        self.give(number, recipe, made, lambda i: purpose_of(op, computed, count + i, op.results[i]))
         return recipe.kept
-
-    def made_anew(self, value: int, layout: Layout, price: float) -> Any:
-        """What repeats smaller values, made of these where that sends less than to reshard it."""
-        number = self.kinds.definer(value)
-        if (
-            layout.partial
-            or number < 0
-            or self.kinds.ops[number].name not in self.traits.family("broadcast_op")
-        ):
-            return None
-        op, operands = self.kinds.ops[number], self.kinds.operands(number)
-        if len(operands) != 1 or operands[0] not in self.tensors:
-            return None
-        known, tensor = self.chooser.reader.knowledge(op), self.tensors[operands[0]]
-        if self.builder.manual:
-            known = inside(known, self.builder.manual)
-        held = tensor.home, layout
-        choice = self.chooser.choose(known, held, frozenset())
-        needed, given = choice.taken.layouts
-        if given != layout or tensor.made:
-            return None
-        width = bytes_of(element_of(op.operands[0]))
-        here = [each for each in self.known_layouts(operands[0]) if self.find(operands[0], each) is not None]
-        plan, _ = self.cheapest(operands[0], here, needed, width)
-        if self.planner.with_steps(plan, width) >= price:
-            return None
-        computed = Computed(known, held, choice)
-        operand = self.get(operands[0], needed, purpose_of(op, computed, 0, op.operands[0]))
-        return self._lowered(op, computed, [operand])[0]
-
-    def _chosen(self, op: Any) -> Chosen:
-        """What was chosen for an op among all ops."""
-        way = self.ways.get(op.results[0]) if self.ways and len(op.results) else None
-        return tuple([self.moved.get(value) for value in op.results]), way
-
-    def _note(self, number: int, recipe: Recipe) -> None:
-        """Takes down how an op lies, where that is asked, and how it is computed, if that has a price."""
-        op = self.kinds.ops[number]
-        known, taken = recipe.computed.known, recipe.computed.choice.taken
-        if self.recording:
-            values = *self.bypasses.taken(number), *op.results
-            spot = Spot(known, values, recipe.computed.held, recipe.free, any(taken.sends))
-            self.spots.append((op, spot))
-        if self.planner.prices.all_work or known.multiplies:
-            self.computed_as.append((op, known, taken.factors))
 
     def _needed(self, number: int, recipe: Recipe, operands: Sequence[int]) -> list[Any]:
         """The operands that an op needs besides those that its copy has."""
@@ -494,24 +358,24 @@ class Partitioner(Values):
             local = self.at_home(value) if home else None
             if local is None:
                 local = self.builder.scope.find((value, layout))
-                if local is None or self.again:
+                if local is None or self.plan.again:
                     purpose = purpose_of(op, recipe.computed, slot, taken[slot])
                     local = self.get(value, layout, purpose)
             values.append(local)
         return values
 
-    def _lowered(self, op: Any, computed: Computed, values: list[Any]) -> list[Any]:
+    def lower(self, op: Any, computed: Computed, values: list[Any]) -> Sequence[Any]:
         """The results of an op by its lowering, of operands as that needs them."""
         builder, known = self.builder, computed.known
         builder.loc = op.location
         site = Site(builder, op, computed, self.captured)
         with site.sends(len(op.operands)):
-            results = _COMPUTED[known.lowering](site, values)
+            results = LOWERINGS[known.lowering](site, values)
         if known.looks_up:
             builder.looked_up.update(results)
         return results
 
-    def _keep_named(self, op: Any) -> None:
+    def keep_named(self, op: Any) -> None:
         """Functions that an op names or its regions call, as comparisons do: they stay as they are."""
         for name in sorted(named_in(op)):
             if name in self.functions and name not in self.written:
@@ -523,7 +387,4 @@ class Partitioner(Values):
                     ]
                     if label in made.attributes:
                         made.attributes[label] = ir.ArrayAttr.get(entries)
-                self._keep_named(func)
-
-
-_COMPUTED = {**COMPUTED, **WINDOWS, "once": alone.once, "spread": alone.spread}
+                self.keep_named(func)

@@ -108,6 +108,21 @@ class Reading:
         mesh = next((sharding.mesh for sharding in self._at_ends(op)), self.axes.main)
         return frozenset(self.axes.of_axes(mesh, names))
 
+    def around(self, op: Any) -> tuple[frozenset[int], list[Layout], list[Layout]]:
+        """Of a computation with a body: the pieces that it is over, and the layouts in which values enter it
+        and leave it. Raises ShardlogError for a manual computation on some of the devices."""
+        cut = self.cut_by(op)
+        if "manual_axes" in op.attributes:
+            self.check_mesh(op)
+        entering, leaving = (
+            [
+                self.crossing(self.home(s, v.type, op), static_shape(v.type), cut)
+                for s, v in zip(_ends_of(op, label, len(values)), values, strict=True)
+            ]
+            for label, values in (("in_shardings", op.operands), ("out_shardings", op.results))
+        )
+        return cut, entering, leaving
+
     def crossing(self, layout: Layout, shape: Shape | None, cut: frozenset[int]) -> Layout:
         """The layout in which a value goes into a body or out of it. Parts of parts are parts of the
         whole only where nothing is padded; elsewhere the body's own axes are left out."""
@@ -158,6 +173,13 @@ class Reading:
         for label in ("in_shardings", "out_shardings"):
             for attribute in sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings:
                 yield self.shardings.read(attribute, location(op))
+
+
+def _ends_of(op: Any, label: str, count: int) -> Sequence[Any]:
+    """The shardings of what enters a computation with a body, or leaves it; none where it does not say."""
+    if label not in op.attributes:
+        return [None] * count
+    return list(sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings)
 
 
 def rank(type_: Any) -> int:

@@ -24,15 +24,16 @@ Chosen = tuple[tuple[Layout | None, ...], Way | None] | None
 class Recipe:
     """How ops of one kind are computed whose operands and results have the same homes.
 
-    ``tensors`` are what is known of the results. ``needed`` are operands by their slots, with their layouts,
-    and whether these are their homes; all of them but those that a copy of the op has already, if it is
-    ``kept``: the local op is the op on parts and nothing else. It gets these ``types`` and ``attributes``.
-    ``given`` are the layouts of the results.
+    ``tensors`` are what is known of the results. ``takes`` are operands by their slots, with their layouts,
+    and whether these are their homes; ``needed`` all of them but those that a copy of the op has already, if
+    it is ``kept``: the local op is the op on parts and nothing else. It gets these ``types`` and
+    ``attributes``. ``given`` are the layouts of the results.
     """
 
     computed: Computed
     free: frozenset[int]
     tensors: tuple[Tensor, ...]
+    takes: tuple[tuple[int, Layout, bool], ...]
     needed: tuple[tuple[int, Layout, bool], ...]
     given: tuple[Layout, ...]
     at_home: bool  # all results are
@@ -119,8 +120,8 @@ class Recipes:
         site = Site(self.builder, op, computed, lambda _: None)
         kept = kind.closed and (lower is parts or (lower is reduce and not gathered)) and site.plain
         at_home = given == homes
-        needed = [(t, layouts[t], layouts[t] == tensor.home) for t, tensor in enumerate(operands)]
-        needed = [each for each in needed if not (kept and each[2] and operands[each[0]].kept)]
+        takes = [(t, layouts[t], layouts[t] == tensor.home) for t, tensor in enumerate(operands)]
+        needed = [each for each in takes if not (kept and each[2] and operands[each[0]].kept)]
         return Recipe(
             computed,
             free,
@@ -128,6 +129,7 @@ class Recipes:
                 self.tensor(static_shape(type_) or (), home, kept=kept and at_home)
                 for type_, home in zip(kind.types, homes, strict=True)
             ),
+            takes=tuple(takes),
             needed=tuple(needed),
             given=tuple(given),
             at_home=at_home,

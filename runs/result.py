@@ -183,7 +183,7 @@ class Result(RunData, Questions):
     def asked(self, choice: ProgramChoice) -> Partitioned:
         """The program that is meant, for asking what it moves and costs: it may have ops that cannot run on
         each device. Raises ShardlogError where it cannot be partitioned."""
-        from ..partition.program import RefusedError
+        from ..partition.walk import RefusedError
 
         try:
             return self.program_of(choice)

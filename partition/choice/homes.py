@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from ..layouts import Layout
+from ..plan import AS_DECIDED, Plan
 from .candidates import Candidates
 from .choosing import Way
 from .costs import Costs
@@ -38,22 +39,20 @@ _SETTLED, _PATIENCE = 2, 16  # turns that find nothing better, after which it en
 
 @dataclass(frozen=True)
 class Found:
-    """Values that get another home than propagation gave them, and these homes; what everything costs so by
-    the sum that is made least, in bytes, and a lower bound of it. ``others`` are, for each of these values,
+    """What a choice of homes found: the plan, what everything costs so by the sum that is made least, in
+    bytes, and a lower bound of it. ``others`` are, for each value that lives elsewhere than propagation said,
     the layouts that it does not have, and what everything would cost more if it alone (and what is laid out
-    alike) had them. ``ways``: how ops are computed so, by their first results. ``copies``: other layouts that
-    values are to be made in first, where they are needed otherwise than at home."""
+    alike) had them. ``held`` is about how much a device holds at most so, and as propagation had it, in
+    bytes."""
 
-    homes: Mapping[Any, Layout]
+    plan: Plan
     cost: float
     bound: float
     others: Mapping[Any, tuple[tuple[Layout, float], ...]] = field(default_factory=dict)
-    ways: Mapping[Any, Way] = field(default_factory=dict)
-    copies: Mapping[Any, Layout] = field(default_factory=dict)
     held: tuple[float, float] = (0.0, 0.0)
 
 
-NOTHING = Found({}, 0.0, 0.0)  # as propagation said
+NOTHING = Found(AS_DECIDED, 0.0, 0.0)
 
 
 def never() -> bool:
@@ -123,7 +122,7 @@ class Homes:
         return best, least
 
     def _found(
-        self, best: Integers, more: Floats, ways: Mapping[Any, Way], least: float, lowest: float
+        self, best: Integers, more: Floats, ways: Mapping[int, Way], least: float, lowest: float
     ) -> Found:
         """What a choice says of values; ``more`` is what each variable would cost more in each place."""
         homes, others, copies, layouts = {}, {}, {}, self._candidates.layouts
@@ -144,9 +143,9 @@ class Homes:
                 homes[value], others[value] = layouts[place.home], changed[n]
             if place.copy != place.home:
                 copies[value] = layouts[place.copy]
-        return Found(homes, least, lowest, others, ways, copies)
+        return Found(Plan(homes, ways, copies), least, lowest, others)
 
-    def _ways(self, taken: Sequence[Sequence[int]]) -> dict[Any, Way]:
+    def _ways(self, taken: Sequence[Sequence[int]]) -> dict[int, Way]:
         """The way to compute each op, by its first result; ``taken`` are those of the rows of terms."""
         candidates, variables = self._candidates, self._variables
         ways = [

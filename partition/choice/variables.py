@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,7 @@ class Spot(NamedTuple):
     slot how often it is resharded, which is less for what is the same in all turns of a loop."""
 
     known: Knowledge
-    values: tuple[Any, ...]
+    values: tuple[int, ...]
     held: tuple[Layout, ...]
     free: frozenset[int]
     sends: bool
@@ -39,7 +39,7 @@ class Spot(NamedTuple):
 class Need(NamedTuple):
     """A value that is needed in a layout, at a boundary or where control flows."""
 
-    value: Any
+    value: int
     layout: Layout
     weight: float = 1.0
 
@@ -73,8 +73,8 @@ class Variables:
         self,
         spots: Sequence[Spot],
         needs: Sequence[Need],
-        pinned: Collection[Any] = (),
-        carried: Mapping[Any, bool] = MappingProxyType({}),
+        pinned: Collection[int] = (),
+        carried: Mapping[int, bool] = MappingProxyType({}),
     ) -> None:
         made = {
             value
@@ -88,7 +88,7 @@ class Variables:
             for t, (value, role) in enumerate(zip(spot.values, spot.known.roles, strict=True))
             if role != "result" and t not in spot.free
         )
-        number: dict[Any, int] = {}
+        number: dict[int, int] = {}
         kinds: list[Kind] = []
         for spot in spots:
             for t, value in enumerate(spot.values):

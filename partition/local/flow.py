@@ -13,7 +13,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import sdy
 
 from ...program.function import RESULT_SHARDING
 from ..building import Scope, shape_of
@@ -26,10 +25,10 @@ from ..reading import static_shape
 from ..reshards.steps import carry_out
 
 if TYPE_CHECKING:
-    from ..program import Partitioner
+    from ..program import Writer
 
 
-def spread_scalar(walk: Partitioner, number: int, known: Knowledge) -> bool:
+def spread_scalar(walk: Writer, number: int) -> bool:
     """Makes what broadcasts a scalar wherever it is used, and returns whether that is done."""
     op = walk.kinds.ops[number]
     if len(op.operands) != 1:
@@ -51,7 +50,7 @@ def spread_scalar(walk: Partitioner, number: int, known: Knowledge) -> bool:
 # ---- What takes no data ----------------------------------------------------------------------------------
 
 
-def empty(walk: Partitioner, number: int) -> bool:
+def empty(walk: Writer, number: int) -> bool:
     """Makes results without elements wherever they are used; they are no copies of the op's."""
     op, builder = walk.kinds.ops[number], walk.builder
 
@@ -63,19 +62,19 @@ def empty(walk: Partitioner, number: int) -> bool:
         made = builder.one("stablehlo.constant", [], plain, value)
         return made if plain == local else builder.one("stablehlo.convert", [made], local)
 
-    ends = walk.kinds.results(number), op.results.types, walk.homes(op)
+    ends = walk.kinds.results(number), op.results.types, walk.homes(number)
     for result, type_, home in zip(*ends, strict=True):
         walk.define_made(result, static_shape(type_) or (), home, partial(make, type_))
     return False
 
 
-def _result(walk: Partitioner, number: int) -> tuple[Any, int, Layout]:
+def _result(walk: Writer, number: int) -> tuple[Any, int, Layout]:
     """The type, the number and the home of the only result of an op."""
     op = walk.kinds.ops[number]
     return op.results[0].type, walk.kinds.results(number)[0], walk.reading.homes(op)[0]
 
 
-def _constant(walk: Partitioner, number: int, known: Knowledge) -> None:
+def _constant(walk: Writer, number: int, known: Knowledge) -> None:
     op, (type_, result, home) = walk.kinds.ops[number], _result(walk, number)
     shape, loc = static_shape(type_) or (), op.location
     complex_ = isinstance(type_.element_type, ir.ComplexType)  # whose values have no class in Python
@@ -95,7 +94,7 @@ def _constant(walk: Partitioner, number: int, known: Knowledge) -> None:
     walk.define_made(result, shape, home, make)
 
 
-def _iota(walk: Partitioner, number: int, known: Knowledge) -> None:
+def _iota(walk: Writer, number: int, known: Knowledge) -> None:
     op, (type_, result, home) = walk.kinds.ops[number], _result(walk, number)
     shape, loc, attribute = static_shape(type_) or (), op.location, op.attributes["iota_dimension"]
     d: int = ir.IntegerAttr(attribute).value
@@ -116,7 +115,7 @@ def _iota(walk: Partitioner, number: int, known: Knowledge) -> None:
 # ---- Ops that hand values on -----------------------------------------------------------------------------
 
 
-def _identity(walk: Partitioner, number: int, known: Knowledge) -> None:
+def _identity(walk: Writer, number: int, known: Knowledge) -> None:
     op = walk.kinds.ops[number]
     (home,), (value,), (result,) = (
         walk.reading.homes(op),
@@ -132,33 +131,33 @@ def _identity(walk: Partitioner, number: int, known: Knowledge) -> None:
     walk.define(result, op.results[0].type, home, walk.get(value, home, purpose))
 
 
-def _nothing(walk: Partitioner, number: int, known: Knowledge) -> None:
+def _nothing(walk: Writer, number: int, known: Knowledge) -> None:
     """For ops that matter to propagation alone."""
 
 
-def _define(walk: Partitioner, number: int, layouts: Sequence[Layout], locals_: Sequence[Any]) -> None:
+def _define(walk: Writer, number: int, layouts: Sequence[Layout], locals_: Sequence[Any]) -> None:
     types = walk.kinds.ops[number].results.types
     for result, type_, local, layout in zip(walk.kinds.results(number), types, locals_, layouts, strict=True):
         walk.define(result, type_, layout, local)
 
 
-def _pass(walk: Partitioner, number: int, known: Knowledge) -> None:
+def _pass(walk: Writer, number: int, known: Knowledge) -> None:
     op = walk.kinds.ops[number]
-    homes = walk.homes(op)
+    homes = walk.homes(number)
     values = walk.entering(number, homes, list(op.results), chosen=True)
     made = walk.builder.op(op.name, values, [value.type for value in values], _plain(op))
     _define(walk, number, homes, made.results)
 
 
-def _loop(walk: Partitioner, number: int, known: Knowledge) -> None:
+def _loop(walk: Writer, number: int, known: Knowledge) -> None:
     """A loop, which carries what it changes, and what it does not unless that is made of no data: it is made
     where it is used, in its turns too."""
     op, kinds = walk.kinds.ops[number], walk.kinds
     test, body = walk.open(number)
     asked, carried = (list(region.blocks[0].arguments) for region in op.regions)
     propagated = walk.reading.homes(op)
-    homes = walk.settled(carried, propagated)
     ends = kinds.arguments(test), kinds.arguments(body), kinds.results(number)
+    homes = walk.settled(ends[1], propagated)
     around = list[int]()  # the slots of what it carries
     for slot, (value, last) in enumerate(zip(kinds.operands(number), kinds.operands(body[-1]), strict=True)):
         if last != ends[1][slot] or not walk.tensors[value].made:
@@ -167,7 +166,6 @@ def _loop(walk: Partitioner, number: int, known: Knowledge) -> None:
         for numbers in ends:
             make, shape = partial(walk.get, value), walk.tensors[value].shape
             walk.define_made(numbers[slot], shape, propagated[slot], make)
-    walk.carried.update((carried[slot], op) for slot in around)
     values = walk.entering(number, homes, carried, chosen=True, slots=around)
     types = [value.type for value in values]
     walk.builder.loc = op.location
@@ -201,13 +199,13 @@ def _erase_arguments(block: Any, kept: Sequence[int]) -> None:
         block.erase_argument(number)
 
 
-def _branches(walk: Partitioner, number: int, known: Knowledge) -> None:
+def _branches(walk: Writer, number: int, known: Knowledge) -> None:
     op = walk.kinds.ops[number]
-    homes = walk.homes(op)
+    homes = walk.homes(number)
     types = [walk.local(r.type, home) for r, home in zip(op.results, homes, strict=True)]
     which = walk.get(walk.kinds.operands(number)[0], replicated(0), Purpose(op, 0, op.operands[0]))
     for value, purpose in _of_several(walk, op):
-        walk.get(value, walk.first[value], purpose)
+        walk.get(value, walk.copied_first[value], purpose)
     walk.builder.loc = op.location
     made = walk.builder.op(op.name, [which], types, _plain(op), regions=len(op.regions))
     for i, ops in enumerate(walk.open(number)):
@@ -216,16 +214,16 @@ def _branches(walk: Partitioner, number: int, known: Knowledge) -> None:
     _define(walk, number, homes, made.results)
 
 
-def _of_several(walk: Partitioner, op: Any) -> Iterator[tuple[int, Purpose]]:
+def _of_several(walk: Writer, op: Any) -> Iterator[tuple[int, Purpose]]:
     """The values that are made first in another layout than at home and that several branches use, and for
     what: they are made before the branches, and not in each of them."""
     found: dict[int, dict[int, Purpose]] = {}
-    for branch, region in enumerate(op.regions if walk.first else ()):
+    for branch, region in enumerate(op.regions if walk.copied_first else ()):
         for inner in region.blocks[0].operations:
             for each in with_inner(inner.operation):
                 for slot, value in enumerate(each.operands):
                     number = walk.kinds.value(value)
-                    if number in walk.first and number in walk.tensors:  # it comes from around
+                    if number in walk.copied_first and number in walk.tensors:  # it comes from around
                         found.setdefault(number, {}).setdefault(branch, Purpose(each.opview, slot, value))
     for number, users in found.items():
         if len(users) > 1:
@@ -233,7 +231,7 @@ def _of_several(walk: Partitioner, op: Any) -> Iterator[tuple[int, Purpose]]:
 
 
 @contextmanager
-def _region(walk: Partitioner, number: int, i: int, made: Any) -> Iterator[Any]:
+def _region(walk: Writer, number: int, i: int, made: Any) -> Iterator[Any]:
     """The block of region ``i`` of an op, in the op that was made for it: there is written meanwhile."""
     builder, outer, block = walk.builder, walk.builder.scope, walk.copies[number].regions[i].blocks[0]
     block.append_to(made.regions[i])
@@ -243,26 +241,23 @@ def _region(walk: Partitioner, number: int, i: int, made: Any) -> Iterator[Any]:
     builder.loc = walk.kinds.ops[number].location
 
 
-def _return(walk: Partitioner, values: Sequence[Any]) -> None:
+def _return(walk: Writer, values: Sequence[Any]) -> None:
     walk.builder.op("stablehlo.return", values, [])
 
 
-def _call(walk: Partitioner, number: int, known: Knowledge) -> None:
+def _call(walk: Writer, number: int, known: Knowledge) -> None:
     _calls(walk, number, _plain(walk.kinds.ops[number]))  # it may say where to compute it
 
 
-def _composite(walk: Partitioner, number: int, known: Knowledge) -> None:
+def _composite(walk: Writer, number: int, known: Knowledge) -> None:
     _calls(walk, number, {"callee": walk.kinds.ops[number].attributes["decomposition"]})
 
 
-def _calls(walk: Partitioner, number: int, attributes: dict[str, Any]) -> None:
+def _calls(walk: Writer, number: int, attributes: dict[str, Any]) -> None:
     op, name = walk.kinds.ops[number], ir.FlatSymbolRefAttr(attributes["callee"]).value
-    func, before = walk.functions[name], len(walk.spots)
+    func = walk.functions[name]
     ends = walk.function(func)
-    inside = walk.spots[before:]
-    del walk.spots[before:]
     values = walk.entering(number, ends.takes, list(func.arguments), chosen=True)
-    walk.spots += inside  # what it does comes behind what it is given
     walk.builder.loc = op.location
     types = [walk.local(t, layout) for t, layout in zip(func.type.results, ends.gives, strict=True)]
     made = walk.builder.op("func.call", values, types, attributes)
@@ -271,27 +266,11 @@ def _calls(walk: Partitioner, number: int, attributes: dict[str, Any]) -> None:
     walk.received(op, list(op.results), walk.kinds.results(number), given, homes)
 
 
-def _boundary(op: Any, label: str, count: int) -> Sequence[Any]:
-    """The shardings of what enters a computation with a body, or leaves it; none where it does not say."""
-    if label not in op.attributes:
-        return [None] * count
-    return list(sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings)
-
-
-def _body(walk: Partitioner, number: int, known: Knowledge) -> None:
+def _body(walk: Writer, number: int, known: Knowledge) -> None:
     """Inlines a computation with a body. That of a manual computation is a device program already: it sees
     the parts that enter, and returns parts."""
     op = walk.kinds.ops[number]
-    cut = walk.reading.cut_by(op)
-    if "manual_axes" in op.attributes:
-        walk.reading.check_mesh(op)
-    entering, leaving = (
-        [
-            walk.reading.crossing(walk.reading.home(s, v.type, op), static_shape(v.type), cut)
-            for s, v in zip(_boundary(op, label, len(values)), values, strict=True)
-        ]
-        for label, values in (("in_shardings", op.operands), ("out_shardings", op.results))
-    )
+    cut, entering, leaving = walk.reading.around(op)
     values = walk.entering(number, entering)
     (ops,), copy = walk.open(number), walk.copies[number]
     for inner in ops:
@@ -311,7 +290,7 @@ def _body(walk: Partitioner, number: int, known: Knowledge) -> None:
     _define(walk, number, leaving, returned)
 
 
-def _collective(walk: Partitioner, number: int, known: Knowledge) -> bool:
+def _collective(walk: Writer, number: int, known: Knowledge) -> bool:
     """A collective inside of a manual computation, over the same groups of devices."""
     op, first = walk.kinds.ops[number], walk.kinds.results(number)[0]
     kept = walk.computed(number, known)
@@ -321,13 +300,13 @@ def _collective(walk: Partitioner, number: int, known: Knowledge) -> bool:
     return kept
 
 
-def _callback(walk: Partitioner, number: int, known: Knowledge) -> None:
+def _callback(walk: Writer, number: int, known: Knowledge) -> None:
     """An op of which a function says what each device computes. Where that is there, its ``Computation`` is
     in the op's place already."""
     raise lacking(walk.kinds.ops[number])
 
 
-def _device(walk: Partitioner, number: int, known: Knowledge) -> None:
+def _device(walk: Writer, number: int, known: Knowledge) -> None:
     op = walk.kinds.ops[number]
     _define(walk, number, [replicated(0)], [walk.builder.device_id(op.results[0].type, op.name)])
 
@@ -337,7 +316,7 @@ def _plain(op: Any) -> dict[str, Any]:
     return {n: attributes[n] for n in attributes if n not in ("sdy.sharding", "mhlo.sharding")}
 
 
-FLOW: dict[str, Callable[[Partitioner, int, Knowledge], bool | None]] = {
+FLOW: dict[str, Callable[[Writer, int, Knowledge], bool | None]] = {
     "constant": _constant,
     "iota": _iota,
     "identity": _identity,

@@ -11,7 +11,7 @@ from jaxlib.mlir import ir
 from ...rulebook.traits import OpTraits
 from ..building import Builder, element_of, shape_of
 from ..layouts import Axes, Layout, Shape
-from .moves import Plan, Step
+from .moves import Places, Plan, Step
 
 
 def carry_out(builder: Builder, value: Any, shape: Shape, start: Layout, plan: Plan) -> Any:
@@ -86,8 +86,17 @@ def _all_to_all(builder: Builder, value: Any, shape: Shape, start: Layout, step:
 
 def _collective_permute(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
     """Every device receives its new part from the nearest device that has it."""
-    axes = builder.axes
-    has, wants = (_parts(axes, layout, builder.manual) for layout in (start, step.after))
+    table = pairs_of_step(builder.axes, start, step.after, builder.manual)
+    if table is None:
+        return value
+    return builder.collective("collective_permute", value, value.type, (), step.price, pairs=table)
+
+
+def pairs_of_step(axes: Axes, start: Layout, after: Layout, manual: Iterable[int]) -> Places | None:
+    """The devices that send in a permutation from one layout to another, inside of ``manual`` computations,
+    each with the one that receives; None where all have what they need, as between meshes that list devices
+    alike."""
+    has, wants = (_parts(axes, layout, manual) for layout in (start, after))
     owners: dict[tuple[int, ...], list[int]] = {}
     for device, part in enumerate(has):
         owners.setdefault(part, []).append(device)
@@ -100,10 +109,9 @@ def _collective_permute(builder: Builder, value: Any, shape: Shape, start: Layou
         givers = [device for device in owners[part] if device not in stay]
         pairs += [(device, device) for device in stay]
         pairs += zip(givers, [device for device in devices if device not in stay], strict=True)
-    if all(giver == taker for giver, taker in pairs):  # between meshes that list the devices alike
-        return value
-    table = np.asarray(sorted(pairs, key=lambda pair: pair[1]), dtype=np.int64)
-    return builder.collective("collective_permute", value, value.type, (), step.price, pairs=table)
+    if all(giver == taker for giver, taker in pairs):
+        return None
+    return np.asarray(sorted(pairs, key=lambda pair: pair[1]), dtype=np.int64)
 
 
 def _parts(axes: Axes, layout: Layout, manual: Iterable[int]) -> list[tuple[int, ...]]:

@@ -229,4 +229,4 @@ def test_without_time_nothing_is_priced(lstm: Result, monkeypatch: pytest.Monkey
 def test_without_time_the_shardings_are_those_of_propagation(lstm: Result) -> None:
     found = lstm.partition(keep_shardings=False, seconds=0).found
     assert found is not None
-    assert not found.homes
+    assert not found.plan.homes

@@ -15,6 +15,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
 from shardlog.cli.partitioning import collectives_text
 from shardlog.partition import improving
+from shardlog.partition.annotated import Annotated
 from shardlog.partition.choice.candidates import Candidates
 from shardlog.partition.choice.choosing import Chooser
 from shardlog.partition.choice.costs import Costs
@@ -24,7 +25,7 @@ from shardlog.partition.choice.variables import Variables
 from shardlog.partition.kinds import Kinds
 from shardlog.partition.layouts import Axes
 from shardlog.partition.partitioning import _used
-from shardlog.partition.program import Partitioner
+from shardlog.partition.recording import facts_of
 from shardlog.partition.reshards.planning import Planner, kept_for
 from shardlog.runs.choice import ProgramChoice
 from shardlog.runs.executing.partitioned import Partitioned
@@ -455,9 +456,8 @@ def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
         axes = Axes(shardings.meshes, _used(Kinds(module), shardings))
         planner = Planner(axes)
         chooser = Chooser(result.book, axes, planner)
-        first = Partitioner(module, shardings, axes, chooser, planner, "sdy-manual", 0, recording=True)
-        first.run()
-        variables = Variables([spot for _, spot in first.spots], [need for _, need in first.needs])
+        facts = facts_of(Annotated(module, Kinds(module), shardings, axes, chooser, planner))
+        variables = Variables([spot for _, spot in facts.spots], [need for _, need in facts.needs])
         candidates = Candidates(variables, chooser, planner)
         found = Homes(candidates).find(bound=True)
         costs = Costs(candidates)

@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 from shardlog.partition.finishing import passes
 from shardlog.partition.finishing.passes import Draft
 from shardlog.partition.forms import Form
-from shardlog.partition.program import Partitioner
+from shardlog.partition.program import Writer
 
 # A comparison calls a function, which is kept as it is: without what it says of shardings.
 CALLED = """\
@@ -71,14 +71,14 @@ def spoil(module: ir.Module) -> None:
 def spoiling(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     """Has one of the writers of programs write what is not valid."""
     if where == "walk":
-        run = Partitioner.run
+        run = Writer.run
 
-        def spoilt(self: Partitioner) -> Draft:
+        def spoilt(self: Writer) -> Draft:
             made = run(self)
             spoil(made.module)
             return made
 
-        monkeypatch.setattr(Partitioner, "run", spoilt)
+        monkeypatch.setattr(Writer, "run", spoilt)
         return
     name = {"combined": "COMBINED", "cpus": "CPU"}[where]
     monkeypatch.setattr(passes, name, (*getattr(passes, name), lambda draft: spoil(draft.module)))

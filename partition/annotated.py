@@ -1,0 +1,28 @@
+"""What all who walk over an annotated module are given."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from jaxlib.mlir import ir
+
+from ..program.shardings import Shardings
+from .choice.choosing import Chooser
+from .forms import Form
+from .kinds import Kinds
+from .layouts import Axes
+from .reshards.planning import Planner
+
+
+@dataclass(frozen=True, eq=False)
+class Annotated:
+    """An annotated module: its ops by number, its shardings and the axes that these use, what chooses how ops
+    are computed, what plans reshards, and how XLA is to take the device program."""
+
+    module: ir.Module
+    kinds: Kinds
+    shardings: Shardings
+    axes: Axes
+    chooser: Chooser
+    planner: Planner
+    form: Form = "sdy-manual"

@@ -1,0 +1,18 @@
+"""What writes the local form of ops, by the name that ``rules/partition/local.dl`` gives it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from . import alone
+from .local import COMPUTED, Site
+from .windows import WINDOWS
+
+LOWERINGS: dict[str, Callable[[Site, list[Any]], Sequence[Any]]] = {
+    **COMPUTED,
+    **WINDOWS,
+    "once": alone.once,
+    "spread": alone.spread,
+}
+SENDING = frozenset({"reduce", "select", "once", "spread", *WINDOWS})  # those that may send by themselves
