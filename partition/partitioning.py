@@ -70,17 +70,17 @@ def partition(
         chooser = Chooser(book, axes, planner, modes)
         annotated = Annotated(own.module, kinds, shardings, axes, chooser, planner, form)
 
-        def laid_out(given: Mapping[Any, Sharding]) -> dict[int, Layout]:
+        def laid_out(given: Mapping[Any, Sharding]) -> dict[Any, Layout]:
             copies = ((copy, sharding) for value, sharding in given.items() for copy in own.copies(value))
-            each = ((kinds.value(copy), static_shape(copy.type), sharding) for copy, sharding in copies)
-            return {
-                number: axes.layout(sharding, shape)
-                for number, shape, sharding in each
-                if number is not None and shape
-            }
+            shapes = ((copy, sharding, static_shape(copy.type)) for copy, sharding in copies)
+            return {copy: axes.layout(sharding, shape) for copy, sharding, shape in shapes if shape}
 
-        pins = laid_out(aim.pins)
-        first = Plan({**laid_out(aim.begins), **pins}, pinned=frozenset(pins))
+        def numbered(homes: Mapping[Any, Layout]) -> dict[int, Layout]:
+            numbers = ((kinds.value(value), home) for value, home in homes.items())
+            return {number: home for number, home in numbers if number is not None}
+
+        begins, pins = laid_out(aim.begins), numbered(laid_out(aim.pins))
+        first = Plan({**numbered(begins), **pins}, pinned=frozenset(pins))
 
         def write(plan: Plan) -> Writer:
             return Writer(annotated, plan, channel, refuses=refuse)
@@ -88,7 +88,7 @@ def partition(
         best = Improving(annotated, write, aim, first, refuses=refuse).best()
         made, value_of = best.made, kinds.listing.value
         made.module.operation.verify()
-        made.homes = own.homes({value_of(number): home for number, home in best.plan.homes.items()})
+        made.homes = own.homes(begins | {value_of(n): home for n, home in best.plan.homes.items()})
         for sent in made.sent:
             for purpose in sent.purposes:
                 own.name(purpose)

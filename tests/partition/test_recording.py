@@ -1,0 +1,67 @@
+"""What is taken down of a module without writing a program, beside the program that is written."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import shardlog
+from shardlog.partition import improving
+from shardlog.partition.layouts import Layout
+from shardlog.partition.plan import Plan
+
+from ..support import models
+from ..support.programs import lowered
+
+PROGRAMS = ("scan", "gradient of a scan", "cond", "shard_map", "attention", "top_k", "sort", "inner jit")
+
+
+@pytest.fixture
+def firsts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """The programs that propagation decided, of what is partitioned meanwhile."""
+    found: list[Any] = []
+    best = improving.Improving.best
+
+    def kept(self: Any) -> Any:
+        found.append(self.first)
+        _ = self.first.cost  # before collectives weigh something
+        written = replace(self.first, facts=None)
+        found.append((written.sending, written.cost))
+        return best(self)
+
+    monkeypatch.setattr(improving.Improving, "best", kept)
+    return found
+
+
+def assert_known_before(module: Any, firsts: list[Any]) -> None:
+    """What the plan sends, how often, and what that costs is known before it is written."""
+    shardlog.run(module).partition()
+    first, (sending, cost) = firsts
+    assert first.facts.sends is not None
+    assert "written" not in vars(first)
+    assert first.sending == sending
+    assert first.cost == cost
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_a_plan_sends_is_known_before_it_is_written(name: str, firsts: list[Any]) -> None:
+    assert_known_before(lowered(name, 3), firsts)
+
+
+def test_what_a_train_step_sends_is_known_before_it_is_written(firsts: list[Any]) -> None:
+    assert_known_before(models.text("transformer", depth=2, train=True), firsts)
+
+
+def test_a_plan_is_a_value() -> None:
+    plan = Plan({3: rows_on()}, {5: ((0, (1,)),)})
+    assert pickle.loads(pickle.dumps(plan)) == plan
+    assert plan.changed_to(Plan()) == Plan({3: rows_on()})
+    pinned = replace(plan, pinned=frozenset({3}))
+    assert pinned.changed_to(Plan({3: rows_on(1)})).homes == plan.homes
+
+
+def rows_on(*pieces: int) -> Any:
+    """The layout of a matrix whose rows are split on pieces."""
+    return Layout((pieces, ()))
