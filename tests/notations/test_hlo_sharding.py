@@ -19,6 +19,7 @@ from shardlog.notations.gspmd.tiles import (
     common_mesh,
     flat_devices,
     from_sharding,
+    groups_along,
     subgroup_axes,
     to_sharding,
 )
@@ -256,3 +257,12 @@ def test_devices_in_another_order() -> None:
         mesh_of("{devices=[2,4]0,1,2,3,4,5,7,6}", "{devices=[2,4]<=[8]}")
     with pytest.raises(shardlog.ShardlogError, match="are not the numbers from 0 to 3"):
         mesh_of("{devices=[2,2]1,2,3,4}")
+
+
+def test_the_devices_along_axes_of_a_mesh() -> None:
+    mesh = Mesh("mesh", (("a", 2), ("b", 4)))
+    b, minor = SubAxis("b", 1, 4), SubAxis("b", 2, 2)
+    assert groups_along(mesh, [b]).tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert groups_along(mesh, [minor, SubAxis("a", 1, 2)]).tolist() == [[0, 4, 1, 5], [2, 6, 3, 7]]
+    ordered = Mesh("mesh", mesh.axes, (7, 6, 5, 4, 3, 2, 1, 0))
+    assert groups_along(ordered, [b]).tolist() == [[7, 6, 5, 4], [3, 2, 1, 0]]

@@ -173,3 +173,23 @@ def test_a_module() -> None:
 def test_a_module_that_is_wrong(old: str, new: str, message: str) -> None:
     with pytest.raises(shardlog.ShardlogError, match=re.escape(message)):
         shardlog.run(DUMPED.replace(old, new))
+
+
+STRINGS = """
+module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.mesh<[\\22a\\22=2]>}"}} {
+  sdy.mesh @mesh = <["a"=2]>
+  func.func @main(%x: tensor<8xf32>
+      {mhlo.frontend_attributes = {xla.sdy.sharding = "#sdy.sharding<@mesh, [{\\22a\\22}]>"}})
+      -> tensor<8xf32> {
+    %0 = stablehlo.negate %x : tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }
+}
+"""
+
+
+def test_a_mesh_that_collectives_name_too() -> None:
+    """A round trip through HLO gives it twice since jaxlib 0.11."""
+    assert shardlog.run(STRINGS).text().count("sdy.mesh @") == 1
+    with pytest.raises(shardlog.ShardlogError, match="two meshes are called @mesh"):
+        shardlog.run(STRINGS.replace('<["a"=2]>', '<["a"=4]>'))
