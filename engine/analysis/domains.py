@@ -67,5 +67,6 @@ def _check(term: Term, type_name: str, domains: Domains, reporter: Reporter) -> 
     values = domains[type_name]
     if isinstance(term, Constant) and term.kind == "symbol" and term.value not in values:
         known = ", ".join(f'"{value}"' for value in values)
-        hint = did_you_mean(str(term.value), values) or f"there are: {known}"
-        reporter.error("E0307", term.at, f'"{str(term.value)[:60]}" is no `{type_name}`', hint)
+        near = did_you_mean(str(term.value), values)
+        hint = f"{near} There are: {known}" if near else f"there are: {known}"
+        reporter.error("E0307", term.at, f'"{str(term.value)[:60]}" is not a `{type_name}`', hint)

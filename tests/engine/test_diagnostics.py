@@ -953,11 +953,11 @@ ERRORS = {
         painted(2, c) :- painted(_, c), c != "blue", c != "green".
         """,
         """
-        t.dl:6:12: error[E0307]: "grene" is no `colour`
+        t.dl:6:12: error[E0307]: "grene" is not a `colour`
             painted(1, "grene").
                        ^
-          hint: did you mean `green`?
-        t.dl:7:38: error[E0307]: "blue" is no `colour`
+          hint: did you mean `green`? There are: "green", "red"
+        t.dl:7:38: error[E0307]: "blue" is not a `colour`
             painted(2, c) :- painted(_, c), c != "blue", c != "green".
                                                  ^
           hint: there are: "green", "red"

@@ -29,12 +29,16 @@ def with_rules(tmp_path: Path, text: str) -> str:
 @pytest.mark.parametrize(
     ("rule", "message"),
     [
-        (f'needs(s, 0, "reduce") :- {PLACE}.', '"reduce" is no `factor_kind`'),
-        (f'needs(s, 0, k) :- {PLACE}, (k = "sum" ; k = "reduction").', '"sum" is no `factor_kind`'),
-        ('looks_at("my.op", "operand").', '"operand" is no `surrounding`'),
-        ('passes_op("my.op", "forwards").', '"forwards" is no `flow_direction`'),
-        ('op_priority(0, 0, "my.op", "sum", "any", "both").', '"sum" is no `priority_kind`'),
-        (f'edge_owner(s, 0, "results", 0, 0) :- {PLACE}.', '"results" is no `edge_end`'),
+        (f'needs(s, 0, "reduce") :- {PLACE}.', '"reduce" is not a `factor_kind`'),
+        (f'needs(s, 0, k) :- {PLACE}, (k = "sum" ; k = "reduction").', '"sum" is not a `factor_kind`'),
+        ('looks_at("my.op", "operand").', '"operand" is not a `surrounding`'),
+        ('passes_op("my.op", "forwards").', '"forwards" is not a `flow_direction`'),
+        ('op_priority(0, 0, "my.op", "sum", "any", "both").', '"sum" is not a `priority_kind`'),
+        (f'edge_owner(s, 0, "results", 0, 0) :- {PLACE}.', '"results" is not a `edge_end`'),
+        (f'combined_by(s, "bogus") :- {PLACE}.', '"bogus" is not a `combination`'),
+        (f'padded_with(s, 0, 1, "zeros") :- {PLACE}.', '"zeros" is not a `padding`'),
+        ('touches_part_op("my.op", "read").', '"read" is not a `touching`'),
+        ('asks_op("my.op", 0, "positiv").', '"positiv" is not a `domain_id`'),
     ],
 )
 def test_words_are_checked_when_rules_are_loaded(tmp_path: Path, rule: str, message: str) -> None:
@@ -43,8 +47,9 @@ def test_words_are_checked_when_rules_are_loaded(tmp_path: Path, rule: str, mess
     assert f"error[E0307]: {message}" in found
 
 
-def test_the_nearest_word_is_named(tmp_path: Path) -> None:
-    assert "did you mean `reduction`?" in with_rules(tmp_path, f'needs(s, 0, "reduce") :- {PLACE}.')
+def test_the_nearest_word_is_named_and_all_that_there_are(tmp_path: Path) -> None:
+    found = with_rules(tmp_path, RULED + f'combined_by(s, "maxium") :- {PLACE}.')
+    assert 'did you mean `maximum`? There are: "add", "multiply", "maximum", "minimum"' in found
 
 
 @pytest.mark.parametrize(
@@ -69,6 +74,19 @@ def test_the_nearest_word_is_named(tmp_path: Path) -> None:
             'known(s) :- {P}.\nmaps(s, 0, 0, 1, 0), factor(s, 0, 8), kind(s, 0, "pass_through") :- {P}.',
             2,
             "dimension 0 of operand 0 has a factor at position 1, but none before it",
+        ),
+        (
+            '{R}combined_by(s, how) :- {P}, (how = "add" ; how = "maximum").',
+            2,
+            "partial results are combined in two ways, by add and by maximum",
+        ),
+        (
+            "{R}along(s, d, 0, d) :- {P}, (d = 0 ; d = 1).\nalong(s, 0, 1, 0), along(s, 2, 1, 1) :- {P}.\n"
+            'needs(s, 1, "reduction"), needs(s, 2, "need_replication") :- {P}.\n'
+            'combined_by(s, "stablehlo.and") :- {P}.',
+            5,
+            "partial results are combined by stablehlo.and, which takes integers and booleans, "
+            "but result 0 has elements of type f32",
         ),
         ("known(s) :- {P}.\nedge(s, 0) :- {P}.", 2, "data-flow edge 0 has no owner"),
         (
@@ -103,3 +121,26 @@ def test_a_rule_adds_nothing_to_the_op(tmp_path: Path) -> None:
     found = with_rules(tmp_path, f"dim(s, 0, 2, 5) :- {PLACE}.")
     message = "a rule cannot add to dim, which is what shardlog tells of an op"
     assert found.startswith(f"mine.dl:1: error: {message}")
+
+
+def test_an_op_that_combines_may_have_its_full_name(tmp_path: Path) -> None:
+    module = """sdy.mesh @mesh = <["x"=2]>
+        func.func @main(%0: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"x"}]>})
+            -> tensor<8xf32> {
+          %1 = stablehlo.custom_call @sums(%0) : (tensor<8x4xf32>) -> tensor<8xf32>
+          return %1 : tensor<8xf32>
+        }"""
+    texts = []
+    for how in ("maximum", "stablehlo.maximum"):
+        rules = tmp_path / "sums.dl"
+        rules.write_text(
+            """.decl sums(s: sig)
+            sums(s) :- target(s, "sums").
+            ruled(s), along(s, 0, 0, 0), along(s, 0, 1, 0) :- sums(s).
+            along(s, 1, 0, 1), needs(s, 1, "reduction") :- sums(s).
+            """
+            f'combined_by(s, "{how}") :- sums(s).'
+        )
+        texts.append(run(module, rules=[rules]).partition(keep_shardings=True).text())
+    assert texts[0] == texts[1]
+    assert "stablehlo.maximum" in texts[0]
