@@ -39,7 +39,7 @@ _FEWER = 4  # where no bound is given
 _GROWTH = 1.25  # times the memory that propagation's shardings need: more is for what sends much less
 _NOTED = 1.15  # times that memory, by estimate, from which on it is found how much it is: that takes longer
 _TRIFLE = 16384  # bytes more that never matter: four tiles of a TPU, whatever a tensor has, it takes one
-_DEAR = 2  # what needs n times as much as it may is as good as what sends n to this times as much
+_DEAR = 16  # what needs n times as much as it may is as good as what sends n to this times as much
 _DEAREST = 1e3  # bytes sent for a byte held
 _LARGEST = 3  # values that a message about memory names
 

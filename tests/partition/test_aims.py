@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import jax
+import jax.numpy as jnp
 import pytest
 import shardlog
 from shardlog.cost.inlining import inlined
@@ -17,6 +19,7 @@ from shardlog.partition.choice.costs import Costs
 from shardlog.runs.result import Result
 
 from ..support import models
+from ..support.programs import array
 from ..support.scanned import scanned_step
 from ..support.traits import TRAITS
 
@@ -109,6 +112,27 @@ def test_what_sends_hardly_less_does_not_need_much_more_memory() -> None:
     (kept, _), (peak, sent), (most, least) = needs(keep_shardings=True), needs(), needs(memory="1GiB")
     assert kept < peak < 0.9 * most and most > 1.25 * kept
     assert least <= sent < 1.05 * least
+
+
+def test_half_of_what_is_sent_is_not_worth_a_third_more_memory() -> None:
+    def loss(weights: tuple[jax.Array, jax.Array], rows: jax.Array) -> jax.Array:
+        @jax.checkpoint
+        def cell(state: tuple[jax.Array, jax.Array], row: jax.Array) -> Any:
+            hidden, memory = state
+            given, forgotten, new, shown = jnp.split(row @ weights[0] + hidden @ weights[1], 4, -1)
+            memory = jax.nn.sigmoid(forgotten) * memory + jax.nn.sigmoid(given) * jnp.tanh(new)
+            hidden = jax.nn.sigmoid(shown) * jnp.tanh(memory)
+            return (hidden, memory), hidden
+
+        zeros = jnp.zeros((32, 64))
+        return (jax.lax.scan(cell, (zeros, zeros), jnp.swapaxes(rows, 0, 1))[1] ** 2).mean()
+
+    weight, rows = array((64, 256), None, "model"), array((32, 24, 64), "data")
+    result = shardlog.run(jax.jit(jax.grad(loss)), (weight, weight), rows)
+    kept, program = result.partition(keep_shardings=True), result.partition()
+    peaks = [peak_memory(inlined(each.module, TRAITS), Allocation(), TRAITS) for each in (kept, program)]
+    assert peaks[1] < 1.25 * peaks[0]
+    assert sum(c.total for c in program.collectives) < 0.7 * sum(c.total for c in kept.collectives)
 
 
 def test_a_program_fits_the_memory_of_the_machine_that_it_is_for(tmp_path: Path) -> None:
