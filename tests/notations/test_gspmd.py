@@ -30,6 +30,7 @@ from shardlog.notations.gspmd.write import to_gspmd
 from shardlog.program.meshes import Meshes
 from shardlog.program.mlir.modules import ops_in, symbols
 from shardlog.program.shardings import Shardings, read_mesh
+from shardlog.program.shardy import installed
 
 from ..support.generators.random_modules import modules
 from ..support.traits import TRAITS
@@ -510,3 +511,17 @@ func.func @main(%arg0: tensor<8x8xf32> {{mhlo.sharding = "{}"}}) -> tensor<8x8xf
   return %arg0 : tensor<8x8xf32>
 }}
 """
+
+
+@pytest.mark.skipif(installed() == "0.10", reason="the text of jaxlib 0.10 has sums alone")
+def test_tiles_have_no_reduction_but_sums() -> None:
+    text = """
+    sdy.mesh @mesh = <["x"=2]>
+    func.func @main(%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced=max{"x"}>})
+        -> tensor<8xf32> {
+      %0 = sdy.sharding_constraint %a <@mesh, [{}]> : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    """
+    with pytest.raises(shardlog.ShardlogError, match="no tensors that are a max yet to be computed"):
+        shardlog.run(text).text("gspmd")

@@ -5,12 +5,18 @@ from __future__ import annotations
 
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 import shardlog
+from hypothesis import HealthCheck, assume, given, note, seed, settings
+from shardlog.errors import ShardlogError
 from shardlog.partition.forms import FORMS, Form
 from shardlog.program.shardy import installed
+from shardlog.runs.executing.execution import alone_on
 from shardlog.runs.executing.partial import combined
+
+from ..support.generators.random_unreduced import unreduced_modules
 
 KINDS = [
     pytest.param(kind, marks=pytest.mark.skipif(installed() == "0.10", reason="jaxlib 0.10 has sums alone"))
@@ -44,14 +50,46 @@ def reshard(operand: str, sharding: str, name: str = "%0") -> str:
 
 def shares(executable: Any, kind: str) -> tuple[Any, Any]:
     """An array of which devices along "x" hold random parts, and the whole."""
-    import jax
-
     (sharding,) = executable._arguments
     parts = np.random.default_rng(1).standard_normal((2, 8, 8)).astype(np.float32)
     mesh = sharding.mesh
     held = [jax.device_put(parts[place], d) for place, row in enumerate(mesh.devices) for d in row.flat]
     array = jax.make_array_from_single_device_arrays((8, 8), sharding, held)
     return array, COMBINE[kind].reduce(parts)
+
+
+@seed(0)
+@settings(
+    max_examples=15, deadline=None, database=None, print_blob=False, suppress_health_check=[*HealthCheck]
+)
+@given(unreduced_modules(kinds=installed() != "0.10"))
+def test_random_modules_are_right_whichever_parts_devices_hold(text: str) -> None:
+    assume("unreduced" in text and "manual_computation" not in text)
+    try:
+        result = shardlog.run(text)
+    except ShardlogError:
+        assume(False)  # Shardy refuses it too
+    note(text)
+    executable = result.partition("replica").compile()
+    arrays = [_parts(sharding, number) for number, sharding in enumerate(executable._arguments)]
+    expected = alone_on(result, jax.devices()[:1])([np.asarray(combined(array)) for array in arrays])
+    for got, wanted in zip(executable(*arrays), expected, strict=True):
+        np.testing.assert_allclose(combined(got), wanted, rtol=2e-3, atol=1e-3)
+
+
+def _parts(sharding: Any, number: int) -> Any:
+    """An array of 8x8 elements whose parts are random, and differ along unreduced axes alone."""
+    mesh, unreduced = sharding.mesh, sharding.spec.unreduced
+    whole = jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*sharding.spec.partitions))  # type: ignore[no-untyped-call]
+    along = {
+        device: [int(i) for name, i in zip(mesh.axis_names, place, strict=True) if name in unreduced]
+        for place, device in np.ndenumerate(mesh.devices)
+    }
+    held = []
+    for device, index in whole.devices_indices_map((8, 8)).items():
+        part = np.random.default_rng([number, *along[device]]).standard_normal((8, 8))[index]
+        held.append(jax.device_put(part.astype(np.float32) / 2, device))
+    return jax.make_array_from_single_device_arrays((8, 8), sharding, held)
 
 
 @pytest.mark.parametrize("form", FORMS)
