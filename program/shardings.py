@@ -12,11 +12,9 @@ from jaxlib.mlir.dialects import sdy, stablehlo
 
 from ..errors import ShardlogError, closest
 from .meshes import Mesh, Meshes, SubAxis, axis_text, divisors, quoted, symbol
+from .reductions import UNREDUCED
 
 Facts = dict[str, list[tuple[Any, ...]]]
-
-# Why a sharding is fixed on an axis, by the reduction that makes the value of what devices along it hold.
-UNREDUCED = {"sum": "unreduced", "max": "unreduced (max)", "min": "unreduced (min)"}
 
 _MOST_DIVISORS = 100  # what is found out of an axis grows with the cube of their number
 

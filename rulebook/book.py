@@ -327,6 +327,11 @@ class RuleBook:
         holds = {"returned": True, **holds}
         return bool(self._decide("boundary", _holding(holds))["takes"])
 
+    def refuses(self, *, single_device: bool) -> bool:
+        """Whether a function cannot have an argument or result with such a sharding. See
+        ``rules/propagation/boundary.dl``."""
+        return bool(self._decide("boundary", _holding({"single_device": single_device}))["refused"])
+
     def crosses(self, *, axes_differ: bool, unreduced_differ: bool) -> tuple[bool, bool]:
         """Whether the result of a call is resharded, and whether the call keeps the sharding of the result,
         where it differs from what the function returns. See ``rules/propagation/boundary.dl``."""

@@ -15,6 +15,7 @@ from ..errors import ShardlogError
 from ..exporters.module import annotate as write_module
 from ..exporters.op_rules import attach_rules
 from ..exporters.shardings import Written
+from ..exporters.single_devices import check_single_devices
 from ..exporters.unreduced import check_unreduced
 from ..importers.annotations import apply_annotations, to_sdy
 from ..importers.asked import annotation_texts, mesh_text, meshes_of
@@ -86,6 +87,7 @@ def run_with(
         bodies = write_module(module, program.graph, program.classes, written)
         with module.context:
             check_unreduced(module, program.shardings, book)
+            check_single_devices(module, program.shardings, book)
     if options.keep_rules:
         attach_rules(module, book, options.modes)
     return Result(

@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ...program.mlir.origins import at
-from ...program.shardings import UNREDUCED
+from ...program.reductions import UNREDUCED
 from ...runs.records.record import Op, Value
 from .why import Explainer
 

@@ -20,7 +20,7 @@ from shardlog.rulebook.book import RuleBook
 from shardlog.runs.records.saved import open_saved
 
 from ..support.compare import differences
-from ..support.oracle import forked, propagate
+from ..support.oracle import OracleError, forked, propagate, run_passes
 
 pytestmark = pytest.mark.versions
 
@@ -217,6 +217,42 @@ def test_what_changed(since: str, body: str) -> None:
     assert [LINES[i + 1] for i, (one, two) in enumerate(pairwise(ours)) if one != two] == since.split()
     own = ours[LINES.index(installed())]
     assert not own.startswith("module") or differences(own, forked(propagate, text)) == []
+
+
+_ONE_DEVICE = "{sdy.sharding = #sdy.sharding<@one, []>}"
+_ON_ONE_DEVICE = "{sdy.sharding = #sdy.sharding_per_value<[<@one, []>]>}"
+
+
+@pytest.mark.parametrize(
+    ("argument", "result", "body", "refused"),
+    [
+        (_ONE_DEVICE, "", "", "argument 0"),
+        ("", _ONE_DEVICE, "", "result 0"),
+        ("", "", "%1 = sdy.sharding_constraint %0 <@one, []> : tensor<8xf32>", "argument 0"),
+        ("", "", f"%1 = stablehlo.negate %0 {_ON_ONE_DEVICE} : tensor<8xf32>", ""),
+    ],
+    ids=["argument", "result", "constraint", "op"],
+)
+@pytest.mark.parametrize("shardy", LINES)
+def test_single_devices_at_the_boundary(
+    shardy: str, argument: str, result: str, body: str, refused: str
+) -> None:
+    text = f"""
+      sdy.mesh @one = <[], device_ids=[1]>
+      func.func @main(%0: tensor<8xf32> {argument}) -> (tensor<8xf32> {result}) {{
+        {body}
+        return %0 : tensor<8xf32>
+      }}"""
+    expected = f"{refused} of @main has a sharding on a single device" if refused and shardy != "0.10" else ""
+    ours = decided(text, shardy)
+    assert ours == expected if expected else ours.startswith("module")
+    if shardy == installed():
+        try:
+            forked(run_passes, text, "sdy-propagation-pipeline")
+        except OracleError as error:
+            assert expected and "single-device" in str(error)
+        else:
+            assert not expected
 
 
 def decided(text: str, line: str) -> str:
