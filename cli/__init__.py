@@ -31,7 +31,7 @@ def parser() -> argparse.ArgumentParser:
     _Formatter.width = shutil.get_terminal_size().columns - 2  # as argparse does
     top = _Parser(
         prog="shardlog",
-        description="Decides how every tensor of a StableHLO program is sharded, by Datalog rules.",
+        description="Decides by Datalog rules how every tensor of a StableHLO program is sharded.",
     )
     top.add_argument("--version", action="version", version=f"shardlog {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
@@ -154,7 +154,7 @@ def _check_text(options: argparse.Namespace) -> None:
 
 # What newcomers type, and what it is called here.
 _MEANT = {
-    "explain": "why, why-not and conflicts explain; report shows all of a run",
+    "explain": "why, why-not and conflicts explain; report writes a page about a run",
     "lint": "run --fail-on LINT, or expect --fail-on LINT (docs/checks.md)",
     "test": "expect compares shardings with a file of expected ones",
     "shard": "run decides shardings, partition writes the program of each device",
@@ -163,13 +163,13 @@ _MEANT = {
     "convert": "run --notation gspmd writes GSPMD's shardings; -o OUT.mlirbc is bytecode",
     "visualize": "report writes a page; why --dot and --mermaid draw a derivation",
     "show": "report writes a page; why VALUE and why-not VALUE explain a value",
-    "collectives": "partition --list lists what moves, conflicts the annotations that meet there",
+    "collectives": "partition --list lists collectives, conflicts the annotations that cause them",
     "memory": "cost says how much memory a device needs",
-    "search": "query asks about a run by the body of a rule",
-    "save": "run --save FILE keeps a run",
+    "search": "query searches a run by the body of a rule",
+    "save": "run --save FILE saves a run",
     "execute": "exec runs the partitioned program",
     "compare": "diff compares two runs, expect a run with a file",
-    "format": "fmt lays out files of rules",
+    "format": "fmt formats rule files",
 }
 _CHOICES = re.compile(r"(.*: invalid choice: '(.*)') \(choose from (.*)\)")
 _PLACED = re.compile(r"(\S+:\d+): ")
@@ -195,7 +195,7 @@ class _Parser(argparse.ArgumentParser):
             message, hint = found[1], closest(found[2], names)
             if "COMMAND" in message:
                 hint = _MEANT.get(found[2].lower(), hint)
-        hint = hint or f"{self.prog} --help says what there is"
+        hint = hint or f"see {self.prog} --help"
         show(ShardlogError(message, where=self.prog, hint=hint), sys.stderr)
         self.exit(2)
 

@@ -13,23 +13,27 @@ from .running import add_json, print_json
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
     """Adds the commands; none of them runs a module, as ``common`` is for."""
-    fmt = commands.add_parser("fmt", help="lay out files of rules")
-    about = "files of rules, and folders of .dl and .rules files; - is standard input; default: this folder"
+    fmt = commands.add_parser("fmt", help="format rule files")
+    about = "rule files, or folders of .dl and .rules files; - is standard input; default: this folder"
     fmt.add_argument("rules", metavar="FILE", nargs="*", help=about)
-    fmt.add_argument("--check", action="store_true", help="name the files that are laid out otherwise")
-    fmt.add_argument("--diff", action="store_true", help="show what would be changed")
-    about = "the name of the file on standard input: .rules means einsum notation; default: Datalog"
+    fmt.add_argument(
+        "--check", action="store_true", help="list the files that would change, and write nothing"
+    )
+    fmt.add_argument("--diff", action="store_true", help="print the changes, and write nothing")
+    about = "the file name to assume for standard input; .rules is einsum notation, all else Datalog"
     fmt.add_argument("--stdin-name", metavar="NAME", default="<stdin>", help=about)
     fmt.set_defaults(carry_out=_fmt)
 
-    lsp = commands.add_parser("lsp", help="serve editors: errors, definitions, renaming, over standard input")
-    lsp.add_argument("--stdio", action="store_true", help="over standard input and output, as is done anyhow")
+    lsp = commands.add_parser("lsp", help="start the language server for editors")
+    lsp.add_argument(
+        "--stdio", action="store_true", help="use standard input and output, which is the default"
+    )
     lsp.set_defaults(carry_out=_lsp)
 
-    profile = commands.add_parser("profile", help="say what each rule of a Datalog program takes")
+    profile = commands.add_parser("profile", help="measure each rule of a Datalog program")
     add_program(profile)
-    profile.add_argument("--html", metavar="FILE", help="write a page instead of tables")
-    profile.add_argument("--full", action="store_true", help="leave nothing out")
+    profile.add_argument("--html", metavar="FILE", help="write an HTML page instead of tables")
+    profile.add_argument("--full", action="store_true", help="print everything")
     add_json(profile, "print JSON instead of tables")
     profile.set_defaults(carry_out=_profile)
 
@@ -75,7 +79,7 @@ def _profile(options: argparse.Namespace) -> None:
     program.read_inputs(options.fact_dir, program.outputs)
     found = program.profile(*program.outputs)
     if options.html:
-        write(options.html, page(found, f"{options.program}: what rules took").encode())
+        write(options.html, page(found, f"{options.program}: time and tuples by rule").encode())
     elif options.json:
         print_json(found.as_json())
     else:

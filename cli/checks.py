@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ..runs.records.record import Run
 
 _FAILED = 1
-MEANT = "at which --fail-on looks; by default the one that moves least bytes"
+MEANT = "which one --fail-on checks; the default moves the fewest bytes"
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -26,11 +26,11 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     expect = commands.add_parser(
         "expect",
         parents=[common, choice_arguments(MEANT)],
-        help="compare shardings with those that a file expects",
+        help="compare shardings with those in a file",
     )
-    about = "a TOML file of expected shardings, by name or pattern; docs/checks.md describes it"
+    about = "a TOML file of expected shardings, by name or pattern (docs/checks.md)"
     expect.add_argument("file", metavar="SHARDINGS", help=about)
-    expect.add_argument("--update", action="store_true", help="write what is so into the file")
+    expect.add_argument("--update", action="store_true", help="write the present shardings to the file")
     add_json(expect, "print differences and findings as JSON")
     add_fail_on(expect)
     expect.set_defaults(carry_out=_expect)
@@ -38,7 +38,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def add_fail_on(parser: argparse.ArgumentParser) -> None:
     """Adds ``--fail-on``."""
-    about = "exit status 1 where a lint of docs/checks.md finds something, as in replicated-above=64MiB"
+    about = "exit with status 1 if this lint finds something, as in replicated-above=64MiB (docs/checks.md)"
     parser.add_argument(
         "--fail-on", metavar="LINT", action="append", default=[], help=f"{about}; may be repeated"
     )
@@ -47,7 +47,7 @@ def add_fail_on(parser: argparse.ArgumentParser) -> None:
 def lints(options: argparse.Namespace) -> list[Lint]:
     """The lints that ``--fail-on`` names. Raises ShardlogError for one that does not exist."""
     if not options.fail_on:
-        refuse_choice(options, "the program at which lints look", "--fail-on LINT")
+        refuse_choice(options, "the program that lints check", "--fail-on LINT")
         return []
     choice = checked_choice(options)
     from ..checks.lint import Lint

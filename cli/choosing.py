@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 
 def choice_arguments(
-    about: str = "the same for all commands; by default the one that moves least bytes",
+    about: str = "the same options for all commands; the default moves the fewest bytes",
 ) -> argparse.ArgumentParser:
     """The arguments that say which program is meant."""
     parser = argparse.ArgumentParser(add_help=False)
-    group = parser.add_argument_group("the program that is meant", about)
+    group = parser.add_argument_group("the partitioned program", about)
     for option in fields(ProgramChoice):
         add_option(group, option)
     return parser
@@ -39,7 +39,9 @@ def refuse_choice(options: argparse.Namespace, about: str, wanted: str) -> None:
         asked = getattr(options, option.name)
         if asked is not None and asked != [] and asked != option.default:
             flag = flag_of(option)
-            raise ShardlogError(f"{flag} is about {about}", where=flag, hint=f"add {wanted}, or leave it out")
+            raise ShardlogError(
+                f"{flag} applies only to {about}", where=flag, hint=f"add {wanted}, or leave the option out"
+            )
 
 
 def checked_choice(options: argparse.Namespace) -> ProgramChoice:

@@ -16,11 +16,10 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "compile",
         parents=[common, choice_arguments()],
-        help="compile the partitioned program ahead of time: memory, and the collectives that XLA kept",
+        help="compile the partitioned program ahead of time; print its memory and its collectives",
     )
     about = (
-        "cpu, tpu:v5e:2x4 (a slice of v4, v5e, v5p or v6e), cuda:h100 (or a100, h200, b200); no device is "
-        "needed"
+        "cpu, tpu:v5e:2x4 (a slice of v4, v5e, v5p or v6e) or cuda:h100 (a100, h200, b200); needs no device"
     )
     command.add_argument("--target", metavar="TARGET", required=True, help=about)
     command.add_argument("-o", "--output", metavar="OUT", help="write the optimised HLO")

@@ -17,9 +17,9 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     command = commands.add_parser(
         "cost",
         parents=[common, choice_arguments()],
-        help="say what the partitioned program costs on a machine",
+        help="estimate the time and memory of the partitioned program on a machine",
     )
-    command.add_argument("--full", action="store_true", help="leave nothing out")
+    command.add_argument("--full", action="store_true", help="print everything")
     add_json(command, "print JSON instead of text")
     command.set_defaults(carry_out=_cost)
 

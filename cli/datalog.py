@@ -20,22 +20,22 @@ if TYPE_CHECKING:
 
 
 _PRAGMAS = ("magic-transform", "magic-transform-exclude", "inline-exclude")
-_NO_CODE = "a program is evaluated as it is, and never becomes C++: leave it out"
-_NO_LIBRARIES = "libraries have functors, and a program runs no code"
-_NO_REPORT = "there is no such report: see --explain, and shardlog profile"
-_NO_STEPS = "the steps of the compiler are not Soufflé's: leave it out"
+_NO_CODE = "shardlog evaluates programs without compiling them to C++: leave it out"
+_NO_LIBRARIES = "libraries hold functors, and shardlog runs no foreign code"
+_NO_REPORT = "shardlog has no such report: use --explain or shardlog profile"
+_NO_STEPS = "shardlog has other compiler passes than Soufflé: leave it out"
 _PREPROCESSOR = "the preprocessor is built in: leave it out"
 _REFUSED = {  # options of Soufflé 2.5 that mean nothing here
-    "-a --auto-schedule": "the engine orders joins by itself: leave it out",
+    "-a --auto-schedule": "the engine orders joins itself: leave it out",
     **dict.fromkeys(["-c --compile", "-C --compile-many", "-g --generate", "-G --generate-many"], _NO_CODE),
     **dict.fromkeys(["-N --generate-namespace", "-o --dl-program", "-s --swig"], _NO_CODE),
     **dict.fromkeys(["-l --libraries", "-L --library-dir"], _NO_LIBRARIES),
     **dict.fromkeys(["-r --debug-report", "--emit-statistics", "--show", "-v --verbose"], _NO_REPORT),
     **dict.fromkeys(["--live-profile", "--profile-frequency"], "-p FILE writes a profile at the end"),
-    "-t --provenance": "say --explain FACT or --explain-not FACT",
+    "-t --provenance": "use --explain FACT or --explain-not FACT",
     **dict.fromkeys(["-z --disable-transformers", "--legacy", "--parse-errors"], _NO_STEPS),
     **dict.fromkeys(["--no-preprocessor", "--preprocessor"], _PREPROCESSOR),
-    **dict.fromkeys(["-W --warn", "--wno"], "all warnings are shown, or none with -w"),
+    **dict.fromkeys(["-W --warn", "--wno"], "shardlog prints all warnings, or none with -w"),
     "-P --pragma": 'write it into the program: .pragma "KEY" "VALUE"',
 }
 
@@ -44,7 +44,7 @@ class _Refused(argparse.Action):
     """An option of Soufflé that has no meaning here; ``const`` says why."""
 
     def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
-        parser.error(f"{option_string} of Soufflé is not there", self.const)
+        parser.error(f"Soufflé's option {option_string} is not supported", self.const)
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -53,27 +53,32 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
         "datalog", help="run a Datalog program over files of facts, as Soufflé does"
     )
     add_program(command)
-    about = "the folder of the files that .output writes; - is standard output; default: this one"
+    about = "the folder where .output writes its files; - is standard output; default: this one"
     command.add_argument("-D", "--output-dir", metavar="DIR", default=".", help=about)
-    about = "write the relations that were read or computed as tables of a DuckDB database, too"
+    about = "also write the relations read and computed to a DuckDB database"
     command.add_argument("--duckdb", metavar="FILE", help=about)
-    about = "what evaluates: the core, the reference (slow), or stock Soufflé, where it is installed"
+    about = "the evaluator: the core, the reference (slow), or stock Soufflé, if installed"
     command.add_argument(
         "--backend", choices=("auto", "core", "reference", "souffle"), default="auto", help=about
     )
     command.add_argument(
-        "-j", "--jobs", metavar="N", type=_jobs, default=1, help="threads; the reference has one"
+        "-j",
+        "--jobs",
+        metavar="N",
+        type=_jobs,
+        default=1,
+        help="the number of threads, or auto; the reference uses one",
     )
-    command.add_argument("-w", "--no-warn", action="store_true", help="show no warnings")
-    about = "write what each rule took to this file, as JSON"
+    command.add_argument("-w", "--no-warn", action="store_true", help="print no warnings")
+    about = "write the time and tuples of each rule to this file, as JSON"
     command.add_argument("-p", "--profile", metavar="FILE", help=about)
     explain = command.add_mutually_exclusive_group()
-    about = "write nothing, and say why a tuple holds, as in 'path(1, 5)'"
+    about = "explain why a tuple holds, as in 'path(1, 5)'; writes no output"
     explain.add_argument("--explain", metavar="FACT", help=about)
     explain.add_argument(
-        "--explain-not", metavar="FACT", help="write nothing, and say why a tuple does not hold"
+        "--explain-not", metavar="FACT", help="explain why a tuple does not hold; writes no output"
     )
-    about = "with --explain: leave steps open that are further away; all: none; default: 32"
+    about = "with --explain: the levels of the proof to print, or all; default: 32"
     command.add_argument("--depth", metavar="N|all", type=_depth, help=about)
     add_json(command, "print the explanation as JSON")
     for flags, why in _REFUSED.items():
@@ -84,9 +89,9 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
 def add_program(command: argparse.ArgumentParser) -> None:
     """Adds the program that a command runs, and what it runs it with."""
     command.add_argument("program", metavar="PROGRAM", help="a program in Soufflé's dialect")
-    about = "the folder of the files that .input reads; default: this one"
+    about = "the folder from which .input reads files; default: this one"
     command.add_argument("-F", "--fact-dir", metavar="DIR", default=".", help=about)
-    about = "a folder that .include may reach beside that of the program; may be repeated"
+    about = "another folder from which .include may read; may be repeated"
     command.add_argument(
         *("-I", "--include-dir", "--allow-include"),
         dest="include_from",
@@ -95,15 +100,15 @@ def add_program(command: argparse.ArgumentParser) -> None:
         default=[],
         help=about,
     )
-    about = "define a macro, as with #define; several between spaces, or the option again"
+    about = "define a macro, as #define does; several are separated by spaces; may be repeated"
     command.add_argument(
         "-M", "--macro", metavar="NAME=VALUE", type=_macros, action="extend", default=[], help=about
     )
     about = "use magic sets for these relations, as .pragma does; * is all"
     command.add_argument("-m", "--magic-transform", metavar="RELATIONS", help=about)
-    command.add_argument("--magic-transform-exclude", metavar="RELATIONS", help="but not for these")
-    command.add_argument("--inline-exclude", metavar="RELATIONS", help="inline none of these")
-    about = "what the evaluation may take, as in tuples=5000000,memory=2G,seconds=10; default: no limit"
+    command.add_argument("--magic-transform-exclude", metavar="RELATIONS", help="but not for these relations")
+    command.add_argument("--inline-exclude", metavar="RELATIONS", help="do not inline these relations")
+    about = "limits on the evaluation, as in tuples=5000000,memory=2G,seconds=10; default: none"
     command.add_argument("--limits", metavar="LIMITS", default="", help=about)
 
 
@@ -137,11 +142,13 @@ def _pragmas(options: argparse.Namespace) -> dict[str, str]:
 def _datalog(options: argparse.Namespace) -> None:
     fact = options.explain if options.explain_not is None else options.explain_not
     if options.json and fact is None:
-        raise ShardlogError("--json is of explanations", hint="add --explain FACT or --explain-not FACT")
+        raise ShardlogError(
+            "--json is only for explanations", hint="add --explain FACT or --explain-not FACT"
+        )
     if options.profile is not None and fact is not None:
         raise ShardlogError("--profile is not for explanations", hint="leave one of them out")
     if options.depth is not None and options.explain is None:
-        raise ShardlogError("--depth is of proofs", hint="add --explain FACT")
+        raise ShardlogError("--depth is only for proofs", hint="add --explain FACT")
     souffle = options.backend == "souffle"
     program = program_of(
         options,

@@ -24,12 +24,14 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     _add_why(commands, common)
     _add_why_not(commands, common)
     conflicts = commands.add_parser(
-        "conflicts", parents=[common, choice_arguments()], help="list tensors that must move, and why"
+        "conflicts",
+        parents=[common, choice_arguments()],
+        help="list the tensors that must be resharded, and why",
     )
     _output(conflicts)
     conflicts.set_defaults(carry_out=_conflicts)
     report = commands.add_parser(
-        "report", parents=[common, choice_arguments()], help="write a page that shows all of a run"
+        "report", parents=[common, choice_arguments()], help="write an HTML page about a run"
     )
     report.add_argument("-o", "--output", metavar="FILE", required=True, help="the HTML file to write")
     report.set_defaults(carry_out=_report)
@@ -39,20 +41,20 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def _add_why(commands: Any, common: argparse.ArgumentParser) -> None:
     program = choice_arguments(
-        "with --collective; of a value, --no-keep-shardings says too why the program that moves least, or "
-        "takes least time on --topology, has it otherwise than propagation said"
+        "for --collective; for a value, --no-keep-shardings also explains why the program with the fewest "
+        "bytes, or the least time on --topology, shards it otherwise than propagation did"
     )
-    why = commands.add_parser("why", parents=[common, program], help="say why a value is sharded as it is")
+    why = commands.add_parser("why", parents=[common, program], help="explain why a value has its sharding")
     _value(why, optional=True)
-    about = (
-        "say why the partitioned program has a collective: numbers as `shardlog partition --list` has them"
-    )
+    about = "explain collective number N of `shardlog partition --list`"
     why.add_argument("--collective", type=int, metavar="N", help=about)
-    why.add_argument("--dim", type=int, metavar="D", help="this dimension only, counted from 0")
-    why.add_argument("--axis", metavar="A", help="this mesh axis only")
-    why.add_argument("--depth", type=int, metavar="N", help="show N levels of the proof of every step")
+    why.add_argument("--dim", type=int, metavar="D", help="only this dimension, counted from 0")
+    why.add_argument("--axis", metavar="A", help="only this mesh axis")
+    why.add_argument("--depth", type=int, metavar="N", help="print N levels of the proof of every step")
     why.add_argument(
-        "--verify", action="store_true", help="check the proofs, and run again with only what is needed"
+        "--verify",
+        action="store_true",
+        help="check the proofs, and run again with only the annotations that they need",
     )
     graph = why.add_mutually_exclusive_group()
     graph.add_argument("--dot", action="store_true", help="print the derivation as a graph for Graphviz")
@@ -62,20 +64,24 @@ def _add_why(commands: Any, common: argparse.ArgumentParser) -> None:
 
 def _add_why_not(commands: Any, common: argparse.ArgumentParser) -> None:
     why_not = commands.add_parser(
-        "why-not", parents=[common], help="say why a value is not sharded on an axis"
+        "why-not", parents=[common], help="explain why a value is not sharded on an axis"
     )
     _value(why_not)
     why_not.add_argument("--dim", type=int, required=True, metavar="D", help="the dimension, counted from 0")
     why_not.add_argument("--axis", required=True, metavar="A", help="the mesh axis")
-    why_not.add_argument("--verify", action="store_true", help="run again without the first culprit")
+    why_not.add_argument(
+        "--verify", action="store_true", help="run again without the first annotation that stops it"
+    )
     why_not.set_defaults(carry_out=_why_not)
 
 
 def _add_diff(commands: Any, common: argparse.ArgumentParser) -> None:
-    diff = commands.add_parser("diff", parents=[common], help="say what differs between two runs, and why")
-    about = "another module or saved run; options are for what is run, not for saved runs"
+    diff = commands.add_parser(
+        "diff", parents=[common], help="compare two runs and explain their differences"
+    )
+    about = "another module or saved run; options apply to modules only"
     diff.add_argument("other", metavar="OTHER", help=about)
-    about = "OTHER is annotated already, as by Shardy: read it as it stands, without propagation"
+    about = "read OTHER without propagation: it is annotated already, as by Shardy"
     diff.add_argument("--as-is", action="store_true", help=about)
     _output(diff)
     diff.set_defaults(carry_out=_diff)
@@ -84,10 +90,10 @@ def _add_diff(commands: Any, common: argparse.ArgumentParser) -> None:
 def _add_what_if(commands: Any, common: argparse.ArgumentParser) -> None:
     what_if = commands.add_parser(
         "what-if",
-        parents=[common, choice_arguments("in which what moves is counted; --pin says what is to differ")],
-        help="say what differs with other annotations (--annotate, --drop) or shardings (--pin)",
+        parents=[common, choice_arguments("the one whose bytes are counted; --pin says what to change")],
+        help="try other annotations (--annotate, --drop) or shardings (--pin)",
     )
-    about = "drop the annotation of a value, by name, JAX path or pattern; may be repeated"
+    about = "drop the annotation of a value, given by name, JAX path or pattern; may be repeated"
     what_if.add_argument("--drop", metavar="VALUE", action="append", default=[], help=about)
     _output(what_if)
     what_if.set_defaults(carry_out=_what_if)
@@ -100,7 +106,7 @@ def _value(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
 
 
 def _output(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--full", action="store_true", help="leave nothing out")
+    parser.add_argument("--full", action="store_true", help="print everything")
     add_json(parser, "print JSON instead of text")
 
 
@@ -173,7 +179,9 @@ def _refuse(options: argparse.Namespace, names: Sequence[str], about: str, wante
         if given is not None and given is not False and given != []:
             option = f"--{name.replace('_', '-')}"
             raise ShardlogError(
-                f"{option} is about {about}", where=option, hint=f"add {wanted}, or leave it out"
+                f"{option} applies only to {about}",
+                where=option,
+                hint=f"add {wanted}, or leave the option out",
             )
 
 
@@ -271,7 +279,7 @@ def _what_if(options: argparse.Namespace) -> None:
         return
     if not (annotate or options.drop):
         hint = "give --annotate, --drop or --pin, each as often as you like"
-        raise ShardlogError("nothing is to differ", where="what-if", hint=hint)
+        raise ShardlogError("there is nothing to change", where="what-if", hint=hint)
     choice = checked_choice(options)
     found = what_if(open_or_run(options), annotate, options.drop, choice)
     if options.json:
@@ -285,7 +293,7 @@ def _pin(options: argparse.Namespace, annotate: Any) -> None:
     from ..explanations.questions.pins import pin
 
     if annotate or options.drop:
-        hint = "ask one after the other"
+        hint = "use one of them at a time"
         raise ShardlogError("--pin together with --annotate or --drop", where="what-if", hint=hint)
     choice = checked_choice(options)
     found = pin(open_or_run(options), choice.pins, choice)
@@ -328,4 +336,4 @@ def _nothing(explainer: Explainer, options: argparse.Namespace) -> str:
         return found
     axes = ", ".join(f'"{name}"' for name, _ in value.manual)
     places = " and ".join(dict.fromkeys(place for _, place in value.manual))
-    return f"{found}\nit is a device's own part along {axes}, inside of the shard_map at {places}"
+    return f"{found}\ninside the shard_map at {places} it is one device's part along {axes}"

@@ -30,35 +30,35 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     partition = commands.add_parser(
         "partition", parents=[common, choice_arguments()], help="write the program that each device runs"
     )
-    about = "default: standard output; .mlirbc is bytecode"
+    about = "where to write the program; default: standard output; .mlirbc is bytecode"
     partition.add_argument("-o", "--output", metavar="OUT", help=about)
-    about = "show the collectives, most bytes first; -o says if to write the module"
+    about = "list the collectives, most bytes first; writes the program only with -o"
     partition.add_argument("--list", action="store_true", help=about)
-    add_json(partition, "show the collectives as JSON")
+    add_json(partition, "list the collectives as JSON")
     partition.set_defaults(carry_out=_partition)
 
     execute = commands.add_parser(
         "exec",
         parents=[common, choice_arguments()],
-        help="run the partitioned program, compare it with one device",
+        help="run the partitioned program and compare it with a run on one device",
     )
-    about = "the number of (virtual) devices; default: as many as the mesh has"
+    about = "the number of devices, real or virtual; default: that of the mesh"
     execute.add_argument("--devices", type=int, metavar="N", help=about)
     given = execute.add_mutually_exclusive_group()
-    about = f"run it with random inputs from this seed; the default, with seed {_RANDOM}"
+    about = f"draw random inputs from this seed; this is the default, with seed {_RANDOM}"
     given.add_argument(
         "--random", type=_seed, nargs="?", const=_RANDOM, default=_RANDOM, metavar="SEED", help=about
     )
-    about = "inputs, by name or in order, as numpy.savez writes them; or a checkpoint of orbax, a directory"
+    about = "read inputs from a .npz file, by name or in order, or from an Orbax checkpoint, a directory"
     given.add_argument("--inputs", metavar="FILE|DIR", help=about)
-    execute.add_argument("-o", "--output", metavar="OUT", help="write the results, as numpy.savez does")
+    execute.add_argument("-o", "--output", metavar="OUT", help="write the results to a .npz file")
     add_json(execute, "print JSON instead of text")
     execute.set_defaults(carry_out=_execute)
 
 
 def _seed(text: str) -> int:
     if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is no seed: expected a whole number, zero or above")
+        raise argparse.ArgumentTypeError(f"{text!r} is not a seed: expected a whole number, zero or more")
     return int(text)
 
 
@@ -121,7 +121,7 @@ def _execute(options: argparse.Namespace) -> int:
         show(partitioned.choice.line)
         show(f"on {on}, {sent}, {moved:,} bytes sent by each")
         if drawn:
-            show(f"at random, as the checkpoint lacks them: {', '.join(drawn)}")
+            show(f"drawn at random, as the checkpoint lacks them: {', '.join(drawn)}")
         for comparison in found:
             show(f"  {comparison}")
         if len(judgement.seeds) > 1:
@@ -159,9 +159,9 @@ def _verdict(found: Sequence[Comparison]) -> str:
 def found_text(found: Found) -> str:
     """How good the shardings are that were found, by a lower bound."""
     if found.bound <= 0:
-        return "there was no time for a lower bound"
+        return "the time was too short for a lower bound"
     more = 100 * (found.cost / found.bound - 1)
-    return f"at most {more:.1f} % more than the least of the ways that were looked at"
+    return f"at most {more:.1f} % above the optimum among the layouts considered"
 
 
 def collectives_text(collectives: Sequence[Collective]) -> str:

@@ -22,33 +22,40 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     run = commands.add_parser(
         "run",
         parents=[common, choice_arguments(checks.MEANT)],
-        help="propagate shardings, write the annotated module",
+        help="propagate shardings and write the annotated module",
     )
-    run.add_argument("-o", "--output", metavar="OUT", help="default: standard output; .mlirbc is bytecode")
-    about = (
-        "keep the run in a file, for why, why-not, conflicts, diff and others; -o says if to write the module"
+    run.add_argument(
+        "-o",
+        "--output",
+        metavar="OUT",
+        help="where to write the module; default: standard output; .mlirbc is bytecode",
     )
+    about = "save the run for why, why-not, conflicts, diff and others; writes the module only with -o"
     run.add_argument("--save", metavar="FILE", help=about)
-    notation = "of the shardings: sdy's, or GSPMD's mhlo.sharding; default: %(default)s"
+    notation = "write shardings of sdy, or mhlo.sharding of GSPMD; default: %(default)s"
     about = (
-        "write constraints, which XLA keeps to, for all values or those that it would decide otherwise; of "
-        "shardings on ops it takes no notice"
+        "write sharding constraints for all values, or for those that XLA would shard otherwise; XLA ignores "
+        "shardings on ops"
     )
     run.add_argument("--bind", choices=("none", "needed", "all"), default="none", help=about)
     run.add_argument("--notation", choices=("sdy", "gspmd"), default="sdy", help=notation)
     add_options(run, *ON_MODULES)
-    run.add_argument("--stats", action="store_true", help="show turns, changes and seconds of every stage")
-    stages = "show what each tactic or user priority did; -o says if to write the module"
+    run.add_argument(
+        "--stats", action="store_true", help="print the turns, changes and seconds of every stage"
+    )
+    stages = "print what each tactic or user priority did; writes the module only with -o"
     run.add_argument("--stages", action="store_true", help=stages)
-    add_json(run, "show statistics and ops without a rule as JSON")
+    add_json(run, "print statistics and ops without a rule as JSON")
     checks.add_fail_on(run)
     run.set_defaults(carry_out=_run)
 
-    facts = commands.add_parser("facts", parents=[common], help="write the facts of a module for Soufflé")
+    facts = commands.add_parser(
+        "facts", parents=[common], help="write the facts of a module as files for Soufflé"
+    )
     facts.add_argument("-o", "--output", metavar="DIR", required=True, help="the folder to write to")
     facts.set_defaults(carry_out=_facts)
 
-    query = commands.add_parser("query", parents=[common], help="ask about a module and its shardings")
+    query = commands.add_parser("query", parents=[common], help="query a module and its shardings in Datalog")
     body = "the body of a rule, as in 'argument(v, i), sharded(v, d, k, x)'"
     query.add_argument("body", metavar="QUERY", help=body)
     add_json(query, "print rows as JSON instead of a table")

@@ -17,16 +17,16 @@ if TYPE_CHECKING:
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
     """Adds the commands; none of them runs a module, as ``common`` is for."""
-    check = commands.add_parser("check", help="check op rules: what they say, and by computing")
-    check.add_argument("rules", metavar="RULES", nargs="*", help="rule files; without any, those of shardlog")
-    about = "a module with ops to check the rules on; may be repeated"
+    check = commands.add_parser("check", help="check op rules, also by computing each op in parts")
+    check.add_argument("rules", metavar="RULES", nargs="*", help="rule files; default: those of shardlog")
+    about = "a module with ops on which to check the rules; may be repeated"
     check.add_argument("--examples", metavar="MODULE", action="append", default=[], help=about)
     about = "a Python function of NumPy arrays that computes an op, as in @target=package.module:function"
     check.add_argument("--reference", metavar="OP=FUNCTION", action="append", default=[], help=about)
     add_options(check, *ON_RULES[1:])
     check.set_defaults(carry_out=_check)
 
-    ops = commands.add_parser("ops", help="list the ops of a module with their rules")
+    ops = commands.add_parser("ops", help="list the ops of a module and their rules")
     ops.add_argument("module", metavar="MODULE", help=MODULE)
     add_options(ops, *ON_RULES)
     add_json(ops, "print rows as JSON instead of a table")
@@ -40,7 +40,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
         "name", metavar="NAME", help="as in stablehlo.dot_general, or @target for a custom call"
     )
     add_options(show, *ON_RULES)
-    about = "a module with such an op, to work out its factors; may be repeated"
+    about = "a module with such an op, for the worked example; may be repeated"
     show.add_argument("--examples", metavar="MODULE", action="append", default=[], help=about)
     show.set_defaults(carry_out=_show)
 
@@ -59,8 +59,8 @@ def _check(options: argparse.Namespace) -> None:
     )
     show(report)
     if not report.cases:
-        hint = "give ops to check it on: --examples MODULE"
-        raise ShardlogError("nothing was checked beyond types", where=", ".join(options.rules), hint=hint)
+        hint = "give it ops: --examples MODULE"
+        raise ShardlogError("only types were checked", where=", ".join(options.rules), hint=hint)
     if report.wrong:
         raise ShardlogError(f"{len(report.wrong)} wrong", where="check", hint="see above")
 

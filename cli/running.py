@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..runs.records.record import Run
     from ..runs.result import Result
 
-MODULE = "StableHLO as MLIR text or bytecode, or the folder of an XLA dump; - is standard input"
+MODULE = "a StableHLO module (MLIR text or bytecode) or the folder of an XLA dump; - is standard input"
 _STARTED = time.monotonic()
 _QUIET_SECONDS = 1.0  # commands that take no longer show no progress
 
@@ -31,7 +31,7 @@ def common_arguments() -> argparse.ArgumentParser:
     common = argparse.ArgumentParser(add_help=False)
     common.add_argument("module", metavar="MODULE", help=MODULE)
     add_options(common, *(name for name in NAMES if name not in ON_MODULES))
-    about = "the same as --view compiled"
+    about = "short for --view compiled"
     common.add_argument("--compiled", dest="view", action="store_const", const="compiled", help=about)
     return common
 
@@ -94,7 +94,7 @@ def _reads(read: Callable[[str], Any]) -> Callable[[str], Any]:
 def add_json(parser: argparse.ArgumentParser, about: str) -> None:
     """Adds ``--json`` and ``--schema``."""
     parser.add_argument("--json", action="store_true", help=about)
-    parser.add_argument("--schema", action=_Schema, help="print the schema of what --json prints")
+    parser.add_argument("--schema", action=_Schema, help="print the JSON schema of --json")
 
 
 class _Schema(argparse.Action):
@@ -195,7 +195,7 @@ def refuse_changes(options: argparse.Namespace, saved: str) -> None:
         from ..errors import ShardlogError
 
         only = [option.name for option in changed] == ["annotate"]
-        hint = "what-if runs it again with other annotations" if only else "run the module"
+        hint = "use what-if to try other annotations" if only else "run the module again"
         raise ShardlogError(f"{flag_of(changed[0])} cannot change a saved run", where=saved, hint=hint)
 
 

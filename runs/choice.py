@@ -35,15 +35,15 @@ class ProgramChoice:
     keep_shardings: bool = field(
         default=False,
         metadata=about(
-            "shard all values as propagation decided",
-            otherwise="between the boundary and constraints, as costs least in all",
+            "keep the sharding that propagation decided for every value",
+            otherwise="keep it at the boundary and at constraints, and choose the cheapest elsewhere",
             negated=True,
         ),
     )
     topology: str | None = field(
         default=None,
         metadata=about(
-            "make least the time on a machine, and not the bytes: v4, v5e, v5p, v6e (with a shape, as in "
+            "minimise the time on this machine, not the bytes: v4, v5e, v5p, v6e (with a shape, as in "
             "v5e:4x8), h100, h200, b200, cpu, or a TOML file",
             metavar="MACHINE",
         ),
@@ -51,8 +51,8 @@ class ProgramChoice:
     memory: int | str | None = field(
         default=None,
         metadata=about(
-            "the memory that a device may need at most, as 16GiB or 500MiB",
-            otherwise="all that --topology has",
+            "the most memory that a device may use, as in 16GiB or 500MiB",
+            otherwise="the memory of the machine, if there is one",
             metavar="SIZE",
             read=memory_of,
         ),
@@ -60,7 +60,7 @@ class ProgramChoice:
     seconds: float | None = field(
         default=None,
         metadata=about(
-            "take the best shardings found after so long, and say how far from a lower bound they are",
+            "stop the search after this many seconds, and print how far its result is from a lower bound",
             metavar="S",
             read=seconds_of,
         ),
@@ -68,7 +68,7 @@ class ProgramChoice:
     pins: str | Sequence[str] = field(
         default=(),
         metadata=about(
-            "shard a value so whatever that costs, the result of an op, as in "
+            "fix the sharding of a value, the result of an op, whatever it costs, as in "
             """'%2=[{"data"}, {}]' or "%2=P('data')\"""",
             flag="--pin",
             metavar="VALUE=SHARDING",
@@ -77,12 +77,12 @@ class ProgramChoice:
     )
     collective_matmul: bool = field(
         default=False,
-        metadata=about("with --topology: multiply part by part while parts are sent, where that is faster"),
+        metadata=about("with --topology: send parts while others are multiplied, where that is faster"),
     )
     form: Form = field(
         default=FORMS[0],
         metadata=about(
-            "how XLA is to take it: in a manual computation, or as what each partition or each replica runs",
+            "the form for XLA: a manual computation, or the program of each partition or each replica",
             flag="--as",
             choices=FORMS,
         ),

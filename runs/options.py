@@ -84,7 +84,7 @@ class Options:
     mesh: Any = field(
         default=None,
         metadata=about(
-            "the mesh of the module in place of the one it has, as in data=2,model=4",
+            "replace the mesh of the module, as in data=2,model=4",
             also="a `jax.sharding.Mesh` or an `AbstractMesh`",
             metavar="AXES",
         ),
@@ -92,7 +92,7 @@ class Options:
     annotate: Given = field(
         default=(),
         metadata=about(
-            "a sharding for a value, by SSA name or JAX path, as in "
+            "annotate a value, given by SSA name or JAX path, as in "
             """'%arg0=[{"data"}, {}]' or "%arg0=P('data')\"""",
             also="several, `{\"params['w']\": P(None, 'model')}`, or a pytree of `PartitionSpec` or "
             "`NamedSharding` that matches the arguments as `in_shardings` of `jax.jit` does",
@@ -107,7 +107,7 @@ class Options:
     include_from: Sequence[Path | str] = field(
         default=(),
         metadata=about(
-            "a folder that rule files may include files from, beside their own",
+            "another folder from which rule files may include files",
             also="several",
             flag="--allow-include",
             metavar="DIR",
@@ -117,15 +117,15 @@ class Options:
     limits: str = field(
         default="",
         metadata=about(
-            "what rules may take for one op, and a query, as in tuples=5000000,memory=2G,seconds=10; what is "
-            "not named stays at a million tuples (of a query ten), 4 GiB, 6 seconds; none is no limit",
+            "limits on the rules of one op and on a query, as in tuples=5000000,memory=2G,seconds=10; by "
+            "default a million tuples (ten million for a query), 4 GiB and 6 seconds; none lifts a limit",
             metavar="LIMITS",
         ),
     )
     shardy: str | None = field(
         default=None,
         metadata=about(
-            "the Shardy that is meant, by the version of jaxlib that it comes with",
+            "the Shardy to follow, given by the version of its jaxlib",
             otherwise="that of the installed jaxlib",
             choices=LINES,
         ),
@@ -133,75 +133,74 @@ class Options:
     op_priorities: Path | str | None = field(
         default=None,
         metadata=about(
-            "a file that lists the ops in the order in which they propagate (docs/op_priorities.md)",
+            "a file with the order in which ops propagate (docs/op_priorities.md)",
             metavar="FILE",
         ),
     )
     schedule: str | Path | Sequence[Tactic | Step] = field(
         default=(),
         metadata=about(
-            "tactics that come into force one after the other, as in 'batch: tokens -> data; zero: params -> "
-            "data', or a file with them (docs/tactics.md)",
+            "tactics to apply one after the other, as in 'batch: tokens -> data; zero: params -> data', or a "
+            "file with them (docs/tactics.md)",
             also="`Tactic` objects",
             metavar="TACTICS",
         ),
     )
     until: str | int | None = field(
-        default=None, metadata=about("the tactic or user priority after which to stop", metavar="TACTIC")
+        default=None, metadata=about("stop after this tactic or user priority", metavar="TACTIC")
     )
     view: str = field(
         default="lowered",
         metadata=about(
-            "the program as it is given, as it comes back from HLO, or as a real compile gives it to Shardy",
+            "the program to read: as given, after a round trip through HLO, or as XLA hands it to Shardy",
             choices=VIEWS,
         ),
     )
     dumped: str = field(
         default="",
         metadata=about(
-            "the module of an XLA dump that has several, as in jit_step", flag="--module", metavar="NAME"
+            "which module of an XLA dump to read, as in jit_step", flag="--module", metavar="NAME"
         ),
     )
     entry: str = field(
         default="",
         metadata=about(
-            "the function that runs, where a module has several and none is called main; it is called main "
-            "then",
+            "the function that runs, if the module has several and none is called main; shardlog renames it "
+            "to main",
             metavar="NAME",
         ),
     )
     conservative: bool = field(
-        default=False, metadata=about("keep to whole axes, and to factors that need no halos")
+        default=False, metadata=about("use whole axes only, and no factors that need halos")
     )
     strict_shardy: bool = field(
         default=False,
         metadata=about(
-            "keep to the op rules of Shardy alone, so that decisions are Shardy's on every value: no "
-            "sharding passes through CHLO, which XLA lowers before it asks Shardy"
+            "use Shardy's own op rules alone, so that every decision is Shardy's: no sharding passes through "
+            "CHLO ops, which XLA lowers before it calls Shardy"
         ),
     )
     separate_groups: bool = field(
         default=False,
         metadata=about(
-            "let members of a sharding group that have different shardings each keep their own, with a "
-            "warning",
-            otherwise="that is an error",
+            "let members of a sharding group keep different shardings, with a warning",
+            otherwise="different shardings are an error",
         ),
     )
     strategy: str = field(
         default="user-priority",
-        metadata=about("how to propagate", also="none, to propagate nothing", choices=STRATEGIES),
+        metadata=about("how to propagate", also="`none`, which propagates nothing", choices=STRATEGIES),
     )
     closed: bool = field(
         default=True,
         metadata=about(
-            "make the shardings ready for a compiler",
-            otherwise="leave the shardings open, as they were propagated",
+            "close the shardings, as compilers need them",
+            otherwise="leave the shardings open, as propagation left them",
             flag="--open",
         ),
     )
     keep_rules: bool = field(
-        default=False, metadata=about("leave every op its rule, as an attribute sdy.sharding_rule")
+        default=False, metadata=about("write the rule of every op as an attribute, sdy.sharding_rule")
     )
 
     def __post_init__(self) -> None:

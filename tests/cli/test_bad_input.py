@@ -355,8 +355,7 @@ QUERIES = {
 ARGUMENTS = {
     "unknown option": (
         "run m.mlir --bogus",
-        "shardlog run: error: unrecognized arguments: --bogus\n"
-        "  hint: shardlog run --help says what there is",
+        "shardlog run: error: unrecognized arguments: --bogus\n  hint: see shardlog run --help",
     ),
     "misspelt option": (
         "cost m.mlir --topolgy=v4",
@@ -374,7 +373,7 @@ ARGUMENTS = {
     "missing argument": (
         "report m.mlir",
         "shardlog report: error: the following arguments are required: -o/--output\n"
-        "  hint: shardlog report --help says what there is",
+        "  hint: see shardlog report --help",
     ),
     "a module for the layout": (
         "fmt m.mlir",

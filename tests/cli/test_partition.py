@@ -393,7 +393,7 @@ def test_bad_input_is_told_before_anything_runs(capsys: pytest.CaptureFixture[st
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        (("exec", "--random", "-1"), "'-1' is no seed: expected a whole number"),
+        (("exec", "--random", "-1"), "'-1' is not a seed: expected a whole number"),
         (("partition", "--memory", "٣GiB"), "'٣GiB' is no size"),
         (("partition", "--memory", "0.0001B"), "'0.0001B' is less than a byte"),
         (("partition", "--memory", "0"), "'0' is less than a byte"),
@@ -404,12 +404,15 @@ def test_bad_input_is_told_before_anything_runs(capsys: pytest.CaptureFixture[st
         (("partition", "--topology", "v5e:2x2", "-o", "out.mlir"), "a torus of 4 devices is too small"),
         (("compile", "--target", "cpu", "--topology", "v5e:2x2", "-o", "out.hlo"), "a torus of 4 devices"),
         (("what-if", "--topology", "v5f", "--pin", "%0=[{}, {}]"), "there is no topology v5f"),
-        (("what-if",), "nothing is to differ\n  hint: give --annotate, --drop or --pin"),
-        (("why", "%0", "--pin", "%0=[{}, {}]"), "--pin is about a program\n  hint: add --collective N or"),
-        (("why", "%0", "--topology", "v5e"), "--topology is about a program"),
-        (("run", "--topology", "v5e"), "--topology is about the program at which lints look"),
-        (("why", "--collective", "0", "--dim", "0"), "--dim is about a value\n  hint: add VALUE"),
-        (("why", "--collective", "0", "--verify"), "--verify is about a value"),
+        (("what-if",), "there is nothing to change\n  hint: give --annotate, --drop or --pin"),
+        (
+            ("why", "%0", "--pin", "%0=[{}, {}]"),
+            "--pin applies only to a program\n  hint: add --collective N or",
+        ),
+        (("why", "%0", "--topology", "v5e"), "--topology applies only to a program"),
+        (("run", "--topology", "v5e"), "--topology applies only to the program that lints check"),
+        (("why", "--collective", "0", "--dim", "0"), "--dim applies only to a value\n  hint: add VALUE"),
+        (("why", "--collective", "0", "--verify"), "--verify applies only to a value"),
     ],
 )
 def test_options_that_say_nothing_are_refused(

@@ -255,7 +255,7 @@ def test_standard_input(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None
 @pytest.mark.parametrize("option", ["--depth 3", "--json"])
 def test_options_of_explanations_alone(option: str, folder: Folder) -> None:
     status, _, err = folder.run(".decl r(x: number)\nr(1).\n.output r\n", *option.split())
-    assert (status, f"{option.split()[0]} is of" in err) == (2, True)
+    assert (status, f"{option.split()[0]} is only for" in err) == (2, True)
 
 
 @pytest.mark.parametrize("option", ["--explain", "--explain-not"])
@@ -446,5 +446,5 @@ def test_magic_sets_of_the_command_line(folder: Folder) -> None:
 def test_options_of_souffle_without_a_meaning_are_refused(option: str, folder: Folder) -> None:
     status, out, err = folder.run(".decl r(x: number)\nr(1).\n.output r\n", *option.split())
     assert (status, out) == (2, "")
-    assert f"{option.split()[0]} of Soufflé is not there\n  hint: " in err
+    assert f"Soufflé's option {option.split()[0]} is not supported\n  hint: " in err
     assert not (folder.path / "r.csv").exists()
