@@ -31,7 +31,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
 from ..program.function import location
-from ..program.meshes import symbol
+from ..program.meshes import Mesh, symbol
 from ..program.mlir.modules import (
     boundary_attributes,
     entries_of,
@@ -40,7 +40,7 @@ from ..program.mlir.modules import (
     symbols,
     with_attributes,
 )
-from ..program.shardings import changed, manual_axes
+from ..program.shardings import changed, manual_axes, mesh_attribute
 from ..program.signature import text_of
 from .gspmd.hlo_sharding import parse
 from .gspmd.named import STARTS, NamedSharding, is_named
@@ -187,15 +187,15 @@ def _read_boundary(function: Any) -> None:
             if (entry, type_) not in read:
                 what = "argument" if label == "arg_attrs" else "result"
                 where = f"{location(function)}: {what} {index} of @{text_of(function.attributes['sym_name'])}"
-                read[entry, type_] = _read_entry(entry, type_, label, where)
+                read[entry, type_] = _read_entry(entry, type_, label, function, where)
         function.attributes[label] = ir.ArrayAttr.get([read[one] for one in given])
 
 
-def _read_entry(entry: Any, type_: ir.Type, label: str, where: str) -> ir.DictAttr:
+def _read_entry(entry: Any, type_: ir.Type, label: str, function: Any, where: str) -> ir.DictAttr:
     """The attributes of an argument ("arg_attrs") or a result of a function."""
     kept = entries_of(entry, _TILES)
     for sharding in _named(entry, where):
-        kept["sdy.sharding"] = _attribute(sharding, type_, where)
+        kept["sdy.sharding"] = _attribute(sharding, type_, function, where)
     if _SHARDING in (said := _said(kept)):
         if label == "arg_attrs":
             kept["sdy.sharding"] = _parsed(said[_SHARDING], _SHARDING, where, sdy.TensorShardingAttr)
@@ -204,11 +204,23 @@ def _read_entry(entry: Any, type_: ir.Type, label: str, where: str) -> ir.DictAt
     return ir.DictAttr.get(kept)
 
 
-def _attribute(sharding: NamedSharding, type_: ir.Type, where: str) -> ir.Attribute:
+def _attribute(sharding: NamedSharding, type_: ir.Type, op: Any, where: str) -> ir.Attribute:
+    """The attribute of a sharding that stands on ``op`` or in it; its mesh is declared, if it has a name."""
+    if sharding.mesh.name:
+        _declare(sharding.mesh, op.operation)
     try:
         return sharding.attribute(type_)
     except ShardlogError as error:
         raise ShardlogError(error.message, where=where, hint=error.hint) from None
+
+
+def _declare(mesh: Mesh, op: Any) -> None:
+    """Declares a mesh in the module around ``op``, if it is not there."""
+    while op.parent is not None:
+        op = op.parent.operation
+    block = op.regions[0].blocks[0]
+    if all(text_of(o.attributes["sym_name"]) != mesh.name for o in block if "sym_name" in o.attributes):
+        sdy.MeshOp(mesh.name, mesh_attribute(mesh), ip=ir.InsertionPoint.at_block_begin(block))
 
 
 def _read_op(op: Any, function: Any) -> None:
@@ -247,7 +259,7 @@ def _only(op: Any) -> Any:
     """The sharding on a custom call with one result. Raises ShardlogError where there is none."""
     found = _read(op, _SHARDING, location(op), sdy.TensorShardingPerValueAttr)
     for sharding in _named(op.attributes, location(op)):
-        return _attribute(sharding, op.results[0].type, location(op))
+        return _attribute(sharding, op.results[0].type, op, location(op))
     if found is None or len(sdy.TensorShardingPerValueAttr(found).shardings) != 1:
         target = text_of(op.attributes["call_target_name"])
         raise ShardlogError(f"@{target} has no sharding", where=location(op), hint=f"expected {_SHARDING}")
@@ -422,7 +434,7 @@ def _named_boundary(call: Any, enters: list[Any], leaves: list[Any]) -> tuple[An
         if len(named) != len(op.results):
             message = f"{len(named)} shardings for the {len(op.results)} results of @{_LEAVES}"
             raise ShardlogError(message, where=where, hint="expected one for each")
-        leaving = [_attribute(s, result.type, where) for s, result in zip(named, op.results, strict=True)]
+        leaving = [_attribute(s, result.type, op, where) for s, result in zip(named, op.results, strict=True)]
     many = sdy.TensorShardingPerValueAttr
     return operands, many.get(entering), many.get(leaving), manual_axes(axes)
 

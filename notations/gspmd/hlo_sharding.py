@@ -233,12 +233,12 @@ class _Parser:
         return NamedSharding(mesh, **found)
 
     def mesh(self) -> Mesh:
-        if self.next() != "mesh":
+        if (kind := self.next()) != "mesh":
             for token in ("[", "device_id", "="):
                 self.expect(token)
             device = self.number()
             self.expect("]")
-            return Mesh("", (), (device,))
+            return Mesh(f"{kind}_{device}", (), (device,))  # as XLA calls it
         self.expect("[")
         axes = self.several(self.mesh_axis, "]")
         devices: tuple[int, ...] = ()

@@ -20,7 +20,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
-from ...program.meshes import Mesh, SubAxis, axis_text, quoted
+from ...program.meshes import Mesh, SubAxis, axis_text, quoted, symbol
 from ...program.shardings import Dimension
 
 STARTS = (b"{mesh[", b"{single_device[", b"{maximal_mesh[")  # of a string in this notation
@@ -28,7 +28,7 @@ STARTS = (b"{mesh[", b"{single_device[", b"{maximal_mesh[")  # of a string in th
 
 @dataclass(frozen=True)
 class NamedSharding:
-    """A sharding of one tensor by the axes of a mesh without a name.
+    """A sharding of one tensor by the axes of a mesh; only one of a single device has a name.
 
     No ``dimensions``: it is of any rank, and no dimension has axes. Along ``unreduced``
     axes the value is the ``reduction`` ("sum", "max" or "min") of what the devices hold.
@@ -42,9 +42,9 @@ class NamedSharding:
     reduction: str = "sum"
 
     def attribute(self, kind: ir.Type) -> ir.Attribute:
-        """``#sdy.sharding`` with the mesh in it, for a tensor of this type, in the current context; manual
-        axes are in no dimension, as inside of a manual computation. Raises ShardlogError where the rank does
-        not fit, or this version of sdy does not know the reduction."""
+        """``#sdy.sharding`` with the mesh or its name in it, for a tensor of this type, in the current
+        context; manual axes are in no dimension, as inside of a manual computation. Raises ShardlogError
+        where the rank does not fit, or this version of sdy does not know the reduction."""
         rank = kind.rank if isinstance(kind, ir.RankedTensorType) else 0
         dimensions = self.dimensions
         if not dimensions:
@@ -58,7 +58,8 @@ class NamedSharding:
         reduction = "" if self.reduction == "sum" else self.reduction
         axes = [f"{quoted(name)}={size}" for name, size in self.mesh.axes]
         ids = f", device_ids=[{', '.join(map(str, self.mesh.device_ids))}]" if self.mesh.device_ids else ""
-        text = f"#sdy.sharding<mesh<[{', '.join(axes)}]{ids}>, [{listed}]"
+        mesh = symbol(self.mesh.name) if self.mesh.name else f"mesh<[{', '.join(axes)}]{ids}>"
+        text = f"#sdy.sharding<{mesh}, [{listed}]"
         for label, several in (("replicated=", self.replicated), (f"unreduced={reduction}", self.unreduced)):
             text += f", {label}{{{', '.join(map(self._axis, several))}}}" if several else ""
         try:

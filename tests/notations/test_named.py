@@ -45,8 +45,8 @@ def over(*axes: SubAxis, closed: bool = True) -> Dimension:
          NamedSharding(Mesh("", (("a", 2), ("b", 2)), (0, 2, 1, 3)), (over(A),))),
         ("{mesh['a'=2,'b'=2], device_ids=(0,3,1,2), [{'a'}]}",
          NamedSharding(Mesh("", (("a", 2), ("b", 2)), (0, 3, 1, 2)), (over(A),))),
-        ("{single_device[device_id=3]}", NamedSharding(Mesh("", (), (3,)))),
-        ("{maximal_mesh[device_id=3]}", NamedSharding(Mesh("", (), (3,)))),
+        ("{single_device[device_id=3]}", NamedSharding(Mesh("single_device_3", (), (3,)))),
+        ("{maximal_mesh[device_id=3]}", NamedSharding(Mesh("maximal_mesh_3", (), (3,)))),
         ("{mesh['a.b <c>'=2], [{'a.b <c>'}]}",
          NamedSharding(Mesh("", (("a.b <c>", 2),)), (over(SubAxis("a.b <c>", 1, 2)),))),
     ],
@@ -132,8 +132,8 @@ module @jit_f {
 """
 SAME = """
 module @jit_f {
+  sdy.mesh @single_device_1 = <[], device_ids=[1]>
   sdy.mesh @mesh = <["a"=2, "b"=4]>
-  sdy.mesh @maximal_mesh_1 = <[], device_ids=[1]>
   func.func @main(%x: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b":(1)2}, {"a", ?}]>},
                   %y: tensor<8x8xf32>)
       -> (tensor<8x8xf32>,
@@ -150,7 +150,7 @@ module @jit_f {
       %3 = stablehlo.add %1, %v : tensor<4x8xf32>
       sdy.return %3 : tensor<4x8xf32>
     } : (tensor<8x8xf32>, tensor<8x8xf32>) -> tensor<8x8xf32>
-    %1 = sdy.sharding_constraint %0 <@maximal_mesh_1, []> : tensor<8x8xf32>
+    %1 = sdy.sharding_constraint %0 <@single_device_1, []> : tensor<8x8xf32>
     return %1, %0 : tensor<8x8xf32>, tensor<8x8xf32>
   }
 }
