@@ -19,9 +19,10 @@ from ..program.mlir.modules import main_function, operations_in, ops_in, symbols
 from ..program.mlir.origins import Origin, numberless, origin
 from ..rulebook.traits import OpTraits
 from .beside import Besides
+from .gpu import Facts, Gpu
 from .inlining import inlined, numbered, without_calls
 from .layers import LIMITS, Layer, Line, layers
-from .machine import Machine
+from .machine import SURE, Machine
 from .memory import Peak, peak
 from .pricing import Price, Pricing
 
@@ -39,8 +40,10 @@ class Item:
     line and the name ``stack`` there. Ops of one kind at one place that are limited by the same are one.
     ``seconds``, ``flops`` and ``bytes`` (read, written or sent) are those of all times; ``limited`` says by
     what it is limited: "compute", "memory" or "links". ``redundant`` are the operations that other devices do
-    too. Of a collective: the op that it ``serves``, the annotations that are its ``causes``, and its
-    ``numbers``: several, if it stands for all that are for the same at a place."""
+    too. How ``sure`` the seconds are: see ``Price``; ``launches`` are the kernels of a GPU, and ``waits`` the
+    seconds for which it waits for the host to launch them. Of a collective: the op that it ``serves``, the
+    annotations that are its ``causes``, and its ``numbers``: several, if it stands for all that are for the
+    same at a place."""
 
     op: str
     where: str
@@ -51,6 +54,9 @@ class Item:
     bytes: float
     limited: str
     redundant: float = 0.0
+    sure: str = ""
+    launches: int = 0
+    waits: float = 0.0
     serves: str = ""
     causes: tuple[str, ...] = ()
     numbers: tuple[int, ...] = ()
@@ -60,11 +66,13 @@ class Item:
         times, seconds = self.times + other.times, self.seconds + other.seconds
         flops, moved = self.flops + other.flops, self.bytes + other.bytes
         redundant = self.redundant + other.redundant
+        launches, waits = self.launches + other.launches, self.waits + other.waits
         stack = self.stack if self.stack == other.stack else numberless(self.stack)
         found = replace(
             self, stack=stack, times=times, seconds=seconds, flops=flops, bytes=moved, redundant=redundant
         )
         causes = tuple(dict.fromkeys((*self.causes, *other.causes)))
+        found = replace(found, launches=launches, waits=waits)
         return replace(found, stack=stack, causes=causes, numbers=(*self.numbers, *other.numbers))
 
     def as_json(self) -> dict[str, Any]:
@@ -104,6 +112,30 @@ class Cost:
     def seconds(self) -> float:
         """The time of all items, one after the other."""
         return sum(item.seconds for item in self.items)
+
+    @property
+    def waits(self) -> float:
+        """The seconds for which a GPU waits for the host, which launches the kernels of loops one by one;
+        they are no part of ``seconds``."""
+        return sum(item.waits for item in self.items)
+
+    @property
+    def launches(self) -> int:
+        """The kernels that a GPU runs."""
+        return sum(item.launches for item in self.items)
+
+    def sure(self) -> dict[str, float]:
+        """The seconds of items by how sure they are: see ``Price``."""
+        found = {how: sum(i.seconds for i in self.items if i.sure == how) for how in SURE}
+        return {how: seconds for how, seconds in found.items() if seconds}
+
+    def limits(self) -> dict[str, str]:
+        """What most of the time of each op is limited by."""
+        found = defaultdict[str, dict[str, float]](dict)
+        for item in self.items:
+            times = found[item.serves or item.op]
+            times[item.limited] = times.get(item.limited, 0.0) + item.seconds
+        return {op: max(sorted(times), key=lambda what: times[what]) for op, times in found.items()}
 
     def limited(self) -> dict[str, float]:
         """The seconds of items by what limits them."""
@@ -168,6 +200,9 @@ class Cost:
             "topology": self.machine.name,
             "seconds": self.seconds,
             "limited": self.limited(),
+            "sure": self.sure(),
+            "launches": self.launches,
+            "waits": self.waits,
             "flops": self.flops,
             "redundant": self.redundant,
             "touched": self.touched,
@@ -202,6 +237,16 @@ def cost(program: Partitioned, machine: Machine) -> Cost:
         return Cost(program.choice, machine, account.items(), found, most.bytes, held, open_, host.bytes)
 
 
+def kernels(program: Partitioned, machine: Machine) -> list[tuple[Facts, int]]:
+    """What is known of the kernels of a partitioned program on a GPU, and how often each runs."""
+    gpu, traits = Gpu(machine, Reader(program.result.book)), program.traits
+    module = inlined(program.module, traits)
+    with module.context:
+        counts = Executions(module, traits)
+        found = ((gpu.facts(op.operation), counts.often(op)) for op in _computed(module, traits))
+        return [(facts, often) for facts, often in found if facts is not None]
+
+
 class _Account:
     """Adds up what a device does: by collective, by op and place, and op by op in the program's order."""
 
@@ -215,7 +260,8 @@ class _Account:
         apart = [op for op in operations_in(module) if _number(op) in windows] if windows else ()
         self._together = combined_sizes(module, program.traits, pricing.machine.combines, apart)
         self._sent: dict[int, tuple[int, Price]] = {}
-        self._done: dict[tuple[str, str, str, str], list[float]] = {}  # times, seconds, operations, bytes
+        # Times, seconds, operations, bytes, kernels and seconds of waiting, by op, place and limit.
+        self._done: dict[tuple[str, str, str, str, str], list[float]] = {}
         self._origins: dict[Any, tuple[Origin, tuple[str, str]]] = {}  # with lines and stacks, by location
 
     def add(self, op: Any, times: int) -> None:
@@ -231,9 +277,11 @@ class _Account:
             self._sent[number] = self._sent.get(number, (0, price))[0] + times, price
         else:
             price = self.pricing.of_op(op)
-            key = op.name, *self._place(op), price.limited
-            row = self._done.setdefault(key, [0.0] * 4)
-            for i, amount in enumerate((1, price.seconds, price.flops, price.bytes)):
+            key = op.name, *self._place(op), price.limited, price.sure
+            row = self._done.setdefault(key, [0.0] * 6)
+            waits = self.pricing.waits(op, price)
+            amounts = (1, price.seconds, price.flops, price.bytes, price.launches, waits)
+            for i, amount in enumerate(amounts):
                 row[i] += amount * times
         self.lines.append(Line(self._origin(op)[0], price.seconds * times, price.limited, item))
 
@@ -246,19 +294,21 @@ class _Account:
             found.append(
                 Item(
                     *(each.kind, each.where, each.stack, times, seconds, 0.0, total, "links"),
+                    sure=price.sure,
                     serves=each.op,
                     causes=causes,
                     numbers=(number,),
                 )
             )
         done = defaultdict[tuple[str, ...], float](float)
-        for (*key, _), (_, _, flops, _) in self._done.items():
-            done[tuple(key)] += flops
-        for (op, where, stack, limited), (often, took, flops, moved) in self._done.items():
+        for (op, where, stack, *_), (_, _, flops, *_) in self._done.items():
+            done[op, where, stack] += flops
+        for (op, where, stack, limited, sure), (often, took, flops, moved, many, waits) in self._done.items():
             all_ = done[op, where, stack]
             more = max(all_ - needed.get((op, where, stack), 0.0), 0.0)
             more *= flops / all_ if flops else 0.0
-            found.append(Item(op, where, stack, int(often), took, flops, moved, limited, more))
+            figures = int(often), took, flops, moved, limited, more
+            found.append(Item(op, where, stack, *figures, sure, int(many), waits))
         return tuple(found)
 
     def held(self, most: Peak, memory: str = "device") -> tuple[Held, ...]:

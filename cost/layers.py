@@ -15,7 +15,7 @@ from ..program.mlir.origins import Origin
 from ..runs.groups import ordered
 from ..runs.records.live import Live
 
-LIMITS = ("compute", "links", "memory")
+LIMITS = ("compute", "launch", "links", "memory")
 _LEAST = 0.01  # of the whole time, for a layer to be named
 _DEEPEST = 6
 

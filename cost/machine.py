@@ -5,6 +5,7 @@ from __future__ import annotations
 import tomllib
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from difflib import get_close_matches
 from math import prod
 from pathlib import Path
 from typing import Any
@@ -93,7 +94,8 @@ class Machine:
     are the operations per second on elements of some types, ``flops`` those on all others. ``overlaps``: it
     computes while it sends. ``fuses``: of so many bytes that ops take and give one is read from memory or
     written there, for its compiler fuses ops. ``allocation`` is how memory is allocated there. Of collectives
-    of the kinds in ``combines`` over equal groups its compiler makes one."""
+    of the kinds in ``combines`` over equal groups its compiler makes one. ``kernels`` are the numbers of a
+    GPU that ``rules/cost/kernels.dl`` takes; none of others. How ``sure`` the numbers are: see ``Price``."""
 
     name: str
     flops: float
@@ -108,6 +110,8 @@ class Machine:
     fuses: float = _FUSES
     allocation: Allocation = Allocation()
     combines: tuple[str, ...] = ("all-reduce",)
+    kernels: Mapping[str, float] = field(default_factory=dict)
+    sure: str = "data sheet"
 
     def peak(self, element: str) -> float:
         """The operations per second on elements of a type, as MLIR writes it; "f8" is all of eight bits."""
@@ -173,7 +177,9 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
         path = Path(base)
     if not (name and path.exists()):
         file = path.suffix == ".toml" or len(path.parts) > 1
-        hint = "" if file else f"{closest(base, known)}; or give a TOML file"
+        near = get_close_matches(base, known, 1)
+        hint = f"did you mean {near[0]}? " if near else ""
+        hint = "" if file else f"{hint}There are {', '.join(known)}; or give a TOML file: {_OWN}"
         message = f"there is no file {name}" if file else f"there is no topology {name}"
         raise ShardlogError(message, where="--topology", hint=hint)
     try:
@@ -195,17 +201,50 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
     return found
 
 
-_FIGURES = ("name", "flops", "memory_bandwidth", "memory", "overlaps", "fuses")
-_KEYS = (*_FIGURES, "combines", "peaks", "links", "network", "torus", "allocation")
+_FIGURES = ("name", "flops", "memory_bandwidth", "memory", "overlaps", "fuses", "sure")
+SURE = ("measured", "carried over", "data sheet")  # how sure numbers may be
+_KEYS = (*_FIGURES, "combines", "peaks", "links", "network", "torus", "allocation", "kernels")
 _OF_ALLOCATION = ("platform", "alignment", "address", "breadth_first", "lanes", "sublanes")
 _OF_LINKS = ("bandwidth", "latency", "start", "ring")
 _LIMITS = (("dimensions", 0), ("longest", 0), ("multiple", 1))  # of a torus, and what is no limit
 _OF_TORUS = ("shape", "closes", *(key for key, _ in _LIMITS))
+# The numbers of a GPU's kernels, and what they may be: see rules/cost/kernels.dl.
+KERNELS = {
+    "multiprocessors": (1, 1e4),
+    "least": (1e-8, 1e-3),
+    "host": (1e-8, 1e-2),
+    "cached": (1e4, 1e11),
+    "uncached": (1e4, 1e11),
+    "cache_bandwidth": (1e9, 1e15),
+    "memory_bandwidth": (1e9, 1e15),
+    "operand_bandwidth": (1e9, 1e16),
+    "transposed_bandwidth": (1e8, 1e15),
+    "turned_bandwidth": (1e8, 1e15),
+    "lanes": (1e9, 1e16),
+    "rounding": (0.01, 100),
+    "product_efficiency": (0.01, 1),
+    "product_begins": (1e-8, 1e-3),
+    "tile_edge": (0.01, 1000),
+    "convolution_efficiency": (0.01, 1),
+    "sorted": (1e6, 1e15),
+    "selected": (1e6, 1e15),
+    "factored": (1e6, 1e15),
+    "factored_row": (1e-10, 1e-3),
+    "updated": (1e6, 1e15),
+    "updated_narrow": (1e6, 1e15),
+    "wide_efficiency": (0.01, 1),
+    "wide_operand_bandwidth": (1e9, 1e16),
+    "product_step": (1e-10, 1e-4),
+    "convolution_step": (1e-10, 1e-4),
+    "ramp": (1e-9, 1e-3),
+    "ramp_bytes": (1e2, 1e9),
+}
 _PLATFORMS = ("cpu",)  # that the rules know
 # The types of elements that StableHLO has, and names for all floats of so many bits.
 _FLOATS = ["f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E3M4", "f8E4M3", "f8E4M3FN", "f8E4M3FNUZ", "f8E4M3B11FNUZ"]
 _FLOATS += ["f8E5M2", "f8E5M2FNUZ", "f8E8M0FNU", "bf16", "f16", "tf32", "f32", "f64", "f4", "f6", "f8"]
 _ELEMENTS = {*_FLOATS, "i1", *(f"{kind}{bits}" for kind in ("i", "ui") for bits in (2, 4, 8, 16, 32, 64))}
+_OWN = "docs/cost.md says how to measure a GPU"
 _LEAST, _MOST = 1e-30, 1e30  # of numbers, so that what is computed of them is finite
 
 
@@ -248,6 +287,13 @@ class _Table:
         if found and not _LEAST <= found <= _MOST:
             raise self.wrong(key, f"a number from {_LEAST:g} to {_MOST:g}")
         return float(found)
+
+    def within(self, key: str, least: float, most: float) -> float:
+        """A number that a machine may have."""
+        found = self.number(key)
+        if not least <= found <= most:
+            raise self.wrong(key, f"a number from {least:g} to {most:g}")
+        return found
 
     def count(self, key: str, of: str = "devices", *, zero: bool = False) -> int:
         """A whole number."""
@@ -330,7 +376,24 @@ def _read(given: _Table, axes: Collection[str]) -> Machine:
         given.number("fuses", otherwise=_FUSES),
         _allocation(given),
         _combines(given),
+        _kernels(given),
+        _sure(given),
     )
+
+
+def _sure(given: _Table) -> str:
+    found = given.text("sure", Machine.sure)
+    if found not in SURE:
+        raise given.wrong("sure", f"one of {', '.join(map(repr, SURE))}")
+    return found
+
+
+def _kernels(given: _Table) -> dict[str, float]:
+    if "kernels" not in given.entries:
+        return {}
+    table = given.table("kernels", f"with {', '.join(KERNELS)}")
+    table.check([*KERNELS])
+    return {name: table.within(name, *bounds) for name, bounds in KERNELS.items()}
 
 
 def _combines(given: _Table) -> tuple[str, ...]:

@@ -13,20 +13,28 @@ from ..partition.choice.knowledge import Knowledge, Reader
 from ..program.elements import size_of
 from ..runs.executing.collectives import Collective
 from .exchange import sending, solver_of, told
+from .gpu import Gpu
 from .layouts import Layouts
 from .machine import Link, Machine
 from .storing import Storing
+
+_SURE = "data sheet"  # of what collectives take on GPUs
 
 
 @dataclass(frozen=True)
 class Price:
     """The seconds that an op or a collective takes once, its floating-point operations, the bytes that it
-    moves (reads and writes, or sends), and what it is limited by: "compute", "memory" or "links"."""
+    moves (reads and writes, or sends), and what it is limited by: "compute", "memory", "links", or "launch"
+    where a kernel does less than what it takes to begin. How ``sure`` that is: "measured" where numbers are
+    fitted to measurements on the machine, "carried over" where to those on another, and "data sheet" for a
+    roofline; and how many kernels of a GPU are launched."""
 
     seconds: float
     flops: float
     bytes: float
     limited: str
+    sure: str = ""
+    launches: int = 0
 
 
 class Pricing:
@@ -38,10 +46,25 @@ class Pricing:
         self._known: dict[Any, Price] = {}
         self._storing = Storing(machine.allocation, reader.traits)
         self._layouts = Layouts(self._storing)
+        self._gpu = Gpu(machine, reader) if machine.kernels else None
 
     def of_op(self, op: Any) -> Price:
-        """The price of an op; what is not stored it neither reads nor writes."""
+        """The price of an op; what is not stored it neither reads nor writes. On GPUs that of the kernel
+        which it begins."""
+        if self._gpu is not None:
+            found, flops = self._gpu.of(op), self.flops(op)
+            if found is None:
+                return Price(0.0, flops, 0.0, "compute", self.machine.sure)
+            moved, taken = found
+            return Price(taken.seconds, flops, moved, taken.limited, taken.sure, taken.launches)
         return self._price(op.name, self.reader.knowledge(op), _touched(op, self._storing))
+
+    def waits(self, op: Any, price: Price) -> float:
+        """The seconds for which a GPU waits for the kernels of an op: in loops the host launches them one by
+        one, and is slower than kernels that do little."""
+        if not price.launches or self.reader.traits.lowering(op.operation.parent.name) != "loop":
+            return 0.0
+        return max(self.machine.kernels["host"] * price.launches - price.seconds, 0.0)
 
     def flops(self, op: Any) -> float:
         """The operations of an op."""
@@ -49,6 +72,10 @@ class Pricing:
 
     def of_part(self, name: str, known: Knowledge, touched: int, count: int) -> Price:
         """The price of one of so many equal parts of a contraction, which reads and writes so many bytes."""
+        if self._gpu is not None:
+            taken = self._gpu.part(name, known, touched, count)
+            flops = self._price(name, known, touched, count).flops
+            return Price(taken.seconds, flops, float(touched), taken.limited, taken.sure, taken.launches)
         return self._price(name, known, touched, count)
 
     def _price(self, name: str, known: Knowledge, touched: int, count: int = 1) -> Price:
@@ -89,7 +116,9 @@ class Pricing:
         said = self._solver.solve(facts)
         ((seconds,),), ((limited,),) = said["seconds"], said["limited"]
         flops = said["flops"][0][0] if said["flops"] else 0.0
-        return Price(seconds, flops, float(amount), limited)
+        return Price(
+            seconds, flops, float(amount), limited, _SURE if self.machine.kernels else self.machine.sure
+        )
 
 
 def _touched(op: Any, storing: Storing) -> int:

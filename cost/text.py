@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from ..program.elements import bytes_text
-from ..runs.table import STACK, part_text, short_table, time_text
+from ..runs.table import STACK, part_text, plural, short_table, time_text
 from .cost import Cost, Held, Item
 from .layers import Layer
 
@@ -27,6 +27,10 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
         f"{counted(cost.flops)} operations{redundant}; {touched} of memory read or written; {sent} sent",
         f"{bytes_text(cost.peak)} of {bytes_text(machine.memory)} memory at most{host}",
     ]
+    if cost.launches:
+        sure = ", ".join(f"{how} {part_text(part, total)}" for how, part in cost.sure().items())
+        host = f"; the host adds {time_text(cost.waits)} in loops" if cost.waits else ""
+        lines.append(f"{plural(cost.launches, 'kernel')}{host}; how sure the time is: {sure}")
     if cost.open:
         lines.append("loops that do not say how many turns they take count one")
     most = None if full else _MOST
@@ -51,8 +55,12 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
         found = cost.by(name)
         if title == STACK and not any(key for key, *_ in found):
             continue
-        rows = [(key or "-", time_text(seconds), part_text(part, 1)) for key, seconds, part in found]
-        lines += short_table((title, "time", "of all"), rows, most)
+        rows: list[tuple[str, ...]] = [(k or "-", time_text(s), part_text(part, 1)) for k, s, part in found]
+        heads: tuple[str, ...] = (title, "time", "of all")
+        if name == "op":
+            by, heads = cost.limits(), (*heads, "by")
+            rows = [(*row, by[key]) for row, (key, *_) in zip(rows, found, strict=True)]
+        lines += short_table(heads, rows, most)
     for memory, title, total_held in (
         ("device", "held at the peak", cost.peak),
         ("host", "held on the host", cost.host),

@@ -28,6 +28,8 @@ KEYS = {
     "partition/candidates": "item",
     "partition/choice": "item",
     "cost/cost": "event",
+    "cost/fusing": "op_id",
+    "cost/kernels": "kernel",
     "cost/storing": "value_id",
     "cost/memories": None,
     "cost/layouts": "op_id",

@@ -2,7 +2,7 @@
 // What the partitioned program costs on a machine: where the time goes, by layer, collective, op and source line.
 
 const MOST = 20; // rows of a table
-const LIMITS = { compute: "computing", memory: "memory", links: "links" };
+const LIMITS = { compute: "computing", memory: "memory", links: "links", launch: "launches" };
 
 /** 0.0012 -> "1.2 ms". */
 function timeText(seconds) {

@@ -1,0 +1,132 @@
+"""What kernels of a GPU take, as ``rules/cost/kernels.dl`` says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import prod
+from typing import Any
+
+from ..partition.choice.knowledge import Knowledge, Reader
+from ..rulebook.shipped import shipped
+from ..rulebook.traits import OpTraits
+from .exchange import told
+from .kernels import Amounts, Kernel, Kernels
+from .machine import Machine
+
+Facts = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Taken:
+    """What a kernel takes: seconds; by what it is limited: "compute", "memory" or "launch"; how many kernels
+    XLA makes of it; and how sure that is, see ``Price``."""
+
+    seconds: float
+    limited: str
+    launches: int
+    sure: str
+
+
+class Timing:
+    """What kernels take on one machine, where ops have these traits."""
+
+    def __init__(self, machine: Machine, traits: OpTraits) -> None:
+        program = shipped("cost/kernels")
+        shared: dict[str, Any] = {
+            "given": sorted(machine.kernels.items()),
+            "numbers": [(machine.sure,)],
+            **traits.given_to(program),
+        }
+        self._solver = program.solver(shared)
+
+    def of(self, facts: Facts) -> Taken:
+        """What a kernel takes of which these facts are known."""
+        said = self._solver.solve(facts)
+        ((seconds,),), ((limited,),), ((launches,),), ((sure,),) = (
+            said[name] for name in ("seconds", "limited", "launches", "sure")
+        )
+        return Taken(seconds, limited, launches, sure)
+
+
+class Gpu:
+    """The kernels of one module on one machine."""
+
+    def __init__(self, machine: Machine, reader: Reader) -> None:
+        self.timing = Timing(machine, reader.traits)
+        self._machine, self._reader = machine, reader
+        self._kernels = Kernels(reader.traits)
+        self._known: dict[Any, tuple[Facts, Taken]] = {}
+
+    def of(self, op: Any) -> tuple[float, Taken] | None:
+        """The bytes that the kernel moves of which an op is the root, and what it takes; None for other
+        ops."""
+        kernel = self._kernel(op)
+        if kernel is None:
+            return None
+        amounts = self._kernels.amounts(kernel)
+        return float(sum((*amounts.read, *amounts.written))), self._asked(kernel, amounts)[1]
+
+    def facts(self, op: Any) -> Facts | None:
+        """What is known of the kernel of which an op is the root."""
+        kernel = self._kernel(op)
+        return None if kernel is None else self._asked(kernel, self._kernels.amounts(kernel))[0]
+
+    def part(self, name: str, known: Knowledge, touched: int, parts: int) -> Taken:
+        """What one of so many equal parts of a product takes that moves so many bytes."""
+        key = name, known, touched, parts
+        if key not in self._known:
+            whole = {
+                "root": ((name,),),
+                "form": (("product",),),
+                "elements": ((1.0,),),
+                "part": ((float(parts),),),
+            }
+            facts = {**whole, "reads": ((0, float(touched)),), **self._product(known)}
+            self._known[key] = facts, self.timing.of(facts)
+        return self._known[key][1]
+
+    def _kernel(self, op: Any) -> Kernel | None:
+        parent = op.parent.operation
+        if (
+            self._reader.traits.lowering(parent.name) == "loop"
+            and op.operation.block == parent.regions[0].blocks[0]
+        ):
+            return None  # the host knows whether a loop goes on
+        return self._kernels.of(op.operation)
+
+    def _asked(self, kernel: Kernel, amounts: Amounts) -> tuple[Facts, Taken]:
+        name, known = kernel.root.name, self._reader.knowledge(kernel.root)
+        key = name, known, kernel.form, kernel.elements, amounts
+        if key not in self._known:
+            facts: dict[str, Any] = {
+                "root": ((name,),),
+                "form": ((kernel.form,),),
+                "elements": ((float(kernel.elements),),),
+                "reads": tuple((n, float(size)) for n, size in enumerate(amounts.read)),
+                "writes": tuple((n, float(size)) for n, size in enumerate(amounts.written)),
+                "copies": tuple((n, float(size)) for n, size in enumerate(amounts.copied)),
+                "computes": tuple(
+                    (n, op, type_, float(number), float(times))
+                    for n, (op, type_, number, times) in enumerate(amounts.computed)
+                ),
+                "made_in_loop": tuple((slot,) for slot in amounts.loops),
+                "followed": ((),) if amounts.followed else (),
+                "after_product": ((),) if amounts.after_product else (),
+                "part": ((1.0,),),
+                **self._product(known),
+            }
+            self._known[key] = facts, self.timing.of(facts)
+        return self._known[key]
+
+    def _product(self, known: Knowledge) -> dict[str, Any]:
+        multiplied = known.multiplications
+        return {
+            "peak": ((self._machine.peak(known.element),),),
+            "combines": ((),) if known.combine else (),
+            "multiplied": () if multiplied is None else ((float(multiplied),),),
+            "slot_elements": tuple(
+                (slot, float(prod(shape or ()))) for slot, shape in enumerate(known.shapes)
+            ),
+            **told(known.signature),
+        }

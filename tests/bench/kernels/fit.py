@@ -1,0 +1,123 @@
+"""Fits the numbers of a GPU's kernels: `python -m shardlog.tests.bench.kernels.fit DATA... [--topology
+FILE]`.
+
+``DATA`` are files that ``measure`` wrote on the machine. Each number of ``[kernels]`` is made larger and
+smaller in turn, by less and less, and kept where the mean error is least (coordinate descent); those of the
+data sheet stay (``--keep``). Each fifth program is kept out. Prints the table for the machine's file, and how
+near what is said comes for those fitted and those kept out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import log
+from typing import Any
+
+from .data import Row, read_rows
+from .judging import judged, judgement
+
+_STEPS = (1.5, 1.2, 1.08, 1.03)  # by which numbers change
+_EACH = 5  # of so many programs one is kept out: the fourth
+_FIXED = ("multiprocessors", "host")
+
+
+@dataclass(frozen=True)
+class Program:
+    """A measured program, and its kernels: what is known of each, and how often it runs."""
+
+    row: Row
+    kernels: tuple[tuple[Mapping[str, Any], int], ...]
+
+
+def programs(rows: Sequence[Row], topology: str) -> list[Program]:
+    """The kernels of measured programs."""
+    import shardlog
+    from shardlog.cost.cost import kernels
+    from shardlog.cost.machine import machine
+
+    known = machine(topology)
+    return [Program(row, tuple(kernels(shardlog.run(row.text).partition(), known))) for row in rows]
+
+
+def held_out(number: int) -> bool:
+    """Whether a program, by its place, is kept out of the fit."""
+    return number % _EACH == _EACH - 2
+
+
+class Fit:
+    """The numbers of a machine, and the error of what is said with them."""
+
+    def __init__(self, every: Sequence[Program], topology: str) -> None:
+        from shardlog.cost.machine import machine
+        from shardlog.rulebook.book import RuleBook
+
+        self.machine = machine(topology)
+        self.every = every
+        self._traits = RuleBook().traits
+        self.numbers = dict(self.machine.kernels)
+
+    def said(self, numbers: Mapping[str, float], every: Sequence[Program]) -> list[float]:
+        """The microseconds of programs."""
+        from shardlog.cost.gpu import Timing
+
+        timing = Timing(replace(self.machine, kernels=numbers), self._traits)
+        known: dict[int, float] = {}
+        for program in every:
+            for facts, _ in program.kernels:
+                if id(facts) not in known:
+                    known[id(facts)] = timing.of(facts).seconds
+        return [1e6 * sum(known[id(facts)] * often for facts, often in p.kernels) for p in every]
+
+    def error(self, numbers: Mapping[str, float], every: Sequence[Program]) -> float:
+        """The mean error: of what is far off more counts less."""
+        said = self.said(numbers, every)
+        errors = (abs(log(max(s, 1e-3) / p.row.busy)) for p, s in zip(every, said, strict=True))
+        return sum(min(error, 1.0) for error in errors) / len(every)
+
+    def fit(self, names: Sequence[str]) -> None:
+        """Finds numbers with which the error is least."""
+        from shardlog.cost.machine import KERNELS
+
+        chosen = [program for n, program in enumerate(self.every) if not held_out(n)]
+        best = self.error(self.numbers, chosen)
+        for step in _STEPS:
+            better = True
+            while better:
+                better = False
+                for name in names:
+                    for factor in (step, 1 / step):
+                        least, most = KERNELS[name]
+                        value = min(max(self.numbers[name] * factor, least), most)
+                        tried = {**self.numbers, name: value}
+                        error = self.error(tried, chosen)
+                        if error < best - 1e-5:
+                            best, self.numbers, better = error, tried, True
+                            break
+
+
+def main() -> None:
+    """Prints the numbers and the errors."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("data", nargs="+")
+    parser.add_argument("--topology", default="h100")
+    parser.add_argument("--keep", nargs="*", default=[], help="numbers that stay as they are")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    every = programs(read_rows(given.data), given.topology)
+    fit = Fit(every, given.topology)
+    fit.fit([name for name in fit.numbers if name not in (*_FIXED, *given.keep)])
+    print("[kernels]")
+    for name, value in fit.numbers.items():
+        print(f"{name} = {value:.3g}")
+    said = fit.said(fit.numbers, every)
+    for label, out in (("fitted", False), ("kept out", True)):
+        pairs = [(p.row, s) for n, (p, s) in enumerate(zip(every, said, strict=True)) if held_out(n) == out]
+        _, found = judged(pairs)[-1]
+        print(f"# {label}: all {judgement(found.all)}; long {judgement(found.long)}")
+
+
+if __name__ == "__main__":
+    main()

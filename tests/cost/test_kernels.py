@@ -1,0 +1,146 @@
+"""The kernels of GPUs: which ops are one, and what they take beside what was measured."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import shardlog
+from shardlog.cost.cost import kernels
+from shardlog.cost.machine import KERNELS, MACHINES, machine
+from shardlog.cost.text import cost_text
+from shardlog.errors import ShardlogError
+
+from ..bench.kernels.data import read_rows
+from ..bench.kernels.judging import judged, said
+
+DATA = Path(__file__).parents[1] / "data" / "h100_kernels.json.gz"
+
+
+def forms(text: str) -> list[str]:
+    """How the kernels of a program are computed, in order."""
+    program = shardlog.run(text).partition()
+    return [facts["form"][0][0] for facts, _ in kernels(program, machine("h100"))]
+
+
+SOFTMAX = """
+func.func @main(%x: tensor<256x{size}xf32>) -> tensor<256x{size}xf32> {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = stablehlo.exponential %x : tensor<256x{size}xf32>
+  %1 = stablehlo.reduce(%0 init: %zero) applies stablehlo.add across dimensions = [1]
+    : (tensor<256x{size}xf32>, tensor<f32>) -> tensor<256xf32>
+  %2 = stablehlo.broadcast_in_dim %1, dims = [0] : (tensor<256xf32>) -> tensor<256x{size}xf32>
+  %3 = stablehlo.divide %0, %2 : tensor<256x{size}xf32>
+  return %3 : tensor<256x{size}xf32>
+}}"""
+
+
+def test_a_row_that_is_normalised_is_read_once_unless_it_is_long() -> None:
+    assert forms(SOFTMAX.format(size=512)) == ["rows"]
+    assert forms(SOFTMAX.format(size=65536)) == ["reduction", "loop"]
+
+
+def test_what_computes_element_by_element_is_computed_where_it_is_used() -> None:
+    program = """
+    func.func @main(%x: tensor<4096xf32>, %y: tensor<4096xf32>) -> (tensor<4096xf32>, tensor<4096xf32>) {
+      %0 = stablehlo.tanh %x : tensor<4096xf32>
+      %1 = stablehlo.add %0, %y : tensor<4096xf32>
+      %2 = stablehlo.multiply %1, %y : tensor<4096xf32>
+      return %1, %2 : tensor<4096xf32>, tensor<4096xf32>
+    }"""
+    ((facts, often),) = kernels(shardlog.run(program).partition(), machine("h100"))
+    assert often == 1
+    # One kernel gives both: it reads %x and %y, and writes two results.
+    assert [size for _, size in facts["reads"]] == [16384.0] * 2
+    assert [size for _, size in facts["writes"]] == [16384.0] * 2
+
+
+def test_an_argument_that_is_not_given_away_is_copied_before_it_is_updated() -> None:
+    text = """
+    func.func @main(%x: tensor<1024x64xf32>{}, %u: tensor<1x64xf32>, %i: tensor<i32>)
+        -> tensor<1024x64xf32> {{
+      %0 = stablehlo.dynamic_update_slice %x, %u, %i, %i
+        : (tensor<1024x64xf32>, tensor<1x64xf32>, tensor<i32>, tensor<i32>) -> tensor<1024x64xf32>
+      return %0 : tensor<1024x64xf32>
+    }}"""
+    for attribute, copies in (("", 1), (" {tf.aliasing_output = 0 : i32}", 0)):
+        ((facts, _),) = kernels(shardlog.run(text.format(attribute)).partition(), machine("h100"))
+        assert len(facts["copies"]) == copies
+
+
+LOOP = """
+func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
+  %zero = stablehlo.constant dense<0> : tensor<i32>
+  %one = stablehlo.constant dense<1> : tensor<i32>
+  %many = stablehlo.constant dense<100> : tensor<i32>
+  %0:2 = stablehlo.while(%i = %zero, %y = %x) : tensor<i32>, tensor<64xf32>
+  cond {
+    %1 = stablehlo.compare LT, %i, %many : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    %1 = stablehlo.sine %y : tensor<64xf32>
+    %2 = stablehlo.add %i, %one : tensor<i32>
+    stablehlo.return %2, %1 : tensor<i32>, tensor<64xf32>
+  }
+  return %0#1 : tensor<64xf32>
+}"""
+
+
+def test_small_kernels_take_the_least_and_those_of_loops_wait_for_the_host() -> None:
+    numbers, found = machine("h100").kernels, shardlog.run(LOOP).partition().cost("h100")
+    assert found.launches == 200  # the sine, and what counts the turns
+    assert found.seconds == pytest.approx(200 * numbers["least"], rel=0.01)
+    assert found.limits()["stablehlo.sine"] == "launch"
+    assert found.waits + found.seconds == pytest.approx(200 * numbers["host"])
+    json = found.as_json()
+    assert json["launches"] == 200
+    assert json["sure"] == {"measured": pytest.approx(found.seconds)}
+    assert "200 kernels; the host adds" in cost_text(found)
+
+
+def test_where_numbers_are_those_of_another_machine_it_is_said() -> None:
+    program = shardlog.run(LOOP).partition()
+    assert list(program.cost("a100").sure()) == ["carried over"]
+    assert list(program.cost("v5e").sure()) == ["data sheet"]
+    assert program.cost("v5e").launches == 0
+
+
+def test_what_is_said_is_near_what_is_measured() -> None:
+    rows = read_rows([str(DATA)])[::6]
+    (_, found) = judged([(row, said(row.text, "h100")) for row in rows])[-1]
+    assert found.all.error < 1.35
+    assert found.long.error < 1.25
+
+
+def test_a_file_of_a_machine_lacks_no_number_of_kernels_and_none_is_absurd(tmp_path: Path) -> None:
+    text = (MACHINES / "h100.toml").read_text(encoding="utf-8")
+    line = next(line for line in text.splitlines() if line.startswith("lanes ="))
+    file = tmp_path / "mine.toml"
+    for changed, said_of_it in (
+        ("", "there is no kernels.lanes"),
+        ("lanes = -1", "kernels.lanes is -1"),
+        ("lanes = 3", "kernels.lanes is 3"),
+        (f"{line}\nlane = 3", "a machine has no kernels.lane"),
+    ):
+        file.write_text(text.replace(line, changed), encoding="utf-8")
+        with pytest.raises(ShardlogError, match=said_of_it) as error:
+            machine(str(file))
+        assert error.value.hint
+    file.write_text(text.replace('"measured"', '"guessed"'), encoding="utf-8")
+    with pytest.raises(ShardlogError, match="sure is 'guessed'"):
+        machine(str(file))
+
+
+def test_a_gpu_that_is_not_known_is_told_which_are_and_how_to_measure_it() -> None:
+    with pytest.raises(ShardlogError, match="there is no topology h101") as error:
+        machine("h101")
+    assert "did you mean h100? There are a100, b200" in error.value.hint
+    assert "how to measure a GPU" in error.value.hint
+
+
+@pytest.mark.parametrize("name", ["a100", "b200", "h100", "h200"])
+def test_gpus_have_all_numbers_of_kernels(name: str) -> None:
+    known: Any = machine(name)
+    assert set(known.kernels) == set(KERNELS)
+    assert known.kernels["memory_bandwidth"] < known.memory_bandwidth
