@@ -122,6 +122,20 @@ def refused_unreduced(text: str, *, strategy: str = "user-priority", closed: boo
     return ""
 
 
+def refused_single_device(text: str, *, strategy: str = "user-priority", closed: bool = True) -> str:
+    """Where Shardy refuses a function that takes or returns a tensor on a single device, as line:column.
+
+    Empty where it does not, as that of jaxlib 0.10 never does.
+    """
+    reshards = "func.func(sdy-insert-explicit-reshards{enable-full-version=false})"
+    try:
+        run_passes(text, *pipeline(strategy, closed=closed), reshards)
+    except OracleError as error:
+        found = re.search(r'error: "-":(\d+:\d+): .* cannot have a single-device', str(error))
+        return found[1] if found else ""
+    return ""
+
+
 def with_constants(text: str) -> str:
     """The module with `sdy.constant` written as `stablehlo.constant`."""
     return re.sub(r"(?m)^( *%\w+ = )sdy\.constant ", r"\1stablehlo.constant ", text)
