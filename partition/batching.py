@@ -6,7 +6,7 @@ dimensions computes the batch in parts, and sends nothing for it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
@@ -15,12 +15,12 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from ..program.elements import bits_of
-from ..program.mlir.modules import operations_in
 from ..rulebook.traits import OpTraits
 from .building import element_of, shape_of
 from .cutting import joined_along, maker
 
 _GATHER, _SCATTER = stablehlo.GatherDimensionNumbers, stablehlo.ScatterDimensionNumbers
+PICKING = frozenset({"gather", "scatter"})  # how ops become local that pick rows
 _MOST = 1 << 16  # elements of a constant that may count up
 
 
@@ -47,22 +47,23 @@ class Own(NamedTuple):
     left: list[Any]
 
 
-def own_rows(module: ir.Module, traits: OpTraits) -> list[Own]:
-    """The ops of a module that read or write rows of a batch, each its own, and say so by indices."""
-    picking = ("gather", "scatter")
-    ops = [op for op in operations_in(module) if traits.lowering(op.name) in picking]
-    return [own for op in ops if (own := _own(op, traits)) is not None]
+def own_rows(ops: Iterable[Any], traits: OpTraits) -> list[Own]:
+    """Those of some ops that read or write rows of a batch, each its own, and say so by indices."""
+    picking = [op for op in ops if traits.lowering(op.name) in PICKING]
+    return [own for op in picking if (own := _own(op, traits)) is not None]
 
 
-def batch_own_rows(module: ir.Module, traits: OpTraits, mark: Callable[[Any, Any, bool], None]) -> None:
-    """Has these ops say it by batching dimensions. ``mark`` is told of each op that gives a part of what
-    another one did, of that one, and that it is a part."""
-    for op, slot, numbers, left in own_rows(module, traits):
+def batch_own_rows(ops: Iterable[Any], traits: OpTraits, mark: Callable[[Any, Any, bool], None]) -> bool:
+    """Has these ops say it by batching dimensions, and returns whether there are any. ``mark`` is told of
+    each op that gives a part of what another one did, of that one, and that it is a part."""
+    every = own_rows(ops, traits)
+    for op, slot, numbers, left in every:
         op.operands[slot] = (
             left[0] if len(left) == 1 else _joined(op.operands[slot].owner.operation, left, op, mark)
         )
         op.attributes["indices_are_sorted"] = ir.BoolAttr.get(False)
         _say(op, traits.lowering(op.name), numbers)
+    return bool(every)
 
 
 def _own(op: Any, traits: OpTraits) -> Own | None:

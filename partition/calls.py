@@ -5,7 +5,7 @@ one collective. XLA puts functions in place as well."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
@@ -15,17 +15,18 @@ from jaxlib.mlir import ir
 from ..program.mlir.modules import (
     copy_of,
     main_function,
-    named_in,
+    named_by,
     operations_in,
     put_in_place_of,
     symbols,
 )
 from ..rulebook.traits import OpTraits
-from .batching import batch_own_rows, own_rows
+from .batching import PICKING, batch_own_rows, own_rows
 from .choice.purposes import Purpose
 from .computations import Computation, put_in_place_of_ops
 from .cutting import cut_before_joining, cuts_of_joined
 from .finishing.collectives import KINDS
+from .kinds import Kinds
 from .layouts import Layout
 
 T = TypeVar("T")
@@ -35,6 +36,7 @@ _MORE = 4096  # ops that a module may get: each takes time
 # Attributes that say, meanwhile, which op of a module one is a copy of, that it gives a part of that, and
 # that it is inside of a computation for it.
 _ORIGINAL, _PART, _INSIDE = "shardlog.original", "shardlog.part", "shardlog.inside"
+_MOVING = {*PICKING, "slice", "concatenate", "call"}  # those in whose place there may be others
 _OF_A_CALL = {"callee", "sdy.sharding", "mhlo.sharding"}  # attributes of one that says nothing else
 
 
@@ -62,18 +64,28 @@ def _called(module: ir.Module) -> dict[str, Any]:
     return functions
 
 
-def _erase_unnamed(module: ir.Module, functions: dict[str, Any]) -> None:
-    """Erases those of some functions that nothing names any more."""
-    named = named_in(module.operation) if functions else set()
+def _erase_unnamed(module: ir.Module, functions: dict[str, Any], naming: Collection[str] = ()) -> None:
+    """Erases those of some functions that nothing names any more. ``naming``: only ops so called name any."""
+    if not functions:
+        return
+    ops = (op for op in operations_in(module) if not naming or op.name in naming)
+    named = set[str]().union(*map(named_by, ops))
     for name in sorted(functions.keys() - named):
         functions.pop(name).erase()
 
 
-def _erase_unused(module: ir.Module, traits: OpTraits) -> None:
-    pure = traits.family("pure_op")
-    for op in reversed(operations_in(module)):
+def _erase_unused(kinds: Kinds, traits: OpTraits) -> set[int]:
+    """Erases ops of a module that nothing uses and that have no effect, and returns which, with those
+    inside."""
+    pure, ops, gone = traits.family("pure_op"), kinds.ops, set[int]()
+    if not any(ops[number].name in pure for number in kinds.unused()):
+        return gone
+    for number in range(len(ops) - 1, 0, -1):
+        op = ops[number]
         if op.name in pure and not any(True for result in op.results for _ in result.uses):
+            gone.update(range(number, int(kinds.listing.ends[number])))
             op.erase()
+    return gone
 
 
 def _sends(func: Any, apart: Collection[Any]) -> bool:
@@ -98,6 +110,7 @@ class Unshared:
     give, and those ``inside`` are in a computation for it."""
 
     module: ir.Module
+    kinds: Kinds
     originals: dict[Any, Any] = field(default_factory=dict)
     parts: frozenset[Any] = frozenset()
     inside: frozenset[Any] = frozenset()
@@ -182,7 +195,7 @@ def _region_of(block: Any) -> int:
 
 
 def unshared(
-    module: ir.Module,
+    kinds: Kinds,
     traits: OpTraits,
     *,
     cut: bool,
@@ -192,42 +205,89 @@ def unshared(
     larger so, rows that a batch picks each of its own have batching dimensions, and, where it may be ``cut``
     so, rows are cut out before they are put beside each other; ``computations`` are in the place of ops of
     the module. Or the module, where nothing is to be done."""
+    module, examples = kinds.module, kinds.examples()
     with module.context:
-        small = _of_small_ones(module, traits, _called(module))
-        if not (
-            computations or small or own_rows(module, traits) or (cut and cuts_of_joined(module, traits))
-        ):
-            return Unshared(module)
-        originals, made = operations_in(module), copy_of(module)
+        there = {traits.lowering(op.name) for op in examples}
+        functions = _called(module) if "call" in there else {}
+        small = bool(functions) and _of_small_ones(kinds.ops, traits, functions)
+        picks, cut = bool(there & PICKING), cut and ("slice" in there or bool(computations))
+        changes = computations or small or (picks and own_rows(kinds.ops, traits))
+        if not (changes or (cut and cuts_of_joined(kinds.ops, traits))):
+            return Unshared(module, kinds)
+        made = copy_of(module)
+        originals, copies = kinds.ops[1:], operations_in(made)
+        marked = _marked(kinds, traits, computations or {})
         integers = ir.IntegerType.get_signless(64)
-        for number, op in enumerate(operations_in(made)):
-            op.attributes[_ORIGINAL] = ir.IntegerAttr.get(integers, number)
+        for number in marked:
+            copies[number].attributes[_ORIGINAL] = ir.IntegerAttr.get(integers, number)
         if computations:
-            pairs = zip(originals, operations_in(made), strict=True)
+            pairs = zip(originals, copies, strict=True)
             calls = [(copy, computations[op]) for op, copy in pairs if op in computations]
             put_in_place_of_ops(made, calls, _mark_inside)
+            copies = operations_in(made)
+        naming = set() if computations else {op.name for op in examples if named_by(op)}
         functions, room = _called(made), _MORE
-        while calls := _of_small_ones(made, traits, functions, room):
+        while calls := _of_small_ones(copies, traits, functions, room):
+            copies = []  # no op is held in Python while one around it is erased
             for call in calls:
                 function = functions[_callee(call)]
                 room -= len(operations_in(function))
                 put_in_place_of(call, function)
-            _erase_unnamed(made, functions)
-        batch_own_rows(made, traits, _mark)
-        if cut:
-            cut_before_joining(made, traits, _mark)
-        _erase_unused(made, traits)
-        numbers, copies = list[int](), operations_in(made)
-        marked: dict[str, list[Any]] = {_PART: [], _INSIDE: []}
-        for op in copies:
-            numbers.append(ir.IntegerAttr(op.attributes[_ORIGINAL]).value)
-            del op.attributes[_ORIGINAL]  # before ops are keys: their hashes are those of their attributes
-            for label, ops in marked.items():
-                if label in op.attributes:
-                    ops.append(op)
-                    del op.attributes[label]
-        found = {op: originals[number] for op, number in zip(copies, numbers, strict=True)}
-    return Unshared(made, found, frozenset(marked[_PART]), frozenset(marked[_INSIDE]))
+            _erase_unnamed(made, functions, naming)
+            copies = operations_in(made)
+        new = (picks or bool(computations)) and batch_own_rows(copies, traits, _mark)
+        new |= cut and cut_before_joining(operations_in(made) if new else copies, traits, _mark)
+        return _with_originals(made, operations_in(made) if new else copies, originals, marked, traits)
+
+
+def _marked(kinds: Kinds, traits: OpTraits, computations: Mapping[Any, Computation]) -> dict[int, None]:
+    """The ops of a module that say meanwhile which they are, by their places behind the module itself: all
+    but those that stay where they are."""
+    moving = kinds.numbers_of(lambda op: traits.lowering(op.name) in _MOVING)
+    found = dict.fromkeys(number - 1 for number in moving)
+    if computations:
+        found.update((n - 1, None) for n, op in enumerate(kinds.ops) if op in computations)
+    listed = kinds.listing.functions
+    main = main_function(symbols(kinds.module, "func.func"))
+    for name, number in listed.items():
+        if name != main:
+            found.update(dict.fromkeys(range(number - 1, int(kinds.listing.ends[number]) - 1)))
+    return found
+
+
+def _with_originals(
+    made: ir.Module,
+    copies: Sequence[Any],
+    originals: Sequence[Any],
+    marked: Collection[int],
+    traits: OpTraits,
+) -> Unshared:
+    """A module of whose ops those that are ``marked`` say which they were, and the others are in the order in
+    which they were, without what nothing uses."""
+    unmarked = iter([number for number in range(len(originals)) if number not in marked])
+    numbers, special = list[int](), {_PART: list[int](), _INSIDE: list[int]()}
+    for place, op in enumerate(copies):
+        attributes = op.attributes
+        if _ORIGINAL not in attributes:
+            numbers.append(next(unmarked))
+            continue
+        numbers.append(ir.IntegerAttr(attributes[_ORIGINAL]).value)
+        del attributes[_ORIGINAL]  # before ops are keys: their hashes are those of their attributes
+        for label, places in special.items():
+            if label in attributes:
+                places.append(place)
+                del attributes[label]
+    kinds = Kinds(made)
+    gone = _erase_unused(kinds, traits)
+    there = [place for place in range(len(numbers)) if place + 1 not in gone]
+    if gone:
+        kinds = Kinds(made)
+    left = dict(zip(there, kinds.ops[1:], strict=True))
+    found = {op: originals[numbers[place]] for place, op in left.items()}
+    parts, inside = (
+        frozenset(left[place] for place in special[label] if place in left) for label in (_PART, _INSIDE)
+    )
+    return Unshared(made, kinds, found, parts, inside)
 
 
 def _mark_inside(made: Any, op: Any, inside: bool) -> None:
@@ -249,10 +309,10 @@ def _mark(made: Any, op: Any, whole: bool) -> None:
 
 
 def _of_small_ones(
-    module: ir.Module, traits: OpTraits, functions: dict[str, Any], room: int = _MORE
+    ops: Sequence[Any], traits: OpTraits, functions: dict[str, Any], room: int = _MORE
 ) -> list[Any]:
-    """The calls of small functions, of as many functions as there is room for."""
-    calls = [op for op in operations_in(module) if _is_plain(op, traits)] if functions else []
+    """Those of some ops that call small functions, of as many functions as there is room for."""
+    calls = [op for op in ops if _is_plain(op, traits)] if functions else []
     times, found = Counter(map(_callee, calls)), set[str]()
     for name, function in functions.items():
         if not times[name] or (size := len(operations_in(function))) > _SMALL:

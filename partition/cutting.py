@@ -13,7 +13,6 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.mlir.modules import operations_in
 from ..rulebook.traits import OpTraits
 from .building import shape_of
 
@@ -21,22 +20,21 @@ _NARROW = 4  # times as much as a narrow cut gives
 Cut = tuple[tuple[int, int], ...]  # for each dimension its first row and the one behind the last
 
 
-def cut_before_joining(module: ir.Module, traits: OpTraits, mark: Callable[[Any, Any, bool], None]) -> None:
-    """Has cuts of a module made before rows are put beside each other. ``mark`` is told of each new op, of
-    the cut for which it was made, and whether it gives all of what that did."""
-    cuts = cuts_of_joined(module, traits)
-    if not cuts:
-        return
+def cut_before_joining(ops: Sequence[Any], traits: OpTraits, mark: Callable[[Any, Any, bool], None]) -> bool:
+    """Has cuts among some ops made before rows are put beside each other, and returns whether there are any.
+    ``mark`` is told of each new op, of the cut for which it was made, and whether it gives all of what that
+    did."""
+    cuts = cuts_of_joined(ops, traits)
     cutting = _Cutting(_Cuts(traits), mark)
     for op in cuts:
         op.results[0].replace_all_uses_with(cutting.instead(op))
+    return bool(cuts)
 
 
-def cuts_of_joined(module: ir.Module, traits: OpTraits) -> list[Any]:
-    """The ops of a module that cut something out of rows that lie beside each other."""
-    ops, known = operations_in(module), _Cuts(traits)
-    names = {name for name in {op.name for op in ops} if traits.lowering(name) == "slice"}
-    cuts = (op for op in ops if op.name in names) if names else ()
+def cuts_of_joined(ops: Sequence[Any], traits: OpTraits) -> list[Any]:
+    """Those of some ops that cut something out of rows that lie beside each other."""
+    known = _Cuts(traits)
+    cuts = [op for op in ops if traits.lowering(op.name) == "slice"]
     each = ((op, known.cut_of(op), known.is_narrow(op)) for op in cuts)
     return [op for op, cut, narrow in each if cut and known.reaches(op.operands[0], cut, narrow=narrow)]
 

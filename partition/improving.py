@@ -260,9 +260,7 @@ class Improving:
         assert facts is not None
         kinds, chooser = annotated.kinds, annotated.chooser
         counts = Executions(annotated.module, chooser.reader.traits)
-        in_loops = {
-            number for number, op in enumerate(kinds.ops) if chooser.reader.traits.lowering(op.name) == "loop"
-        }
+        in_loops = set(kinds.numbers_of(lambda op: chooser.reader.traits.lowering(op.name) == "loop"))
         by_region = dict[int, float]()  # how often ops run that are in no loop's body themselves
 
         def often(number: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -34,7 +34,7 @@ class Kinds:
     listing."""
 
     def __init__(self, module: ir.Module) -> None:
-        self.listing = listing_of(module)
+        self.module, self.listing = module, listing_of(module)
         self.ops = self.listing.ops
         listing = self.listing
         self._kinds: list[int] = listing.kinds.tolist()
@@ -58,11 +58,13 @@ class Kinds:
 
     def numbers_having(self, label: str) -> list[int]:
         """The numbers of the ops that have an attribute."""
+        return self.numbers_of(lambda op: label in op.attributes)
+
+    def numbers_of(self, which: Callable[[Any], bool]) -> list[int]:
+        """The numbers of the ops of which something holds that holds of all of a kind, or of none."""
         kinds, first = np.unique(self.listing.kinds, return_index=True)
-        have = [
-            kind for kind, n in zip(kinds, first.tolist(), strict=True) if label in self.ops[n].attributes
-        ]
-        return [int(n) for n in np.flatnonzero(np.isin(self.listing.kinds, have))]
+        some = [kind for kind, n in zip(kinds, first.tolist(), strict=True) if which(self.ops[n])]
+        return [int(n) for n in np.flatnonzero(np.isin(self.listing.kinds, some))]
 
     def operands(self, number: int) -> list[int]:
         """The values that an op uses itself."""
@@ -113,6 +115,15 @@ class Kinds:
         if block:
             return self.arguments([number])[int(value.arg_number)]
         return self._firsts[number] + int(value.result_number)
+
+    def unused(self) -> list[int]:
+        """The ops that give something, of which nothing uses anything."""
+        listing = self.listing
+        used = np.bincount(listing.operands[listing.operands >= 0], minlength=len(listing.definers)) > 0
+        before = np.append(0, np.cumsum(used))
+        first, count = listing.first_results, listing.results
+        none = before[first + count] == before[first]
+        return [int(number) for number in np.flatnonzero(none & (count > 0))]
 
     def users(self, value: int) -> list[tuple[int, int]]:
         """The ops that use what an op makes, and in which slots; none where others than those beside that op

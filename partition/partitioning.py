@@ -62,9 +62,8 @@ def partition(
         if axes.count > _MOST_DEVICES:
             message, hint = f"a mesh of {axes.count:,} devices", f"expected at most {_MOST_DEVICES:,}"
             raise ShardlogError(f"{message} is not partitioned for", where="partition", hint=hint)
-        own = unshared(module, book.traits, cut=aim.move and not aim.pins, computations=computations)
-        if own.originals:
-            kinds = Kinds(own.module)
+        own = unshared(kinds, book.traits, cut=aim.move and not aim.pins, computations=computations)
+        kinds = own.kinds
         channel = max(map(channel_of, kinds.examples()), default=0)
         planner = Planner(axes, aim.prices)
         chooser = Chooser(book, axes, planner, modes)

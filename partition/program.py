@@ -113,7 +113,8 @@ class Writer(Walk):
         self._entry(self.functions[self.main])
         having = chain.from_iterable(map(self.kinds.numbers_having, OUTSIDE))
         annotated = not all(number in self.copies for number in having)
-        draft = Draft(made, self.builder.sent, self.traits, self.axes, self.form, annotated)
+        loops = any(self.traits.lowering(op.name) == "loop" for op in self.kinds.examples())
+        draft = Draft(made, self.builder.sent, self.traits, self.axes, self.form, annotated, loops)
         return draft.after(COUNTED)
 
     # ---- Functions --------------------------------------------------------------------------------------

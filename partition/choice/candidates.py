@@ -55,6 +55,7 @@ class Candidates:
         self._ways: dict[Any, tuple[int, ...]] = {}
         self._ways_held: dict[Any, tuple[int, ...]] = {}
         self._needed: dict[tuple[int, int], tuple[int, ...]] = {}
+        self._needed_by: dict[tuple[Any, int], tuple[int, ...]] = {}
         self._wanted: dict[Any, tuple[tuple[int, tuple[int, ...]], ...]] = {}
 
     def find(self, stop: Callable[[], bool]) -> None:
@@ -184,6 +185,12 @@ class Candidates:
         key = self.kind_of[number], way
         if key not in self._needed:
             spot = self.variables.spots[number]
-            layouts = self.chooser.layouts(spot.known, spot.held, spot.free, self._way[way])
-            self._needed[key] = tuple(map(self.layouts.number, layouts))
+            alike = None if spot.known.reads else (spot.known, way)  # then how slots lie does not matter
+            found = None if alike is None else self._needed_by.get(alike)
+            if found is None:
+                layouts = self.chooser.layouts(spot.known, spot.held, spot.free, self._way[way])
+                found = tuple(map(self.layouts.number, layouts))
+                if alike is not None:
+                    self._needed_by[alike] = found
+            self._needed[key] = found
         return self._needed[key]

@@ -60,7 +60,7 @@ def combined_sizes(
     names = {f"stablehlo.{kind}".replace("-", "_") for kind in kinds}
     with module.context:
         key = _key_in(module, traits, lambda op: _key(op) if op.name in names else id(op))
-        for operations, needs, _ in _blocks(module, traits):
+        for operations, needs, *_ in _blocks(module, traits):
             sends = _sending(operations, needs, apart, key)
             for group in _groups(operations, needs, sends, _any, _MOST):
                 found.update(dict.fromkeys([operations[n] for n in group], len(group)))
@@ -189,21 +189,27 @@ def _key_in(module: ir.Module, traits: OpTraits, key: Callable[[Any], Hashable])
 class _Block(NamedTuple):
     """The ops of a block; those of them that each needs, by number: those that make what it takes, or what
     ops in its regions take from outside, and of ops with an effect the one before; and whether all that it
-    takes is taken by others as well."""
+    takes is taken by others as well; the names of the ops, and the values that they take and give, by
+    number."""
 
     operations: list[Any]
     needs: list[list[int]]
     shares: list[bool]
+    names: list[str]
+    takes: list[list[int]]
+    gives: list[range]
 
 
 def _blocks(module: ir.Module, traits: OpTraits) -> list[_Block]:
     """The blocks of a module that have collectives."""
     listing, found = listing_of(module), []
-    names, regions = [op.name for op in listing.ops], listing.regions.tolist()
+    _, firsts, which = np.unique(listing.kinds, return_index=True, return_inverse=True)
+    called = [listing.ops[n].name for n in firsts.tolist()]  # by kind
+    names, regions = [called[n] for n in which.tolist()], listing.regions.tolist()
     effects = {name: has_effect(name, traits) for name in set(names)}
     definers, operands = listing.definers[listing.operands], listing.operand_offsets
     definers[listing.operands < 0] = -1
-    taken = listing.operands[listing.operands >= 0]
+    taken, taken_by = listing.operands[listing.operands >= 0], listing.operands.tolist()
     alone = (listing.operands >= 0) & (np.bincount(taken, minlength=1)[listing.operands] < 2)
     before = np.append(0, np.cumsum(alone))
     shares = before[operands[1:]] == before[operands[:-1]]
@@ -221,8 +227,14 @@ def _blocks(module: ir.Module, traits: OpTraits) -> list[_Block]:
                 effect = n
             needed.discard(-1)
             needs.append(sorted(needed))
-        ops = [listing.ops[number] for number in block.tolist()]
-        found.append(_Block(ops, needs, shares[block].tolist()))
+        numbers = block.tolist()
+        ops = [listing.ops[number] for number in numbers]
+        ends = operands[block + 1].tolist()
+        takes = [taken_by[start:end] for start, end in zip(starts, ends, strict=True)]
+        results = zip(listing.first_results[block].tolist(), listing.results[block].tolist(), strict=True)
+        gives = [range(first, first + count) for first, count in results]
+        here = [names[number] for number in numbers]
+        found.append(_Block(ops, needs, shares[block].tolist(), here, takes, gives))
     return found
 
 
@@ -236,13 +248,13 @@ def _repeated(block: _Block, traits: OpTraits, apart: Collection[Any]) -> dict[i
     return {
         n: first
         for n, first in _equal(block, traits).items()
-        if operations[n].name in KINDS and operations[n] not in apart
+        if block.names[n] in KINDS and operations[n] not in apart
     }
 
 
 def _without(block: _Block, instead: Mapping[int, int]) -> tuple[list[Any], list[list[int]]]:
     """The ops of a block and what each needs, with those erased ``instead`` of which there are others."""
-    operations, needs, _ = block
+    operations, needs, *_ = block
     if not instead:
         return operations, needs
     for n, first in instead.items():
@@ -258,16 +270,15 @@ def _without(block: _Block, instead: Mapping[int, int]) -> tuple[list[Any], list
 def _equal(block: _Block, traits: OpTraits) -> dict[int, int]:
     """The ops of a block that give what one before them does, and the first of those. Ops that are equal take
     what is equal, so only those are looked at that share all they take, and those behind equal ones."""
-    operations, needs, shares = block
-    same: dict[Any, Any] = {}  # for values that are made again, the first that is equal
+    operations, needs, shares, names, taken, gives = block
+    same: dict[int, int] = {}  # for values that are made again, the first that is equal
     found, known = dict[int, int](), set[int]()
     takes: dict[Hashable, tuple[int, dict[Hashable, int]]] = {}  # the same: the first op, and what each does
     users = list[list[int]]([] for _ in operations)
 
     def look(n: int) -> None:
         known.add(n)
-        op = operations[n]
-        key = op.name, *[same.get(operand, operand) for operand in op.operands]
+        key = names[n], *[same.get(value, value) for value in taken[n]]
         first, does = takes.setdefault(key, (n, {}))
         if first == n:  # what it does takes longer to read than what it takes
             return
@@ -276,7 +287,7 @@ def _equal(block: _Block, traits: OpTraits) -> dict[int, int]:
             other = does.setdefault(m if what is None else what, m)
         if other != n:
             found[n] = other
-            same.update(zip(op.results, operations[other].results, strict=True))
+            same.update(zip(gives[n], gives[other], strict=True))
 
     for n, needed in enumerate(needs):
         for m in needed:

@@ -37,6 +37,7 @@ class Draft:
     axes: Axes
     form: Form
     annotated: bool = False
+    loops: bool = True
     source: ir.Module | None = None
     windows: Sequence[Window] = ()
     apart: set[Any] = field(default_factory=set)
@@ -107,7 +108,8 @@ def negate_behind(draft: Draft) -> None:
 
 def send_before_loops(draft: Draft) -> None:
     """Puts collectives that send the same in all turns of a loop before it."""
-    draft.sent = loops.sent_before_loops(draft.module, draft.sent, draft.traits)
+    if draft.loops:
+        draft.sent = loops.sent_before_loops(draft.module, draft.sent, draft.traits)
 
 
 def send_once(draft: Draft) -> None:

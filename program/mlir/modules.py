@@ -60,22 +60,26 @@ def ops_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
 def named_in(op: Any, *, calls: bool = True) -> set[str]:
     """The symbols that an op and ops inside of it name among their attributes: the decomposition of a
     composite, and what ``func.call`` calls, if ``calls`` count."""
-    found = set[str]()
-    for inner in (op, *operations_in(op)):
-        if not calls and inner.operation.name == "func.call":
+    every = (op, *operations_in(op))
+    return set[str]().union(
+        *(named_by(each) for each in every if calls or each.operation.name != "func.call")
+    )
+
+
+def named_by(op: Any) -> set[str]:
+    """The symbols that an op names among its own attributes."""
+    found, attributes = set[str](), op.attributes
+    for label in attributes:
+        if label == "value":  # of a constant: complex ones have no class in Python
             continue
-        attributes = inner.attributes
-        for label in attributes:
-            if label == "value":  # of a constant: complex ones have no class in Python
-                continue
-            waiting: list[Any] = [attributes[label]]
-            for entry in waiting:  # which grows
-                if isinstance(entry, ir.FlatSymbolRefAttr):
-                    found.add(entry.value)
-                elif isinstance(entry, ir.ArrayAttr):
-                    waiting.extend(entry)
-                elif isinstance(entry, ir.DictAttr):
-                    waiting.extend(entries_of(entry).values())
+        waiting: list[Any] = [attributes[label]]
+        for entry in waiting:  # which grows
+            if isinstance(entry, ir.FlatSymbolRefAttr):
+                found.add(entry.value)
+            elif isinstance(entry, ir.ArrayAttr):
+                waiting.extend(entry)
+            elif isinstance(entry, ir.DictAttr):
+                waiting.extend(entries_of(entry).values())
     return found
 
 

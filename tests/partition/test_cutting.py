@@ -15,6 +15,7 @@ from shardlog.cost.hlo import hlo_collectives
 from shardlog.importers.sources.text import make_context
 from shardlog.partition.calls import unshared
 from shardlog.partition.cutting import cut_before_joining
+from shardlog.partition.kinds import Kinds
 from shardlog.program.mlir.modules import copy_of, operations_in
 from shardlog.tests.support.programs import array
 
@@ -68,7 +69,7 @@ def test_chains_give_the_same(seed: int) -> None:
         module = ir.Module.parse(text)
         expected = run_whole(copy_of(module), arguments)
         with ir.Location.unknown():
-            cut_before_joining(module, TRAITS, lambda made, op, whole: None)
+            cut_before_joining(operations_in(module), TRAITS, lambda made, op, whole: None)
         module.operation.verify()
         for got, wanted in zip(run_whole(module, arguments), expected, strict=True):
             np.testing.assert_array_equal(got, wanted)
@@ -85,7 +86,7 @@ func.func @main(%x: tensor<8x4xf32>, %y: tensor<2x4xf32>) -> (tensor<8x4xf32>, t
 }
 """)
         with ir.Location.unknown():
-            made = unshared(module, TRAITS, cut=True).module
+            made = unshared(Kinds(module), TRAITS, cut=True).module
         *_, joined, last = operations_in(made)
         assert last.operands[0].arg_number == 0  # the first cut is %x itself
         assert [list(value.type.shape) for value in joined.operands] == [[1, 2], [2, 2]]
