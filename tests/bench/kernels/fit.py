@@ -14,6 +14,7 @@ import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
+from statistics import median
 from typing import Any
 
 from .data import Row, read_rows
@@ -21,6 +22,7 @@ from .judging import judged, judgement
 
 _STEPS = (1.5, 1.2, 1.08, 1.03)  # by which numbers change
 _EACH = 5  # of so many programs one is kept out: the fourth
+_MANY = 100  # kernels
 _FIXED = ("multiprocessors", "host")
 
 
@@ -98,6 +100,13 @@ class Fit:
                             break
 
 
+def host(rows: Sequence[Row], otherwise: float) -> float:
+    """The seconds that the host takes to launch a kernel of a loop: the median of programs of many kernels
+    that say how long they take in all."""
+    found = [1e-6 * row.span / row.kernels for row in rows if row.span and row.kernels >= _MANY]
+    return median(found) if found else otherwise
+
+
 def main() -> None:
     """Prints the numbers and the errors."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -106,8 +115,11 @@ def main() -> None:
     parser.add_argument("--keep", nargs="*", default=[], help="numbers that stay as they are")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    every = programs(read_rows(given.data), given.topology)
+    rows = read_rows(given.data)
+    every = programs(rows, given.topology)
     fit = Fit(every, given.topology)
+    if "host" not in given.keep:
+        fit.numbers["host"] = host(rows, fit.numbers["host"])
     fit.fit([name for name in fit.numbers if name not in (*_FIXED, *given.keep)])
     print("[kernels]")
     for name, value in fit.numbers.items():
