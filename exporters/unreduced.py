@@ -6,7 +6,7 @@ and results are.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -23,9 +23,11 @@ from ..rulebook.book import RuleBook
 Shard = Sharding | None  # of a value; None: it has none
 
 
-def check_unreduced(module: ir.Module, shardings: Shardings, book: RuleBook) -> None:
-    """Raises ShardlogError at the first op at which Shardy refuses what becomes of unreduced axes."""
-    if shardings.has_unreduced:
+def check_unreduced(module: ir.Module, shardings: Shardings, book: RuleBook, names: Collection[str]) -> None:
+    """Raises ShardlogError at the first op at which Shardy refuses what becomes of unreduced axes; ``names``
+    are those of the module's ops."""
+    reduces = {name for (name,) in book.unreduced({})["of_shardings"]}
+    if shardings.has_unreduced or not reduces.isdisjoint(names):
         _Check(module, shardings, book).run()
 
 

@@ -76,6 +76,7 @@ def run_with(
         program = _without(read(), dropped)
         last = last_priority(options.until, tactics, program)
     unknown_ops = _unknown_ops(program, text)
+    names = {op.operation.name for op in program.classes.signatures.examples}
     for message in book.unknown_priorities(program.classes.signatures.examples):
         warnings.warn(message, stacklevel=3)
     fixpoint = propagate(
@@ -86,7 +87,7 @@ def run_with(
     with text.places():
         bodies = write_module(module, program.graph, program.classes, written)
         with module.context:
-            check_unreduced(module, program.shardings, book)
+            check_unreduced(module, program.shardings, book, names)
             check_single_devices(module, program.shardings, book)
     if options.keep_rules:
         attach_rules(module, book, options.modes)

@@ -73,6 +73,14 @@ def test_what_is_returned_is_unreduced_where_the_result_is() -> None:
     assert refused(text) == ("4", why)
 
 
+def test_what_a_collective_reduces_has_a_sharding() -> None:
+    ops = [
+        f"%1 = stablehlo.constant dense<1.0> : {T}",
+        f'%0 = sdy.all_reduce {{"x"}} %1 out_sharding={spec("")} : {T}',
+    ]
+    assert refused(module("", *ops)) == ("4", "sdy.all_reduce has an operand without a sharding")
+
+
 def test_a_region_may_not_drop_it_either() -> None:
     loop = [
         f"%0 = stablehlo.while(%i = %a) : {T} cond {{",
