@@ -105,6 +105,8 @@ LOCAL = (
 )
 
 
+# What the op rules say about explicit reshards; see ``rules/ops/reshards.dl``.
+RESHARDS = ("reshard_combines", "reshard_leaves")
 # What the op rules say about the values that an op is made for; see ``rules/ops/domains.dl``.
 DOMAINS = ("asks", "asks_for", "hands", "edge_source", "edge_target")
 
@@ -249,6 +251,10 @@ class RuleBook:
     def domains(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """The answer of the op rules about the values that an op is made for: ``DOMAINS``."""
         return self._about_it(signature).unbound.solve(signature, DOMAINS)
+
+    def reshards(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
+        """The answer of the op rules about explicit reshards: ``RESHARDS``."""
+        return self._about_it(signature).solver.solve(signature, RESHARDS)
 
     def _about_it(self, signature: Facts) -> _Answers:
         """The answers of the rules that say something about a signature."""

@@ -199,6 +199,15 @@ class Options:
             flag="--open",
         ),
     )
+    explicit_reshards: bool = field(
+        default=False,
+        metadata=about(
+            "insert reshards around ops whose operands are not sharded alike, as Shardy does for a compiler"
+        ),
+    )
+    full_reshards: bool = field(
+        default=False, metadata=about("insert explicit reshards around all ops, not only where Shardy does")
+    )
     keep_rules: bool = field(
         default=False, metadata=about("write the rule of every op as an attribute, sdy.sharding_rule")
     )
@@ -251,7 +260,12 @@ class Options:
 
 
 NAMES = tuple(option.name for option in fields(Options))
-ON_MODULES = ("closed", "keep_rules")  # what matters only where a module is written
+ON_MODULES = (
+    "closed",
+    "keep_rules",
+    "explicit_reshards",
+    "full_reshards",
+)  # what matters only where a module is written
 ON_RULES = ("rules", "include_from", "limits", "shardy")  # what matters where rules are read
 
 

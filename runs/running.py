@@ -14,6 +14,7 @@ from ..collector import no_collections
 from ..errors import ShardlogError
 from ..exporters.module import annotate as write_module
 from ..exporters.op_rules import attach_rules
+from ..exporters.reshards import write_reshards
 from ..exporters.shardings import Written
 from ..exporters.single_devices import check_single_devices
 from ..exporters.unreduced import check_unreduced
@@ -89,6 +90,8 @@ def run_with(
         with module.context:
             check_unreduced(module, program.shardings, book, names)
             check_single_devices(module, program.shardings, book)
+    if options.explicit_reshards or options.full_reshards:
+        write_reshards(module, program.shardings, book, options.modes, full=options.full_reshards)
     if options.keep_rules:
         attach_rules(module, book, options.modes)
     return Result(

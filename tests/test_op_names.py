@@ -45,6 +45,7 @@ KNOWN = {  # ops that are known somewhere
     "checks/agreement.py": {"sdy.reshard"},
     "cost/cost.py": {"func."},
     "exporters/bind.py": {"sdy.reshard"},
+    "exporters/reshards.py": {"sdy.reshard", "sdy.propagation_barrier"},
     "importers/sources/lines.py": {"sdy.constant", "stablehlo.constant", "stablehlo.reshape"},
     "notations/frontend_attributes.py": {
         f"stablehlo.{n}" for n in ("after_all", "infeed", "outfeed", "recv", "send")

@@ -33,11 +33,9 @@ PROPAGATE = {
 
 CLOSE = "sdy-close-shardings"
 
-# What partitions the program, checks it for that, or saves it.
-LEFT_OUT = re.compile(
-    r"sdy-save-module|sdy-sharding-constraint-to-reshard|sdy-verify-unreduced-axes"
-    r"|sdy-insert-explicit-reshards|canonicalize|sdy-inline-meshes"
-)
+# What checks the program before it is partitioned, folds it, or saves it; and what begins to partition it.
+BESIDE = re.compile(r"sdy-save-module|sdy-verify-unreduced-axes|canonicalize|sdy-inline-meshes")
+PARTITIONS = re.compile(r"sdy-sharding-constraint-to-reshard|sdy-insert-explicit-reshards")
 
 
 class OracleError(Exception):
@@ -57,10 +55,11 @@ def _passes() -> list[str]:
         made = passmanager.PassManager.parse("builtin.module(sdy-propagation-pipeline)")
         inside = str(made).removeprefix("builtin.module(").removesuffix(")")
     found = re.findall(r"[\w.-]+(?:\([^()]*\)|\{(?:[^{}]|\{[^{}]*\})*\})?", inside)
-    return [one for one in found if not LEFT_OUT.search(one)]
+    return [one for one in found if not BESIDE.search(one)]
 
 
-_own = _passes()
+_all = _passes()
+_own = [one for one in _all if not PARTITIONS.search(one)]
 _propagates = next(i for i, one in enumerate(_own) if one.startswith("sdy-user-priority-propagate"))
 BEFORE, AFTER = tuple(_own[:_propagates]), tuple(_own[_propagates + 1 :])
 
@@ -99,6 +98,16 @@ def propagate(text: str, *, strategy: str = "user-priority", closed: bool = True
     """
     result = run_passes(text, *pipeline(strategy, closed=closed))
     return reprinted(with_constants(result))
+
+
+def with_explicit_reshards(text: str, *, full: bool = False) -> str:
+    """The module as the pipeline leaves it that goes on to explicit reshards, around all ops if ``full``.
+
+    Raises OracleError.
+    """
+    chosen = f"enable-full-version={str(full).lower()}"
+    passes = [one.replace("enable-full-version=false", chosen) for one in _all]
+    return reprinted(with_constants(run_passes(text, *passes)))
 
 
 def refused_unreduced(text: str, *, strategy: str = "user-priority", closed: bool = True) -> str:
