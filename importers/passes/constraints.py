@@ -24,15 +24,18 @@ def apply_constraints(
     flows_into: set[int],
     uncalled: frozenset[int],
     policy: Policy,
+    *,
+    callee: bool,
 ) -> None:
     """Applies the constraints of ``function`` in program order.
 
     Changes its annotations, operands and order. ``place`` maps targets of data-flow edges to the value that
     holds their sharding; ``flows_into`` are the values with a data-flow edge of their own and the other
-    targets, ``uncalled`` the arguments of a function that nothing calls, if it is not the main one.
+    targets, ``uncalled`` the arguments of a function that nothing calls, if it is not the main one. What
+    a ``callee`` returns is used where the call was.
     """
     if function.constraints or function.entering:
-        _Constraints(function, classes, uses, place, flows_into, uncalled, policy).run()
+        _Constraints(function, classes, uses, place, flows_into, uncalled, policy, callee=callee).run()
 
 
 class _Constraints:
@@ -45,7 +48,10 @@ class _Constraints:
         flows_into: set[int],
         uncalled: frozenset[int],
         policy: Policy,
+        *,
+        callee: bool,
     ) -> None:
+        self.callee = callee
         self.classes, self.policy, self.uncalled = classes, policy, uncalled
         self.function, self.uses, self.place, self.flows_into = function, uses, place, flows_into
         self.nodes = set(function.constraints)
@@ -97,7 +103,7 @@ class _Constraints:
     def use_place(self, node: int, tail: int) -> str:
         """The place of a use relative to the end of a chain."""
         function, position = self.function, self.uses.position
-        if node == function.terminator:
+        if node == function.terminator and not self.callee:
             return "return"
         if function.region[node] != function.region[tail]:
             return "elsewhere"

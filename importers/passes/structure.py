@@ -114,7 +114,8 @@ def _constrained(
     if policy is not None:
         shapes = classes.signatures.shapes
         free = frozenset(v for v in function.arguments if uncalled and shapes[function.types[v]] is not None)
-        apply_constraints(function, classes, uses, place, owners | set(place), free, policy)
+        flows_into = owners | set(place)
+        apply_constraints(function, classes, uses, place, flows_into, free, policy, callee=callee)
     return _Begun(function, callee, edges, place, owners, uses)
 
 
