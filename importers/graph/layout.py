@@ -203,7 +203,9 @@ def _program_order(
     index = np.zeros(len(function.ops), np.int64)
     index[nodes] = np.arange(len(nodes))
 
-    def with_followers(numbers: list[int]) -> list[int]:
+    def with_followers(numbers: list[int], *, of_calls: bool = False) -> list[int]:
+        if of_calls and structure.constrained_first:  # the edges came behind the constraints, in their place
+            return [*numbers, *(node for edge in numbers for node in followers.get(edge, ()))]
         return [item for edge in numbers for item in (edge, *followers.get(edge, ()))]
 
     # Where edges go: (position in `nodes`, inner ops first, edges, the call whose callee's items come before
@@ -214,7 +216,7 @@ def _program_order(
         last = structure.uses.last(node)
         stops.append((int(index[last]) + 1, -int(index[node]), found, -1))
     order: list[Ints | int] = []
-    run: list[Ints] = [np.asarray(with_followers(edges.arguments), np.int32)]
+    run: list[Ints] = [np.asarray(with_followers(edges.arguments, of_calls=True), np.int32)]
 
     def flush() -> None:
         items = np.concatenate(run).astype(np.int32)
@@ -228,7 +230,7 @@ def _program_order(
         if call >= 0:
             flush()
             order.append(call)
-        run.append(np.asarray(with_followers(found), np.int32))
+        run.append(np.asarray(with_followers(found, of_calls=call >= 0), np.int32))
     run.append(nodes[done:])
     flush()
     return order

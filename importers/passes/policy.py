@@ -25,6 +25,11 @@ class Policy:
         """The fate of a sharding constraint; see ``rules/propagation/constraints.dl``."""
         return self.rules.constraint(facts)
 
+    @property
+    def constrains_in_functions(self) -> bool:
+        """Whether constraints are applied before functions come in the place of their calls."""
+        return bool(self.constraint({"demanded": [("constraint",)]})["met_in_functions"])
+
     def fill(self, when: str, function: Function, values: Sequence[int]) -> None:
         """Gives siblings the shardings that ``rules/propagation/siblings.dl`` says."""
         annotations = function.annotations

@@ -39,6 +39,7 @@ class Structure:
     multiple: npt.NDArray[np.bool_]  # by node: some operand that is no scalar is used again
     counts: npt.NDArray[np.int64]  # by value: how many uses it has; 0 for scalars
     dead: frozenset[int] = frozenset()  # nodes
+    constrained_first: bool = False  # constraints were applied before functions came in the place of calls
 
 
 def prepare(
@@ -88,6 +89,7 @@ class _Begun:
     place: dict[int, int]
     owners: set[int]  # values with an edge
     uses: Uses
+    constrained_first: bool
 
 
 def _constrained(
@@ -105,7 +107,10 @@ def _constrained(
     if edges_as_read:
         edges = [edge for edge in edges if edge.owner in function.flow_edges.values()]
     owners = {edge.owner for edge in edges}
-    uses = Uses(function) if edges_as_read else ordered_uses(function, owners, callee=callee)
+    first = policy is not None and policy.constrains_in_functions
+    alone = edges_as_read or first
+    uses = Uses(function) if alone else ordered_uses(function, owners, callee=callee)
+    op_owners = frozenset(owners)
     owners.update(function.arguments if callee else ())
     owners.update(v for node in function.calls for v in function.results[node])
     for value, sharding in list(function.annotations.items()):
@@ -115,8 +120,15 @@ def _constrained(
         shapes = classes.signatures.shapes
         free = frozenset(v for v in function.arguments if uncalled and shapes[function.types[v]] is not None)
         flows_into = owners | set(place)
+        if first:  # with edges at the boundary of functions meanwhile
+            crossing = (owners - op_owners) | free
+            uses.reverse(op_owners)
+            uses.reverse(crossing)
         apply_constraints(function, classes, uses, place, flows_into, free, policy, callee=callee)
-    return _Begun(function, callee, edges, place, owners, uses)
+        if first:
+            uses.reverse(crossing)
+            put_in_place_of_calls(uses, function, callee=callee)
+    return _Begun(function, callee, edges, place, owners, uses, first)
 
 
 def _ordered(begun: _Begun, classes: Classes) -> Structure:
@@ -129,24 +141,32 @@ def _ordered(begun: _Begun, classes: Classes) -> Structure:
     grouped = [value for value, _, _ in function.groups]
     dead = _dead(function, classes, uses, begun.owners.union(grouped), {edge.node for edge in edges})
     function.removed |= dead
-    return Structure(begun.callee, edges, begun.place, uses, multiple, counts, frozenset(dead))
+    return Structure(
+        begun.callee, edges, begun.place, uses, multiple, counts, frozenset(dead), begun.constrained_first
+    )
 
 
 def ordered_uses(function: Function, owners: set[int], *, callee: bool) -> Uses:
     """The uses of a function in the order that MLIR has when Shardy propagates.
 
     An edge is put between its owner and the owner's uses, which reverses their order; ``owners`` are those of
-    ops. A call becomes a computation in place: its operands and returned values are new uses, and its results
-    take over the uses, whose order is reversed twice, because results have edges too. So is that of the
-    arguments of a function that is called.
+    ops.
     """
     uses = Uses(function)
+    uses.reverse(owners)
+    put_in_place_of_calls(uses, function, callee=callee)
+    return uses
+
+
+def put_in_place_of_calls(uses: Uses, function: Function, *, callee: bool) -> None:
+    """A call becomes a computation in place: its operands and returned values are new uses, and its results
+    take over the uses, whose order is reversed twice, because results have edges too. So is that of the
+    arguments of a function that is called."""
     results = {v for node in function.calls for v in function.results[node]}
-    uses.reverse(owners | results)
+    uses.reverse(results)
     ends = [function.terminator] if callee else []
     uses.renew([*function.calls_in_order, *ends])
     uses.reverse(results.union(function.arguments if callee else ()))
-    return uses
 
 
 def _edges(function: Function, classes: Classes) -> list[DataFlow]:

@@ -169,6 +169,22 @@ CHANGED = {
             "(%0) in_shardings=[", '(%0, %0) in_shardings=[<@mesh, [{"a", ?}]>, '
         ),
     ),
+    "constraints are applied before functions come in the place of their calls": (
+        "0.12",
+        """
+        %1 = call @f(%0, %0) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>
+        %2 = sdy.sharding_constraint %0 <@mesh, [{"b", "a"}]> : tensor<8xf32>
+        %3 = sdy.sharding_constraint %0 <@mesh, [{"a"}]> : tensor<8xf32>
+        return %3 : tensor<8xf32>
+      }
+      func.func private @f(%0: tensor<8xf32>, %1: tensor<8xf32>) -> tensor<8xf32> {
+        %2 = sdy.sharding_constraint %0 <@mesh, [{"b", "a"}]> : tensor<8xf32>
+        %3 = stablehlo.tanh %2
+            {sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{"a", "b"}]>]>} : tensor<8xf32>
+        %4 = sdy.sharding_constraint %1 <@mesh, [{"a", "b"}]> : tensor<8xf32>
+        %5 = stablehlo.add %3, %1 : tensor<8xf32>
+        return %5 : tensor<8xf32>""",
+    ),
     "a function that nothing calls is as one that is called": (
         "0.12",
         """

@@ -17,6 +17,7 @@ def decided(
 ) -> dict[str, Any]:
     facts: dict[str, Any] = {"demanded": [(by,)], "other_use": [(place,) for place in uses]}
     answers = PROGRAM.solver({"shardy_version": [(shardy,)]}).solve(facts | {name: [()] for name in known})
+    assert bool(answers.pop("met_in_functions")) == (shardy == "0.12")  # of all demands
     return {name: rows for name, rows in answers.items() if rows}
 
 
