@@ -12,11 +12,11 @@ import sys
 from pathlib import Path
 
 import pytest
+from shardlog.program.shardy import LINES, installed
 
 ROOT = Path(__file__).parent.parent
-PAGES = [
-    page for page in (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))) if "$ " in page.read_text()
-]
+README = ROOT / "README.md"  # as printed, with each JAX
+PAGES = [page for page in (README, *sorted((ROOT / "docs").glob("*.md"))) if "$ " in page.read_text()]
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)\n?((?:(?!\$ ).*\n?)*)", re.MULTILINE)
 TOOLS = 'shardlog() {{ "{0}" -m shardlog "$@"; }}\npython() {{ "{0}" "$@"; }}\n'
@@ -38,10 +38,22 @@ def run_page(page: Path, folder: Path, python: str | Path = sys.executable) -> i
                 text=True,
                 check=False,
             )
-            pattern = re.escape(expected.strip()).replace(r"\.\.\.", "(?:.|\n)*")
-            assert re.fullmatch(pattern, done.stdout.strip()), f"$ {command}\n{done.stdout}"
+            printed = expected.strip(), done.stdout.strip()
+            if not printed_alike(*printed) and (page == README or installed() == LINES[0]):
+                raise AssertionError(f"$ {command}\n{done.stdout}")
+            assert printed_alike(*map(numberless, printed)), f"$ {command}\n{done.stdout}"
             ran += 1
     return ran
+
+
+def printed_alike(expected: str, printed: str) -> bool:
+    """Whether an output is as a page has it, where "..." stands for anything."""
+    return bool(re.fullmatch(re.escape(expected).replace(r"\.\.\.", "(?:.|\n)*"), printed))
+
+
+def numberless(text: str) -> str:
+    """A text without its numbers and the widths of its columns: newer JAXs lower to a few ops more."""
+    return re.sub(r"[ -]+", " ", re.sub(r"\d+", "0", text)).replace("\n ", "\n")
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)

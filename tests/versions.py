@@ -18,7 +18,7 @@ import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
 from time import monotonic
 
 from shardlog.program.shardy import LINES, installed
@@ -94,22 +94,23 @@ def tested(python: str, path: str, line: str) -> Outcome:
     if missing := install(path, folder, *of_jax(line), *tools):
         return Outcome(python, line, {}, missing=missing)
     files = [str(file) for file in sorted((ROOT / "tests").rglob("test_*.py")) if _is_marked(file)]
-    with TemporaryDirectory() as root:  # gives the repository the name of the package
-        Path(root, "shardlog").symlink_to(ROOT)
+    with TemporaryDirectory() as root, TemporaryFile("w+") as said:
+        Path(root, "shardlog").symlink_to(ROOT)  # gives the repository the name of the package
         command = [str(folder / "bin" / "python"), "-m", "pytest", "-q", "-n", "auto", "--maxprocesses", "4"]
         done = subprocess.run(
             [*command, "--dist", "worksteal", "-m", "versions", "-p", "no:cacheprovider", *files],
             cwd=ROOT,
             env=os.environ | {"PYTHONPATH": root},
-            stdout=subprocess.PIPE,
+            stdout=said,
             stderr=subprocess.STDOUT,
-            text=True,
             check=False,
         )
-    counts = {name: int(count) for count, name in _COUNTS.findall(done.stdout.splitlines()[-1])}
+        said.seek(0)
+        text = said.read()
+    counts = {name: int(count) for count, name in _COUNTS.findall(text.rstrip().rpartition("\n")[2])}
     if done.returncode and not counts:
         counts = {"errors": 1}
-    return Outcome(python, line, counts, done.stdout, monotonic() - start)
+    return Outcome(python, line, counts, text, monotonic() - start)
 
 
 def _is_marked(file: Path) -> bool:

@@ -8,7 +8,7 @@ from typing import Any
 import jax
 import pytest
 import shardlog
-from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from shardlog.cost.cost import Cost
 from shardlog.cost.text import cost_text
 from shardlog.explanations.report.cost import costs
@@ -375,7 +375,7 @@ def test_parts_of_a_few_layers_add_up() -> None:
 
     def over(*axes: str | None) -> NamedSharding:
         spec = PartitionSpec(*axes)  # type: ignore[no-untyped-call]
-        return NamedSharding(AbstractMesh((2, 4), ("data", "model")), spec)
+        return NamedSharding(AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2), spec)
 
     up, down = over(None, "model"), over("model", None)
     x, wide, narrow = (

@@ -10,13 +10,13 @@ import jax.numpy as jnp
 import pytest
 import shardlog
 from jax import sharding
-from jax.sharding import AbstractMesh, Mesh
+from jax.sharding import AbstractMesh, AxisType, Mesh
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
 
 P: Any = sharding.PartitionSpec  # which have no types
 NamedSharding: Any = sharding.NamedSharding
-MESH = AbstractMesh((2, 4), ("data", "model"))
+MESH = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 SHAPES = {"w": jnp.ones((16, 32)), "v": jnp.ones((32, 16))}, jnp.ones((8, 16))
 
 
@@ -87,7 +87,7 @@ def test_another_mesh_in_place_of_the_module_s() -> None:
 
 
 def test_any_name_of_an_axis() -> None:
-    mesh = AbstractMesh((2,), ('a", "b=1',))
+    mesh = AbstractMesh((2,), ('a", "b=1',), axis_types=(AxisType.Auto,))
     result = shardlog.run(layer, *SHAPES, mesh=mesh, annotate={"x": P('a", "b=1')})
     assert result.argument_shardings[1] == NamedSharding(mesh, P('a", "b=1', None))
 

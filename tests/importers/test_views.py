@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 import shardlog
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from shardlog.explanations.questions.match import matched
 
 from ..support.programs import PROGRAMS, P, array, lowered
@@ -152,7 +152,8 @@ def test_platforms() -> None:
 
 
 def test_an_abstract_mesh_is_compiled_for_cpu() -> None:
-    sharding = NamedSharding(AbstractMesh((4, 4), ("data", "model")), P("data"))  # type: ignore[no-untyped-call]
+    mesh = AbstractMesh((4, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
+    sharding = NamedSharding(mesh, P("data"))  # type: ignore[no-untyped-call]
     x = jax.ShapeDtypeStruct((8, 16), jnp.float32, sharding=sharding)  # type: ignore[no-untyped-call]
     lowered = jax.jit(lambda x: jnp.sin(x) ** 2).trace(x).lower(lowering_platforms=("cpu",))
     result = run(lowered, view="compiled")

@@ -14,7 +14,7 @@ import pytest
 import shardlog
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from jax.sharding import AbstractMesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
@@ -169,7 +169,7 @@ def test_html_escapes_names() -> None:
 
 
 def test_jax() -> None:
-    mesh = AbstractMesh((2, 4), ("data", "model"))
+    mesh = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
 
     def spec(shape: tuple[int, ...], *axes: str | None) -> jax.ShapeDtypeStruct:
         sharding = NamedSharding(mesh, P(*axes))  # type: ignore[no-untyped-call]

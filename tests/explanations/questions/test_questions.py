@@ -16,7 +16,7 @@ from shardlog.cli import main
 from shardlog.errors import ShardlogError
 
 P: Any = sharding.PartitionSpec  # which have no types
-MESH = AbstractMesh((2, 4), ("data", "model"))
+MESH = AbstractMesh((2, 4), ("data", "model"), axis_types=(sharding.AxisType.Auto,) * 2)
 SHAPES = {"w<1>": jnp.ones((16, 32)), "v": jnp.ones((32, 16))}, jnp.ones((8, 16))
 
 
