@@ -20,6 +20,8 @@ from shardlog.program.mlir.modules import ops_in, symbols
 
 from ..support.programs import SIZES, P, array, lowered
 
+pytestmark = pytest.mark.versions
+
 MESH = '#sdy.mesh<["data"=2, "model"=4]>'
 Found = dict[tuple[str, str], list[list[str]]]
 

@@ -12,6 +12,8 @@ from shardlog.program.mlir.modules import ops_in
 
 from ..support.programs import lowered
 
+pytestmark = pytest.mark.versions
+
 
 @pytest.fixture(scope="module")
 def dump(tmp_path_factory: pytest.TempPathFactory) -> Path:

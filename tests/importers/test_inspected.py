@@ -19,6 +19,8 @@ from shardlog.program.mlir.modules import is_custom_call, ops_in
 
 from ..support.programs import PROGRAMS, P, arguments, mesh
 
+pytestmark = pytest.mark.versions
+
 INNER = ("jaxpr", "body_jaxpr")  # of calls and loops
 
 

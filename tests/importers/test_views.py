@@ -17,6 +17,8 @@ from shardlog.explanations.questions.match import matched
 
 from ..support.programs import PROGRAMS, P, array, lowered
 
+pytestmark = pytest.mark.versions
+
 TEXT = """\
 sdy.mesh @mesh = <["data"=2, "model"=4]>
 #rows = #sdy.sharding<@mesh, [{"data"}, {}]>

@@ -18,6 +18,8 @@ from shardlog.tests.support.programs import array, mesh
 
 from .running import run_partitioned
 
+pytestmark = pytest.mark.versions
+
 PRODUCT = """
 sdy.mesh @mesh = <["x"=2, "d"=4]>
 func.func @main(%v: tensor<128x64xf32>, %w: tensor<64x64xf32>) -> tensor<128x64xf32> {

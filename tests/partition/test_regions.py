@@ -8,6 +8,8 @@ import shardlog
 
 from .running import run_partitioned
 
+pytestmark = pytest.mark.versions
+
 CALLS = """
 sdy.mesh @mesh = <["a"=2]>
 func.func private @pick(%p: tensor<i1>, %a: tensor<i32>, %b: tensor<i32>) -> tensor<i32> {

@@ -10,6 +10,8 @@ import shardlog
 from ..support import models, oracle
 from ..support.compare import differences
 
+pytestmark = pytest.mark.versions
+
 SCANNED = {"transformer", "grouped_query", "mixture_of_experts", "vit", "resnet", "lstm", "decode"}
 TRAINED = set(models.MODELS) - {"decode"}
 

@@ -14,6 +14,8 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from ..support.compare import differences
 from ..support.oracle import propagate
 
+pytestmark = pytest.mark.versions
+
 P: Any = PartitionSpec
 lax: Any = jax.lax
 MESH = AbstractMesh((2, 4), ("data", "model"), axis_types=(AxisType.Auto,) * 2)
