@@ -56,6 +56,7 @@ KNOWN = {  # ops that are known somewhere
     "partition/building.py": {"stablehlo.dynamic_slice", "stablehlo.partition_id"},
     "partition/choice/choosing.py": {"stablehlo.add"},
     "partition/choice/knowledge.py": {"stablehlo."},
+    "partition/layouts.py": {f"stablehlo.{n}" for n in ("add", "maximum", "minimum")},
     "partition/finishing/collectives.py": {
         "stablehlo.",
         *(f"stablehlo.{n}" for n in ("all_gather", "all_reduce", "all_to_all", "reduce_scatter")),
