@@ -77,7 +77,7 @@ def run_with(
         program = _without(read(), dropped)
         last = last_priority(options.until, tactics, program)
     unknown_ops = _unknown_ops(program, text)
-    names = {op.operation.name for op in program.classes.signatures.examples}
+    names = set(program.classes.signatures.names)  # a created constraint has no op
     for message in book.unknown_priorities(program.classes.signatures.examples):
         warnings.warn(message, stacklevel=3)
     fixpoint = propagate(
