@@ -25,16 +25,16 @@ def run(
     progress: Callable[[str, float], None] | None = None,
     **keywords: Any,
 ) -> Result:
-    """Propagates the shardings of a program to every value.
+    """Propagates the shardings of a program to every value, and returns the ``Result``.
 
     ``source`` is a function, jitted or not, with its arguments (arrays or ``jax.ShapeDtypeStruct``s) after it
     and among the keywords; or a ``jax.stages.Lowered`` or ``Traced``, a ``jax.export.Exported``, a path, MLIR
-    text or bytecode, or an ``ir.Module``. It is not changed. ``options``, and keywords in place of some of
-    them, say what is asked for. ``progress`` is called now and then with what is being done and how much of
-    the whole run is done, from 0 to 1.
+    text or bytecode, or an ``ir.Module``, which is not changed. Keywords override ``options``. ``progress``
+    is called now and then with the present step and the part of the run that is done, from 0 to 1.
+    ``docs/propagation.md`` describes the method, which is Shardy's.
 
     Raises ShardlogError for bad input, ``engine.DatalogError`` for errors in a rule file and
-    ``engine.EngineError`` for rules that go wrong while they run.
+    ``engine.EngineError`` where rules fail while they run, as at a limit.
     """
     asked = {name: keywords.pop(name) for name in NAMES if name in keywords}
     _check_keywords(source, keywords)
@@ -59,12 +59,15 @@ run.__doc__ = f"{run.__doc__}\n    Options:\n\n{listed(indent=8)}"
 
 
 def explain(function: Any, *args: Any, value: str | None = None, **keywords: Any) -> Explained:
-    """Lowers a function for its arguments and propagates shardings; returns what answers questions about it.
+    """Runs a function and returns the run, which answers questions and shows itself in notebooks.
 
     ``function``, ``args`` and ``keywords`` are those of ``shardlog.run``, options among them. A ``Result`` or
-    a saved run is explained as it is. ``value`` is what is asked about at once. Keywords of
-    ``Result.partition`` say in which program what moves is counted; those that the function takes are its
-    own.
+    a saved run is explained as it is. With ``value``, the answer is why that value is sharded as it is.
+    Keywords of ``Result.partition`` choose the program whose collectives are counted; keywords that the
+    function takes are its own.
+
+    Raises ShardlogError as ``shardlog.run`` does, for a value that does not exist, and for arguments beside a
+    run.
     """
     from .explanations.explained import Explained
     from .runs.records.record import Record
@@ -74,7 +77,7 @@ def explain(function: Any, *args: Any, value: str | None = None, **keywords: Any
     program = ProgramChoice(**{n: keywords.pop(n) for n in named if n in keywords and n not in own})
     if isinstance(function, Result | Record):
         if args or keywords:
-            given = f"arguments for a {type(function).__name__}"
+            given = f"a {type(function).__name__} takes no arguments"
             raise ShardlogError(given, where="explain", hint="it has been run already")
         return Explained(function, value, program)
     return Explained(run(function, *args, **keywords), value, program)

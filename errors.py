@@ -45,8 +45,10 @@ def not_installed(package: str, extra: str) -> ShardlogError:
 
 
 def check_text(text: str, where: str) -> None:
-    """Raises ShardlogError where ``text`` holds half of a character, as Python has it for bytes of a command
-    line that are not UTF-8."""
+    """Raises ShardlogError where ``text`` holds a lone surrogate.
+
+    Python decodes bytes of a command line that are not UTF-8 to such.
+    """
     try:
         text.encode()
     except UnicodeEncodeError:

@@ -48,19 +48,19 @@ def jit(
     partitioner: Partitioner = "xla",
     **options: Any,
 ) -> Any:
-    """``jax.jit``, but shardlog decides the shardings, and the program runs with exactly these.
+    """``jax.jit`` with shardings that shardlog decides; the program runs with exactly these.
 
-    What ``jax.jit`` takes, returns and raises is the same here, ``docs/jit.md`` has a table. ``devices`` are
-    those of the mesh unless told otherwise, and ``options`` are those of ``shardlog.run``, such as ``rules``,
-    ``schedule`` and ``annotate``. ``partitioner`` says who makes the program that each device runs: XLA
-    ("xla") or ``Result.partition`` ("shardlog"), which then takes its options too: ``keep_shardings``,
-    ``topology``, ``memory``, ``seconds`` and ``collective_matmul``.
+    Arguments, results and errors are those of ``jax.jit``; ``docs/jit.md`` has a table. ``devices`` are those
+    of the mesh by default. ``options`` are those of ``shardlog.run``, such as ``rules``, ``schedule`` and
+    ``annotate``. ``partitioner`` makes the program that each device runs: XLA ("xla"), or
+    ``Result.partition`` ("shardlog"). The latter takes more options: ``keep_shardings``, ``topology``,
+    ``memory``, ``seconds`` and ``collective_matmul``.
 
-    What is differentiated or batched (``jax.grad``, ``jax.jvp``, ``jax.vmap``) is decided and compiled in the
-    same way, but without ``annotate`` and ``schedule``, which name the function's own values. Inside of
-    another ``jax.jit`` the function is a part of that program, which XLA partitions as a whole.
+    Derivatives and batches of the function (``jax.grad``, ``jax.jvp``, ``jax.vmap``) are decided and compiled
+    in the same way, but without ``annotate`` and ``schedule``, which name the function's own values. Inside
+    another ``jax.jit`` the function is part of that program, which XLA partitions as a whole.
 
-    Raises ShardlogError for options that do not exist; the function raises what ``shardlog.run`` does.
+    Raises ShardlogError for options that do not exist. A call raises what ``shardlog.run`` does.
     """
     given = {
         name: value for name, value in locals().items() if name in _OF_JAX and value is not _OF_JAX[name]
@@ -98,7 +98,9 @@ class _Decided:
         partition = {name: options.pop(name) for name in _PARTITION if name in options}
         if partition and partitioner != "shardlog":
             hint = "give partitioner='shardlog' too: XLA's partitioner has no such options"
-            raise ShardlogError(f"{next(iter(partition))} is for our partitioner", where="jit", hint=hint)
+            raise ShardlogError(
+                f"{next(iter(partition))} applies only to shardlog's partitioner", where="jit", hint=hint
+            )
         for name in options:
             if name not in NAMES:
                 hint = closest(name, [*NAMES, *_PARTITION, *_OF_JAX])

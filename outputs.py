@@ -91,11 +91,11 @@ def refuse_loss(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[str 
         if name is None:
             continue
         if not name:
-            hint = "give it a name; without the option there is no file"
-            raise ShardlogError("a file without a name", where=option, hint=hint)
+            hint = "give a name, or leave out the option"
+            raise ShardlogError("the file name is empty", where=option, hint=hint)
         for what, other in taken:
             if _same(name, other):
-                hint = "give it a name of its own"
+                hint = "choose another name"
                 raise ShardlogError(f"{option} would replace {what}", where=name, hint=hint)
         taken.append((f"the file of {option}", name))
 

@@ -170,7 +170,7 @@ class Expected:
             yield Difference(where, entry.key, "", "", "", "", ", ".join(entry.shardings), None, (cause,))
             return
         if len(expected) > 1 and len(expected) != len(found):
-            message = f"{len(expected)} shardings are expected of {entry.key}, which is {len(found)} values"
+            message = f"{len(expected)} shardings for {entry.key}, of which there are {len(found)}"
             cause = Cause(-1, "", True, None, message)
             yield Difference(where, entry.key, "", "", "", "", ", ".join(entry.shardings), None, (cause,))
             return

@@ -97,7 +97,7 @@ def _entries(name: str, lines: tuple[str, ...]) -> Iterable[Expectation]:
             if not shardings or not all(isinstance(sharding, str) for sharding in shardings):
                 hint = """expected a sharding as text, as in '[{"data"}, {}]', or a list of them; """
                 hint += "quote names with dots"
-                raise ShardlogError(f"{key} is no sharding", where=f"{name}:{first + 1}", hint=hint)
+                raise ShardlogError(f"{key} is not a sharding", where=f"{name}:{first + 1}", hint=hint)
             yield Expectation(key, tuple(shardings), first, end)
         first = end
 

@@ -52,18 +52,18 @@ class Lint:
             if not Path(given).exists():
                 raise ShardlogError(f"there is no file {given}", where=where, hint=hint)
             if not is_saved(Path(given)):
-                raise ShardlogError(f"{given} is no {what}", where=where, hint=hint)
+                raise ShardlogError(f"{given} is not a {what}", where=where, hint=hint)
             return Lint(name, 0, given)
         limit = {"size": bytes_in, "count": count_in, "time": time_in}[takes](given)
         if limit is None:
-            raise ShardlogError(f"{given[:40]!r} is no {what}", where=where, hint=hint)
+            raise ShardlogError(f"{given[:40]!r} is not a {what}", where=where, hint=hint)
         return Lint(name, limit)
 
     def check(self, choice: ProgramChoice) -> None:
         """Raises ShardlogError where the program that is meant is not one that the lint can look at."""
         if _LINTS[self.name].takes == "time" and choice.topology is None:
             hint = "give --topology, such as v5e"
-            raise ShardlogError("a time is that on a machine", where=f"--fail-on {self.name}", hint=hint)
+            raise ShardlogError("a limit on time needs a machine", where=f"--fail-on {self.name}", hint=hint)
 
 
 def findings(run: Run, lints: Sequence[Lint], choice: ProgramChoice | None = None) -> list[Finding]:

@@ -21,8 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Memory:
-    """The bytes of a device: of arguments, of results, of those results that have the memory of arguments,
-    and of what is temporary. ``expected`` is what ``shardlog cost`` says of all."""
+    """The memory of a device in bytes, as the compiler has it.
+
+    It holds arguments, results and temporaries; ``shared`` bytes of results are in the memory of arguments.
+    ``expected`` is the estimate of ``shardlog cost`` for all.
+    """
 
     arguments: int
     results: int
@@ -38,8 +41,10 @@ class Memory:
 
 @dataclass(frozen=True)
 class Kept:
-    """How many collectives of a kind a device takes part in, and the bytes that it sends: in our program, and
-    in what XLA made of it."""
+    """The collectives of one kind: how many a device runs, and the bytes that it sends.
+
+    ``count`` and ``bytes`` are those of shardlog's program, the others those of XLA's.
+    """
 
     kind: str
     count: int
@@ -50,9 +55,12 @@ class Kept:
 
 @dataclass(frozen=True)
 class Ahead:
-    """A ``program`` compiled for a ``target``: its memory, its collectives by kind, its floating-point
-    operations and what XLA counts of them, with loops once (None where it does not say); and the optimised
-    HLO."""
+    """A ``program`` compiled for a ``target``.
+
+    It has the memory, the collectives by kind, and the floating-point operations: ``flops`` of shardlog's
+    program, ``compiled_flops`` as XLA counts them, with loops once (None where it does not say). ``hlo`` is
+    the optimised HLO.
+    """
 
     program: ProgramChoice
     target: str
@@ -64,7 +72,7 @@ class Ahead:
     hlo: str
 
     def as_json(self) -> dict[str, Any]:
-        """All but the HLO, as JSON has it."""
+        """All but the HLO, as a JSON document; ``shardlog compile --schema`` is its schema."""
         return {
             "program": str(self.program),
             "target": self.target,

@@ -36,14 +36,16 @@ _NO_WORK = ("func.", "sdy.")
 
 @dataclass(frozen=True)
 class Item:
-    """A piece of a device's work: ops or a collective, ``times`` in all, at a place of the user's source: a
-    line and the name ``stack`` there. Ops of one kind at one place that are limited by the same are one.
-    ``seconds``, ``flops`` and ``bytes`` (read, written or sent) are those of all times; ``limited`` says by
-    what it is limited: "compute", "memory" or "links". ``redundant`` are the operations that other devices do
-    too. How ``sure`` the seconds are: see ``Price``; ``launches`` are the kernels of a GPU, and ``waits`` the
-    seconds for which it waits for the host to launch them. Of a collective: the op that it ``serves``, the
-    annotations that are its ``causes``, and its ``numbers``: several, if it stands for all that are for the
-    same at a place."""
+    """A piece of a device's work: ops, or a collective, at a place of the user's source.
+
+    ``where`` is the line and ``stack`` the name stack there. Ops of one kind at one place with one limit are
+    one item, of ``times`` ops. ``seconds``, ``flops`` and ``bytes`` (read, written or sent) are for all of
+    them. ``limited`` is the limit: "compute", "memory" or "links". ``redundant`` is the part of ``flops``
+    that other devices compute too. ``sure`` is how sure the seconds are (see ``Price``). ``launches`` are the
+    kernels of a GPU, and ``waits`` the seconds for which it waits for the host to launch them. A collective
+    has the op that it ``serves``, the annotations that are its
+    ``causes``, and its ``numbers``: several, if the item stands for all with one purpose at a place.
+    """
 
     op: str
     where: str
@@ -82,8 +84,11 @@ class Item:
 
 @dataclass(frozen=True)
 class Held:
-    """What a device holds when it needs most of a ``memory``, its own ("device") or that of its "host":
-    arguments, results, or what ops at a place of the user's source make, ``count`` of them, in bytes."""
+    """What a device holds at the peak of a ``memory``: its own ("device") or the host's ("host").
+
+    ``what`` is arguments, results, or values that ops at a place of the user's source make; there are
+    ``count`` of them, of ``bytes`` in all.
+    """
 
     what: str
     where: str
@@ -95,9 +100,12 @@ class Held:
 
 @dataclass(frozen=True)
 class Cost:
-    """The cost of a program for one device; ``program`` says which it is. ``peak`` is the memory that it
-    needs at most, in bytes, ``host`` that of its host, and ``held`` what it holds then, largest first.
-    ``open`` says that loops which do not say how many turns they take count one."""
+    """The cost of a ``program`` for one device of a ``machine``.
+
+    ``peak`` is the most device memory that it needs, in bytes, and ``host`` the most host memory. ``held`` is
+    what it holds at these peaks, largest first. ``open`` says that loops of unknown length count as one turn.
+    ``docs/cost.md`` describes the model.
+    """
 
     program: ProgramChoice
     machine: Machine
@@ -110,13 +118,15 @@ class Cost:
 
     @property
     def seconds(self) -> float:
-        """The time of all items, one after the other."""
+        """The time in seconds of all items, one after the other."""
         return sum(item.seconds for item in self.items)
 
     @property
     def waits(self) -> float:
-        """The seconds for which a GPU waits for the host, which launches the kernels of loops one by one;
-        they are no part of ``seconds``."""
+        """The seconds for which a GPU waits for the host, beside ``seconds``.
+
+        The host launches the kernels of loops one by one.
+        """
         return sum(item.waits for item in self.items)
 
     @property
@@ -125,12 +135,12 @@ class Cost:
         return sum(item.launches for item in self.items)
 
     def sure(self) -> dict[str, float]:
-        """The seconds of items by how sure they are: see ``Price``."""
+        """The seconds by how sure they are; see ``Price``."""
         found = {how: sum(i.seconds for i in self.items if i.sure == how) for how in SURE}
         return {how: seconds for how, seconds in found.items() if seconds}
 
     def limits(self) -> dict[str, str]:
-        """What most of the time of each op is limited by."""
+        """The limit of most of the time of each op, by op."""
         found = defaultdict[str, dict[str, float]](dict)
         for item in self.items:
             times = found[item.serves or item.op]
@@ -138,11 +148,11 @@ class Cost:
         return {op: max(sorted(times), key=lambda what: times[what]) for op, times in found.items()}
 
     def limited(self) -> dict[str, float]:
-        """The seconds of items by what limits them."""
+        """The seconds by limit: "compute", "memory" and "links"."""
         return {what: sum(i.seconds for i in self.items if i.limited == what) for what in LIMITS}
 
     def collectives(self) -> list[Item]:
-        """The collectives, longest first; those of a place that are for the same are one."""
+        """The collectives, longest first; those with one purpose at a place are one."""
         found: dict[Any, Item] = {}
         for item in self.items:
             if item.limited == "links":
@@ -151,8 +161,10 @@ class Cost:
         return sorted(found.values(), key=lambda i: -i.seconds)
 
     def computed_again(self) -> list[Item]:
-        """The items of which other devices do a part too, most operations first; those of one op at a place
-        are one."""
+        """The items that other devices compute in part too, most operations first.
+
+        Items of one op at one place are one.
+        """
         found: dict[Any, Item] = {}
         for item in self.items:
             if item.redundant:
@@ -162,30 +174,33 @@ class Cost:
 
     @property
     def flops(self) -> float:
-        """The floating-point operations."""
+        """The floating-point operations of the device."""
         return sum(item.flops for item in self.items)
 
     @property
     def redundant(self) -> float:
-        """The floating-point operations that other devices do too."""
+        """The floating-point operations that other devices compute too."""
         return sum(item.redundant for item in self.items)
 
     @property
     def sent(self) -> float:
-        """The bytes that are sent."""
+        """The bytes that the device sends."""
         return sum(item.bytes for item in self.items if item.limited == "links")
 
     @property
     def touched(self) -> float:
-        """The bytes that are read from memory and written there."""
+        """The bytes that the device reads from memory and writes there."""
         return sum(item.bytes for item in self.items if item.limited != "links")
 
     def by(self, name: str) -> list[tuple[str, float, float]]:
-        """The seconds and the part of all, by op, by source line or by name stack ("op", "where", "stack"),
-        longest first. Raises ShardlogError for another name."""
+        """Rows of a key, its seconds, and its share of all (0 to 1), longest first.
+
+        ``name`` is the key: "op", "where" (source lines) or "stack" (name stacks). Raises ShardlogError for
+        another.
+        """
         if name not in ("op", "where", "stack"):
-            hint = 'by "op", "where" or "stack"'
-            raise ShardlogError(f"costs are not counted by {name!r}", where="by", hint=hint)
+            hint = 'expected "op", "where" or "stack"'
+            raise ShardlogError(f"cannot group costs by {name!r}", where="by", hint=hint)
         found: dict[str, float] = {}
         for item in self.items:
             key = item.serves or item.op if name == "op" else getattr(item, name)
@@ -194,7 +209,7 @@ class Cost:
         return sorted(((key, s, s / total) for key, s in found.items()), key=lambda row: (-row[1], row[0]))
 
     def as_json(self) -> dict[str, Any]:
-        """The cost as JSON has it."""
+        """The cost as a JSON document; ``shardlog cost --schema`` is its schema."""
         return {
             "program": str(self.program),
             "topology": self.machine.name,
@@ -369,8 +384,10 @@ def _computed(module: ir.Module, traits: OpTraits) -> Iterator[Any]:
 
 
 def _work(ops: Iterable[Any], traits: OpTraits) -> Iterator[Any]:
-    """Those of some ops that are work, and stand in a function, a loop or a branch: the regions of others are
-    part of those."""
+    """Those of some ops that are work, and stand in a function, a loop or a branch.
+
+    The regions of other ops are part of these.
+    """
     for op in ops:
         name, parent = op.operation.name, op.operation.parent.name
         if NUMBER not in op.attributes and (traits.lowering(name) in _FREE or name.startswith(_NO_WORK)):

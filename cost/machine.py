@@ -433,7 +433,7 @@ def _torus(found: Machine, name: str, shape: str) -> Torus:
         raise ShardlogError(f"{found.name} has no shape", where=where, hint=f"say {name.partition(':')[0]}")
     dims = sizes_of(shape)
     if not dims:
-        said = f"there is no shape {shape}" if shape else "there is no shape behind the colon"
+        said = f"there is no shape {shape}" if shape else "there is no shape after the colon"
         raise ShardlogError(said, where=where, hint="expected as in 4x4x8")
     torus = replace(found.torus, dims=dims)
     _check_torus(torus, found.network, where)

@@ -71,7 +71,7 @@ def read_target(text: str) -> Target:
         raise ShardlogError(f"there is no target {text}", where=where, hint=hint)
     if platform == "tpu" and not sizes_of(shape):
         hint = f"say how many chips, as in {platform}:{name}:2x4"
-        message = f"{shape} is no shape of a slice" if shape else "a slice has a shape"
+        message = f"{shape} is not the shape of a slice" if shape else "a slice needs a shape"
         raise ShardlogError(message, where=where, hint=hint)
     if not _installed(platform):
         extra = "jax" if platform == "cpu" else platform
@@ -112,7 +112,7 @@ def compile_for(module: bytes, target: Target, devices: int, form: str) -> dict[
         lines = done.stderr.decode(errors="replace").strip().splitlines()
         said = lines[-1] if lines and done.returncode > 0 else f"the compiler ends ({done.returncode})"
         raise ShardlogError(
-            f"XLA does not compile it: {said[:400]}",
+            f"XLA cannot compile it: {said[:400]}",
             where=f"--target {target}",
             hint=_ELSEWHERE.format(target.platform) if _UNKNOWN.search(said) else "",
         )

@@ -41,8 +41,10 @@ TEXT = "program"  # the name of a program that is given as text, in messages
 
 
 def _in_turn(method: Callable[Concatenate[Program, P], T]) -> Callable[Concatenate[Program, P], T]:
-    """The method, of which there is one call at a time: other threads wait. Raises EngineError where it is
-    called within a call, as from a handler of a signal, which could wait for ever."""
+    """The method with one call at a time: other threads wait.
+
+    Raises EngineError for a call within a call, as from a signal handler, which could wait for ever.
+    """
 
     @wraps(method)
     def called(self: Program, /, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -59,15 +61,16 @@ def _in_turn(method: Callable[Concatenate[Program, P], T]) -> Callable[Concatena
 
 
 class Program:
-    """A Datalog program with facts and what follows from them. Several threads may use it: their calls take
-    turns.
+    """A Datalog program with facts, and what follows from them.
 
     ``source`` is a Path or the name of a file, which ends in ".dl", or the text of a program. Files may
-    include what is in their folder or in one of ``include_from``. The limits hold for each evaluation.
-    ``backend`` is "core", "reference" (in Python, slow), or "auto": the core where it is installed. With
+    include what is in their folder or in one of ``include_from``. ``limits`` hold for each evaluation.
+    ``backend`` is "core", "reference" (in Python, slow), or "auto": the core if it is installed. With
     ``magic`` a program whose ``.pragma`` asks for magic sets computes only what its outputs need: its other
     relations are not complete, and have no proofs. ``macros`` are defined before the program is read, and
-    ``pragmas`` replace those of the program. Raises DatalogError with all errors of the program.
+    ``pragmas`` replace those of the program. Several threads may use a program: their calls take turns.
+
+    Raises DatalogError with all errors of the program.
     """
 
     def __init__(
@@ -164,8 +167,10 @@ class Program:
 
     @_in_turn
     def write_duckdb(self, path: str | Path) -> None:
-        """Writes the relations as of the last run, those that it computed and those of facts, as tables of a
-        DuckDB database, which keeps its other tables. Needs duckdb and pyarrow. Raises ShardlogError."""
+        """Writes the relations of the last run, and those of facts, to a DuckDB database.
+
+        It keeps its other tables. Needs duckdb and pyarrow. Raises ShardlogError where it cannot be written.
+        """
         complete = set(self._store.complete())
         relations = [relation for name, relation in self.relations.items() if name in complete]
 
@@ -175,14 +180,16 @@ class Program:
         write_duckdb(Path(path), relations, table)
 
     def warnings(self) -> list[Diagnostic]:
-        """What is no error, but rarely meant: the first ones of each file, in the order of the text."""
+        """What is no error but rarely meant: the first ones of each file, in the order of the text."""
         return sorted([*self._program.warnings, *directives.unknown_parameters(self._program.plan)])
 
     @_in_turn
     def read_inputs(self, folder: str | Path = ".", needed_by: Collection[str] | None = None) -> None:
-        """Adds the facts that ``.input`` asks for: files by default RELATION.facts in ``folder``; with
-        ``needed_by`` only facts that these relations depend on. Raises ShardlogError where a file cannot be
-        read."""
+        """Adds the facts that ``.input`` asks for, by default from RELATION.facts in ``folder``.
+
+        With ``needed_by`` it adds only facts that these relations depend on. Raises ShardlogError where a
+        file cannot be read.
+        """
         plan = self._program.plan
         wanted = None if needed_by is None else needed_relations(plan, needed_by)
         for transfer in directives.inputs(plan, Path(folder)):
@@ -197,24 +204,31 @@ class Program:
 
     @_in_turn
     def write_outputs(self, folder: str | Path | None = ".") -> None:
-        """Writes what ``.output`` and ``.printsize`` ask for: files by default RELATION.csv in ``folder``, or
-        to the standard output where it is None. Either all files are written or none. Raises
-        ShardlogError."""
+        """Writes what ``.output`` and ``.printsize`` ask for, by default to RELATION.csv.
+
+        Files are in ``folder``; where that is None, standard output has them. Either all files are written or
+        none. Raises ShardlogError where one cannot be written.
+        """
         plan = self._program.plan
         transfers = directives.outputs(plan, None if folder is None else Path(folder))
         write(transfers, self._store, self._all_symbols, plan)
 
     @_in_turn
     def relation(self, name: str) -> Array:
-        """The tuples of a relation as of the last run, sorted: a structured array with a field per column of
-        type int64, uint64, float64 or object, for texts and records (tuples and None)."""
+        """The tuples of a relation as of the last run, sorted, as a structured array.
+
+        It has a field per column, of type int64, uint64, float64, or object for texts and records (tuples and
+        None).
+        """
         relation = self.relation_named(name)
         return tables.structured(relation, self._store, self._all_symbols)
 
     @_in_turn
     def table(self, name: str) -> pyarrow.Table:
-        """The same as an Arrow table; symbols are dictionary-encoded texts, and so are records, written as in
-        a program. Needs pyarrow."""
+        """The tuples of a relation as of the last run, as an Arrow table.
+
+        Symbols are dictionary-encoded texts, and so are records, written as in a program. Needs pyarrow.
+        """
         return self._table(self.relation_named(name))
 
     def _table(self, relation: Relation) -> pyarrow.Table:
@@ -222,22 +236,21 @@ class Program:
 
     @_in_turn
     def rows(self, name: str) -> list[tuple[Any, ...]]:
-        """The same as a list of tuples."""
+        """The tuples of a relation as of the last run, sorted, as a list."""
         return self._store.rows(self.relation_named(name).name)
 
     @_in_turn
     def count(self, name: str) -> int:
-        """How many tuples a relation has as of the last run."""
+        """The number of tuples of a relation as of the last run."""
         return self._store.count(self.relation_named(name).name)
 
     @_in_turn
     def query(self, body: str, limits: Limits | None = None) -> Array:
-        """The solutions of the body of a rule, as in ``query("path(1, x), !blocked(x)")``: a structured array
-        with a field for each variable, sorted.
+        """The solutions of the body of a rule, as in ``query("path(1, x), !blocked(x)")``.
 
-        What is not computed yet is computed for the query alone, as far as the rules lead there; facts and
-        what is computed are not copied. Raises DatalogError for a query with errors, in a file called
-        "query".
+        Returns a structured array with a field for each variable, sorted. Relations that are not computed yet
+        are computed for the query alone, as far as it needs them; facts and computed relations are not
+        copied. Raises DatalogError for a query with errors, in a file called "query".
         """
         from ..engine.plan.querying import compile_query
 
@@ -249,9 +262,9 @@ class Program:
 
     @_in_turn
     def explain(self, fact: str, depth: int | None = LEVELS) -> Explanation:
-        """Why a tuple of the last run holds, as in ``explain("path(1, 5)")``: a proof of the least height.
-        Steps more than ``depth`` rules away are left open: explain these to go on. With None none is.
+        """A proof of the least height that a tuple of the last run holds: ``explain("path(1, 5)")``.
 
+        Steps more than ``depth`` rules away are left open: explain these to go on. None leaves none open.
         Raises EngineError for what is no tuple of the program, or does not hold.
         """
         if depth is not None and not 0 <= depth <= sys.maxsize:
@@ -266,8 +279,10 @@ class Program:
 
     @_in_turn
     def explain_not(self, fact: str) -> WhyNot:
-        """Why a tuple does not hold as of the last run: how far each rule gets. Raises EngineError for what
-        is no tuple of the program, or holds."""
+        """Why a tuple does not hold as of the last run: how far each rule gets.
+
+        Raises EngineError for what is no tuple of the program, or holds.
+        """
         relation, row = self._computed_fact(fact)
         if self._search.extents.holds(relation.name, row):
             told = Texts(self._program.plan).fact(relation.name, row)

@@ -13,8 +13,11 @@ from .questions.conflicts import conflicts_or_error
 
 
 class Explained(Questions):
-    """A run that answers questions. Its ``repr`` is a summary, or why ``value`` is sharded as it is. In the
-    summary, what moves is that of the ``program`` that is meant."""
+    """A run that answers questions.
+
+    It shows as a summary, or as the answer to why ``value`` is sharded as it is. The summary counts the
+    collectives of ``program``.
+    """
 
     def __init__(self, run: Run, value: str | None = None, program: ProgramChoice | None = None) -> None:
         self._asked_about, self._choice = run, program or ProgramChoice()
@@ -26,11 +29,11 @@ class Explained(Questions):
 
     @property
     def result(self) -> Result:
-        """The run in memory."""
+        """The run in memory; a saved one is run again."""
         return self._explainer.result
 
     def summary(self) -> str:
-        """Meshes, how many tensors are sharded, and what must move."""
+        """The meshes, the number of sharded tensors, and the tensors that must be resharded."""
         run = self._explainer.record
         lines = [f"mesh @{m.name}: {', '.join(f'{n}={s}' for n, s in m.axes)}" for m in run.meshes.meshes]
         tensors = {value.place: value for value in run.values()}

@@ -68,7 +68,7 @@ def replace_mesh(module: ir.Module, text: str) -> None:
         entries = re.findall(rf"({_NAME})\s*=\s*(\d+)", match["axes"] if match else "")
         axes = [(_unquoted(name), size) for name, size in entries]
     except UnicodeError:
-        raise ShardlogError("names have to be UTF-8", where=where) from None
+        raise ShardlogError("names must be UTF-8", where=where) from None
     if not match:
         raise ShardlogError("not a mesh", where=where, hint="expected axes with sizes, as in data=2,model=4")
     names = [name for name, _ in axes]
@@ -81,7 +81,9 @@ def replace_mesh(module: ir.Module, text: str) -> None:
             )
     count = prod(int(size) for _, size in axes)
     if count >= 1 << 31:
-        raise ShardlogError(f"the mesh has {count:,} devices", where=where, hint="at most 2,147,483,647")
+        raise ShardlogError(
+            f"the mesh has {count:,} devices", where=where, hint="a mesh has at most 2,147,483,647"
+        )
     attribute = mesh_attribute(Mesh("", tuple((name, int(size)) for name, size in axes)))
     old = symbols(module, "sdy.mesh")
     if not old:
@@ -176,7 +178,7 @@ class Targets:
         found = self.find(name, where)
         type_ = self.main.type.results[found] if isinstance(found, int) else found.type
         if not isinstance(type_, ir.RankedTensorType):
-            raise ShardlogError(f"{name} is no tensor but a {type_}", where=where)
+            raise ShardlogError(f"{name} is not a tensor but a {type_}", where=where)
         return type_.rank
 
 

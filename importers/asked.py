@@ -35,7 +35,9 @@ def mesh_text(mesh: Any) -> str:
         axes = [(str(name), int(size)) for name, size in mesh.shape.items()]
     except (AttributeError, TypeError, ValueError):
         hint = "expected a text as in data=2,model=4, a jax.sharding.Mesh or an AbstractMesh"
-        raise ShardlogError(f"a mesh from a {type(mesh).__name__}", where="mesh", hint=hint) from None
+        raise ShardlogError(
+            f"cannot read a mesh from a {type(mesh).__name__}", where="mesh", hint=hint
+        ) from None
     return ",".join(f"{quoted(name)}={size}" if _odd(name) else f"{name}={size}" for name, size in axes)
 
 
@@ -113,7 +115,7 @@ def _arguments(targets: Targets, given: Any, interface: Interface) -> Iterator[t
     except ValueError as error:
         hint = "expected a tree like that of the arguments, or a prefix of it, as for in_shardings of jax.jit"
         raise ShardlogError(
-            f"annotations that fit no arguments: {error}", where="annotate", hint=hint
+            f"the annotations do not match the arguments: {error}", where="annotate", hint=hint
         ) from None
     places = dict(zip(kept, numbers, strict=True))
     for number, spec in zip(tree.leaves(arguments), specs, strict=True):
@@ -127,11 +129,17 @@ def _text(targets: Targets, name: str, spec: Any) -> str:
     where = f"annotate {name}"
     if hasattr(spec, "spec"):
         if tuple(spec.mesh.shape.items()) not in targets.meshes():
-            hint = "the module has another one, or none; see the option mesh"
-            raise ShardlogError(f"a sharding on the mesh {mesh_text(spec.mesh)}", where=where, hint=hint)
+            hint = "use the mesh of the module, or replace it by the option mesh"
+            raise ShardlogError(
+                f"the module is not on the mesh of the sharding, {mesh_text(spec.mesh)}",
+                where=where,
+                hint=hint,
+            )
         spec = spec.spec
     if not hasattr(spec, "unreduced"):
-        raise ShardlogError(f"a sharding from a {type(spec).__name__}", where=where, hint=_EXPECTED)
+        raise ShardlogError(
+            f"cannot read a sharding from a {type(spec).__name__}", where=where, hint=_EXPECTED
+        )
     rank = targets.rank(name, where)
     entries = spec.partitions  # a spec with unreduced axes does not go over its entries
     if len(entries) > rank:

@@ -130,7 +130,7 @@ class _Body:
         for owner in listing.owners[self.regions][1:].tolist():
             depths.append(depths[listing.regions[owner] - self.first_region] + 1)
             if depths[-1] > _DEEPEST:
-                hint = f"at most {_DEEPEST} levels; put what is inside into a function, and call it"
+                hint = f"at most {_DEEPEST} levels are supported; move the inner ones into a function"
                 where = location(listing.ops[owner])
                 raise ShardlogError("regions nest too deeply", where=where, hint=hint)
 
@@ -140,7 +140,9 @@ class _Body:
         for at in np.nonzero(flat < 0)[0][:1].tolist():
             node = int(np.searchsorted(self.offsets - self.offsets[0], at, side="right")) - 1
             op, hint = self.function.ops[node], "put it behind the ops whose results it uses"
-            raise ShardlogError(f"{op.name} uses what comes later", where=location(op), hint=hint)
+            raise ShardlogError(
+                f"{op.name} uses a value that is defined later", where=location(op), hint=hint
+            )
 
     def types(self) -> Ints:
         """The types of the values."""
@@ -309,7 +311,7 @@ class _Body:
             [types[v] for v in returned] != [known.get(t) for t in function.op.type.results]
         ):
             message = f"function @{function.name} ends in {end.name}"
-            hint = "it ends in func.return, of what it returns"
+            hint = "expected func.return with its results"
             raise ShardlogError(message, where=location(end), hint=hint)
         _check_known(held, function.op)
         for label in ("arg_attrs", "res_attrs"):

@@ -122,7 +122,7 @@ class Reader:
             if name in functions:
                 continue
             if name not in ops:
-                hint = "define the function, or call it by stablehlo.custom_call"
+                hint = "define the function, or use stablehlo.custom_call"
                 raise ShardlogError(
                     f"@{name} is called, but has no body", where=location(declared[name]), hint=hint
                 )
@@ -215,8 +215,8 @@ class Reader:
                     around[callee] = iter(self.functions[callee].calls.values())
         largest = max(sizes, key=lambda name: sizes[name])
         if sizes[largest] > _MOST_OPS:
-            message = f"{sizes[largest]:,} ops, where every call counts the ops of its function"
-            hint = f"at most {_MOST_OPS:,}; call functions less often, or in a stablehlo.while"
+            message = f"{sizes[largest]:,} ops, counting those of a function for every call"
+            hint = f"at most {_MOST_OPS:,} are supported; call functions less often, or in a stablehlo.while"
             raise ShardlogError(message, where=location(self.functions[largest].op), hint=hint)
 
     def annotate_calls(self) -> None:

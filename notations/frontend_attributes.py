@@ -102,7 +102,7 @@ def read_frontend_attributes(module: ir.Module) -> bool:
         module.operation.verify()
     except ir.MLIRError as error:
         first = error.error_diagnostics[0].message if error.error_diagnostics else str(error)
-        raise ShardlogError(f"what XLA wrote is not valid: {first}") from None
+        raise ShardlogError(f"XLA's output is not valid: {first}") from None
     if LOOP in kinds:
         simplify_loops(module)
     return True
@@ -231,13 +231,15 @@ def _read_op(op: Any, function: Any) -> None:
         name in ("stablehlo.infeed", "stablehlo.outfeed") or target in (*_OPS, _ENTERS, _LEAVES) or _calls(op)
     )
     if target in (FULL_TO_SHARD, SHARD_TO_FULL) and _has_named(op.attributes):
-        hint = "take what it was given: 00.input_module.mlir, or 01.before_propagation.mlir"
-        raise ShardlogError(f"@{target} is in what XLA makes of a program", where=location(op), hint=hint)
+        hint = "give XLA's input instead: 00.input_module.mlir or 01.before_propagation.mlir"
+        raise ShardlogError(
+            f"@{target} occurs only in programs that XLA has rewritten", where=location(op), hint=hint
+        )
     if _TILES in op.attributes and not kept:
         del op.attributes[_TILES]
     if target in _OPS:
         if len(op.operands) != 1 or len(op.results) > 1:
-            raise ShardlogError(f"@{target} is of one value", where=location(op), hint="expected one operand")
+            raise ShardlogError(f"@{target} takes one value", where=location(op), hint="expected one operand")
         _OPS[target](op, function)
         return
     if not len(_said(op.attributes)):
@@ -311,7 +313,7 @@ def _opened(sharding: Any) -> Any:
 def _group(op: Any, function: Any) -> None:
     number = _read(op, "xla.sdy.sharding_group_id", location(op), ir.IntegerAttr)
     if number is None:
-        raise ShardlogError("a sharding group without its number", where=location(op))
+        raise ShardlogError("a sharding group has no number", where=location(op))
     number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), ir.IntegerAttr(number).value)
     sdy.ShardingGroupOp(op.operands[0], number, loc=op.location, ip=ir.InsertionPoint(op))
     if not any(True for result in op.results for _ in result.uses):
@@ -323,7 +325,7 @@ def _group(op: Any, function: Any) -> None:
 def _barrier(op: Any, function: Any) -> None:
     allowed = _read(op, "xla.sdy.allowed_direction", location(op), ir.IntegerAttr)
     if allowed is None or allowed.value not in _DIRECTIONS:
-        raise ShardlogError("a barrier without its direction", where=location(op))
+        raise ShardlogError("a barrier has no direction", where=location(op))
     made = sdy.PropagationBarrierOp(
         op.operands[0], allowed_direction=allowed, loc=op.location, ip=ir.InsertionPoint(op)
     )
@@ -425,7 +427,7 @@ def _named_boundary(call: Any, enters: list[Any], leaves: list[Any]) -> tuple[An
     for operand in (operand for op in enters for operand in op.operands):
         owner: Any = operand.owner
         if not _constrains(owner):
-            message = f"nothing says how the operand of @{_ENTERS} is sharded"
+            message = f"the operand of @{_ENTERS} has no sharding"
             raise ShardlogError(message, where=where, hint="expected @Sharding on it")
         alone = len([*operand.uses]) == 1
         operands.append(owner.operands[0] if alone else operand)

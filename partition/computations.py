@@ -36,9 +36,9 @@ class Computation:
 def lacking(op: Any) -> ShardlogError:
     """The error for an op of which a function says what each device computes, which is not there."""
     message = (
-        "what each device computes here is said by a Python function (custom_partitioning), not the module"
+        "a Python function (custom_partitioning) says what each device computes here, and the module lacks it"
     )
-    hint = "do it where the function is: shardlog.run(jax.jit(f).lower(...)), or shardlog.jit"
+    hint = "partition where the function is: shardlog.run(jax.jit(f).lower(...)), or shardlog.jit"
     return ShardlogError(message, where=location(op), hint=hint)
 
 
@@ -62,8 +62,10 @@ def put_in_place_of_ops(
         mark(made, op, False)
         for inner in (*operations_in(made), *chain.from_iterable(map(with_inner, called))):
             if calls_back(inner):
-                message = "what partition gives here calls back into Python, and JAX loses what it calls"
-                hint = "leave out jax.debug.print, pure_callback and their like there: XLA would crash"
+                message = (
+                    "the function from partition calls back into Python here, and JAX drops the callback"
+                )
+                hint = "remove jax.debug.print, pure_callback and the like from it: XLA would crash"
                 raise ShardlogError(message, where=location(op), hint=hint)
             mark(inner, op, True)
             inner.location = op.location  # theirs are lines of whoever asked for the computation

@@ -20,12 +20,14 @@ from .layouts import Axes, Layout
 
 
 class DeviceProgram:
-    """The program that each device runs. ``sent`` are its collectives, in order; ``traits`` are those of the
-    ops in it; ``found`` is what the choice
-    of homes found, where there was one, and ``homes`` those that values have instead of propagation's, each
-    once: in each call of a function a value may have another.
-    ``boundary`` are the layouts of its arguments and its results, and ``windows`` are collectives that go on
-    beside products. ``exceeds`` are the bytes that a device needs, where its machine has not as many."""
+    """The program that each device runs.
+
+    ``sent`` are its collectives, in order, and ``traits`` those of its ops. ``found`` is the result of the
+    search for layouts, if there was one. ``homes`` are the layouts that values have instead of propagation's:
+    a value of a function may have one in each call. ``boundary`` has the layouts of arguments and of results.
+    ``windows`` are the collectives that overlap products. ``exceeds`` is the memory in bytes that a device
+    needs if that is more than its machine has.
+    """
 
     def __init__(
         self,
@@ -56,15 +58,20 @@ class DeviceProgram:
 
     @cached_property
     def combined(self) -> ir.Module:
-        """The module as it is written, and compiled for CPUs: collectives over equal groups that do not need
-        each other are one op, also those of several calls, and windows are written part by part. Raises
-        MLIRError where it is not valid, as ``module_for`` does."""
+        """The module as it is written out.
+
+        Independent collectives over equal groups are one op, also across calls, and windows are written part
+        by part. Raises MLIRError where it is not valid.
+        """
         return self._copy(self.module, passes.COMBINED)
 
     def module_for(self, platform: str) -> ir.Module:
-        """The module as it is compiled for "cpu", "tpu" or others: XLA for accelerators combines collectives
-        itself, without putting side by side what they send; that for CPUs copies what it need not, and that
-        for TPUs sends some of it twice."""
+        """The module for "cpu", "tpu" or another platform.
+
+        XLA for accelerators combines collectives itself, without placing their operands side by side. XLA for
+        CPUs would make needless copies, and XLA for TPUs would send some data twice. Raises MLIRError where
+        it is not valid.
+        """
         if platform == "cpu":
             return self._for_cpus
         return self._copy(self.module, passes.TPU if platform == "tpu" else passes.OTHERS)

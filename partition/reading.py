@@ -165,7 +165,7 @@ class Reading:
         for sharding in self._at_ends(op):
             if found := self.axes.elsewhere(sharding):
                 message = f"a manual computation over {found}, in a program of {self.axes.count}"
-                hint = "a program runs on one set of devices: give all meshes as many"
+                hint = "give all meshes of a program the same devices"
                 raise ShardlogError(message, where=location(op), hint=hint)
 
     def _at_ends(self, op: Any) -> Iterator[Sharding]:

@@ -37,7 +37,7 @@ class Manual:
             for axis in dimension.axes:
                 if axis.name in names and axis not in manual.axes:
                     message = f'a result of the manual computation gets its manual axis "{axis.name}"'
-                    hint = "a sharding group brings it: take the result out, or the tensor that has the axis"
+                    hint = "a sharding group passes it on: take the result or the tensor with that axis out"
                     raise ShardlogError(message, where=where, hint=hint)
 
     def around(self, inner: Sharding) -> Sharding:

@@ -60,8 +60,8 @@ def _check_heads(program: Program) -> None:
         relation, source = plan.relations[rule.head], plan.sources[rule.source]
         own = not source.file.startswith(str(RULES))
         if own and relation.input and not relation.name.startswith("rule_"):
-            message = f"a rule cannot add to {relation.name}, which is what shardlog tells of an op"
-            hint = "conclude a relation of your own, declared with .decl"
+            message = f"a rule cannot add to {relation.name}, which is shardlog's description of an op"
+            hint = "declare a relation of your own with .decl"
             raise ShardlogError(message, where=f"{source.file}:{source.line}", hint=hint)
 
 

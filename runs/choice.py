@@ -1,5 +1,7 @@
-"""Which program of a run is meant, described once: for Python, its help, the command line, and the first line
-of all that is said of it."""
+"""The choice of a partitioned program, described once.
+
+Python, its help and the command line use this description, and all that is said of a program begins with it.
+"""
 
 from __future__ import annotations
 
@@ -28,9 +30,11 @@ class ProgramOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, kw_only=True)
 class ProgramChoice:
-    """Which of the programs that carry out a run is meant: by default the one that moves least bytes. As text
-    it is the program's name. Raises ShardlogError for what is no size, time or form, and for pins of
-    shardings that are kept."""
+    """A choice among the programs that carry out a run; the default moves the fewest bytes.
+
+    As text it is the name of the program. ``memory`` is in bytes once it is read, ``seconds`` in seconds.
+    Raises ShardlogError for a malformed size, time or form, and for pins together with ``keep_shardings``.
+    """
 
     keep_shardings: bool = field(
         default=False,
@@ -97,8 +101,12 @@ class ProgramChoice:
             raise ShardlogError(str(error), where="partition") from None
         keep(self, "pins", (self.pins,) if isinstance(self.pins, str) else tuple(map(str, self.pins)))
         if self.keep_shardings and self.pins:
-            hint = "annotate the values, or let shardings be chosen"
-            raise ShardlogError("pins say what is chosen, and nothing is", where="keep_shardings", hint=hint)
+            hint = "annotate the values instead, or leave out keep_shardings"
+            raise ShardlogError(
+                "pins have no effect where propagation decides all shardings",
+                where="keep_shardings",
+                hint=hint,
+            )
         if self.form not in FORMS:
             hint = closest(self.form, FORMS)
             raise ShardlogError(f"there is no form {self.form!r}", where="partition", hint=hint)
@@ -118,12 +126,12 @@ class ProgramChoice:
 
     @property
     def options(self) -> ProgramOptions:
-        """The choice as keywords."""
+        """The choice as keywords of ``Result.partition``."""
         return cast(ProgramOptions, {each.name: getattr(self, each.name) for each in fields(self)})
 
     @property
     def machine(self) -> bytes:
-        """The file that describes the topology, as it is now; empty where it is one by its name."""
+        """The bytes of the TOML file that ``topology`` names; empty for a built-in machine."""
         try:
             return Path(self.topology or "").read_bytes()
         except (OSError, ValueError, TypeError):  # which who reads the machine tells
@@ -131,7 +139,7 @@ class ProgramChoice:
 
     @property
     def line(self) -> str:
-        """The first line of what is said about the program: its name, and which options ask for others."""
+        """The line that names the program, and the options that ask for others."""
         if self.keep_shardings:
             others = "without --keep-shardings: least bytes, or least time with --topology MACHINE"
         elif self.topology is None:

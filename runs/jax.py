@@ -239,7 +239,7 @@ def _spec(entries: Sequence[Any], unreduced: Collection[str], reduction: str) ->
     fixed: dict[str, Any] = {"unreduced": set(unreduced)} if unreduced else {}
     if unreduced and reduction != "sum":
         if not hasattr(js, "UnreducedKind"):
-            message = f"a {reduction} that is yet to be computed, of which the installed JAX knows nothing"
+            message = f"a {reduction} that is yet to be computed needs a newer JAX"
             raise ShardlogError(message, hint="install JAX 0.11 or later, or reduce it in the program")
         fixed["unreduced_kind"] = js.UnreducedKind[reduction]
     return js.PartitionSpec(*entries, **fixed)  # type: ignore[no-untyped-call]

@@ -29,23 +29,29 @@ def machine_of_costs(topology: str | None) -> str:
 
 
 def memory_of(given: Any) -> int:
-    """A size in bytes, from a number or such as "16GiB". Raises ValueError for what is none."""
+    """A size in bytes, from a number or a text such as "16GiB".
+
+    Raises ValueError for anything else.
+    """
     size = None if isinstance(given, bool | float) else bytes_in(f"{given}")
     if size is None:
-        raise ValueError(f"{given!r} is no size: expected one such as 16GiB, 500MiB or 4096")
+        raise ValueError(f"{given!r} is not a size: expected one such as 16GiB, 500MiB or 4096")
     if not size:
         raise ValueError(f"{given!r} is less than a byte: expected one such as 16GiB, or 4096")
     return size
 
 
 def seconds_of(given: Any) -> float:
-    """A time in seconds, zero or more. Raises ValueError for what is none."""
+    """A time in seconds, zero or more.
+
+    Raises ValueError for anything else.
+    """
     try:
         found = -1.0 if isinstance(given, bool) else float(given)
     except (TypeError, ValueError):
         found = -1.0
     if not 0 <= found < inf:
-        raise ValueError(f"{given!r} is no time: expected seconds, such as 2.5")
+        raise ValueError(f"{given!r} is not a time: expected seconds, such as 2.5")
     return found
 
 
@@ -78,7 +84,8 @@ def about(text: str, **more: Any) -> dict[str, Described]:
 class Options:
     """The options of a run; each is a keyword of ``shardlog.run`` too.
 
-    Raises ShardlogError for an unknown strategy, and for a malformed schedule.
+    ``help(shardlog.run)`` describes them. Raises ShardlogError for an unknown strategy, Shardy or view, for a
+    malformed schedule, and for op priorities with a strategy that has none.
     """
 
     mesh: Any = field(
@@ -225,7 +232,7 @@ class Options:
             raise ShardlogError(f"there is no view {self.view!r}", hint=f"there are {', '.join(VIEWS)}")
         if self.op_priorities is not None and not self.strategy.endswith("-priority"):
             message = f"the strategy {self.strategy!r} has no op priorities"
-            hint = "take op-priority or user-priority"
+            hint = "use op-priority or user-priority"
             raise ShardlogError(message, where=str(self.op_priorities), hint=hint)
         keep = object.__setattr__
         if isinstance(self.rules, str | Path):
@@ -242,18 +249,17 @@ class Options:
 
     @property
     def modes(self) -> tuple[str, ...]:
-        """The modes that the rules are told with every op: the names of relations of
-        ``rules/ops/schema.dl``."""
+        """The modes that rules read, as names of relations of ``rules/ops/schema.dl``."""
         return tuple(name for name in ("conservative", "strict_shardy") if getattr(self, name))
 
     @property
     def files(self) -> tuple[Path, ...]:
-        """The files with more op rules."""
+        """The paths of the files with more op rules."""
         return tuple(map(Path, self.rules))
 
     @property
     def steps(self) -> tuple[Step, ...]:
-        """The tactics of the schedule, as they were read."""
+        """The tactics of the schedule, in order."""
         from ..propagation.schedules.tactics import read_schedule
 
         return read_schedule(self.schedule)

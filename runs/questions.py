@@ -68,9 +68,9 @@ def _asked(question: Callable[Concatenate[Q, P], T]) -> Callable[Concatenate[Q, 
 class Questions:
     """The questions to a run: a ``Result``, a saved run, or what ``shardlog.explain`` returns.
 
-    Values are JAX paths of arguments or results (``params['wq']``), SSA names, or ``model.py:42``. Answers
-    show as text, and as HTML in notebooks. All raise ShardlogError for values, dimensions and axes that do
-    not exist.
+    Values are named by JAX paths of arguments or results (``params['wq']``), SSA names, or places
+    (``model.py:42``). Answers show as text, and as HTML in notebooks. All methods raise ShardlogError for
+    values, dimensions and axes that do not exist.
     """
 
     @property
@@ -95,35 +95,48 @@ class Questions:
 
     @_asked
     def why(self, value: str, dim: int | None = None, axis: str | None = None) -> Reasons:
-        """Why a value is sharded as it is, for all axes or those that ``dim`` and ``axis`` say."""
+        """Why a value is sharded as it is.
+
+        Returns an explanation for each axis, or for those on dimension ``dim`` (from 0) and of name ``axis``;
+        none if the value is not sharded there. The method: ``docs/explanations.md``.
+        """
         from ..explanations.answers.answers import reasons
 
         return reasons(self._explainer, value, dim, axis)
 
     @_asked
     def why_not(self, value: str, dim: int, axis: str) -> Answers[WhyNot]:
-        """Why dimension ``dim`` of a value is not sharded on an axis; raises ShardlogError where it is."""
+        """Why dimension ``dim`` (from 0) of a value is not sharded on ``axis``.
+
+        Returns an explanation for each value of that name. Raises ShardlogError where it is sharded on it.
+        """
         from ..explanations.answers.answers import obstacles
 
         return obstacles(self._explainer, value, dim, axis)
 
     @_asked
     def why_collective(self, program: Partitioned, number: int) -> Moved:
-        """Why a partitioned program of this run has a collective."""
+        """Why a partitioned program of this run has collective ``number``.
+
+        Raises ShardlogError where it has none.
+        """
         from ..explanations.questions.collective import why_collective
 
         return why_collective(self._explainer, program, number)
 
     def causes_of(self, program: Partitioned) -> list[tuple[str, ...]]:
-        """The annotations that the axes of each collective of a partitioned program come from."""
+        """For each collective of a partitioned program, the annotations that its axes come from."""
         from ..explanations.questions.collective import causes
 
         return causes(self._explainer, program)
 
     @staticmethod
     def aim_of(result: Result, choice: ProgramChoice) -> Aim:
-        """The aim of a partitioned program, but for pins: if values may move, also within the memory of its
-        machine, or, where neither is given, with little more memory than as decided."""
+        """The aim of a partitioned program, without its pins.
+
+        If values may move, the memory of the machine bounds it; without a machine and a bound, little more
+        memory than with the shardings of propagation.
+        """
         from ..cost.exchange import prices
         from ..cost.inlining import inlined
         from ..cost.machine import Allocation, machine
@@ -154,8 +167,11 @@ class Questions:
 
     @staticmethod
     def pins_of(result: Result, texts: Sequence[str]) -> dict[Any, Sharding]:
-        """The shardings that pins say of values of the annotated module. Raises ShardlogError for values that
-        no op computes, for no shardings, and for two of one value."""
+        """The pinned shardings by value of the annotated module.
+
+        Raises ShardlogError for values that no op computes, for malformed shardings, and for two pins of one
+        value.
+        """
         if not texts:
             return {}
         from ..explanations.questions.pins import read_pins
@@ -163,37 +179,46 @@ class Questions:
         return {value: sharding for value, (_, sharding) in read_pins(result, texts).items()}
 
     def windows_of(self, program: Partitioned, topology: str | None) -> list[tuple[Window, Beside]]:
-        """The collectives of a partitioned program that go on beside products on a machine."""
+        """The collectives of a partitioned program that overlap products on a machine.
+
+        Raises ShardlogError without a topology.
+        """
         from ..cost.beside import beside
         from ..cost.pricing import Pricing
         from ..partition.choice.knowledge import Reader
 
         if topology is None:
-            hint = "give a topology, such as v5e: where it is faster depends on that"
-            raise ShardlogError(
-                "nothing says how fast the machine is", where="--collective-matmul", hint=hint
-            )
+            hint = "give a topology, such as v5e: the gain depends on the machine"
+            raise ShardlogError("no machine is given", where="--collective-matmul", hint=hint)
         pricing = Pricing(_machine_of(program, topology), Reader(program.result.book))
         with program.module.context:
             return beside(program, pricing)
 
     def cost_of(self, program: Partitioned, topology: str) -> Cost:
-        """The cost of a partitioned program of this run on a machine."""
+        """The cost of a partitioned program of this run on a machine.
+
+        Raises ShardlogError for an unknown machine.
+        """
         from ..cost.cost import cost
 
         return cost(program, _machine_of(program, topology))
 
     def ahead_of(self, program: Partitioned, target: str) -> Ahead:
-        """What a compiler makes of a partitioned program of this run."""
+        """What a compiler makes of a partitioned program of this run.
+
+        Raises ShardlogError for an unknown target, and where its compiler is missing.
+        """
         from ..cost.ahead import ahead
 
         return ahead(program, target)
 
     @_asked
     def conflicts(self, **program: Unpack[ProgramOptions]) -> Conflicts:
-        """The tensors that must move, most bytes first, in the program that is meant: by default that which
-        moves least; keywords are those of ``Result.partition``. Raises ShardlogError where it cannot be
-        partitioned."""
+        """The tensors that must be resharded, most bytes first.
+
+        Keywords are those of ``Result.partition`` and choose the program; the default moves the fewest bytes.
+        Raises ShardlogError where it cannot be partitioned.
+        """
         from ..explanations.answers.answers import Conflicts
         from ..explanations.questions.conflicts import conflicts
 
@@ -209,14 +234,17 @@ class Questions:
 
     @_asked
     def cost(self, **program: Unpack[ProgramOptions]) -> Cost:
-        """The cost of the program that is meant, as for ``conflicts``, on its topology, or without one on a
-        v5e."""
+        """The ``Cost`` of a partitioned program for one device, in seconds and bytes.
+
+        Keywords are those of ``Result.partition``. Without a ``topology`` the machine is a v5e.
+        ``docs/cost.md`` describes the model. Raises ShardlogError for an unknown machine.
+        """
         found = self._explainer.result.asked(ProgramChoice(**program))
         return self.cost_of(found, machine_of_costs(found.topology))
 
     @_asked
     def diff(self, other: Run | Questions) -> Diff:
-        """The differences between this run and another one, and their causes."""
+        """The tensors that this run and another shard differently, and why."""
         from ..explanations.questions.diff import diff
 
         return diff(self._run, other._run)
@@ -225,9 +253,12 @@ class Questions:
     def what_if(
         self, annotate: Any = (), drop: str | Sequence[str] = (), **program: Unpack[ProgramOptions]
     ) -> WhatIf:
-        """The differences if values were annotated (as for ``shardlog.run``), and the annotations of
-        others dropped: names of values, or patterns of them. ``program`` says in which program what moves is
-        counted, as for ``conflicts``."""
+        """What other annotations would change.
+
+        ``annotate`` is that of ``shardlog.run``; ``drop`` names values, or patterns of them, whose
+        annotations are dropped. Keywords are those of ``Result.partition`` and choose the program whose bytes
+        are counted. Raises ShardlogError for a value without an annotation to drop.
+        """
         from ..explanations.questions.what_if import what_if
 
         dropped = (drop,) if isinstance(drop, str) else drop
@@ -235,8 +266,11 @@ class Questions:
 
     @_asked
     def pin(self, pins: str | Sequence[str], /, **program: Unpack[ProgramOptions]) -> Pinned:
-        """What changes in the program that is meant, as for ``conflicts``, if values are sharded as ``pins``
-        say in any case: a value and its sharding, as in ``'%2=[{"data"}, {}]'``."""
+        """What changes in a partitioned program if the shardings of some values are fixed.
+
+        ``pins`` are values and shardings, as in ``'%2=[{"data"}, {}]'``; keywords are those of
+        ``Result.partition``. Raises ShardlogError for values that cannot be pinned.
+        """
         from ..explanations.questions.pins import pin
 
         texts = (pins,) if isinstance(pins, str) else pins
@@ -244,8 +278,10 @@ class Questions:
 
     @_asked
     def chosen(self, value: str, **program: Unpack[ProgramOptions]) -> tuple[Chosen, ...]:
-        """Why a value is sharded otherwise than propagation said in the program that is meant, as for
-        ``conflicts``; nothing where it is not."""
+        """Why a partitioned program shards a value otherwise than propagation did.
+
+        Keywords are those of ``Result.partition``. Empty if it does not.
+        """
         from ..explanations.questions.pins import chosen
 
         return chosen(self._run, value, ProgramChoice(**program))
@@ -254,7 +290,7 @@ class Questions:
     def query(self, body: str) -> Rows:
         """The rows for which the body of a rule holds, over the relations of ``docs/facts.md``.
 
-        Raises ``engine.DatalogError`` where it is not the body of a rule.
+        Raises ``engine.DatalogError`` for a malformed body.
         """
         from .query import rows
 
@@ -262,15 +298,18 @@ class Questions:
 
     @_asked
     def agreement(self) -> Agreement | None:
-        """The agreement of the run with XLA; None where the program is not from an XLA dump or the view
-        "compiled", or where its shardings are open."""
+        """How far the run agrees with what XLA decided.
+
+        None where the program is neither from an XLA dump nor read in the view "compiled", and where its
+        shardings are open.
+        """
         from ..checks.agreement import agreement
 
         return agreement(self._explainer.result)
 
     @_asked
     def visualize(self, value: str) -> Picture:
-        """The devices that hold the parts of a value, the first one of that name."""
+        """A picture of the devices that hold each part of a value; of several, of the first."""
         from ..explanations.answers.visualize import picture_of
 
         return picture_of(self._explainer.record, self._explainer.values.find(value)[0])
@@ -279,10 +318,10 @@ class Questions:
     def report(
         self, path: str | Path, progress: Progress | None = None, **program: Unpack[ProgramOptions]
     ) -> None:
-        """Writes a page that shows all of the run, and what moves and what it costs in the program that is
-        meant, as for ``conflicts``. ``progress`` is that of ``shardlog.run``.
+        """Writes an HTML page about the run, with the collectives and the cost of a partitioned program.
 
-        Raises ShardlogError where the file cannot be written, and where Jinja is not installed.
+        Keywords are those of ``Result.partition``. ``progress`` is that of ``shardlog.run``. Raises
+        ShardlogError where the file cannot be written, and where Jinja is not installed.
         """
         from ..explanations.report import report
         from ..outputs import write
@@ -291,10 +330,9 @@ class Questions:
 
     @_asked
     def save(self, path: str | Path, progress: Progress | None = None) -> None:
-        """Keeps the run in a file that ``shardlog.open`` opens, and that commands take in place of a module.
-        ``progress`` is that of ``shardlog.run``.
+        """Saves the run to a file, which ``shardlog.open`` and most commands read.
 
-        Raises ShardlogError where the file cannot be written.
+        ``progress`` is that of ``shardlog.run``. Raises ShardlogError where the file cannot be written.
         """
         from .records.save import save
 

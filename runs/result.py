@@ -39,7 +39,11 @@ Bind = Literal["none", "needed", "all"]
 
 @dataclass(frozen=True)
 class UnknownOp:
-    """An op that has no rule: shardings stop there. ``reason`` is why, where the rules say it."""
+    """An op without a rule: shardings stop there.
+
+    ``count`` is how often it occurs, ``location`` and ``stack`` say where first, and ``reason`` says why it
+    has no rule, if the rules tell.
+    """
 
     name: str
     count: int
@@ -72,8 +76,10 @@ class RunData:
 
     @cached_property
     def items(self) -> dict[Any, Item]:
-        """The ops of the annotated module that were in the program as it was read, as items; what is written
-        once for several calls stands for the first of them."""
+        """The items of the ops of the annotated module that were in the program.
+
+        An op that is written once for several calls stands for the first of them.
+        """
         found: dict[Any, Item] = {}
         for body in self.bodies:
             for node, op in body.alive.items():
@@ -82,7 +88,7 @@ class RunData:
 
     @cached_property
     def facts(self) -> dict[str, list[tuple[Any, ...]]]:
-        """The relations that ``shardlog query`` sees, as sorted tuples; see ``docs/facts.md``."""
+        """The relations of ``shardlog query`` by name, as sorted tuples; see ``docs/facts.md``."""
         return relations(self.program, self.written, self.names)
 
 
@@ -90,8 +96,9 @@ class RunData:
 class Result(RunData, Questions):
     """The decisions of a run, which answers questions about them (see ``Questions``).
 
-    ``module`` is the annotated module, ``stages`` the statistics of every stage, ``unknown_ops`` the ops
-    without a rule, one entry per name, ``tactics`` the tactics of the schedule as they were applied.
+    ``module`` is the annotated module, an ``ir.Module``. ``stages`` are the statistics of every stage.
+    ``unknown_ops`` are the ops without a rule, one entry per name. ``tactics`` are the tactics of the
+    schedule as they were applied. ``shardlog.run`` returns it; ``docs/propagation.md`` describes the method.
     """
 
     def __repr__(self) -> str:
@@ -109,23 +116,27 @@ class Result(RunData, Questions):
         return self._as_html()
 
     def text(self, notation: Notation = "sdy", bind: Bind = "none") -> str:
-        """The annotated module as MLIR text, with sdy's shardings or GSPMD's (``mhlo.sharding``).
+        """The annotated module as MLIR text.
 
-        With ``bind="all"`` they are constraints that XLA keeps to; it takes no notice of shardings on ops.
-        With ``bind="needed"`` only values that XLA would decide otherwise have one.
-        Raises ShardlogError for what GSPMD's notation cannot say.
+        ``notation`` is "sdy" or "gspmd" (``mhlo.sharding``). XLA ignores shardings on ops: with
+        ``bind="all"`` every value gets a sharding constraint too, which XLA keeps; with ``bind="needed"``
+        only the values that XLA would shard otherwise do.
+
+        Raises ShardlogError where GSPMD's notation cannot express a sharding.
         """
         return str(self._in(notation, bind).operation.get_asm(assume_verified=True))
 
     def bytecode(self, notation: Notation = "sdy", bind: Bind = "none") -> bytes:
-        """The annotated module as MLIR bytecode, as ``text``."""
+        """The annotated module as MLIR bytecode; arguments and errors are those of ``text``."""
         return bytecode_of(self._in(notation, bind))
 
     def compile(self, devices: Sequence[Any] | None = None) -> Executable:
-        """Compiles the program with exactly these shardings, for the devices of its mesh, or ``devices``.
+        """Compiles the program with exactly these shardings.
 
-        What is returned is called as the function was. Raises ShardlogError where XLA does not compile it,
-        and where there are too few devices.
+        ``devices`` are JAX devices, as many as the mesh has; by default the first of JAX's. Returns an
+        ``Executable``, which is called as the function was.
+
+        Raises ShardlogError where XLA cannot compile the program, and where there are too few devices.
         """
         from .executing.executable import compiled
 
@@ -143,22 +154,25 @@ class Result(RunData, Questions):
         collective_matmul: bool = False,
         refuse: bool = True,
     ) -> Partitioned:
-        """The program that each device runs; see ``docs/partitioning.md``. It is made once: who asks for the
-        same one again gets the same.
+        """The program that each device runs, as ``docs/partitioning.md`` describes.
 
-        The shardings of the boundary and of constraints bind. Values between them may be sharded otherwise
-        than propagation decided, where less moves then in all; with ``keep_shardings`` they are not. With a
-        ``topology``, a machine by its name or as a TOML file describes it, what is least is time. ``memory``
-        is what a device may need at most, in bytes or such as "16GiB". After so many ``seconds`` the best
-        shardings so far are taken. ``pins`` are the shardings that results of ops have in any case, such as
-        '%2=[{"data"}, {}]', or those of values of the annotated module. With
-        ``collective_matmul``, collectives go on beside the products that they are for, part by part, where
-        that is faster on the topology.
+        The shardings of the boundary and of constraints are kept. Other values may be sharded otherwise than
+        propagation decided, where that costs less in all. The result is cached: the same choice gives the
+        same object.
 
-        ``form`` is how XLA takes it: as one manual computation, or as a program per device for its partitions
-        ("manual") or its replicas ("replica"). Raises ShardlogError for ops that cannot run on each device;
-        without ``refuse`` they are in it, and it is for asking what it moves, not for running. And for a
-        machine that is none, and a bound on memory that no program was found to meet.
+        ``keep_shardings`` keeps all shardings. ``topology`` is a machine, by name or as a TOML file: time is
+        minimised there instead of bytes. ``memory`` bounds what a device needs, in bytes or as in "16GiB".
+        ``seconds`` bounds the search; its best result is taken. ``pins`` fix the shardings of results of ops,
+        as in '%2=[{"data"}, {}]', or as a mapping from values of the annotated module. ``collective_matmul``
+        overlaps collectives with the products that they serve, part by part, where that is faster on the
+        topology.
+
+        ``form`` is the form for XLA: one manual computation ("sdy-manual"), or a program per device for its
+        partitions ("manual") or its replicas ("replica"). With ``refuse=False``, ops that cannot run on each
+        device stay in the program, which can then be asked but not run.
+
+        Raises ShardlogError for ops that cannot run on each device, for an unknown machine, and for a bound
+        on memory that no program met.
         """
         choice = ProgramChoice(
             form=form,
@@ -174,15 +188,17 @@ class Result(RunData, Questions):
         return self.program_of(choice, refuse=refuse)
 
     def program_of(self, choice: ProgramChoice, *, refuse: bool = True) -> Partitioned:
-        """The program that is meant, made once; as ``partition``, which raises the same errors."""
+        """The program of a choice, cached; see ``partition``, which raises the same errors."""
         key = choice, choice.machine, refuse
         if key not in self._programs:
             self._programs[key] = self.made_of(choice, refuse)
         return self._programs[key]
 
     def asked(self, choice: ProgramChoice) -> Partitioned:
-        """The program that is meant, for asking what it moves and costs: it may have ops that cannot run on
-        each device. Raises ShardlogError where it cannot be partitioned."""
+        """The program of a choice, to ask what it moves and costs.
+
+        Ops that cannot run on each device stay in it. Raises ShardlogError where it cannot be partitioned.
+        """
         from ..partition.walk import RefusedError
 
         try:
@@ -197,7 +213,10 @@ class Result(RunData, Questions):
     def made_of(
         self, choice: ProgramChoice, refuse: bool = True, pins: Mapping[Any, Sharding] | None = None
     ) -> Partitioned:
-        """The program that is meant, made anew; ``pins`` are those of values of the annotated module."""
+        """The program of a choice, made anew.
+
+        ``pins`` are the shardings of values of the annotated module, in place of those of the choice.
+        """
         from ..partition.improving import within
         from ..partition.partitioning import partition
         from .executing.partitioned import Partitioned
@@ -216,8 +235,7 @@ class Result(RunData, Questions):
 
     @cached_property
     def _further(self) -> dict[Any, Sharding]:
-        """The shardings of values of the annotated module that they would have if propagation went on into
-        what is called."""
+        """The shardings that values of the annotated module would have with propagation into calls."""
         further = self.fixpoint.further
         return {value: sharding for body in self.bodies for value, sharding in body.held(further)}
 
@@ -251,7 +269,7 @@ class Result(RunData, Questions):
 
     @cached_property
     def accounts(self) -> tuple[Account, ...]:
-        """An account of each tactic or user priority, in order."""
+        """What each tactic or user priority did, in order."""
         from .accounts import accounts
 
         return accounts(self)
@@ -268,7 +286,7 @@ class Result(RunData, Questions):
 
     @property
     def facts(self) -> dict[str, list[tuple[Any, ...]]]:
-        """The relations that ``shardlog query`` sees, as sorted tuples; see ``docs/facts.md``."""
+        """The relations of ``shardlog query`` by name, as sorted tuples; see ``docs/facts.md``."""
         return self.record.run.facts
 
     @cached_property
@@ -278,24 +296,27 @@ class Result(RunData, Questions):
 
     @property
     def argument_shardings(self) -> tuple[Any, ...]:
-        """The shardings of the positional arguments, a tree of ``jax.sharding.NamedSharding`` like them: what
-        ``jax.jit`` takes for ``in_shardings``, and ``jax.device_put`` for the arguments.
+        """The shardings of the positional arguments, for ``in_shardings`` of ``jax.jit``.
 
-        They are on the program's own mesh, concrete where it is concrete. Arguments without a sharding, and
-        those that ``jax.jit`` drops, are replicated; None where the program has no mesh. Where only a module
-        is known, its arguments are flat. Raises ShardlogError for sub-axes, which JAX cannot name.
+        A tuple of trees of ``jax.sharding.NamedSharding``, one like each argument; ``jax.device_put`` takes
+        them too. They are on the program's own mesh, concrete where it is concrete. Arguments without a
+        sharding, and those that ``jax.jit`` drops, are replicated; all are None where the program has no
+        mesh. Where only a module is known, the arguments are flat. Raises ShardlogError for sub-axes, which
+        JAX cannot name.
         """
         return self._arguments[0]
 
     @property
     def keyword_shardings(self) -> dict[str, Any]:
-        """The shardings of the keyword arguments, as ``argument_shardings``."""
+        """The shardings of the keyword arguments by name, as ``argument_shardings``."""
         return self._arguments[1]
 
     @property
     def result_shardings(self) -> Any:
-        """The shardings of what the function returns, a tree like it, for ``out_shardings``; otherwise as
-        ``argument_shardings``."""
+        """The shardings of the results, for ``out_shardings`` of ``jax.jit``.
+
+        A tree like what the function returns; otherwise as ``argument_shardings``.
+        """
         from .jax import result_shardings
 
         return result_shardings(self)

@@ -459,7 +459,7 @@ def test_options() -> None:
         shardlog.jit(powers, donate_argnum=0)
     with pytest.raises(shardlog.ShardlogError, match="there is no partitioner 'gspmd'"):
         shardlog.jit(powers, partitioner="gspmd")  # type: ignore[arg-type]
-    with pytest.raises(shardlog.ShardlogError, match="topology is for our partitioner"):
+    with pytest.raises(shardlog.ShardlogError, match="topology applies only to shardlog's partitioner"):
         shardlog.jit(powers, topology="v5e")
 
 

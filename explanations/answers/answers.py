@@ -56,6 +56,7 @@ class Conflicts(Answers[Conflict]):
     """The tensors that must move in a program, most bytes first."""
 
     def __new__(cls, found: Iterable[Conflict], program: ProgramChoice) -> Conflicts:
+        """The conflicts in a program."""
         made = super().__new__(cls, found)
         made.program = program
         return made

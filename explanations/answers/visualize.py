@@ -170,16 +170,18 @@ class Picture:
 
 
 def visualize(sharding: Any, shape: Sequence[int] | None = None, mesh: Any = None) -> Picture:
-    """The devices that hold the parts of a tensor with a sharding.
+    """A picture of the devices that hold each part of a tensor.
 
-    ``sharding`` is a ``jax.sharding.NamedSharding``, or a text as ``[{"data"}, {}]`` or ``<@mesh, [{"data"},
-    {}]>``; then ``mesh`` says the axes, as ``"data=2,model=4"`` or ``{"data": 2, "model": 4}``. Without a
-    ``shape`` parts are numbered. Raises ShardlogError for anything else, and for a shape of another rank.
+    ``sharding`` is a ``jax.sharding.NamedSharding``, or a text such as ``[{"data"}, {}]`` or ``<@mesh,
+    [{"data"}, {}]>`` with a ``mesh``: ``"data=2,model=4"`` or ``{"data": 2, "model": 4}``. ``shape`` is that
+    of the whole tensor; without it, parts are numbered. The picture shows as text, and as HTML in notebooks.
+
+    Raises ShardlogError for anything else, and for a shape of another rank.
     """
     size = None if shape is None else tuple(map(int, shape))
     found = _from_text(sharding, size, mesh) if isinstance(sharding, str) else _named(sharding, size)
     if found.shape is not None and len(found.shape) != len(found.dims):
-        message = f"a sharding of {len(found.dims)} dimensions, and a shape of {len(found.shape)}"
+        message = f"the sharding has {len(found.dims)} dimensions, but the shape has {len(found.shape)}"
         raise ShardlogError(message, where="visualize", hint="give the shape of the whole tensor")
     return found
 

@@ -129,7 +129,7 @@ def why_collective(explainer: Explainer, program: Partitioned, number: int) -> M
     none."""
     if not 0 <= number < len(program.sent):
         count = len(program.sent)
-        hint = f"they are numbered from 0 to {count - 1}" if count else "the program moves nothing"
+        hint = f"they are numbered from 0 to {count - 1}" if count else "the program has no collectives"
         raise ShardlogError(f"there is no collective {number}", where=explainer.record.name, hint=hint)
     return Asked(explainer, program).moved(number)
 

@@ -35,7 +35,7 @@ def refused(message: object, text: Text, module: ir.Module) -> ShardlogError:
     the op that it is about, where it has one or names the target of a custom call."""
     first, hint = _said(message), ""
     if "custom_partitioner" in first:
-        hint = "XLA asks a Python function there (custom_partitioning), which has to be in its process"
+        hint = "XLA calls a Python function there (custom_partitioning): compile in the process that has it"
     if found := _PLACED.search(first):
         where, first = text.line((found["where"] or found["line"]).replace('"', "")), found["rest"]
     else:
@@ -43,7 +43,7 @@ def refused(message: object, text: Text, module: ir.Module) -> ShardlogError:
         suspected = _SUSPECTED.search(str(message))
         where = suspected[1] if suspected else text.name
         where = text.line(location(about)) if about is not None else where
-    return ShardlogError(f"XLA does not compile it: {first}", where=where, hint=hint)
+    return ShardlogError(f"XLA cannot compile it: {first}", where=where, hint=hint)
 
 
 def _said(message: object) -> str:

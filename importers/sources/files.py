@@ -37,8 +37,8 @@ def read_stream(opened: Callable[[], AbstractContextManager[IO[bytes]]], name: s
     except OSError as error:
         raise ShardlogError(f"cannot read the module: {error.strerror}", where=name) from error
     if 0 <= most < len(data):
-        hint = "save it as a file, if there is an end"
-        raise ShardlogError(f"more than {most >> 30} GiB of it", where=name, hint=hint)
+        hint = "save it to a file, if it ends"
+        raise ShardlogError(f"more than {most >> 30} GiB of input", where=name, hint=hint)
     return given(data, name)
 
 
@@ -59,8 +59,8 @@ def _check_kind(data: bytes, name: str) -> None:
         hint = "expected StableHLO as MLIR text or bytecode"
         raise ShardlogError("the module is empty", where=name, hint=hint)
     if data.startswith(b"SQLite format 3"):
-        hint = "expected the module that was run; why, diff, report, query and others take saved runs"
-        raise ShardlogError("a saved run, not a module", where=name, hint=hint)
+        hint = "give the module instead; why, diff, report, query and others read saved runs"
+        raise ShardlogError("this is a saved run, not a module", where=name, hint=hint)
     if data.startswith(BYTECODE):
         return
     try:
@@ -69,4 +69,4 @@ def _check_kind(data: bytes, name: str) -> None:
         text = "\0"
     if "\0" in text:
         hint = "expected a .mlir or .mlirbc file"
-        raise ShardlogError("neither MLIR text nor MLIR bytecode", where=name, hint=hint)
+        raise ShardlogError("this is neither MLIR text nor MLIR bytecode", where=name, hint=hint)

@@ -55,7 +55,7 @@ def lowered(source: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None
         source = source.trace(*args, **(kwargs or {}))
     elif args or kwargs:
         given = f"arguments for a {type(source).__name__}"
-        raise ShardlogError(given, hint="a function has arguments; what is lowered or a module has none")
+        raise ShardlogError(given, hint="only functions take arguments")
     if hasattr(source, "jaxpr"):
         # The devices do not matter, and there may be none: a mesh can be abstract.
         return source.lower(lowering_platforms=("cpu",))

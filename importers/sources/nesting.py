@@ -19,7 +19,7 @@ def open_module(module: ir.Module) -> bool:
         first: Any = inner[0]
         if len(module.body.operations) > 1:
             name = f" @{text_of(first.attributes['sym_name'])}" if "sym_name" in first.attributes else ""
-            hint = "give each module on its own, or put the functions of both in one"
+            hint = "give one module at a time, or move all functions into one"
             raise ShardlogError(f"a module{name} in the module", where=location(first), hint=hint)
         for op in list(first.regions[0].blocks[0].operations):
             op.operation.move_before(first)

@@ -67,7 +67,7 @@ class Text:
             yield
         except ir.MLIRError as error:
             message, _ = explain(error, "")
-            hint = "the program was valid, and what shardlog makes of it is not: please report it"
+            hint = "this is a bug: shardlog made an invalid program of a valid one; please report it"
             raise ShardlogError(message, where=self.line(_place(error)) or self.name, hint=hint) from None
         except ShardlogError as error:
             where = self.line(error.where) or self.name
@@ -111,7 +111,7 @@ def _parsed(text: Text) -> ir.Module:
     except ir.MLIRError as error:
         raise _translate(error, text) from None
     except MemoryError:
-        hint = f"it has {len(text.data):,} bytes; what they say may be larger by far"
+        hint = f"it has {len(text.data):,} bytes, and takes far more once it is parsed"
         raise ShardlogError("there is not enough memory for the module", where=text.name, hint=hint) from None
 
 

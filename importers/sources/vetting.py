@@ -58,7 +58,7 @@ def vetted(data: bytes, name: str) -> bytes:
     if data.startswith(BYTECODE):
         return _in_child(data, name, where=name, hint=DAMAGED)
     if (size := _written_out(data)) > _LONGEST:
-        hint = f"at most {_LONGEST:,}: aliases that name others twice double with every line"
+        hint = f"at most {_LONGEST:,} are supported; aliases that name another twice double with every line"
         raise ShardlogError(f"an alias stands for {size:,} characters", where=name, hint=hint)
     if found := risk(data):
         line, hint = found
@@ -104,7 +104,7 @@ def round_trip(module: ir.Module, text: Text) -> bytes:
     data = bytecode_of(module)
     if text.written:
         return _through_hlo(module, data, text)
-    hint = "the view lowered, which is the default, is read without XLA: it may say more"
+    hint = "the default view, lowered, needs no XLA and may say more"
     return _in_child(data, text.name, where=text.name, hint=hint, kind="roundtrip")
 
 
@@ -212,7 +212,7 @@ def _in_child(data: bytes, name: str, *, where: str, hint: str, kind: str = "mli
         raise ShardlogError(**json.loads(answer))
     reader = "MLIR" if kind == "mlir" else "XLA"
     if status == _ENDLESS:
-        raise ShardlogError(f"{reader} has not read this in {seconds} seconds", where=where, hint=hint)
+        raise ShardlogError(f"{reader} did not read this within {seconds} seconds", where=where, hint=hint)
     raise ShardlogError(f"{reader} crashes on this", where=where, hint=hint)
 
 

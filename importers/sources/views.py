@@ -67,7 +67,7 @@ def _drop_declared(module: ir.Module) -> None:
     called = set[str]().union(*map(named_in, functions.values())) if declared else set()
     for name, op in declared.items():
         if name in called:
-            hint = "define the function, or call it by stablehlo.custom_call"
+            hint = "define the function, or use stablehlo.custom_call"
             raise ShardlogError(f"@{name} is called, but has no body", where=location(op), hint=hint)
         op.erase()
 
@@ -102,7 +102,7 @@ def _has_devices(source: Any, where: str) -> bool:
     if platforms and not set(platforms) & set(known):
         name = platforms[0]
         message = (
-            f"it is lowered for {name}, and its devices are {found}" if devices else f"no {name} devices"
+            f"it is lowered for {name}, but its devices are {found}" if devices else f"no {name} devices"
         )
         raise ShardlogError(message, where=where, hint=_INSTALL.get(name, f"lower it for devices of {name}"))
     return bool(devices)

@@ -306,7 +306,7 @@ class _Reader:
         for axis in axes:
             if axis.size != mesh.sizes[axis.name]:
                 message = f"{sharding} has a part of the axis {axis.name} manual, and sdy only whole axes"
-                raise ShardlogError(message, hint="leave the mesh out to have one found that fits")
+                raise ShardlogError(message, hint="leave out the mesh, and shardlog finds one that fits")
         return tuple(axis.name for axis in axes)
 
     def group(self, value: Any, sharding: HloSharding, point: ir.InsertionPoint) -> None:

@@ -201,5 +201,5 @@ def _sharding_of(value: Any, shard: Any) -> Any:
         return list(sdy.TensorShardingPerValueAttr(owner.attributes["sdy.sharding"]).shardings)[
             value.result_number
         ]
-    message = f"nothing says how the operand of @{FULL_TO_SHARD} is sharded"
+    message = f"the operand of @{FULL_TO_SHARD} has no sharding"
     raise ShardlogError(message, where=location(shard), hint=PATTERN)

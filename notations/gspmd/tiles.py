@@ -63,7 +63,7 @@ def common_mesh(places: Mapping[HloSharding, str]) -> Mesh:
             return Mesh("mesh", tuple((f"axis_{i}", size) for i, size in enumerate(sizes)), order)
     other = next(sharding for sharding, digits in found.items() if digits is None)
     message = f"no mesh has its devices in an order that suits {orders[order]} and {other}"
-    hint = "sdy says the order of the devices once, for the mesh"
+    hint = "sdy has one order of devices for each mesh"
     raise ShardlogError(message, where=places[other], hint=hint)
 
 
@@ -133,8 +133,8 @@ def _cut(digits: Sequence[Digit], sharding: HloSharding, mesh: Mesh) -> tuple[Su
 
 
 def _unfit(sharding: HloSharding, mesh: Mesh) -> ShardlogError:
-    message = f"{sharding} cannot be said by axes of the mesh {_shown(mesh)}"
-    return ShardlogError(message, hint="leave the mesh out to have one found that fits")
+    message = f"the axes of the mesh {_shown(mesh)} cannot express {sharding}"
+    return ShardlogError(message, hint="leave out the mesh, and shardlog finds one that fits")
 
 
 def _shown(mesh: Mesh) -> str:
@@ -227,10 +227,8 @@ def from_sharding(sharding: Sharding, mesh: Mesh, manual: Sequence[str] = ()) ->
     reduction is no sum.
     """
     if sharding.unreduced and sharding.reduction != "sum":
-        message = (
-            f"GSPMD's notation has no tensors that are a {sharding.reduction} yet to be computed, only sums"
-        )
-        raise ShardlogError(message, hint="write sdy's notation, which says the reduction")
+        message = f"GSPMD's notation has partial sums only, not a partial {sharding.reduction}"
+        raise ShardlogError(message, hint="write sdy's notation, which names the reduction")
     if not mesh.axes:
         return HloSharding("maximal" if mesh.device_ids else "replicated", devices=mesh.device_ids)
     strides = _strides(mesh)

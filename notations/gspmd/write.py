@@ -159,7 +159,7 @@ class _Writer:
         left_out = name in self.left_out
         if value is None or (label is None and not left_out):
             hint = "GSPMD's notation has only constraints and manual computations; keep sdy's"
-            raise ShardlogError(f"{name} cannot be said in GSPMD's notation", where=location(op), hint=hint)
+            raise ShardlogError(f"GSPMD's notation cannot express {name}", where=location(op), hint=hint)
         if not left_out:
             sharding = self.inside(op.attributes[label], value.type, manual)
             assert sharding is not None

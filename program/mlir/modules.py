@@ -186,7 +186,7 @@ def main_function(functions: dict[str, Any]) -> str:
     if len(entries) == 1:
         return entries[0]
     message = "the module has several functions and none is called main"
-    hint = f"say which one runs, as in --entry {next(iter(entries or functions))}, or entry= in Python; "
+    hint = f"name the entry function, as in --entry {next(iter(entries or functions))}, or entry= in Python; "
     raise ShardlogError(message, hint=f"{hint}there are: {', '.join(entries or functions)}")
 
 

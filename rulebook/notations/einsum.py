@@ -74,7 +74,7 @@ def refuse_module(file: Path) -> None:
     """Raises ShardlogError for a file of MLIR in the place of rules."""
     if file.suffix in (".mlir", ".mlirbc"):
         hint = "rules are files of Datalog (.dl) or einsum notation (.rules)"
-        raise ShardlogError("this is a module, and rules are expected", where=str(file), hint=hint)
+        raise ShardlogError("this is a module, not a rule file", where=str(file), hint=hint)
 
 
 def read_text(path: Path) -> str:
@@ -105,7 +105,7 @@ def parse_lines(file: str, text: str) -> list[Line]:
             sentence = []
         elif line.strip() and not line.startswith("//") and number > read:
             hint = "begin the rule in the first column; indented lines continue the one before"
-            raise ShardlogError("this line continues nothing", where=f"{file}:{number}:1", hint=hint)
+            raise ShardlogError("this line has no rule to continue", where=f"{file}:{number}:1", hint=hint)
     _check_distinct(found)
     return found
 

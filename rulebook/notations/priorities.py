@@ -105,7 +105,7 @@ class _Parser:
                 self.levels.append(found)
             elif found and not self.levels:
                 hint = "begin a level in the first column; indented lines continue the one before"
-                raise self.error(found[0][1], "this line continues nothing", hint)
+                raise self.error(found[0][1], "this line has no level to continue", hint)
             elif found:
                 self.levels[-1] += found
             offset += len(line) + 1

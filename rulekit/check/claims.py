@@ -172,7 +172,7 @@ def verify(case: Case, claims: Sequence[Claim]) -> list[bool | None]:
     if whole is None:
         raise NotExecutableError("the op does not verify on its own")
     if any(np.issubdtype(a.dtype, np.inexact) and a.size and np.isnan(a).all() for a in whole):
-        raise NotExecutableError("it computes no numbers from random ones")
+        raise NotExecutableError("random inputs give no numbers")
     verdicts: list[bool | None] = []
     for claim, trials in zip(claims, tried, strict=True):
         done = [answers[start : start + n] for start, n in trials]

@@ -30,7 +30,7 @@ def read_checkpoint(directory: Path, values: Sequence[Value]) -> dict[str, Any]:
     if not (directory / _METADATA).exists():
         inside = sorted(path.parent for path in directory.glob(f"**/{_METADATA}"))
         hint = f"there is one in {inside[-1]}" if inside else "orbax.checkpoint writes them"
-        raise ShardlogError("not a checkpoint of orbax", where=str(directory), hint=hint)
+        raise ShardlogError("not an Orbax checkpoint", where=str(directory), hint=hint)
     logging.getLogger("absl").setLevel(logging.ERROR)
     try:
         with warnings.catch_warnings():
@@ -47,7 +47,7 @@ def read_checkpoint(directory: Path, values: Sequence[Value]) -> dict[str, Any]:
             if name not in found and path[outer:] in leaves:
                 found[name] = leaves.pop(path[outer:])
     if not found:
-        raise ShardlogError("no argument of the program is in it", where=str(directory), hint=named)
+        raise ShardlogError("it has none of the program's arguments", where=str(directory), hint=named)
     return found
 
 

@@ -31,11 +31,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Executable:
-    """A compiled program. It is called as the function that was lowered, with arrays or what becomes arrays,
-    and returns ``jax.Array``s with the shardings that were decided, unreduced ones too. ``hlo`` is what runs
-    on each device.
+    """A compiled program, which is called as the function that was lowered.
 
-    Of a module alone, arguments and results are flat.
+    It takes arrays, or what becomes arrays, and returns ``jax.Array``s with the shardings that were decided,
+    unreduced ones too. Arguments and results are flat where only a module was given. A call raises
+    ShardlogError for arguments of another tree, type or shape.
     """
 
     _loaded: Any
@@ -47,10 +47,11 @@ class Executable:
 
     @property
     def hlo(self) -> str:
-        """The optimised HLO."""
+        """The optimised HLO that each device runs, as text."""
         return "\n".join(module.to_string() for module in self._loaded.hlo_modules())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program; see the class."""
         import jax
 
         interface = self._interface
@@ -101,9 +102,11 @@ def compiled(
     *,
     in_64_bits: bool = False,
 ) -> Executable:
-    """Compiles what a run decided; see ``Result.compile``. ``program`` is what each device runs, where it is
-    partitioned already; else the program may be compiled ``in_64_bits``. Tokens that it takes and gives are
-    left out."""
+    """Compiles what a run decided; see ``Result.compile``.
+
+    ``program`` is what each device runs, where it is partitioned already; else the program may be compiled
+    ``in_64_bits``. Tokens that it takes and gives are left out.
+    """
     devices = devices_for(result, devices)
     functions = symbols(result.module, "func.func")
     main = functions[main_function(functions)]
@@ -151,8 +154,7 @@ def _check_argument(array: Any, name: str, type_: str, shape: tuple[int, ...], d
 
 
 def _reordered(array: Any, devices: Sequence[Any]) -> Any:
-    """An array whose parts are handed over in the order of the program's devices: what each device holds
-    stays as it is."""
+    """An array with its parts in the order of the program's devices; each device keeps what it holds."""
     import jax
 
     held = array.sharding

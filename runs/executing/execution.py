@@ -44,11 +44,11 @@ def devices_for(count: int, wanted: int | None, where: str) -> list[Any]:
     devices = jax.devices()
     kind = devices[0].platform
     if kind == "cpu" and count > _MOST_CPUS:
-        message = f"a mesh of {count:,} devices, and at most {_MOST_CPUS} CPU devices can run"
+        message = f"the mesh has {count:,} devices, but at most {_MOST_CPUS} CPU devices can run"
         hint = "give it a smaller mesh, as with --mesh data=2,model=4"
         raise ShardlogError(message, where=where, hint=hint)
     if len(devices) < count:
-        hint = "JAX_PLATFORMS=cpu makes as many as are needed" if kind != "cpu" else f"XLA_FLAGS has {_FLAG}"
+        hint = "JAX_PLATFORMS=cpu makes as many as needed" if kind != "cpu" else f"XLA_FLAGS has {_FLAG}"
         raise ShardlogError(f"{len(devices)} {kind} devices for a mesh of {count}", where=where, hint=hint)
     return devices[:count]
 

@@ -103,7 +103,9 @@ def read_inputs(file: Path | str, values: Sequence[Value]) -> Arrays:
     except OSError as error:
         raise ShardlogError(f"cannot read: {error.strerror or error}", where=str(file)) from None
     except Exception:  # of zipfile and NumPy, of many classes
-        raise ShardlogError("not a file of arrays", where=str(file), hint="numpy.savez writes them") from None
+        raise ShardlogError(
+            "not a file of arrays", where=str(file), hint="expected a .npz file, as numpy.savez writes"
+        ) from None
     found = []
     for i, value in enumerate(values):
         names = [name for name in (value.name, f"arr_{i}", f"%arg{i}") if name in held]

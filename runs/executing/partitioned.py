@@ -22,7 +22,12 @@ if TYPE_CHECKING:
 
 
 class Partitioned(DeviceProgram):
-    """The program that each device runs; see ``docs/partitioning.md``."""
+    """The program that each device runs; see ``docs/partitioning.md``.
+
+    ``Result.partition`` makes it. ``module`` is an ``ir.Module`` with the local shapes of one device,
+    ``result`` the run that it carries out, and ``choice`` the options that chose it. ``exceeds`` is the
+    memory in bytes that a device needs if that is more than the machine has, else 0.
+    """
 
     def __init__(self, result: Result, program: DeviceProgram, choice: ProgramChoice) -> None:
         super().__init__(
@@ -40,9 +45,11 @@ class Partitioned(DeviceProgram):
         self.besides: dict[int, Any] = {}  # the times of collectives that go on beside products, by number
 
     def put_beside(self, windows: Sequence[tuple[Window, Any]], aim: Aim) -> None:
-        """Has collectives go on beside products; how long that takes is for explanations. Where that takes
-        more memory than the program may need, only those do that save most, as many as there is room for:
-        the half of them, or a quarter, and so on."""
+        """Overlaps collectives with products.
+
+        If the program then needs more memory than the aim allows, only those stay that save most time: half
+        of them, a quarter, and so on.
+        """
         numbers = {sent.op: number for number, sent in enumerate(self.sent)}
         best = sorted(windows, key=lambda each: each[1].beside - each[1].apart)
         while True:
@@ -55,18 +62,24 @@ class Partitioned(DeviceProgram):
 
     @cached_property
     def combined(self) -> ir.Module:
-        """See ``DeviceProgram``. Raises ShardlogError where the module is not valid, as ``module_for``."""
+        """The module with collectives combined; see ``DeviceProgram.combined``.
+
+        Raises ShardlogError where the module is not valid.
+        """
         with self.result.source.places():
             return super().combined
 
     def module_for(self, platform: str) -> ir.Module:
-        """See ``DeviceProgram``."""
+        """The module for a platform; see ``DeviceProgram.module_for``.
+
+        Raises ShardlogError where the module is not valid.
+        """
         with self.result.source.places():
             return super().module_for(platform)
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
-        """The collectives of the program, in its order."""
+        """The collectives of the program in its order, each with its bytes and its causes."""
         found, causes = collectives(self.names, self), self.result.causes_of(self)
         return tuple(replace(each, causes=given) for each, given in zip(found, causes, strict=True))
 
@@ -77,32 +90,37 @@ class Partitioned(DeviceProgram):
 
     @property
     def topology(self) -> str | None:
-        """The machine on which time is least, if not bytes are."""
+        """The machine whose time is minimised; None if bytes are."""
         return self.choice.topology
 
     def cost(self, topology: str = TOPOLOGY) -> Any:
-        """The cost of the program on a machine, by its name or as a TOML file describes it: a ``Cost``; see
-        ``docs/cost.md``. Raises ShardlogError for a machine that is none."""
+        """The ``Cost`` of the program for one device, in seconds and bytes; see ``docs/cost.md``.
+
+        ``topology`` is a machine, by name or as a TOML file. Raises ShardlogError for an unknown machine.
+        """
         return self.result.cost_of(self, topology)
 
     def compile_ahead(self, target: str) -> Any:
-        """What a compiler makes of the program for devices that need not be there, such as "tpu:v5e:2x4": an
-        ``Ahead``; see ``docs/cost.md``. Raises ShardlogError for a target that is none, and where its
-        compiler is not installed."""
+        """What a compiler makes of the program, an ``Ahead``; see ``docs/cost.md``.
+
+        ``target`` is such as "tpu:v5e:2x4"; its devices need not be there. Raises ShardlogError for an
+        unknown target, and where its compiler is not installed.
+        """
         return self.result.ahead_of(self, target)
 
     def why(self, number: int) -> Any:
-        """Why the program has the collective with this number, a ``Moved``; see ``docs/partitioning.md``.
+        """Why the program has collective ``number``, a ``Moved``; see ``docs/partitioning.md``.
 
         Raises ShardlogError where it has none.
         """
         return self.result.why_collective(self, number)
 
     def compile(self, devices: Sequence[Any] | None = None) -> Executable:
-        """Compiles the program for the devices of its mesh, or ``devices``, as ``Result.compile``.
+        """Compiles the program for the devices of its mesh, or for ``devices``.
 
-        What is returned is called as the function was, with whole arrays, and returns such. Where its
-        boundary is unreduced it takes and returns arrays that are: ``jax.sharding.reshard`` makes them whole.
+        Returns an ``Executable``, which is called as the function was, with whole arrays, and returns whole
+        arrays. Where its boundary is unreduced it takes and returns unreduced arrays:
+        ``jax.sharding.reshard`` makes them whole. Raises ShardlogError as ``Result.compile`` does.
         """
         from .executable import compiled
 

@@ -70,5 +70,5 @@ def _value(result: Result, name: str, type_: Any) -> Value:
             value = Value(name, str(type_), element, tuple(type_.shape))
             if dtype_of(element) and value.dtype is not None:
                 return value
-    hint = "only programs that take and give arrays are run"
-    raise ShardlogError(f"{name} is a {type_}, and no array", where=result.source.name, hint=hint)
+    hint = "exec runs programs whose arguments and results are arrays"
+    raise ShardlogError(f"{name} is a {type_}, not an array", where=result.source.name, hint=hint)

@@ -32,7 +32,10 @@ if TYPE_CHECKING:
 
 
 def open_saved(path: str | Path) -> Saved:
-    """The run that a file keeps. Raises ShardlogError where it keeps none that this version can read."""
+    """Opens a saved run, which answers the questions of ``Questions`` without running again.
+
+    Raises ShardlogError for a file that is not a saved run, is damaged, or is from another version.
+    """
     try:
         return Saved(Path(path))
     except (ShardlogError, OSError):

@@ -99,7 +99,7 @@ def test_a_plain_name_comes_before_patterns(file: Path) -> None:
         ("\"params['layer'][*]['w']\" = '[{}]'", "params['layers'][1]['w']"),
         (
             "'model.py:7' = ['[{}, {}]', '[{}, {}]']",
-            "2 shardings are expected of model.py:7, which is 1 value",
+            "2 shardings for model.py:7, of which there are 1",
         ),
         ("'%0' = '[{}]'", "it has rank 2, not 1"),
     ],
@@ -113,10 +113,10 @@ def test_expectations_about_other_values(file: Path, text: str, message: str) ->
     ("text", "message"),
     [
         ("'%0' = ", "1: error: not TOML: Invalid value"),
-        ("\n'%0' = 3", "2: error: %0 is no sharding"),
-        ("'%0' = []", "1: error: %0 is no sharding"),
-        ("params.w = '[{}]'", "1: error: params is no sharding"),
-        ("[params]\nw = '[{}]'", "1: error: params is no sharding"),
+        ("\n'%0' = 3", "2: error: %0 is not a sharding"),
+        ("'%0' = []", "1: error: %0 is not a sharding"),
+        ("params.w = '[{}]'", "1: error: params is not a sharding"),
+        ("[params]\nw = '[{}]'", "1: error: params is not a sharding"),
         ("'%0' = \n'%1' = 1", "1:8: error: not TOML: Invalid value"),
         ("'%0' = '[{]'", "1: error: not a sharding"),
         (

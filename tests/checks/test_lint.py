@@ -89,8 +89,8 @@ def test_sizes(text: str, size: int) -> None:
     [
         ("reshard", "there is no lint 'reshard'\n  hint: did you mean reshard-above?"),
         ("reshard-above", "no size\n  hint: expected a size in bytes, KiB, MiB, GiB or TiB"),
-        ("replicated-above=64MB", "'64MB' is no size"),
-        ("replicated-above=-1", "'-1' is no size"),
+        ("replicated-above=64MB", "'64MB' is not a size"),
+        ("replicated-above=-1", "'-1' is not a size"),
         ("unknown-op=3", "this lint takes no size"),
     ],
 )
@@ -101,7 +101,7 @@ def test_bad_lints(text: str, message: str) -> None:
 
 
 def test_a_size_that_no_number_holds() -> None:
-    with pytest.raises(ShardlogError, match=f"'{'9' * 40}' is no size"):
+    with pytest.raises(ShardlogError, match=f"'{'9' * 40}' is not a size"):
         Lint.parse(f"replicated-above={'9' * 400}TiB")
 
 

@@ -47,7 +47,8 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
     ),
     "no text": (
         bytes(range(256)),
-        "m.mlir: error: neither MLIR text nor MLIR bytecode\n  hint: expected a .mlir or .mlirbc file",
+        "m.mlir: error: this is neither MLIR text nor MLIR bytecode\n"
+        "  hint: expected a .mlir or .mlirbc file",
     ),
     "damaged bytecode": (
         b"ML\xefR",
@@ -120,8 +121,7 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
     ),
     "no return": (
         MESH + 'func.func @main(%a: tensor<f32>) {\n  %0 = "mine.op"(%a) : (tensor<f32>) -> tensor<f32>\n}\n',
-        "m.mlir:3:8: error: function @main ends in mine.op\n"
-        "  hint: it ends in func.return, of what it returns",
+        "m.mlir:3:8: error: function @main ends in mine.op\n  hint: expected func.return with its results",
     ),
     "several blocks": (
         MESH + IDENTITY.format(type="tensor<f32>", sharding="").replace("{\n", "{\n  cf.br ^next\n^next:\n"),
@@ -133,7 +133,7 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
         GOOD.replace("@main", "@step")
         + IDENTITY.format(type="tensor<f32>", sharding="").replace("@main", "@init"),
         "m.mlir: error: the module has several functions and none is called main\n"
-        "  hint: say which one runs, as in --entry step, or entry= in Python; there are: step, init",
+        "  hint: name the entry function, as in --entry step, or entry= in Python; there are: step, init",
     ),
     "recursion": (
         GOOD.replace("stablehlo.add %arg0, %arg1 :", "call @main(%arg0, %arg1) :").replace(
@@ -148,7 +148,7 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
             "{\n", "{\n  %0 = call @f(%arg0) : (tensor<f32>) -> tensor<f32>\n"
         ),
         "m.mlir:1:1: error: @f is called, but has no body\n"
-        "  hint: define the function, or call it by stablehlo.custom_call",
+        "  hint: define the function, or use stablehlo.custom_call",
     ),
     "unknown mesh": (
         identity('@mash, [{"data"}, {}]'),
@@ -202,8 +202,8 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
     ),
     "a saved run": (
         b"SQLite format 3\x00 and more",
-        "m.mlir: error: a saved run, not a module\n"
-        "  hint: expected the module that was run; why, diff, report, query and others take saved runs",
+        "m.mlir: error: this is a saved run, not a module\n"
+        "  hint: give the module instead; why, diff, report, query and others read saved runs",
     ),
     "members of a group that disagree": (
         identity('@mesh, [{"data"}, {}]').replace(
@@ -377,7 +377,7 @@ ARGUMENTS = {
     ),
     "a module for the layout": (
         "fmt m.mlir",
-        "m.mlir: error: this is a module, and rules are expected\n"
+        "m.mlir: error: this is a module, not a rule file\n"
         "  hint: rules are files of Datalog (.dl) or einsum notation (.rules)",
     ),
 }

@@ -168,7 +168,7 @@ ENDLESS = base64.b64decode(
 def test_bytecode_that_is_read_without_an_end(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vetting, "_SECONDS", 3)
     assert refused(ENDLESS).endswith(
-        "error: MLIR has not read this in 3 seconds\n"
+        "error: MLIR did not read this within 3 seconds\n"
         "  hint: the bytecode is damaged, or newer than this jaxlib can read"
     )
 
@@ -230,14 +230,13 @@ def test_what_ends_xla() -> None:
     with pytest.raises(ShardlogError) as caught:
         shardlog.run(LOOP, view="roundtrip")
     assert str(caught.value) == (
-        "<text>: error: XLA crashes on this\n"
-        "  hint: the view lowered, which is the default, is read without XLA: it may say more"
+        "<text>: error: XLA crashes on this\n  hint: the default view, lowered, needs no XLA and may say more"
     )
     assert "not a sharding: {devices=[8,1]<=[2]}" in refused(LOOP)
 
 
 def test_a_device_without_end() -> None:
-    expected = "error: neither MLIR text nor MLIR bytecode\n  hint: expected a .mlir or .mlirbc file"
+    expected = "error: this is neither MLIR text nor MLIR bytecode\n  hint: expected a .mlir or .mlirbc file"
     for device in ("/dev/zero", "/dev/urandom"):
         assert refused(Path(device)) == f"{device}: {expected}"
 
@@ -314,7 +313,7 @@ def test_regions_nest_deeply() -> None:
         if works:
             assert shardlog.run(text).text("gspmd").count("stablehlo.case") == levels
         else:
-            hint = "at most 100 levels; put what is inside into a function, and call it"
+            hint = "at most 100 levels are supported; move the inner ones into a function"
             assert refused(text).endswith(f"error: regions nest too deeply\n  hint: {hint}")
 
 
@@ -340,7 +339,7 @@ def test_calls_that_count_too_many_ops() -> None:
     ]
     last = "func.func private @f40(%arg0: tensor<8xf32>) -> tensor<8xf32> { return %arg0 : tensor<8xf32> }"
     assert refused("\n".join([*functions, last])) == (
-        f"<text>:1:1: error: {4 * 2**40 - 3:,} ops, where every call counts the ops of its function\n"
+        f"<text>:1:1: error: {4 * 2**40 - 3:,} ops, counting those of a function for every call\n"
         "  hint: at most 50,000,000; call functions less often, or in a stablehlo.while"
     )
 
@@ -379,8 +378,8 @@ def test_annotations_that_are_no_shardings(sharding: str) -> None:
 @pytest.mark.parametrize(
     ("mesh", "message"),
     [
-        ("\udcff=2", "names have to be UTF-8"),
-        (r'"\FF"=2', "names have to be UTF-8"),
+        ("\udcff=2", "names must be UTF-8"),
+        (r'"\FF"=2', "names must be UTF-8"),
         ("a=" + "9" * 5000, "the axis a has size 9999"),
         ("a=2147483647,b=2", "the mesh has 4,294,967,294 devices"),
         ("a=720720", 'the axis "a" of size 720,720 has 240 divisors'),

@@ -138,7 +138,7 @@ def test_nothing_takes_the_place_of_what_was_read(capsys: pytest.CaptureFixture[
         "report m.mlir -o m.mlir": "m.mlir: error: -o would replace what is read",
     }.items():
         assert main(command.split()) == 2
-        assert capsys.readouterr().err.splitlines() == [message, "  hint: give it a name of its own"]
+        assert capsys.readouterr().err.splitlines() == [message, "  hint: choose another name"]
     assert Path("m.mlir").read_text() == MODULE
     assert shell("shardlog run - -o m.mlir < m.mlir").returncode == 2
     assert Path("m.mlir").read_text() == MODULE

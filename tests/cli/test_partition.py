@@ -313,7 +313,9 @@ def test_exec_refuses_more_cpu_devices_than_can_be_run_on() -> None:
     """XLA would wait for threads, and end the process with pages of what they wait for."""
     done = run_on(100)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr.startswith("m.mlir: error: a mesh of 400 devices, and at most 256 CPU devices can run")
+    assert done.stderr.startswith(
+        "m.mlir: error: the mesh has 400 devices, but at most 256 CPU devices can run"
+    )
     assert "hint: give it a smaller mesh, as with --mesh data=2,model=4" in done.stderr
 
 
@@ -394,13 +396,13 @@ def test_bad_input_is_told_before_anything_runs(capsys: pytest.CaptureFixture[st
     ("arguments", "said"),
     [
         (("exec", "--random", "-1"), "'-1' is not a seed: expected a whole number"),
-        (("partition", "--memory", "٣GiB"), "'٣GiB' is no size"),
+        (("partition", "--memory", "٣GiB"), "'٣GiB' is not a size"),
         (("partition", "--memory", "0.0001B"), "'0.0001B' is less than a byte"),
         (("partition", "--memory", "0"), "'0' is less than a byte"),
         (("partition", "--memory", "9" * 400), "o size: expected one such as 16GiB"),  # a line that is cut
-        (("partition", "-o", ""), "-o: error: a file without a name"),
-        (("exec", "-o", ""), "-o: error: a file without a name"),
-        (("run", "--save", ""), "--save: error: a file without a name"),
+        (("partition", "-o", ""), "-o: error: the file name is empty"),
+        (("exec", "-o", ""), "-o: error: the file name is empty"),
+        (("run", "--save", ""), "--save: error: the file name is empty"),
         (("partition", "--topology", "v5e:2x2", "-o", "out.mlir"), "a torus of 4 devices is too small"),
         (("compile", "--target", "cpu", "--topology", "v5e:2x2", "-o", "out.hlo"), "a torus of 4 devices"),
         (("what-if", "--topology", "v5f", "--pin", "%0=[{}, {}]"), "there is no topology v5f"),

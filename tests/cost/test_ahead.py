@@ -99,8 +99,8 @@ def test_for_gpus(name: str) -> None:
     [
         ("gpu:h100", "there is no target gpu:h100", "expected as in cpu, tpu:v5e:2x4 or cuda:h100"),
         ("cuda:h10", "there is no target cuda:h10", "did you mean cuda:h100?"),
-        ("tpu:v5e", "a slice has a shape", "tpu:v5e:2x4"),
-        ("tpu:v5e:2by4", "2by4 is no shape of a slice", "tpu:v5e:2x4"),
+        ("tpu:v5e", "a slice needs a shape", "tpu:v5e:2x4"),
+        ("tpu:v5e:2by4", "2by4 is not the shape of a slice", "tpu:v5e:2x4"),
         ("tpu:v5e:2x4", "the compiler for tpu is not installed", r"pip install 'shardlog\[tpu\]'"),
         ("cpu", "the compiler for cpu is not installed", r"pip install 'shardlog\[jax\]'"),
         ("cuda:h100", "the compiler for cuda is not installed", r"pip install 'shardlog\[cuda\]'"),

@@ -158,7 +158,7 @@ def test_files_that_are_none(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "said"),
     [
-        ("v5e:", "there is no shape behind the colon"),
+        ("v5e:", "there is no shape after the colon"),
         ("v5e:2by4", "there is no shape 2by4"),
         ("v5e:2x2", "a torus of 4 devices"),
         ("h100:8", "H100 SXM in nodes of 8 has no shape"),

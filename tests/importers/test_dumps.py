@@ -103,7 +103,7 @@ module attributes {mhlo.frontend_attributes = {xla.sdy.meshes = "{mesh = #sdy.me
     ("sharding", "message"),
     [
         ("nothing", "argument 0 of @main: error: xla.sdy.sharding is not understood"),
-        ("#sdy.sharding<@mesh, [{\\22y\\22}]>", "what XLA wrote is not valid"),
+        ("#sdy.sharding<@mesh, [{\\22y\\22}]>", "XLA's output is not valid"),
         ("#sdy.mesh<[\\22x\\22=2]>", "argument 0 of @main: error: xla.sdy.sharding is not understood"),
     ],
 )
@@ -154,17 +154,17 @@ def test_propagation_barriers(number: int, direction: str) -> None:
     [
         (
             f"%r = {CALL.format('PropagationBarrier', '')}{TO_SAME}",
-            "a barrier without its direction",
+            "a barrier has no direction",
         ),
         (
             "%r = stablehlo.custom_call @xla.sdy.FuncResultSharding(%arg0, %arg0) : "
             "(tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>",
-            "@xla.sdy.FuncResultSharding is of one value",
+            "@xla.sdy.FuncResultSharding takes one value",
         ),
         # What is put in another's place is used twice.
         (f"{MANUAL}\n    %2 = stablehlo.tanh %1 : tensor<4xf32>", "is not between"),
         (f"{MANUAL}\n    %2 = stablehlo.tanh %0 : tensor<4xf32>", "is not between"),
-        (MANUAL.replace("in_shardings", "out_shardings"), "what XLA wrote is not valid"),
+        (MANUAL.replace("in_shardings", "out_shardings"), "XLA's output is not valid"),
     ],
 )
 def test_what_is_damaged(body: str, message: str) -> None:

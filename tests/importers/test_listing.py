@@ -121,7 +121,7 @@ def test_what_a_signature_says_is_the_same_in_a_later_module() -> None:
 
 
 def test_a_value_that_comes_later_is_bad_input() -> None:
-    with pytest.raises(ShardlogError, match=r"some\.op uses what comes later"):
+    with pytest.raises(ShardlogError, match=r"some\.op uses a value that is defined later"):
         shardlog.run(LATER)
 
 

@@ -129,7 +129,7 @@ def test_what_does_not_compile(tmp_path: Path) -> None:
     (tmp_path / "m.mlir").write_text(TEXT.replace("%0 = stablehlo.tanh %x : tensor<8x16xf32>", unknown))
     done = command("run", str(tmp_path / "m.mlir"), "--compiled")
     assert done.returncode == 2
-    assert f"{tmp_path}/m.mlir:4: error: XLA does not compile it: " in done.stderr
+    assert f"{tmp_path}/m.mlir:4: error: XLA cannot compile it: " in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -147,7 +147,7 @@ def test_platforms() -> None:
     traced = jax.jit(jnp.sin).trace(array((8, 16), "data"))
     for platform in ("tpu", "cuda"):
         with pytest.raises(
-            shardlog.ShardlogError, match=f"lowered for {platform}, and its devices are cpu"
+            shardlog.ShardlogError, match=f"lowered for {platform}, but its devices are cpu"
         ) as e:
             shardlog.run(traced.lower(lowering_platforms=(platform,)), view="compiled")
         assert f"pip install 'jax[{platform}" in e.value.hint

@@ -269,7 +269,7 @@ def test_a_region_in_a_region_of_other_axes() -> None:
         ),
         (
             (shard("%a", "%x"), leave("%r", "%a")),
-            "nothing says how the operand of @SPMDFullToShardShape is sharded",
+            "the operand of @SPMDFullToShardShape has no sharding",
             2,
         ),
     ],

@@ -166,8 +166,16 @@ def test_a_module() -> None:
     [
         ("[{'b':(1)2}, {'a', ?}]", "[{'b':(1)2}]", "a sharding of 1 dimensions, and the tensor has rank 2"),
         ("[{'b':(1)2}, {'a', ?}]", "[{'b'}, {'b'}]", 'duplicate axis ref: "b"'),
-        ("GlobalToLocalShape(%1, %2)", "GlobalToLocalShape(%1, %y)", "nothing says how the operand of"),
-        ("xla.sdy.LocalToGlobalShape(%6)", "SPMDShardToFullShape(%6)", "is in what XLA makes of a program"),
+        (
+            "GlobalToLocalShape(%1, %2)",
+            "GlobalToLocalShape(%1, %y)",
+            "the operand of @xla.sdy.GlobalToLocalShape has no sharding",
+        ),
+        (
+            "xla.sdy.LocalToGlobalShape(%6)",
+            "SPMDShardToFullShape(%6)",
+            "occurs only in programs that XLA has rewritten",
+        ),
     ],
 )
 def test_a_module_that_is_wrong(old: str, new: str, message: str) -> None:

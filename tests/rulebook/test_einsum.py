@@ -160,8 +160,8 @@ def test_a_line_replaces_a_rule_of_shardlog(tmp_path: Path) -> None:
         ("@kernel: ... i -> i ...", "1:21", "... stands for leading dimensions"),
         ("@kernel: i\n    + -> i", "2:5", "unexpected character '+'"),
         ("@kernel: i -> i\n@kernel: j -> j", "2:1", "kernel has another rule for these ranks, in line 1"),
-        ("  i -> i", "1:1", "this line continues nothing"),
-        ("@f: i -> i\n\n  reduction={}", "3:1", "this line continues nothing"),
+        ("  i -> i", "1:1", "this line has no rule to continue"),
+        ("@f: i -> i\n\n  reduction={}", "3:1", "this line has no rule to continue"),
         ("@f: i\n// or so\n  -> i", "1:6", "expected ->"),
     ],
 )

@@ -119,7 +119,7 @@ def test_facts_have_places_too(tmp_path: Path) -> None:
 
 def test_a_rule_adds_nothing_to_the_op(tmp_path: Path) -> None:
     found = with_rules(tmp_path, f"dim(s, 0, 2, 5) :- {PLACE}.")
-    message = "a rule cannot add to dim, which is what shardlog tells of an op"
+    message = "a rule cannot add to dim, which is shardlog's description of an op"
     assert found.startswith(f"mine.dl:1: error: {message}")
 
 

@@ -247,7 +247,7 @@ def test_saved_runs_keep_the_list(folder: Path, capsys: pytest.CaptureFixture[st
             "stablehlo.add: both; my.*: forward",
         ),
         ("a.b & c.d: both", "order:1:5: error: unexpected character '&'", "@target"),
-        ("  a.b: both", "order:1:3: error: this line continues nothing", "first column"),
+        ("  a.b: both", "order:1:3: error: this line has no level to continue", "first column"),
     ],
 )
 def test_bad_lists(

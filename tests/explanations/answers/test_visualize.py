@@ -97,7 +97,7 @@ def test_ranges() -> None:
         (('[{"data"}]',), "no mesh"),
         (('[{"data"}]', (8,), "data"), "not a mesh"),
         (('[{"dat"}]', (8,), "data=2"), 'unknown axis name: "dat"'),
-        (('[{"data"}]', (8, 2), "data=2"), "a sharding of 1 dimensions, and a shape of 2"),
+        (('[{"data"}]', (8, 2), "data=2"), "the sharding has 1 dimensions, but the shape has 2"),
         ((3,), "cannot show a int"),
     ],
 )
