@@ -399,7 +399,7 @@ def test_bad_input_is_told_before_anything_runs(capsys: pytest.CaptureFixture[st
         (("partition", "--memory", "٣GiB"), "'٣GiB' is not a size"),
         (("partition", "--memory", "0.0001B"), "'0.0001B' is less than a byte"),
         (("partition", "--memory", "0"), "'0' is less than a byte"),
-        (("partition", "--memory", "9" * 400), "o size: expected one such as 16GiB"),  # a line that is cut
+        (("partition", "--memory", "9" * 400), "size: expected one such as 16GiB"),  # a line that is cut
         (("partition", "-o", ""), "-o: error: the file name is empty"),
         (("exec", "-o", ""), "-o: error: the file name is empty"),
         (("run", "--save", ""), "--save: error: the file name is empty"),

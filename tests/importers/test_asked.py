@@ -113,7 +113,10 @@ def test_values_by_path_on_the_command_line(tmp_path: Path, capsys: pytest.Captu
         ({"annotate": {"z": P()}}, "there is no value z"),
         ({"annotate": {"x": P(None, None, "data")}}, "has 3 dimensions, and x has 2"),
         ({"annotate": {"x": P("dota")}}, r'unknown axis name: "dota"\n  hint: did you mean "data"'),
-        ({"mesh": "data=2", "annotate": {"x": NamedSharding(MESH, P())}}, "the mesh data=2,model=4"),
+        (
+            {"mesh": "data=2", "annotate": {"x": NamedSharding(MESH, P())}},
+            "the mesh of the sharding, data=2,model=4",
+        ),
         ({"annotate": (P(), P(), P())}, "the annotations do not match the arguments"),
         ({"annotate": ["x"]}, "not an annotation"),
         ({"annotate": {"x": P("data"), "params['w']": P("dota")}}, r"^--annotate 'params\['w'\]"),

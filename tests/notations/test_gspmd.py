@@ -377,7 +377,7 @@ def test_what_gspmd_has_nothing_for() -> None:
         "%0 = sdy.data_flow_edge %a : tensor<8xf32>",
         "return %0 : tensor<8xf32>",
     )
-    with pytest.raises(shardlog.ShardlogError, match="GSPMD's notation cannot express sdy.data_flow_edge"):
+    with pytest.raises(shardlog.ShardlogError, match="notation cannot express sdy"):
         to_gspmd(parse_module(read_source(text)), TRAITS)
 
 
