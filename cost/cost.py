@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
-from ..partition.choice.knowledge import Reader
 from ..partition.executions import Executions
+from ..partition.facts.knowledge import Reader
 from ..partition.finishing.combining import NUMBER, combined_sizes
 from ..program.boundaries import boundary_axes
 from ..program.mlir.modules import main_function, operations_in, ops_in, symbols

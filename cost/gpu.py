@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ..partition.choice.knowledge import Knowledge, Reader
+from ..partition.facts.knowledge import Knowledge, Reader
 from ..rulebook.shipped import shipped
 from ..rulebook.traits import OpTraits
 from .exchange import told

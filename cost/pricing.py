@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..partition.choice.knowledge import Knowledge, Reader
+from ..partition.facts.knowledge import Knowledge, Reader
 from ..program.elements import size_of
 from ..runs.executing.collectives import Collective
 from .exchange import sending, solver_of, told

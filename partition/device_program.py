@@ -10,13 +10,13 @@ from jaxlib.mlir import ir
 
 from ..program.mlir.modules import bytecode_of, copy_of
 from ..rulebook.traits import OpTraits
-from .building import Sent
 from .choice.homes import Found
 from .finishing import passes
 from .finishing.collective_matmul import Window
 from .finishing.passes import Draft, Pass
 from .forms import Form
 from .layouts import Axes, Layout
+from .writing.building import Sent
 
 
 class DeviceProgram:

@@ -17,20 +17,20 @@ from ..errors import ShardlogError
 from ..program.elements import bytes_text, exact_text
 from ..program.function import location
 from ..program.shardings import Sharding
-from .annotated import Annotated
-from .building import bytes_of, element_of
 from .choice.candidates import Candidates
 from .choice.homes import NOTHING, Found, Homes
 from .choice.variables import Need, Spot, Variables
 from .device_program import DeviceProgram
 from .executions import Executions
+from .facts.annotated import Annotated
+from .facts.recording import Facts, facts_of
 from .finishing.combining import combined_sizes
 from .finishing.passes import FINISHED, Draft
 from .layouts import Pieces
 from .plan import Plan
-from .program import Writer
-from .recording import Facts, facts_of
 from .reshards.prices import Prices
+from .writing.building import bytes_of, element_of
+from .writing.writer import Writer
 
 _LEAST_OFTEN = 8  # that an op is run in a loop that does not say how many turns it takes
 _COLLECTIVES = 8  # of them count, without what they send, as much as what one sends in the mean

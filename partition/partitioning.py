@@ -15,20 +15,20 @@ from ..program.function import RESULT_SHARDING
 from ..program.mlir.modules import boundary_attributes
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
-from .annotated import Annotated
-from .building import channel_of
-from .calls import unshared
 from .choice.choosing import Chooser
-from .computations import Computation
 from .device_program import DeviceProgram
+from .facts.annotated import Annotated
+from .facts.kinds import Kinds
+from .facts.reading import static_shape
 from .forms import Form
 from .improving import Aim, Improving
-from .kinds import Kinds
 from .layouts import Axes, Layout
 from .plan import Plan
-from .program import Writer
-from .reading import static_shape
+from .preparing.calls import unshared
+from .preparing.computations import Computation
 from .reshards.planning import Planner
+from .writing.building import channel_of
+from .writing.writer import Writer
 
 _MOST_DEVICES = 100_000  # of a program: each device has a place of its own in what is written
 _OF_VALUES = ("sdy.sharding", "in_shardings", "out_shardings")

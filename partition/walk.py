@@ -1,7 +1,7 @@
 """The walk over an annotated module: which values are resharded for what, and from where.
 
-Who writes the device program (``program.py``) and who takes down what ops need (``recording.py``) decide
-alike, for both are walks; they differ in what becomes of what is decided.
+Who writes the device program (``writing/writer.py``) and who takes down what ops need
+(``facts/recording.py``) decide alike, for both are walks; they differ in what becomes of what is decided.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from jaxlib.mlir import ir
 from ..errors import ShardlogError
 from ..program.function import location
 from ..program.mlir.modules import main_function, named_in, symbols
-from .annotated import Annotated
-from .building import Builder, Scope, bytes_of
-from .bypasses import Bypasses
-from .choice.knowledge import Knowledge, inside
 from .choice.purposes import Computed, Purpose, purpose_of
-from .kinds import Kind
+from .facts.annotated import Annotated
+from .facts.bypasses import Bypasses
+from .facts.kinds import Kind
+from .facts.knowledge import Knowledge, inside
+from .facts.reading import Reading, Tensor, static_shape
+from .facts.recipes import Chosen, Recipe, Recipes
 from .layouts import Layout, Shape, replicated
 from .plan import Plan
-from .reading import Reading, Tensor, static_shape
-from .recipes import Chosen, Recipe, Recipes
 from .reshards import moves
+from .writing.building import Builder, Scope, bytes_of
 
 _KEPT = 64  # ops for which what was gathered is kept, where memory is short
 

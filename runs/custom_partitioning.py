@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 from ..errors import ShardlogError
 from ..notations.gspmd.hlo_sharding import HloSharding, parse
 from ..notations.gspmd.tiles import from_sharding, to_sharding
-from ..partition.computations import Computation
+from ..partition.preparing.computations import Computation
 from ..program.elements import dtype_of
 from ..program.function import location
 from ..program.mlir.modules import operations_in

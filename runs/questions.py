@@ -185,7 +185,7 @@ class Questions:
         """
         from ..cost.beside import beside
         from ..cost.pricing import Pricing
-        from ..partition.choice.knowledge import Reader
+        from ..partition.facts.knowledge import Reader
 
         if topology is None:
             hint = "give a topology, such as v5e: the gain depends on the machine"

@@ -26,8 +26,8 @@ from .options import Options
 from .questions import Questions
 
 if TYPE_CHECKING:
-    from ..partition.computations import Computation
     from ..partition.forms import Form
+    from ..partition.preparing.computations import Computation
     from .accounts import Account
     from .executing.executable import Executable
     from .executing.partitioned import Partitioned

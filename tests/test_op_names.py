@@ -53,9 +53,9 @@ KNOWN = {  # ops that are known somewhere
     "notations/tuples.py": {"stablehlo.tuple", "stablehlo.get_tuple_element"},
     "notations/xla_loops.py": {"stablehlo.while"},
     # what the partitioner has written, or what it will write
-    "partition/building.py": {"stablehlo.dynamic_slice", "stablehlo.partition_id"},
+    "partition/writing/building.py": {"stablehlo.dynamic_slice", "stablehlo.partition_id"},
     "partition/choice/choosing.py": {"stablehlo.add"},
-    "partition/choice/knowledge.py": {"stablehlo."},
+    "partition/facts/knowledge.py": {"stablehlo."},
     "partition/layouts.py": {f"stablehlo.{n}" for n in ("add", "maximum", "minimum")},
     "partition/finishing/collectives.py": {
         "stablehlo.",

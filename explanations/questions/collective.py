@@ -18,7 +18,7 @@ from .begun import Sums
 if TYPE_CHECKING:
     from ...cost.beside import Beside
     from ...partition.choice.choosing import Candidate
-    from ...partition.choice.knowledge import Knowledge
+    from ...partition.facts.knowledge import Knowledge
     from ...partition.layouts import Layout, Pieces
     from ...runs.choice import ProgramChoice
     from ...runs.executing.collectives import Collective

@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from ...program.factors import PASSING, PICKING
 from ...rulebook.book import RuleBook
+from ..facts.knowledge import Knowledge, Read, Reader, Rows
 from ..layouts import Axes, Dims, Layout, Pieces, replicated
 from ..reshards.exchange import Exchange, plan_exchange
 from ..reshards.planning import Planner
-from .knowledge import Knowledge, Read, Reader, Rows
 
 SUM = "stablehlo.add"  # the combination of partial sums
 Way = tuple[tuple[int, Pieces], ...]  # to compute an op: the factors that are split, each on these pieces

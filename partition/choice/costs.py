@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .candidates import Candidates
-from .sums import FAR, Floats, Integers, Terms
+from .least.sums import FAR, Floats, Integers, Terms
 
 _TILE = 4096  # bytes: TPUs lay out a tile of 8 by 128 elements at once, and what has fewer takes as many
 _LATE = 1 / 128  # bytes that it costs to leave a sum for later

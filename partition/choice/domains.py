@@ -13,7 +13,7 @@ import numpy as np
 from ..layouts import Shape
 from ..reshards.planning import Planner
 from ..reshards.rates import Rates
-from .sums import FAR, Floats, Integers
+from .least.sums import FAR, Floats, Integers
 
 
 class Place(NamedTuple):

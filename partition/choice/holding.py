@@ -11,7 +11,7 @@ import numpy as np
 
 from .candidates import Candidates
 from .costs import Position
-from .sums import Floats, Integers
+from .least.sums import Floats, Integers
 
 
 class Holding:

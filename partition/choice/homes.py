@@ -4,7 +4,7 @@ Propagation decides how a value is sharded by its neighbours, one turn at a time
 depends on all values at once: it can be better to lay a value out as none of its neighbours is, if these
 follow. Each op has the ways that the rules give it, each way needs its slots in certain layouts
 (``candidates.py``), and resharding a value from its home costs what the planner says, once for all that use
-it so (``costs.py``). The total is made least by messages between ops and values (``least.py``), which is
+it so (``costs.py``). The total is made least by messages between ops and values (``least/``), which is
 exact on trees; elsewhere values that hang together as trees are moved afterwards for as long as that helps.
 """
 
@@ -24,9 +24,9 @@ from .candidates import Candidates
 from .choosing import Way
 from .costs import Costs
 from .holding import Holding
-from .least import LESS, lower_bound, pass_messages, settle, sweeps
-from .starts import divided_otherwise
-from .sums import ALL, EQUALLY, ONWARDS, Floats, Integers, Sum, Terms, sum_of
+from .least.least import LESS, lower_bound, pass_messages, settle, sweeps
+from .least.starts import divided_otherwise
+from .least.sums import ALL, EQUALLY, ONWARDS, Floats, Integers, Sum, Terms, sum_of
 
 _SWEEPS = 40
 _PROOFS = 12  # times so many sweeps that share equally, for a lower bound

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ..facts.knowledge import Knowledge
 from ..layouts import Layout
 from .choosing import Choice
-from .knowledge import Knowledge
 
 
 @dataclass(slots=True, eq=False)

@@ -1,6 +1,6 @@
 """What is chosen: values, of which those that are alike are one variable, and the ops that relate them.
 
-Layers that are alike are laid out alike (``folding.py``), so ops that are alike are one row.
+Layers that are alike are laid out alike (``least/folding.py``), so ops that are alike are one row.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..facts.knowledge import Knowledge
 from ..layouts import Layout, Shape
-from .folding import classes
-from .knowledge import Knowledge
+from .least.folding import classes
 
 
 class Spot(NamedTuple):

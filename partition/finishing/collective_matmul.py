@@ -17,11 +17,11 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from ...rulebook.traits import OpTraits
-from ..building import OUTSIDE, Builder, Scope, Sent, element_of, shape_of
 from ..choice.choosing import SUM
-from ..choice.knowledge import Knowledge, Reader
+from ..facts.knowledge import Knowledge, Reader
 from ..forms import Form
 from ..layouts import Axes
+from ..writing.building import OUTSIDE, Builder, Scope, Sent, element_of, shape_of
 
 
 @dataclass(frozen=True, eq=False)

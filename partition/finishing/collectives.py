@@ -13,8 +13,8 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from ...program.elements import bits_of
-from ..building import dense, element_of, shape_of
-from ..neutral import neutral, zero
+from ..writing.building import dense, element_of, shape_of
+from ..writing.neutral import neutral, zero
 
 HAND_ON = frozenset(  # they combine nothing, so what they carry may have any type
     f"stablehlo.{kind}" for kind in ("all_gather", "all_to_all", "collective_permute")

@@ -28,8 +28,8 @@ from ...importers.listing import listing_of
 from ...program.elements import bits_of, dtype_of, size_of
 from ...program.mlir.modules import children
 from ...rulebook.traits import OpTraits
-from ..building import PAIRS, Sent, dense, disjoint, element_of, pairs_of, shape_of
 from ..executions import Executions, has_effect
+from ..writing.building import PAIRS, Sent, dense, disjoint, element_of, pairs_of, shape_of
 from .collectives import DIMENSIONS, FROM_EACH, HAND_ON, KINDS, Writer, count
 
 _MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective

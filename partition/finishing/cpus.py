@@ -17,7 +17,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from ...program.mlir.modules import ops_in
 from ...rulebook.traits import OpTraits
-from ..building import element_of, shape_of
+from ..writing.building import element_of, shape_of
 from .collectives import FROM_EACH, TO_EACH, dimension
 from .combining import write_as_one
 from .products import exchange, exchangeable, exchanged_order

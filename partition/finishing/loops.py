@@ -9,8 +9,8 @@ from jaxlib.mlir import ir
 
 from ...program.mlir.modules import operations_in
 from ...rulebook.traits import OpTraits
-from ..building import Sent
 from ..executions import Executions, with_inner
+from ..writing.building import Sent
 
 
 def sent_before_loops(module: ir.Module, sent: Sequence[Sent], traits: OpTraits) -> list[Sent]:

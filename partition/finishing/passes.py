@@ -16,10 +16,10 @@ from jaxlib.mlir import ir
 
 from ...program.mlir.modules import operations_in, ops_in
 from ...rulebook.traits import OpTraits
-from ..building import OUTSIDE, Sent, channel_of
-from ..calls import put_in_place_of_calls
 from ..forms import Form
 from ..layouts import Axes
+from ..preparing.calls import put_in_place_of_calls
+from ..writing.building import OUTSIDE, Sent, channel_of
 from . import collective_matmul, combining, cpus, loops, rewrites, tpus
 from .collective_matmul import Window
 

@@ -8,7 +8,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from ...rulebook.traits import OpTraits
-from ..building import shape_of
+from ..writing.building import shape_of
 
 
 def exchangeable(op: Any, traits: OpTraits) -> bool:

@@ -17,8 +17,8 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...rulebook.traits import OpTraits
-from ..building import element_of, shape_of
-from ..neutral import zero
+from ..writing.building import element_of, shape_of
+from ..writing.neutral import zero
 from .collectives import DIMENSIONS, KINDS
 from .products import exchange, exchangeable, exchanged_order
 

@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 
 from ...program.mlir.modules import children, ops_in
 from ...rulebook.traits import OpTraits
-from ..building import element_of, shape_of
+from ..writing.building import element_of, shape_of
 from . import combining
 from .collectives import FROM_EACH, TO_EACH, Writer, count, dimension, integer
 

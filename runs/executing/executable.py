@@ -14,7 +14,7 @@ from ...exporters.wide import wide
 from ...importers.sources.compiling import load, refused
 from ...importers.sources.jax import visible
 from ...notations.frontend_attributes import calls_back
-from ...partition.computations import lacking
+from ...partition.preparing.computations import lacking
 from ...program.elements import dtype_of
 from ...program.function import location
 from ...program.mlir.modules import main_function, operations_in, ops_in, symbols

@@ -13,7 +13,7 @@ import shardlog
 from jax.sharding import Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 from jaxlib.mlir import ir
-from shardlog.partition.batching import counting_along
+from shardlog.partition.preparing.batching import counting_along
 from shardlog.program.mlir.modules import ops_in
 
 from ..support.traits import TRAITS

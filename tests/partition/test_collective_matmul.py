@@ -12,8 +12,8 @@ import pytest
 import shardlog
 from jaxlib.mlir import ir
 from shardlog.errors import ShardlogError
-from shardlog.partition.choice.knowledge import Reader
 from shardlog.partition.device_program import DeviceProgram
+from shardlog.partition.facts.knowledge import Reader
 from shardlog.partition.finishing.collective_matmul import windows
 from shardlog.partition.forms import FORMS
 from shardlog.partition.improving import Aim

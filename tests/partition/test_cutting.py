@@ -13,9 +13,9 @@ import shardlog
 from jaxlib.mlir import ir
 from shardlog.cost.hlo import hlo_collectives
 from shardlog.importers.sources.text import make_context
-from shardlog.partition.calls import unshared
-from shardlog.partition.cutting import cut_before_joining
-from shardlog.partition.kinds import Kinds
+from shardlog.partition.facts.kinds import Kinds
+from shardlog.partition.preparing.calls import unshared
+from shardlog.partition.preparing.cutting import cut_before_joining
 from shardlog.program.mlir.modules import copy_of, operations_in
 from shardlog.tests.support.programs import array
 

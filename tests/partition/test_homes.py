@@ -15,17 +15,17 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
 from shardlog.cli.partitioning import collectives_text
 from shardlog.partition import improving
-from shardlog.partition.annotated import Annotated
 from shardlog.partition.choice.candidates import Candidates
 from shardlog.partition.choice.choosing import Chooser
 from shardlog.partition.choice.costs import Costs
 from shardlog.partition.choice.homes import Homes, never
-from shardlog.partition.choice.sums import sum_of
+from shardlog.partition.choice.least.sums import sum_of
 from shardlog.partition.choice.variables import Variables
-from shardlog.partition.kinds import Kinds
+from shardlog.partition.facts.annotated import Annotated
+from shardlog.partition.facts.kinds import Kinds
+from shardlog.partition.facts.recording import facts_of
 from shardlog.partition.layouts import Axes
 from shardlog.partition.partitioning import _used
-from shardlog.partition.recording import facts_of
 from shardlog.partition.reshards.planning import Planner, kept_for
 from shardlog.runs.choice import ProgramChoice
 from shardlog.runs.executing.partitioned import Partitioned

@@ -12,8 +12,8 @@ import shardlog
 from hypothesis import given
 from hypothesis import strategies as st
 from shardlog.engine import EngineError
-from shardlog.partition.choice.least import lower_bound, pass_messages, settle
-from shardlog.partition.choice.sums import (
+from shardlog.partition.choice.least.least import lower_bound, pass_messages, settle
+from shardlog.partition.choice.least.sums import (
     ALL,
     EQUALLY,
     FAR,

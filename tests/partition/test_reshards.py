@@ -13,12 +13,12 @@ import pytest
 import shardlog
 from jaxlib.mlir import ir
 from shardlog.importers.sources.text import make_context
-from shardlog.partition.building import Builder, Scope
 from shardlog.partition.choice.choosing import SUM
 from shardlog.partition.layouts import Axes, Layout, Pieces, Shape
 from shardlog.partition.reshards.moves import Moves, Plan
 from shardlog.partition.reshards.planning import Planner
-from shardlog.partition.reshards.steps import carry_out
+from shardlog.partition.writing.building import Builder, Scope
+from shardlog.partition.writing.steps import carry_out
 from shardlog.program.meshes import Mesh, Meshes, SubAxis
 from shardlog.program.mlir.modules import ops_in
 from shardlog.program.shardings import Dimension, Sharding

@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 from shardlog.partition.finishing import passes
 from shardlog.partition.finishing.passes import Draft
 from shardlog.partition.forms import Form
-from shardlog.partition.program import Writer
+from shardlog.partition.writing.writer import Writer
 
 # A comparison calls a function, which is kept as it is: without what it says of shardings.
 CALLED = """\

@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 from shardlog.cost.hlo import hlo_collectives
 from shardlog.importers.sources.text import make_context
 from shardlog.partition.choice.choosing import stretch
-from shardlog.partition.choice.knowledge import Read
+from shardlog.partition.facts.knowledge import Read
 from shardlog.partition.reshards.exchange import Round
 from shardlog.tests.support.programs import array
 

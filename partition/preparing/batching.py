@@ -14,9 +14,9 @@ import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from ..program.elements import bits_of
-from ..rulebook.traits import OpTraits
-from .building import element_of, shape_of
+from ...program.elements import bits_of
+from ...rulebook.traits import OpTraits
+from ..writing.building import element_of, shape_of
 from .cutting import joined_along, maker
 
 _GATHER, _SCATTER = stablehlo.GatherDimensionNumbers, stablehlo.ScatterDimensionNumbers

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from jaxlib.mlir import ir
 
-from ..program.mlir.modules import (
+from ...program.mlir.modules import (
     copy_of,
     main_function,
     named_by,
@@ -20,14 +20,14 @@ from ..program.mlir.modules import (
     put_in_place_of,
     symbols,
 )
-from ..rulebook.traits import OpTraits
+from ...rulebook.traits import OpTraits
+from ..choice.purposes import Purpose
+from ..facts.kinds import Kinds
+from ..finishing.collectives import KINDS
+from ..layouts import Layout
 from .batching import PICKING, batch_own_rows, own_rows
-from .choice.purposes import Purpose
 from .computations import Computation, put_in_place_of_ops
 from .cutting import cut_before_joining, cuts_of_joined
-from .finishing.collectives import KINDS
-from .kinds import Kinds
-from .layouts import Layout
 
 T = TypeVar("T")
 

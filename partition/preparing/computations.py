@@ -11,14 +11,14 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
 
-from ..errors import ShardlogError
-from ..notations.frontend_attributes import calls_back
-from ..program.function import location
-from ..program.mlir.modules import main_function, operations_in, symbols
-from ..program.shardings import manual_axes
-from ..program.signature import text_of
-from .building import CHANNEL, channel_of
-from .executions import with_inner
+from ...errors import ShardlogError
+from ...notations.frontend_attributes import calls_back
+from ...program.function import location
+from ...program.mlir.modules import main_function, operations_in, symbols
+from ...program.shardings import manual_axes
+from ...program.signature import text_of
+from ..executions import with_inner
+from ..writing.building import CHANNEL, channel_of
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...choice.choosing import Stretch, stretch
+from ...facts.knowledge import Read
+from ...layouts import Pieces
+from ...reshards.exchange import Exchange, Round
 from ..building import Builder, element_of, shape_of
-from ..choice.choosing import Stretch, stretch
-from ..choice.knowledge import Read
-from ..layouts import Pieces
-from ..reshards.exchange import Exchange, Round
 from .halos import beside, cut_out, exchange, received
 from .local import Site, clone, copied, gathered, own, parts, picked_dims
 

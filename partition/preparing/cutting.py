@@ -13,8 +13,8 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..rulebook.traits import OpTraits
-from .building import shape_of
+from ...rulebook.traits import OpTraits
+from ..writing.building import shape_of
 
 _NARROW = 4  # times as much as a narrow cut gives
 Cut = tuple[tuple[int, int], ...]  # for each dimension its first row and the one behind the last

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
-from ..importers.listing import listing_of
-from .building import OUTSIDE
-from .choice.knowledge import Knowledge, Reader
+from ...importers.listing import listing_of
+from ..writing.building import OUTSIDE
+from .knowledge import Knowledge, Reader
 
 _LARGEST = 64  # ops, of what is compared
 

@@ -9,32 +9,32 @@ from typing import Any, NamedTuple
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..program.mlir.modules import (
+from ...program.mlir.modules import (
     boundary_attributes,
     children,
     entries_of,
     named_in,
     symbols,
 )
-from ..program.shardings import manual_axes
-from ..program.signature import text_of
-from .annotated import Annotated
+from ...program.shardings import manual_axes
+from ...program.signature import text_of
+from ..choice.choosing import Way
+from ..choice.purposes import Computed, Purpose, purpose_of
+from ..facts.annotated import Annotated
+from ..facts.kinds import Kind
+from ..facts.knowledge import Knowledge
+from ..facts.reading import attribute_or_none
+from ..facts.recipes import Recipe
+from ..finishing.passes import COUNTED, Draft
+from ..layouts import Layout
+from ..plan import Plan
+from ..reshards import moves
+from ..walk import Walk
 from .building import OUTSIDE, Builder, Scope
-from .choice.choosing import Way
-from .choice.knowledge import Knowledge
-from .choice.purposes import Computed, Purpose, purpose_of
-from .finishing.passes import COUNTED, Draft
-from .kinds import Kind
-from .layouts import Layout
 from .local.flow import FLOW, empty, spread_scalar
 from .local.local import Site
 from .local.lowerings import LOWERINGS
-from .plan import Plan
-from .reading import attribute_or_none
-from .recipes import Recipe
-from .reshards import moves
-from .reshards.steps import carry_out
-from .walk import Walk
+from .steps import carry_out
 
 
 class Ends(NamedTuple):

@@ -15,11 +15,11 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from ..program.elements import bits_of
-from ..rulebook.traits import OpTraits
-from .choice.purposes import Purpose
-from .forms import Form
-from .layouts import Axes, Digit, Pieces, digits
+from ...program.elements import bits_of
+from ...rulebook.traits import OpTraits
+from ..choice.purposes import Purpose
+from ..forms import Form
+from ..layouts import Axes, Digit, Pieces, digits
 from .neutral import neutral, zero
 
 CHANNEL = "channel_handle"

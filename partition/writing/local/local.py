@@ -15,11 +15,11 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from ...choice.choosing import Candidate
+from ...choice.purposes import Computed, Purpose, purpose_of
+from ...facts.knowledge import Knowledge
+from ...layouts import Pieces
 from ..building import Builder, element_of, shape_of
-from ..choice.choosing import Candidate
-from ..choice.knowledge import Knowledge
-from ..choice.purposes import Computed, Purpose, purpose_of
-from ..layouts import Pieces
 
 
 @dataclass(slots=True)

@@ -16,27 +16,27 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
-from ..program.elements import bits_of
-from ..program.function import RESULT_SHARDING
-from ..program.signature import text_of
+from ...program.elements import bits_of
+from ...program.function import RESULT_SHARDING
+from ...program.signature import text_of
+from ..choice.choosing import Way
+from ..choice.purposes import Computed, Purpose
+from ..choice.variables import Need, Spot
+from ..executions import Executions, has_effect
+from ..layouts import Layout, Pieces, replicated
+from ..plan import AS_DECIDED, Plan
+from ..preparing.computations import lacking
+from ..reshards import moves
+from ..walk import Walk
+from ..writing.building import PAIRS, Builder, Scope, sends_of
+from ..writing.local.local import Site
+from ..writing.local.lowerings import LOWERINGS, SENDING
+from ..writing.steps import pairs_of_step
 from .annotated import Annotated
-from .building import PAIRS, Builder, Scope, sends_of
-from .choice.choosing import Way
-from .choice.knowledge import Knowledge, inside
-from .choice.purposes import Computed, Purpose
-from .choice.variables import Need, Spot
-from .computations import lacking
-from .executions import Executions, has_effect
 from .kinds import Kind
-from .layouts import Layout, Pieces, replicated
-from .local.local import Site
-from .local.lowerings import LOWERINGS, SENDING
-from .plan import AS_DECIDED, Plan
+from .knowledge import Knowledge, inside
 from .reading import static_shape
 from .recipes import Recipe
-from .reshards import moves
-from .reshards.steps import pairs_of_step
-from .walk import Walk
 
 
 class Sending(NamedTuple):
@@ -248,7 +248,7 @@ class _Recorder(Walk):
         return made
 
     def _stepped(self, value: int, made: Made, start: Layout, step: moves.Step) -> Made:
-        """What stands for a value after a step, as ``reshards/steps.py`` writes it."""
+        """What stands for a value after a step, as ``writing/steps.py`` writes it."""
         shape, axes = self.tensors[value].shape, self.axes
         if step.kind in ("slice", "mask"):
             return self._of([made])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..program.elements import bits_of
+from ...program.elements import bits_of
 
 _EXTREMES = {  # of floats, the least and the largest; those without infinities have finite ones
     "bf16": ("0xFF80", "0x7F80"),

@@ -1,7 +1,7 @@
 """Ops that compute nothing: constants and iotas, and what hands values on, as loops, branches and calls do.
 
 There is a function for each, by the name that ``lowered_op`` gives it in ``rules/partition/local.dl``. It
-writes the op with what the walk over the module (``program.py``) knows, and returns true where that is the
+writes the op with what the walk over the module (``walk.py``) knows, and returns true where that is the
 copy of the op.
 """
 
@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
 
-from ...program.function import RESULT_SHARDING
+from ....program.function import RESULT_SHARDING
+from ...choice.purposes import Purpose
+from ...executions import with_inner
+from ...facts.knowledge import Knowledge
+from ...facts.reading import static_shape
+from ...layouts import Layout, replicated
+from ...preparing.computations import lacking
 from ..building import Scope, shape_of
-from ..choice.knowledge import Knowledge
-from ..choice.purposes import Purpose
-from ..computations import lacking
-from ..executions import with_inner
-from ..layouts import Layout, replicated
-from ..reading import static_shape
-from ..reshards.steps import carry_out
+from ..steps import carry_out
 
 if TYPE_CHECKING:
-    from ..program import Writer
+    from ..writer import Writer
 
 
 def spread_scalar(walk: Writer, number: int) -> bool:

@@ -7,9 +7,9 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
-from .choice.knowledge import Knowledge, Reader, joins, only_read, reading_through, shifting, shifts
+from ..layouts import Layout, replicated
 from .kinds import Kinds
-from .layouts import Layout, replicated
+from .knowledge import Knowledge, Reader, joins, only_read, reading_through, shifting, shifts
 from .reading import Reading
 
 _COPIED = ("parts", "constant")  # how scalars are made that are made once more

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from .candidates import Candidates
-from .domains import Place
+from ..candidates import Candidates
+from ..domains import Place
 from .sums import Integers
 
 

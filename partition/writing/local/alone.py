@@ -8,8 +8,8 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from ...layouts import Pieces
 from ..building import Scope, element_of, shape_of
-from ..layouts import Pieces
 from .local import Site, clone
 
 

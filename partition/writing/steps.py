@@ -9,9 +9,9 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ...rulebook.traits import OpTraits
-from ..building import Builder, element_of, shape_of
 from ..layouts import Axes, Layout, Shape
-from .moves import Places, Plan, Step
+from ..reshards.moves import Places, Plan, Step
+from .building import Builder, element_of, shape_of
 
 
 def carry_out(builder: Builder, value: Any, shape: Shape, start: Layout, plan: Plan) -> Any:

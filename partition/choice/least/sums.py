@@ -98,7 +98,7 @@ def sum_of(terms: Sequence[Terms], alone: Floats, size: Floats) -> Sum:
     """The sum of terms, and of what each variable costs on its own (``alone``, variable by value; FAR for
     what is no value of it). ``size`` is how many variables each stands for."""
     try:
-        core: Any = importlib.import_module("...engine._core", __package__)
+        core: Any = importlib.import_module("....engine._core", __package__)
         made = core.Sum
     except (ImportError, AttributeError):  # it is not built, or an older one
         return Reference(terms, alone, size)

@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from .building import Builder
-from .choice.choosing import Chooser, Way
-from .choice.knowledge import Knowledge
-from .choice.purposes import Computed
+from ..choice.choosing import Chooser, Way
+from ..choice.purposes import Computed
+from ..layouts import Layout, Shape
+from ..writing.building import Builder
+from ..writing.local.local import COMPUTED, Site, parts, reduce
 from .kinds import Kind
-from .layouts import Layout, Shape
-from .local.local import COMPUTED, Site, parts, reduce
+from .knowledge import Knowledge
 from .reading import Reading, Tensor, static_shape
 
 # The homes of the results of an op that are not where the module says (None for others), and the way by which

@@ -11,14 +11,14 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..errors import ShardlogError
-from ..program.boundaries import boundary_axes
-from ..program.function import RESULT_SHARDING, location
-from ..program.meshes import Meshes
-from ..program.mlir.modules import boundary_attributes
-from ..program.shardings import Dimension, Sharding, Shardings
-from .building import GROUPS, PAIRS
-from .layouts import Axes, Layout, Shape, replicated
+from ...errors import ShardlogError
+from ...program.boundaries import boundary_axes
+from ...program.function import RESULT_SHARDING, location
+from ...program.meshes import Meshes
+from ...program.mlir.modules import boundary_attributes
+from ...program.shardings import Dimension, Sharding, Shardings
+from ..layouts import Axes, Layout, Shape, replicated
+from ..writing.building import GROUPS, PAIRS
 
 
 @dataclass(slots=True, eq=False)

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ...layouts import Pieces
+from ...reshards.exchange import Exchange, Round
 from ..building import Builder, element_of, shape_of
-from ..layouts import Pieces
-from ..reshards.exchange import Exchange, Round
 
 
 def received(

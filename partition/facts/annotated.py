@@ -6,12 +6,12 @@ from dataclasses import dataclass
 
 from jaxlib.mlir import ir
 
-from ..program.shardings import Shardings
-from .choice.choosing import Chooser
-from .forms import Form
+from ...program.shardings import Shardings
+from ..choice.choosing import Chooser
+from ..forms import Form
+from ..layouts import Axes
+from ..reshards.planning import Planner
 from .kinds import Kinds
-from .layouts import Axes
-from .reshards.planning import Planner
 
 
 @dataclass(frozen=True, eq=False)
