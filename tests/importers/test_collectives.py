@@ -79,7 +79,9 @@ def test_they_move_what_they_say_and_results_are_right() -> None:
         ("all-to-all", "sdy.all_to_all"),
         ("collective-permute", "sdy.collective_permute"),
         ("all-gather", "sdy.all_gather"),
+        ("all-reduce", "sdy.all_reduce"),
         ("all-gather", "sdy.sharded_to_unreduced"),
+        ("reduce-scatter", "sdy.reduce_scatter"),
     ]
 
 
@@ -87,7 +89,7 @@ def test_partial_sums_are_added_where_it_is_said() -> None:
     result = shardlog.run(PARTIAL)
     assert differences(result.text(), forked(propagate, PARTIAL)) == []
     program = result.partition()
-    assert [(c.kind, c.op) for c in program.collectives] == [("reduce-scatter", "stablehlo.dot_general")]
+    assert [(c.kind, c.op) for c in program.collectives] == [("reduce-scatter", "sdy.reduce_scatter")]
     one, other = np.arange(128, dtype=np.float32).reshape(2, 8, 8)
     (found,) = run_partitioned(result, program, [one, other])
     np.testing.assert_array_equal(found, -(one @ other))
