@@ -213,7 +213,7 @@ _DIFF = _object(
     partings=_array(_PARTING),
 )
 
-_LIMITED = _object(compute=_SIZE, links=_SIZE, memory=_SIZE)
+_LIMITED = _object(compute=_SIZE, launch=_SIZE, links=_SIZE, memory=_SIZE)
 _LAYER = _object(
     label=_TEXT,
     times=_NUMBER,
@@ -255,6 +255,9 @@ _DOCUMENTS = {
         topology=_TEXT,
         seconds=_SIZE,
         limited=_LIMITED,
+        sure={"type": "object", "additionalProperties": _SIZE},  # seconds, by how sure they are
+        launches=_NUMBER,
+        waits=_SIZE,
         flops=_SIZE,
         redundant=_SIZE,
         touched=_SIZE,

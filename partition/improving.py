@@ -113,7 +113,10 @@ class Program:
     def written(self) -> tuple[Writer, Draft]:
         """What wrote it, and the program as it was written."""
         writer = self.write(self.plan)
-        return writer, writer.run()
+        if self.facts is None:
+            return writer, writer.run()
+        with self.annotated.planner.unweighed():
+            return writer, writer.run()
 
     @property
     def module(self) -> ir.Module:

@@ -39,9 +39,10 @@ def run_page(page: Path, folder: Path, python: str | Path = sys.executable) -> i
                 check=False,
             )
             printed = expected.strip(), done.stdout.strip()
-            if not printed_alike(*printed) and (page == README or installed() == LINES[0]):
-                raise AssertionError(f"$ {command}\n{done.stdout}")
-            assert printed_alike(*map(numberless, printed)), f"$ {command}\n{done.stdout}"
+            alike = printed_alike(*printed)
+            if page != README and installed() != LINES[0]:
+                alike = alike or printed_alike(*map(numberless, printed))
+            assert alike, f"$ {command}\n{done.stdout}"
             ran += 1
     return ran
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 from itertools import product
@@ -59,6 +60,7 @@ class Planner:
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
         self.counts = self.prices.collective is not None  # whether one collective may be worth more bytes
         self._begun: Mapping[str, float] = {}  # with a machine, how many of a kind begin for each
+        self._unweighed = self.counts, self.prices
         usual = replace(self.prices, once=Prices.once) == Prices()
         kept = kept_for(axes.key) if usual else Kept()
         self.kept, self._plans, self._searches = kept, kept.plans, kept.searches
@@ -92,10 +94,26 @@ class Planner:
         if self.prices.collective is None:
             self.counts, self.prices = True, replace(self.prices, once=max(self.prices.once, price))
 
+    @contextmanager
+    def unweighed(self) -> Iterator[None]:
+        """Plans as before collectives were weighed: what propagation decided is sent in the fewest bytes."""
+        weighed, begun = (self.counts, self.prices), self._begun
+        self.counts, self.prices = self._unweighed
+        self._weigh_begun({})
+        try:
+            yield
+        finally:
+            self.counts, self.prices = weighed
+            self._weigh_begun(begun)
+
     def weigh_combined(self, begun: Mapping[str, float]) -> None:
         """Has each collective of a kind cost from now on a part of what it costs to begin, if a machine says
         what that is, whose compiler makes one of several."""
         if self.prices.collective is not None:
+            self._weigh_begun(begun)
+
+    def _weigh_begun(self, begun: Mapping[str, float]) -> None:
+        if begun != self._begun:
             self._begun = begun
             self.kept.choices.clear()
 

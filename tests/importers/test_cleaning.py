@@ -60,7 +60,7 @@ def test_a_module_beside_functions_is_refused_by_name(name: str) -> None:
     with pytest.raises(shardlog.ShardlogError, match=f"a module{name} in the module") as error:
         shardlog.run(text)
     assert error.value.where == "<text>:3:3"
-    assert "on its own" in error.value.hint
+    assert "one module at a time" in error.value.hint
 
 
 @pytest.mark.parametrize("form", ["text", "bytecode"])

@@ -29,7 +29,7 @@ func.func @main(%x: tensor<4xf32>, %n: tensor<i32>) -> (tensor<4xf32>, tensor<4x
   } do {
     %1 = stablehlo.add %y, %x : tensor<4xf32>
     %2 = stablehlo.add %1, %1 : tensor<4xf32>
-    %3 = stablehlo.multiply %2, %1 {sdy.note = "it"} : tensor<4xf32>
+    %3 = stablehlo.multiply %2, %1 {my.note = "it"} : tensor<4xf32>
     stablehlo.return %i, %3 : tensor<i32>, tensor<4xf32>
   }
   %4 = stablehlo.constant dense<(1.0, 2.0)> : tensor<4xcomplex<f32>>

@@ -389,7 +389,7 @@ def test_cannot_be_written(tmp_path: Path) -> None:
 
 def test_a_saved_run_stays_as_it_is(file: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", str(file), "%0", "--annotate", '%arg0=[{}, {"data"}]']) == 2
-    assert "--annotate cannot change a saved run\n  hint: what-if" in capsys.readouterr().err
+    assert "--annotate cannot change a saved run\n  hint: use what-if" in capsys.readouterr().err
     schedule = tmp_path / "t"
     schedule.write_text("batch: x -> data\n")
     for options in (

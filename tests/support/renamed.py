@@ -48,8 +48,8 @@ def _replace(op: ir.Operation, name: str) -> None:
 
 def renamed_rules(old: str, new: str) -> str:
     """All that the rules say about ops of the dialect `old`, said of the dialect `new`."""
-    files = (*sorted(RULES.glob("ops/**/*.dl")), RULES / "propagation" / "op_priorities.dl")
-    texts = [path.read_text() for path in files]
+    included = re.findall(r'^\.include "(.*)"', (RULES / "ops" / "main.dl").read_text(), re.MULTILINE)
+    texts = [(RULES / "ops" / name).read_text() for name in included]
     statements = [s for text in texts for s in _statements(text) if f'"{old}' in s]
     return "\n".join(s.replace(f'"{old}', f'"{new}') for s in statements)
 
