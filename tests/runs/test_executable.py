@@ -18,6 +18,7 @@ from jaxlib.mlir import ir
 from shardlog.errors import ShardlogError
 from shardlog.importers.sources.text import make_context
 from shardlog.partition.forms import FORMS, Form
+from shardlog.program.shardy import installed
 from shardlog.runs.executing.comparing import compare
 from shardlog.runs.executing.domains import domains
 from shardlog.runs.executing.execution import alone_on
@@ -86,6 +87,7 @@ def test_what_would_be_zero_but_for_rounding_may_be_anything_of_its_size() -> No
 BEYOND_XLA = {"convolution", "dynamic", "fft", "gather", "reduce", "scatter", "top_k"}
 
 
+@pytest.mark.skipif(installed() == "0.12", reason="XLA's own partitioner of 0.12 ends the process on some")
 @pytest.mark.parametrize("part", range(4))
 def test_random_programs_give_the_results_of_one_device(part: int) -> None:
     """Meshes that list their devices in an order, sub-axes, types of all kinds."""
