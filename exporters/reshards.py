@@ -15,7 +15,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..program.boundaries import boundary_axes, without_manual
+from ..program.boundaries import boundary_axes, boundary_shardings, without_manual
 from ..program.function import RESULT_SHARDING, sharding_of
 from ..program.meshes import axis_text, quoted
 from ..program.mlir.modules import boundary_attributes, symbols
@@ -59,8 +59,8 @@ class _Function:
             self.visit(op)
         end = self.func.regions[0].blocks[0].operations[-1] if len(self.func.regions[0].blocks) else None
         if end is not None:
-            for index, entry in enumerate(boundary_attributes(self.func, "res_attrs")):
-                self.meet(end.operation, index, self.of_entry(entry), ir.InsertionPoint(end), full=self.full)
+            for index, wanted in enumerate(boundary_shardings(self.func, "res_attrs", self.shardings)):
+                self.meet(end.operation, index, wanted, ir.InsertionPoint(end), full=self.full)
 
     def reshard_instead(self, op: ir.Operation) -> None:
         made = sdy.ReshardOp(
@@ -81,11 +81,6 @@ class _Function:
         if isinstance(owner, ir.Block) and "manual_axes" in owner.owner.attributes:
             return without_manual(found, boundary_axes(owner.owner))
         return found
-
-    def of_entry(self, entry: Any) -> Sharding | None:
-        """The sharding of an argument or result of a function."""
-        attribute = sharding_of(entry)
-        return None if attribute is None else self.shardings.read(attribute)
 
     def attribute(self, value: Any) -> Any:
         owner = value.owner
@@ -222,7 +217,7 @@ class _Function:
 
     def call(self, op: ir.Operation) -> None:
         callee = self.functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
-        entries = [self.of_entry(entry) for entry in boundary_attributes(callee, "arg_attrs")]
+        entries = boundary_shardings(callee, "arg_attrs", self.shardings)
         mesh = next((one.mesh for one in entries if one is not None), None)
         if mesh is None:
             given = (self.sharding(value) for value in op.operands)

@@ -8,8 +8,9 @@ from __future__ import annotations
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
+from ..program.boundaries import boundary_shardings
 from ..program.function import location
-from ..program.mlir.modules import boundary_attributes, symbols
+from ..program.mlir.modules import symbols
 from ..program.shardings import Shardings
 from ..rulebook.book import RuleBook
 
@@ -23,11 +24,8 @@ def check_single_devices(module: ir.Module, shardings: Shardings, book: RuleBook
         return
     for function in symbols(module, "func.func").values():
         for role, label in _ROLES.items():
-            for number, entry in enumerate(boundary_attributes(function, label)):
-                if "sdy.sharding" not in entry:
-                    continue
-                sharding = shardings.read(entry["sdy.sharding"], location(function))
-                if meshes[sharding.mesh].maximal:
+            for number, sharding in enumerate(boundary_shardings(function, label, shardings)):
+                if sharding is not None and meshes[sharding.mesh].maximal:
                     raise ShardlogError(
                         f"{role} {number} of @{function.name.value} has a sharding on a single device",
                         where=location(function),

@@ -13,10 +13,10 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
-from ..program.boundaries import boundary_axes, without_manual
+from ..program.boundaries import boundary_axes, boundary_shardings, without_manual
 from ..program.function import RESULT_SHARDING, location
 from ..program.meshes import quoted
-from ..program.mlir.modules import boundary_attributes, operations_in, symbols
+from ..program.mlir.modules import operations_in, symbols
 from ..program.shardings import Sharding, Shardings, reduction_numbered
 from ..rulebook.book import RuleBook
 
@@ -132,13 +132,7 @@ class _Check:
 
     def boundary(self, function: Any, label: str) -> list[Shard]:
         """The shardings of the arguments or the results of a function."""
-        entries = boundary_attributes(function, label)
-        return [
-            self.shardings.read(entry["sdy.sharding"], location(function))
-            if "sdy.sharding" in entry
-            else None
-            for entry in entries
-        ]
+        return boundary_shardings(function, label, self.shardings)
 
     def returned(self, op: Any) -> list[Shard]:
         """The shardings of what the operands of the last op of a body become."""

@@ -1,4 +1,4 @@
-"""Reading what computations with a body say of the shardings at their boundary: manual and named ones."""
+"""Reading the shardings at the boundaries of functions, and of computations with a body."""
 
 from __future__ import annotations
 
@@ -9,12 +9,20 @@ from typing import Any
 
 from jaxlib.mlir.dialects import sdy
 
-from .function import Function, location
+from .function import Function, location, sharding_of
 from .manual import Manual
 from .meshes import Meshes, SubAxis
+from .mlir.modules import boundary_attributes
 from .shardings import Dimension, Sharding, Shardings
 
 Axes = tuple[SubAxis, ...]
+
+
+def boundary_shardings(function: Any, label: str, shardings: Shardings) -> list[Sharding | None]:
+    """The shardings of the arguments ("arg_attrs") or results ("res_attrs") of a func.func, or None."""
+    found = map(sharding_of, boundary_attributes(function, label))
+    where = location(function)
+    return [None if attribute is None else shardings.read(attribute, where) for attribute in found]
 
 
 def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) -> None:
