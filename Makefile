@@ -12,7 +12,7 @@ SOURCES := pyproject.toml engine/core/Cargo.toml engine/core/Cargo.lock $(shell 
 test: lint
 	@if command -v $(CARGO) >/dev/null; then $(CARGO) test $(CRATE) --no-default-features --quiet; \
 	else echo "left out: the tests of the evaluator in Rust, for there is no $(CARGO)"; fi
-	$(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
+	SHARDLOG_REQUIRE_CORE=$$(command -v $(CARGO)) $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 	$(BIN)/python -m shardlog.tests.versions --newest
 
 test-versions: .venv/ready

@@ -39,6 +39,7 @@ ir.OpView.name = property(_own_name)  # type: ignore[assignment,method-assign]
 
 # Marker -> whether what it needs is there, and how to get it.
 _NEEDS = {
+    "core": (tools.core, "the evaluator in Rust: cargo, and then pip install -e ."),
     "shardy": (tools.shardy, "SHARDY=CHECKOUT of openxla/shardy"),
     "stablehlo": (tools.stablehlo, "STABLEHLO=CHECKOUT of openxla/stablehlo"),
     "souffle": (tools.souffle, "souffle on the PATH, or SOUFFLE=ITS PATH"),
@@ -52,8 +53,6 @@ _NEEDS = {
 @pytest.fixture(params=["core", "reference"])
 def backend(request: pytest.FixtureRequest) -> str:
     """Each of the evaluators of Datalog."""
-    if request.param == "core":
-        pytest.importorskip("shardlog.engine._core")
     return str(request.param)
 
 
@@ -72,14 +71,23 @@ def decisions(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     return found
 
 
+def pytest_configure() -> None:
+    """Ends a run that is to have the evaluator in Rust and would skip its tests."""
+    if os.environ.get("SHARDLOG_REQUIRE_CORE") and tools.core() is None:
+        raise pytest.UsageError("the evaluator in Rust is not built, and SHARDLOG_REQUIRE_CORE is set")
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Skips the tests whose markers need what is not there."""
     missing = {marker: how for marker, (find, how) in _NEEDS.items() if find() is None}
     for item in items:
         if "browser" in getattr(item, "fixturenames", ()):
             item.add_marker(pytest.mark.browser)
+        backend = item.callspec.params.get("backend") if hasattr(item, "callspec") else None
+        if backend == "core":
+            item.add_marker(pytest.mark.core)
         for marker, how in missing.items():
-            if item.get_closest_marker(marker):
+            if item.get_closest_marker(marker) and (marker, backend) != ("core", "reference"):
                 item.add_marker(pytest.mark.skip(reason=f"needs {how}"))
 
 

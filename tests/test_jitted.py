@@ -45,7 +45,7 @@ def rows() -> Any:
     return put(np.arange(128, dtype=np.float32).reshape(8, 16) / 100, "data")
 
 
-def equal(ours: Any, theirs: Any) -> None:
+def check_equal(ours: Any, theirs: Any) -> None:
     """Asserts that results are the same: values, types, and where and how they lie."""
     same: Any = jax.tree.structure(ours)
     assert same == jax.tree.structure(theirs)
@@ -355,7 +355,7 @@ CASES = [
 @pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
 @pytest.mark.parametrize("case", CASES)
 def test_as_jax(jit: Jit, case: Callable[[Jit], Any]) -> None:
-    equal(case(jit), case(jax.jit))
+    check_equal(case(jit), case(jax.jit))
 
 
 def leak(jit: Jit) -> None:

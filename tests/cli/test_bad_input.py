@@ -391,7 +391,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("m.mlir").write_text(GOOD)
 
 
-def refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def check_refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
     """The command ends with status 2 and this message, and leaves all files as they were."""
     before = {path: path.read_bytes() for path in Path().iterdir()}
     assert cli.main(arguments) == 2
@@ -405,38 +405,38 @@ def refused(arguments: list[str], message: str, capsys: pytest.CaptureFixture[st
 def test_module(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     content, message = MODULES[name]
     Path("m.mlir").write_bytes(content.encode() if isinstance(content, str) else content)
-    refused(["run", "m.mlir", "-o", "out.mlir"], message, capsys)
+    check_refused(["run", "m.mlir", "-o", "out.mlir"], message, capsys)
 
 
 @pytest.mark.parametrize("name", OPTIONS)
 def test_option(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     options, message = OPTIONS[name]
-    refused(["run", "m.mlir", "-o", "out.mlir", *options], message, capsys)
+    check_refused(["run", "m.mlir", "-o", "out.mlir", *options], message, capsys)
 
 
 @pytest.mark.parametrize("name", RULES)
 def test_rule_file(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     text, message = RULES[name]
     Path("r.dl").write_text(text)
-    refused(["run", "m.mlir", "-o", "out.mlir", "--rules", "r.dl"], message, capsys)
+    check_refused(["run", "m.mlir", "-o", "out.mlir", "--rules", "r.dl"], message, capsys)
 
 
 @pytest.mark.parametrize("name", QUERIES)
 def test_query(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     text, message = QUERIES[name]
-    refused(["query", "m.mlir", text], message, capsys)
+    check_refused(["query", "m.mlir", text], message, capsys)
 
 
 @pytest.mark.parametrize("name", ARGUMENTS)
 def test_arguments(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     arguments, message = ARGUMENTS[name]
-    refused(arguments.split(), message, capsys)
+    check_refused(arguments.split(), message, capsys)
 
 
 def test_without_jax(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jax", None)
     message = "shardlog: error: JAX is not installed\n  hint: pip install 'shardlog[jax]'"
-    refused(["exec", "m.mlir"], message, capsys)
+    check_refused(["exec", "m.mlir"], message, capsys)
 
 
 def test_annotation_without_a_mesh(capsys: pytest.CaptureFixture[str]) -> None:
@@ -445,7 +445,7 @@ def test_annotation_without_a_mesh(capsys: pytest.CaptureFixture[str]) -> None:
         "--annotate '%0=[{}, {}]': error: the module has no mesh\n"
         "  hint: give it one, as in --mesh data=2,model=4"
     )
-    refused(["run", "m.mlir", "-o", "out.mlir", "--annotate", "%0=[{}, {}]"], message, capsys)
+    check_refused(["run", "m.mlir", "-o", "out.mlir", "--annotate", "%0=[{}, {}]"], message, capsys)
 
 
 def test_mesh_without_the_axes_in_use(capsys: pytest.CaptureFixture[str]) -> None:
@@ -454,7 +454,7 @@ def test_mesh_without_the_axes_in_use(capsys: pytest.CaptureFixture[str]) -> Non
         "--mesh 'batch=2': error: the shardings of the module do not fit this mesh: argument 0 of func.func: "
         'unknown axis name: "data"\n  hint: keep the names of the axes that the module uses'
     )
-    refused(["run", "m.mlir", "-o", "out.mlir", "--mesh", "batch=2"], message, capsys)
+    check_refused(["run", "m.mlir", "-o", "out.mlir", "--mesh", "batch=2"], message, capsys)
 
 
 def test_mesh_without_a_name_for_several(capsys: pytest.CaptureFixture[str]) -> None:
@@ -463,12 +463,12 @@ def test_mesh_without_a_name_for_several(capsys: pytest.CaptureFixture[str]) -> 
         "--mesh 'a=4': error: the module has 2 meshes\n"
         "  hint: say which one, as in 'other: a=4'; there are: other, mesh"
     )
-    refused(["run", "m.mlir", "-o", "out.mlir", "--mesh", "a=4"], message, capsys)
+    check_refused(["run", "m.mlir", "-o", "out.mlir", "--mesh", "a=4"], message, capsys)
 
 
 def test_module_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
     message = "none.mlir: error: cannot read the module: No such file or directory"
-    refused(["run", "none.mlir", "-o", "out.mlir"], message, capsys)
+    check_refused(["run", "none.mlir", "-o", "out.mlir"], message, capsys)
 
 
 def test_facts_where_a_file_stands(capsys: pytest.CaptureFixture[str]) -> None:

@@ -12,7 +12,7 @@ from shardlog.errors import ShardlogError
 from ..support.mlp import MLP
 
 
-def compiled(target: str) -> None:
+def check_compiled(target: str) -> None:
     found = shardlog.run(MLP).partition().compile_ahead(target)
     arguments = 4 * (4 * 16 + 16 * 8 + 8 * 16)
     assert found.devices == 8
@@ -25,12 +25,12 @@ def compiled(target: str) -> None:
 
 
 def test_for_cpu() -> None:
-    compiled("cpu")
+    check_compiled("cpu")
 
 
 @pytest.mark.tpu
 def test_for_tpu() -> None:
-    compiled("tpu:v5e:2x4")
+    check_compiled("tpu:v5e:2x4")
 
 
 @pytest.mark.parametrize("target", ["cpu", pytest.param("tpu:v5e:2x4", marks=pytest.mark.tpu)])
@@ -91,7 +91,7 @@ def test_collective_matmul_for_tpu() -> None:
 @pytest.mark.cuda
 @pytest.mark.parametrize("name", ["a100", "h100", "h200", "b200"])
 def test_for_gpus(name: str) -> None:
-    compiled(f"cuda:{name}")
+    check_compiled(f"cuda:{name}")
 
 
 @pytest.mark.parametrize(

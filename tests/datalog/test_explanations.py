@@ -370,8 +370,6 @@ FEATURES = {
 @pytest.mark.parametrize("feature", FEATURES)
 @pytest.mark.parametrize("backend", ["core", "reference"])
 def test_every_part_of_the_language_has_proofs(feature: str, backend: Any) -> None:
-    if backend == "core":
-        pytest.importorskip("shardlog.engine._core")
     text, fact = FEATURES[feature]
     program = Program(text, backend=backend)
     program.run()
@@ -434,8 +432,8 @@ def test_what_replaced_a_tuple_may_be_gone_itself() -> None:
     assert "d(7)  by program:3; replaced" in lines
 
 
+@pytest.mark.core
 def test_evaluators_give_one_proof_whether_or_not_it_was_found_as_arrays() -> None:
-    pytest.importorskip("shardlog.engine._core")
     text = (
         ".decl edge(x: number, y: symbol, z: number)\n.decl start(x: number)\n.decl end(x: number)\n"
         '.decl reached(x: number)\nstart(0).\nedge(0, "a", 0).\nreached(x) :- start(x).\n'

@@ -21,10 +21,7 @@ from .test_random_programs import RULES, Facts, program
 BACKENDS = pytest.mark.parametrize("backend", ["core", "reference"])
 
 
-@pytest.fixture(autouse=True)
-def core(request: pytest.FixtureRequest) -> None:
-    if "reference" not in request.node.name:
-        pytest.importorskip("shardlog.engine._core")
+pytestmark = pytest.mark.core
 
 
 def height(made: Program, fact: str) -> int:

@@ -39,8 +39,8 @@ def interrupted(*arguments: str, cwd: Path) -> tuple[int, str, str]:
     return process.returncode, out, err
 
 
+@pytest.mark.core
 def test_from_python_it_is_an_exception(tmp_path: Path) -> None:
-    pytest.importorskip("shardlog.engine._core")
     assert interrupted("-c", IN_PYTHON, cwd=tmp_path) == (0, "stopped with [(1,)]\n", "")
 
 
@@ -72,16 +72,16 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.core
 def test_a_handler_of_a_signal_cannot_ask(tmp_path: Path) -> None:
-    pytest.importorskip("shardlog.engine._core")
     command = [sys.executable, "-c", IN_A_HANDLER]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     said = "the program is in the middle of another call of the same thread\nstopped with 1\n"
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, said, "")
 
 
+@pytest.mark.core
 def test_the_search_for_a_proof_is_interrupted() -> None:
-    pytest.importorskip("shardlog.engine._core")
     program = Program(
         ".decl a(x: number)\n.decl cube(n: number)\n"
         "cube(n) :- a(x), a(y), a(z), n = (x * y * z + 1) * 1000 / 7, n > 1134571000."

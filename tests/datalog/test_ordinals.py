@@ -167,10 +167,10 @@ QUERIES = st.sampled_from(
 )
 
 
+@pytest.mark.core
 @given(st.lists(st.tuples(st.lists(ADDED, max_size=3), QUERIES, ASKED), max_size=4))
 @settings(max_examples=200, deadline=None)
 def test_going_on_gives_what_starting_anew_gives(steps: list[tuple[Any, Any, Any]]) -> None:
-    pytest.importorskip("shardlog.engine._core")
     going, anew = Program(SOURCE, backend="core"), Program(SOURCE, backend="reference")
     for added, query, asked in steps:
         for name, rows in added:

@@ -267,8 +267,8 @@ def test_only_what_is_asked_for_is_computed(backend: Any) -> None:
     assert program.rows("path") == [(1, 2)]
 
 
+@pytest.mark.core
 def test_other_threads_run_meanwhile() -> None:
-    pytest.importorskip("shardlog.engine._core")
     program = Program(PATHS)
     program.add("edge", [(i, (i + 1) % 700) for i in range(700)])
     other = threading.Thread(target=program.run)
@@ -280,8 +280,8 @@ def test_other_threads_run_meanwhile() -> None:
     assert program.count("path") == 700 * 700
 
 
+@pytest.mark.core
 def test_threads_take_turns() -> None:
-    pytest.importorskip("shardlog.engine._core")
     program = Program(PATHS + ".decl text(x: symbol)\ntext(to_string(x)) :- path(x, _).\n")
 
     def ask() -> list[int]:
@@ -401,10 +401,10 @@ MARKS = st.lists(st.tuples(st.integers(0, 5)), max_size=2)
 FACTS = st.fixed_dictionaries({}, optional={"edge": PAIRS, "same": PAIRS, "path": PAIRS, "mark": MARKS})
 
 
+@pytest.mark.core
 @given(st.lists(st.tuples(FACTS, st.sampled_from([(), ("path",), ("far", "open")])), max_size=5))
 @settings(max_examples=200, deadline=None)
 def test_going_on_gives_what_starting_anew_gives(steps: list[tuple[dict[str, Any], tuple[str, ...]]]) -> None:
-    pytest.importorskip("shardlog.engine._core")
     program, facts = Program(ALL, backend="core"), Program(ALL, backend="reference")
     for added, asked in steps:
         for name, rows in added.items():
@@ -428,8 +428,6 @@ QUERIES = st.one_of(
 @given(facts=FACTS, queries=st.lists(QUERIES, min_size=1, max_size=3))
 @settings(max_examples=100, deadline=None)
 def test_a_query_gives_what_a_run_gives(backend: Any, facts: dict[str, Any], queries: list[str]) -> None:
-    if backend == "core":
-        pytest.importorskip("shardlog.engine._core")
     program = Program(ALL, backend=backend)
     for name, rows in facts.items():
         program.add(name, rows)

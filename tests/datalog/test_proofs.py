@@ -21,8 +21,6 @@ from .test_random_programs import RULES, Facts, program
 @given(steps=st.lists(FACTS, max_size=3))
 @settings(max_examples=50, deadline=None)
 def test_every_tuple_has_a_proof(backend: Any, steps: list[dict[str, Any]]) -> None:
-    if backend == "core":
-        pytest.importorskip("shardlog.engine._core")
     program = Program(ALL, backend=backend)
     facts: dict[str, list[Any]] = {}
     for added in steps:
@@ -62,10 +60,10 @@ def searched(made: Program) -> Search:
     return Search(made._program.plan, made._request, made._search._written, store, limits=made.limits)
 
 
+@pytest.mark.core
 @given(RULES, facts())
 @settings(deadline=None, max_examples=50)
 def test_the_core_finds_proofs_as_low_as_the_search_does(found: Any, given_facts: Facts) -> None:
-    pytest.importorskip("shardlog.engine._core")
     made = program(found)
     for name, rows in given_facts.items():
         made.add(name, rows)
@@ -182,10 +180,10 @@ GOALS = {
 }
 
 
+@pytest.mark.core
 def test_functors_records_equivalences_and_aggregates_are_seen_through_by_the_core(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pytest.importorskip("shardlog.engine._core")
     made = Program(EACH)
     made.add("e", [(i, i + 1) for i in range(40)])
     made.run()

@@ -16,9 +16,7 @@ Facts = dict[str, list[tuple[Any, ...]]]
 RULES = st.lists(rules(), min_size=1, max_size=8)
 
 
-@pytest.fixture(autouse=True)
-def core() -> None:
-    pytest.importorskip("shardlog.engine._core")
+pytestmark = pytest.mark.core
 
 
 def program(found: list[Rule]) -> Program:

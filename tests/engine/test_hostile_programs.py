@@ -49,12 +49,12 @@ def test_what_is_nested_too_deeply(kind: str) -> None:
     assert kind == "opened and left" or "this rule is nested more than 100 levels deep" in message
 
 
-@pytest.mark.parametrize("kind", ["parentheses", "minus", "sums", "bodies"])
-@pytest.mark.parametrize("backend", ["core", "reference"])
-def test_what_is_nested_as_deeply_as_it_may(kind: str, backend: Any) -> None:
-    if backend == "core":
-        pytest.importorskip("shardlog.engine._core")
-    load(texts={"t.dl": f"{DECLARED}{DEEP[kind](95)}\n.output r"}).evaluate({}, backend=backend)
+@pytest.mark.parametrize(
+    ("kind", "rows"), [("parentheses", {(1,)}), ("minus", {(-1,)}), ("sums", {(95,)}), ("bodies", set())]
+)
+def test_what_is_nested_as_deeply_as_it_may(kind: str, rows: set[Any], backend: Any) -> None:
+    found = load(texts={"t.dl": f"{DECLARED}{DEEP[kind](95)}\n.output r"}).evaluate({}, backend=backend)
+    assert set(found["r"]) == rows
 
 
 def test_types_that_stand_for_types() -> None:

@@ -60,12 +60,12 @@ def test_a_limit_names_the_rule(backend: Any, text: str, limits: Limits, message
     assert str(error.value).startswith(message)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize(
     "limits", [Limits(tuples=10_000), Limits(memory=4 << 20), Limits(seconds=0.05)], ids=str
 )
 def test_an_equivalence_is_closed_under_limits(limits: Limits) -> None:
     """Over tuples that a rule gives and over facts, both in the program and from outside."""
-    pytest.importorskip("shardlog.engine._core")
     pairs = [(x, x + 1) for x in range(70_000)]
     facts = "".join(f"same({x}, {y}).\n" for x, y in pairs[:20_000])
     for text, given in ((CLASSES, []), (GIVEN, pairs), (GIVEN + facts, [])):
@@ -155,10 +155,10 @@ def test_ctrl_c_stops_an_evaluation(text: str, backend: Any) -> None:
         signal.signal(signal.SIGALRM, before)
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("keyed", [False, True])
 def test_other_threads_run_meanwhile(keyed: bool) -> None:
     """They count while rules run; a solver of single keys lets them in now and then."""
-    pytest.importorskip("shardlog.engine._core")
     count, counts, done = 0, list[int](), threading.Event()
 
     def work() -> None:
@@ -203,9 +203,9 @@ def test_two_threads_share_a_solver() -> None:
     assert answers == [2001] * 80
 
 
+@pytest.mark.core
 def test_deep_and_wide_records_are_refused() -> None:
     """Records nest as they like inside of an evaluation; Python gets none that it could not print."""
-    pytest.importorskip("shardlog.engine._core")
     text = ".type L = [a:L, b:L]\n.decl l(n:number, x:L)\nl(0, nil).\nl(n + 1, [{}, x]) :- l(n, x), n < {}.\n"
     deep = load(texts={"t.dl": text.format("nil", 100_000) + ".output l\n"})
     with pytest.raises(EngineError, match="a record that is nested more than 500 levels deep"):

@@ -277,11 +277,11 @@ def test_recursive_rules_of_three_atoms_are_planned_in_several_orders() -> None:
     assert Plan.from_json(plan.to_json()) == plan
 
 
+@pytest.mark.core
 @pytest.mark.parametrize("loads", [1, 300])
 def test_every_order_gives_the_same(loads: int) -> None:
     """One load or many, with pointers that all lead to one or are spread."""
     facts = {"load": [(i, i % 7) for i in range(loads)], "start": [(i % 40, i % 11) for i in range(400)]}
-    pytest.importorskip("shardlog.engine._core")
     pointers = program(POINTERS)
     assert pointers.evaluate(facts, backend="core") == pointers.evaluate(facts, backend="reference")
 

@@ -37,8 +37,6 @@ def program(request: pytest.FixtureRequest) -> Path:
 
 @pytest.mark.parametrize("backend", ["reference", "core"])
 def test_answers(program: Path, backend: Any) -> None:
-    if backend == "core":
-        pytest.importorskip("shardlog.engine._core")
     assert load([program]).evaluate({}, backend=backend) == expected(program)
 
 

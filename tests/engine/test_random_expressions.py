@@ -51,10 +51,10 @@ def terms(draw: st.DrawFn, kind: str, depth: int = 3) -> str:
     return template.format(*(draw(terms(kinds, depth - 1)) for _ in range(template.count("{}"))))
 
 
+@pytest.mark.core
 @given(st.data())
 @settings(deadline=None, max_examples=300)
 def test_core_is_the_reference(data: st.DataObject) -> None:
-    pytest.importorskip("shardlog.engine._core")
     kind = data.draw(st.sampled_from(list(CONSTANTS)))
     term = data.draw(terms(kind))
     columns = [f"{name}_{i}: {name}" for name in CONSTANTS for i in range(3)]

@@ -231,26 +231,25 @@ def text_of(found: list[Rule], random: Random | None = None) -> str:
     return "\n".join([DECLARATIONS, BASE, *(rule.text(random) for rule in found)])
 
 
+@pytest.mark.core
 @given(st.lists(rules(), min_size=1, max_size=8), facts())
 @settings(deadline=None, max_examples=200)
 def test_core_is_the_reference(found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]]) -> None:
-    pytest.importorskip("shardlog.engine._core")
-    agree(found, given_facts)
+    check_evaluators_agree(found, given_facts)
 
 
-def agree(found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]]) -> None:
+def check_evaluators_agree(found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]]) -> None:
     """Both evaluators give the same for a program."""
     loaded = program(found)
     reference = loaded.evaluate(given_facts, EVERYTHING, "reference")
     assert loaded.evaluate(given_facts, EVERYTHING, "core") == reference
 
 
+@pytest.mark.core
 @pytest.mark.souffle
-@given(st.lists(rules(), min_size=1, max_size=8), facts())
-@settings(deadline=None, max_examples=50)
-def test_souffle_agrees(found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]]) -> None:
-    pytest.importorskip("shardlog.engine._core")
-    all_agree(found, given_facts)
+def test_souffle_agrees() -> None:
+    tried, compared = check_programs(50)
+    assert compared > tried / 4
 
 
 def _loses_solutions(rule: Rule) -> bool:
@@ -259,7 +258,7 @@ def _loses_solutions(rule: Rule) -> bool:
     return recursive and any(re.search(r"{.*\b[abcdxy]\b", literal) for literal in rule.body)
 
 
-def all_agree(found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]]) -> bool:
+def check_souffle_agrees(found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]]) -> bool:
     """Soufflé gives what both evaluators give, but for what it chooses and numbers in an order of its own.
     False where it does not: it refuses aggregates that depend on each other, aborts at some rules with ranges
     in a circle, and loses solutions of recursive rules with aggregates that use a variable of the rule."""
@@ -295,21 +294,22 @@ def test_order_of_text_does_not_matter(
     assert program(found, random).evaluate(given_facts, NAMES, "reference") == answers
 
 
-def main(count: int) -> None:
-    """Tries so many programs, and says so."""
+def check_programs(count: int) -> tuple[int, int]:
+    """Tries so many programs; returns how many there were, and how many Soufflé was compared on."""
     tried = compared = 0
 
     @settings(deadline=None, max_examples=count)
     @given(st.lists(rules(), min_size=1, max_size=8), facts())
     def agrees(found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]]) -> None:
         nonlocal tried, compared
-        agree(found, given_facts)
+        check_evaluators_agree(found, given_facts)
         tried += 1
-        compared += bool(tools.souffle()) and all_agree(found, given_facts)
+        compared += bool(tools.souffle()) and check_souffle_agrees(found, given_facts)
 
     agrees()
-    print(f"{tried} programs: core and reference agree; {compared} of them: Soufflé, too")
+    return tried, compared
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    tried, compared = check_programs(int(sys.argv[1]))
+    print(f"{tried} programs: core and reference agree; {compared} of them: Soufflé, too")

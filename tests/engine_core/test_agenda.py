@@ -13,7 +13,7 @@ from shardlog.engine import EngineError, load
 from shardlog.engine.agenda.agenda import Agenda, Graph, Outcome, Pass, ReferenceAgenda
 from shardlog.engine.agenda.retirement import lists, nobody
 
-pytest.importorskip("shardlog.engine._core")
+pytestmark = pytest.mark.core
 
 # Slots get what others have, one number of each parity at most: the order of turns decides which.
 TURN = """

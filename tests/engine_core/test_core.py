@@ -9,7 +9,10 @@ import pytest
 from shardlog.engine import EngineError, Limits, Program, load
 from shardlog.engine.evaluate.program import Backend
 
-core = pytest.importorskip("shardlog.engine._core")
+from ..support import tools
+
+pytestmark = pytest.mark.core
+core = tools.core()
 
 PATHS = """
 .decl edge(x:number, y:number)

@@ -14,9 +14,11 @@ from shardlog.errors import ShardlogError
 from shardlog.importers.listing import Listing, bytecode, listing_of, through_bindings
 from shardlog.importers.sources.text import make_context
 
+from ..support import tools
 from ..support.generators.random_modules import modules
 
-core = pytest.importorskip("shardlog.engine._core", reason="the core is not built")
+pytestmark = pytest.mark.core
+core = tools.core()
 
 # A loop that uses what is outside of it, a function that nothing is known of, and a value with many uses.
 LOOP = """
@@ -70,7 +72,7 @@ def renumbered(numbers: Any) -> Any:
     return [found.setdefault(number, len(found)) for number in numbers.tolist()]
 
 
-def check(module: ir.Module) -> None:
+def check_listing(module: ir.Module) -> None:
     """The bytecode of a module says of what is read from it what the bindings say."""
     written = bytecode(module)
     with module.context:
@@ -87,13 +89,13 @@ def check(module: ir.Module) -> None:
 
 @pytest.mark.parametrize("text", [LOOP, BLOCKS], ids=["loop", "blocks"])
 def test_the_core_reads_what_bindings_say(text: str) -> None:
-    check(parsed(text))
+    check_listing(parsed(text))
 
 
 @settings(max_examples=25, deadline=None)
 @given(modules())
 def test_random_modules(text: str) -> None:
-    check(parsed(text))
+    check_listing(parsed(text))
 
 
 def test_types_are_those_of_the_values() -> None:

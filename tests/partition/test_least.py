@@ -28,9 +28,11 @@ from shardlog.partition.choice.least.sums import (
 )
 from shardlog.runs.choice import ProgramChoice
 
+from ..support import tools
 from ..support.programs import lowered
 
-core: Any = pytest.importorskip("shardlog.engine._core", reason="the core is not built")
+pytestmark = pytest.mark.core
+core = tools.core()
 
 SEEDS = st.integers(0, 2**32 - 1)
 ZERO: Integers = np.asarray([[0]], np.int64)

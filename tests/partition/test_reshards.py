@@ -224,7 +224,7 @@ def test_reshards_go_by_way_of_parts_of_axes() -> None:
 # ---- Running them ------------------------------------------------------------------------------------------
 
 
-def reshard(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout]) -> None:
+def check_reshards(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout]) -> None:
     """Asserts that a tensor gets from a layout to others, on eight devices, also by one collective."""
     planner, ways = Planner(axes), list[tuple[Layout, Plan]]()
     for goal in goals:
@@ -278,7 +278,7 @@ def classes(axes: Axes, among: Sequence[Layout]) -> list[Layout]:
 def test_all_reshards(axes: Axes, shape: Shape) -> None:
     among = layouts(axes, 3)
     for start in classes(axes, among):
-        reshard(axes, shape, start, among)
+        check_reshards(axes, shape, start, among)
 
 
 SIX = axes_of((6,), [("a", 1, 2)])
@@ -291,7 +291,7 @@ THREE = axes_of((3, 2))
 def test_parts_of_different_sizes(axes: Axes, shape: Shape) -> None:
     among = layouts(axes, 2)
     for start in among:
-        reshard(axes, shape, start, among)
+        check_reshards(axes, shape, start, among)
 
 
 @pytest.mark.parametrize("shape", [(8, 4), (5, 7)], ids=str)
@@ -299,7 +299,7 @@ def test_devices_in_another_order(shape: Shape) -> None:
     axes = axes_of((2, 4), order=(3, 7, 4, 0, 6, 1, 5, 2))
     among = layouts(axes, 2)
     for start in among:
-        reshard(axes, shape, start, among)
+        check_reshards(axes, shape, start, among)
 
 
 @pytest.mark.parametrize("shape", [(8, 4), (5, 7)], ids=str)
@@ -311,9 +311,9 @@ def test_another_mesh(shape: Shape) -> None:
     axes = Axes(Meshes(meshes), [])
     one, other = ([layout for layout in layouts(axes, 2) if _on(axes, layout, mesh)] for mesh in (0, 1))
     for start in one:
-        reshard(axes, shape, start, other)
+        check_reshards(axes, shape, start, other)
     for start in other:
-        reshard(axes, shape, start, one)
+        check_reshards(axes, shape, start, one)
 
 
 def _on(axes: Axes, layout: Layout, mesh: int) -> bool:
@@ -326,7 +326,7 @@ def test_partial_values(shape: Shape) -> None:
     for loose in [(0, 2), (0, 1, 2)]:
         for start in among:
             if not set(loose) & set(start.pieces):
-                reshard(CUBE, shape, Layout(start.dims, loose, "stablehlo.add"), among)
+                check_reshards(CUBE, shape, Layout(start.dims, loose, "stablehlo.add"), among)
 
 
 EXCHANGED = """
@@ -356,7 +356,7 @@ if __name__ == "__main__":  # all of them, not one of each class
     for axes, shape in product((CUBE, SUB_AXES), [(8, 8, 8), (5, 7, 3)]):
         every = layouts(axes, 3)
         for number, start in enumerate(every):
-            reshard(axes, shape, start, every)
+            check_reshards(axes, shape, start, every)
             print(f"{shape}: {number + 1} of {len(every)}", flush=True)
 
 

@@ -35,4 +35,5 @@ def test_programs_compile_for_v5e(name: str, monkeypatch: pytest.MonkeyPatch) ->
         numbers = np.asarray([[device.id for device in used]])
         options.device_assignment = xla_client.DeviceAssignment.create(numbers)
         client: Any = used[0].client
-        client.compile(program.module, _jax.DeviceList(tuple(used)), compile_options=options)
+        compiled = client.compile(program.module, _jax.DeviceList(tuple(used)), compile_options=options)
+        assert compiled.hlo_modules()

@@ -262,7 +262,7 @@ def test_bad_schedules(
     assert not Path("out.mlir").exists()
 
 
-def fails(match: str, text: str = MLP, **options: Any) -> None:
+def check_fails(match: str, text: str = MLP, **options: Any) -> None:
     with pytest.raises(ShardlogError, match=match):
         shardlog.run(text, **options)
 
@@ -270,23 +270,27 @@ def fails(match: str, text: str = MLP, **options: Any) -> None:
 def test_other_bad_input() -> None:
     one = "a: x[0] -> data"
     closed = ["%arg0=[{}, {?}]"]
-    fails("the module has no mesh\n  hint: give it one", MLP.split("\n", 1)[1], schedule=one)
+    check_fails("the module has no mesh\n  hint: give it one", MLP.split("\n", 1)[1], schedule=one)
     two = MLP.replace("func.func", 'sdy.mesh @other = <["more"=4]>\nfunc.func')
-    fails("the module has 2 meshes", two, schedule=one)
+    check_fails("the module has 2 meshes", two, schedule=one)
     token = MLP.replace("@main(", '@main(%t: !stablehlo.token loc("t"), ')
-    fails("t is no tensor", token, schedule="a: t[0] -> data")
-    fails("dimension 0 of x is closed in the module", schedule=one, annotate=closed)
-    fails("dimension 0 of x is annotated in the module", schedule=one, annotate=['%arg0=[{"model"}, {}]'])
-    fails("no tactics with strategy basic", schedule=one, strategy="basic")
-    fails("nowhere: error: cannot read the schedule: No such file", schedule="nowhere")
-    fails("/dev/zero: error: cannot read the schedule: it is larger than", schedule="/dev/zero")
-    fails("there is no tactic or priority b\n  hint: there are: a, 0", schedule=one, until="b")
-    fails("tactic a b:1:3: error: expected :, found b", schedule=[Tactic("a b", {"x": "data"})])
-    fails("tactic a:1:4: error: there is no argument or result y", schedule=[Tactic("a", {"y": "data"})])
+    check_fails("t is no tensor", token, schedule="a: t[0] -> data")
+    check_fails("dimension 0 of x is closed in the module", schedule=one, annotate=closed)
+    check_fails(
+        "dimension 0 of x is annotated in the module", schedule=one, annotate=['%arg0=[{"model"}, {}]']
+    )
+    check_fails("no tactics with strategy basic", schedule=one, strategy="basic")
+    check_fails("nowhere: error: cannot read the schedule: No such file", schedule="nowhere")
+    check_fails("/dev/zero: error: cannot read the schedule: it is larger than", schedule="/dev/zero")
+    check_fails("there is no tactic or priority b\n  hint: there are: a, 0", schedule=one, until="b")
+    check_fails("tactic a b:1:3: error: expected :, found b", schedule=[Tactic("a b", {"x": "data"})])
+    check_fails(
+        "tactic a:1:4: error: there is no argument or result y", schedule=[Tactic("a", {"y": "data"})]
+    )
 
 
 def test_modules_without_paths_say_how_to_get_them() -> None:
-    fails(
+    check_fails(
         "%arg0.*; the module does not say .* debug_info=True",
         re.sub(r" loc\(.*?\)|{jax.*?}", "", MLP),
         schedule="a: x -> data",

@@ -205,7 +205,7 @@ def matrices(x: Any) -> Any:
 
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_program(name: str) -> None:
-    compare(*PROGRAMS[name])
+    check_like_shardy(*PROGRAMS[name])
 
 
 # Others ask for what explicit axes do not have, such as a sort along a sharded dimension.
@@ -221,9 +221,9 @@ def test_explicit_axes(name: str) -> None:
         make: Any = jax.ShapeDtypeStruct
         return make(x.shape, x.dtype, sharding=NamedSharding(EXPLICIT, P(*spec)))
 
-    compare(function, tuple(map(explicit, arguments)))
+    check_like_shardy(function, tuple(map(explicit, arguments)))
 
 
-def compare(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
+def check_like_shardy(function: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
     text = jax.jit(function).trace(*arguments).lower(lowering_platforms=("cpu",)).as_text()
     assert differences(shardlog.run(text, strict_shardy=True).text(), propagate(text)) == []

@@ -45,25 +45,25 @@ several = settings(
 @several
 @given(modules(), modules(manual=True))
 def test_modules_verify(text: str, manual: str) -> None:
-    reprinted(text)
-    reprinted(manual)
+    assert "func.func" in reprinted(text)
+    assert "func.func" in reprinted(manual)
 
 
 @seed(SEED)
 @several
 @given(modules(), st.sampled_from([*PROPAGATE][::-1]), st.booleans())
 def test_random_module(text: str, strategy: str, closed: bool) -> None:
-    compare(text, strategy, closed)
+    check_like_shardy(text, strategy, closed)
 
 
 @seed(SEED)
 @several
 @given(modules(manual=True), st.sampled_from([*PROPAGATE][::-1]), st.booleans())
 def test_random_manual_computations(text: str, strategy: str, closed: bool) -> None:
-    compare(text, strategy, closed)
+    check_like_shardy(text, strategy, closed)
 
 
-def compare(text: str, strategy: str, closed: bool) -> None:
+def check_like_shardy(text: str, strategy: str, closed: bool) -> None:
     try:
         expected = forked(propagate, text, strategy=strategy, closed=closed)
     except OracleError:

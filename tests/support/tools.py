@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import re
 import shutil
 from contextlib import suppress
 from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
+from typing import Any
+
+
+def core() -> Any:
+    """The evaluator in Rust, where it is built."""
+    with suppress(ImportError):
+        return importlib.import_module("shardlog.engine._core")
+    return None
 
 
 def souffle() -> str | None:
