@@ -34,6 +34,7 @@ KEYS = {
     "cost/memories": None,
     "cost/layouts": "op_id",
     "cost/beside": "window",
+    "dialects/statements": None,
 }
 
 

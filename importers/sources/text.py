@@ -13,6 +13,8 @@ from ...errors import ShardlogError
 from ...program.mlir.diagnostics import explain
 from ...program.mlir.modules import copy_of, make_main
 from ...program.mlir.origins import location_text, origin
+from ..dialects.normal import MARKS, to_normal_form
+from ..dialects.statements import in_generic_form
 from .jax import Interface
 from .nesting import open_module
 
@@ -105,7 +107,7 @@ def _parsed(text: Text) -> ir.Module:
                 from jaxlib.mlir.dialects import stablehlo
 
                 return stablehlo.deserialize_portable_artifact(context, text.data)
-            return ir.Module.parse(text.data)
+            return _of_text(text)
     except ValueError as error:  # of a portable artifact; why is not said
         raise ShardlogError(str(error), where=text.name, hint=DAMAGED) from None
     except ir.MLIRError as error:
@@ -113,6 +115,20 @@ def _parsed(text: Text) -> ir.Module:
     except MemoryError:
         hint = f"it has {len(text.data):,} bytes, and takes far more once it is parsed"
         raise ShardlogError("there is not enough memory for the module", where=text.name, hint=hint) from None
+
+
+def _of_text(text: Text) -> ir.Module:
+    """The module of a text or of bytecode; of the sharding dialects of MLIR in the normal form of those."""
+    if text.data.startswith(BYTECODE):
+        return ir.Module.parse(text.data)
+    try:
+        module = ir.Module.parse(in_generic_form(text.data))
+        if any(mark in text.data for mark in MARKS):
+            to_normal_form(module)
+    except ShardlogError as error:
+        where = text.place(error.where) or text.name
+        raise ShardlogError(error.message, where=where, hint=error.hint) from None
+    return module
 
 
 def copied(module: ir.Module, text: Text) -> ir.Module:

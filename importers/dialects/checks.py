@@ -1,0 +1,176 @@
+"""What is wrong with a collective of the dialect shard, and with what asks a grid."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from functools import cache
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ...errors import ShardlogError
+from ...program.function import location
+from ...rulebook.shipped import shipped
+from .grids import UNKNOWN, Grid, axis_lists, integers
+
+_DYNAMIC = ir.ShapedType.get_dynamic_size
+
+
+class Collectives:
+    """What is known of collectives by name; see ``rules/dialects/collectives.dl``."""
+
+    def __init__(self) -> None:
+        rows = shipped("dialects/statements").evaluate({})
+        self.gathers: dict[str, str] = dict(rows["gathers"])
+        self.splits: dict[str, str] = dict(rows["splits"])
+        self.in_group: dict[str, str] = dict(rows["in_group"])
+        self.keeps_shape, self.keeps_elements = (
+            {n for (n,) in rows[r]} for r in ("keeps_shape", "keeps_elements")
+        )
+        self.names_axes: dict[str, str] = dict(rows["names_axes"])
+        self.names_axis_of_group: dict[str, str] = dict(rows["names_axis_of_group"])
+        self.counts_axes: dict[str, str] = dict(rows["counts_axes"])
+        self.renamed: dict[str, dict[str, str]] = defaultdict(dict)
+        for op, attribute, name in rows["renamed"]:
+            self.renamed[op][attribute] = name
+
+    def knows(self, op: str) -> bool:
+        """Whether an op takes part of a grid's axes."""
+        return op in self.names_axes or op in self.keeps_shape
+
+
+@cache
+def collectives() -> Collectives:
+    """What is known of collectives, read once."""
+    return Collectives()
+
+
+def check_collective(op: Any, grid: Grid, *, whole: bool = False) -> None:
+    """Raises ShardlogError for what is wrong with an op. ``whole``: its tensors are whole ones, of which
+    devices hold parts, and so keep their shape."""
+    _Check(op, grid, whole).run()
+
+
+class _Check:
+    def __init__(self, op: Any, grid: Grid, whole: bool) -> None:
+        self.op, self.grid, self.whole = op, grid, whole
+        self.known = collectives()
+        self.name: str = op.operation.name
+        self.where = location(op)
+        label = self.known.names_axes.get(self.name, "")
+        self.axes = integers(op.attributes.get(label))
+
+    def run(self) -> None:
+        self.check_axes()
+        if self.name in self.known.in_group:
+            self.check_device(self.known.in_group[self.name])
+        if self.name in self.known.names_axis_of_group:
+            self.check_axis_of_group(self.known.names_axis_of_group[self.name])
+        if self.name in self.known.counts_axes:
+            self.check_results()
+        if len(self.op.operands) and len(self.op.results):
+            self.check_types()
+
+    def fail(self, message: str, hint: str) -> ShardlogError:
+        return ShardlogError(f"{self.name}: {message}", where=self.where, hint=hint)
+
+    def check_axes(self) -> None:
+        axes, count = self.axes, len(self.grid.sizes)
+        if self.name not in self.known.names_axes:
+            axes = tuple(axis for entry in axis_lists(self.op.attributes.get("split_axes")) for axis in entry)
+        for axis in axes:
+            if not 0 <= axis < count:
+                hint = (
+                    f"the axes of @{self.grid.name} are 0 to {count - 1}"
+                    if count
+                    else f"@{self.grid.name} has none"
+                )
+                raise self.fail(f"axis {axis} of {count}", hint)
+            if axes.count(axis) > 1:
+                raise self.fail(f"axis {axis} is listed twice", "list every axis once")
+
+    def check_device(self, label: str) -> None:
+        """A device of the group has a coordinate for each of its axes."""
+        if label not in self.op.attributes:
+            return
+        coordinates = integers(self.op.attributes[label])
+        if len(coordinates) != len(self.axes):
+            counted = f"{len(coordinates)} {'coordinate' if len(coordinates) == 1 else 'coordinates'}"
+            raise self.fail(
+                f"{label} has {counted} for {len(self.axes)} axes", "give one for each of grid_axes"
+            )
+        for axis, coordinate in zip(self.axes, coordinates, strict=True):
+            size = self.grid.sizes[axis]
+            if coordinate == UNKNOWN:
+                continue
+            if coordinate < 0 or (size is not None and coordinate >= size):
+                of = f" of {size}" if size is not None else ""
+                hint = (
+                    f"along axis {axis} coordinates are 0 to {size - 1}"
+                    if size is not None
+                    else "give 0 or more"
+                )
+                raise self.fail(f"{label} coordinate {coordinate}{of}", hint)
+
+    def check_axis_of_group(self, label: str) -> None:
+        (axis,) = integers(self.op.attributes[label])
+        if axis not in self.axes:
+            listed = ", ".join(map(str, self.axes))
+            hint = f"it shifts along one of them: {listed}" if self.axes else "list it in grid_axes"
+            raise self.fail(f"{label} {axis} is none of grid_axes [{listed}]", hint)
+
+    def check_results(self) -> None:
+        wanted, given = len(self.axes) or len(self.grid.sizes), len(self.op.results)
+        if wanted != given:
+            raise self.fail(f"{given} results for {wanted} axes", "give a result of type index for each axis")
+
+    def check_types(self) -> None:
+        before, after = self.op.operands[0].type, self.op.results[0].type
+        if not (isinstance(before, ir.ShapedType) and isinstance(after, ir.ShapedType)):
+            return
+        if not (before.has_rank and after.has_rank):
+            return
+        one, two = ir.ShapedType(before), ir.ShapedType(after)
+        if self.name in self.known.keeps_elements and one.element_type != two.element_type:
+            hint = "only reductions may convert"
+            raise self.fail(f"elements of {one.element_type} become {two.element_type}", hint)
+        wanted = [one.get_dim_size(i) for i in range(one.rank)]
+        found = [two.get_dim_size(i) for i in range(two.rank)]
+        unknown = _DYNAMIC()
+        shape: list[int | None] = [None if size == unknown else size for size in wanted]
+        group = self.grid.devices(self.axes)
+        for table, grows in ((self.known.splits, False), (self.known.gathers, True)):
+            if self.name in table and not self.whole:
+                self.resize(shape, table[self.name], group, grows)
+        if len(found) != len(shape):
+            raise self.fail(
+                f"{len(shape)} dimensions become {len(found)}", f"the result must have {len(shape)}"
+            )
+        for i, (size, given) in enumerate(zip(shape, found, strict=True)):
+            if size is None:
+                continue
+            if given == unknown:
+                raise self.fail(f"dimension {i} of the result is ?", f"the result must be {size} there")
+            if given != size:
+                before_it = "x".join("?" if n == unknown else str(n) for n in wanted)
+                hint = f"the operand is {before_it}" + (f", the group has {group} devices" if group else "")
+                raise self.fail(f"dimension {i} of the result must be {size}, not {given}", hint)
+
+    def resize(self, shape: list[int | None], label: str, group: int | None, grows: bool) -> None:
+        """Changes a dimension of a shape as the op does."""
+        if label not in self.op.attributes:
+            return
+        (dimension,) = integers(self.op.attributes[label])
+        if not 0 <= dimension < len(shape):
+            message = f"{label} {dimension} of a tensor of {len(shape)} dimensions"
+            raise self.fail(message, f"dimensions are 0 to {len(shape) - 1}")
+        size = shape[dimension]
+        if size is None or group is None:
+            shape[dimension] = None
+        elif grows:
+            shape[dimension] = size * group
+        elif size % group:
+            message = f"dimension {dimension} of size {size} cannot be split over {group} devices"
+            raise self.fail(message, f"its size must be a multiple of {group}")
+        else:
+            shape[dimension] = size // group

@@ -1,0 +1,182 @@
+"""Grids of devices and shardings as the dialects say them."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ...errors import ShardlogError, closest
+
+UNKNOWN = -(1 << 63)  # stands for `?`
+_NUMBERS = re.compile(r"-?\d+")
+_LISTS = re.compile(r"\[\s*((?:\[[^\[\]]*\]\s*,?\s*)*)\]")
+_LIST = re.compile(r"\[([^\[\]]*)\]")
+_KIND = re.compile(r"(?:partial\s*[<=]?\s*)?(\w+)")
+_PARTIAL = re.compile(r"(?:partial\s*=\s*)?(\w+)\s*\[([^\[\]]*)\]")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A grid of devices; the size of an axis is None where it is not known. ``word`` is what its dialect
+    calls it."""
+
+    name: str
+    sizes: tuple[int | None, ...]
+    word: str = "grid"
+
+    def check(self, axes: Sequence[int], where: str) -> None:
+        """Raises ShardlogError for axes that the grid does not have, or that are listed twice."""
+        count = len(self.sizes)
+        for axis in axes:
+            if not 0 <= axis < count:
+                has = f"the {self.word} has {count} {'axis' if count == 1 else 'axes'}"
+                hint = (
+                    f"the axes of @{self.name} are 0 to {count - 1}" if count else f"@{self.name} has no axes"
+                )
+                raise ShardlogError(f"axis {axis}, {has}", where=where, hint=hint)
+            if axes.count(axis) > 1:
+                message, hint = f"axis {axis} is listed twice", "list every axis once"
+                raise ShardlogError(message, where=where, hint=hint)
+
+    def devices(self, axes: Iterable[int]) -> int | None:
+        """How many devices a group over some axes has; None where that is not known."""
+        sizes = [self.sizes[axis] for axis in axes]
+        return None if None in sizes else prod(size for size in sizes if size is not None)
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A sharding of a tensor: the axes of each dimension, outermost first; those along which it is partial,
+    and how that is reduced; halos and offsets, as the dialect has them."""
+
+    grid: str
+    axes: tuple[tuple[int, ...], ...]
+    partial: tuple[int, ...] = ()
+    reduction: str = "sum"
+    halo: tuple[int, ...] = ()
+    offsets: tuple[int, ...] = ()
+
+    def fit(self, grid: Grid, rank: int | None, where: str) -> Spec:
+        """The sharding for a tensor, with an entry for each of its dimensions.
+
+        Raises ShardlogError where it is none of such a tensor on the grid.
+        """
+        grid.check([axis for axes in (*self.axes, self.partial) for axis in axes], where)
+        sharded = [i for i, axes in enumerate(self.axes) if axes]
+        if self.halo and self.offsets:
+            hint = "leave one of them out"
+            raise ShardlogError("both halo sizes and offsets", where=where, hint=hint)
+        if self.halo and len(self.halo) != 2 * len(sharded):
+            given = (
+                f"{len(self.halo)} halo sizes"
+                if len(self.halo) % 2
+                else (f"halo sizes for {len(self.halo) // 2} of {len(sharded)} sharded dimensions")
+            )
+            hint = f"give two for each of them, {2 * len(sharded)} in all"
+            raise ShardlogError(given, where=where, hint=hint)
+        if any(size < 0 for size in self.halo if size != UNKNOWN):
+            raise ShardlogError("a halo of negative size", where=where, hint="sizes are 0 or more")
+        return self if rank is None else replace(self, axes=self._of_rank(rank, where))
+
+    def _of_rank(self, rank: int, where: str) -> tuple[tuple[int, ...], ...]:
+        if len(self.axes) > rank:
+            of = f"a tensor of {rank} {'dimension' if rank == 1 else 'dimensions'}"
+            message = f"{len(self.axes)} lists of axes for {of}"
+            raise ShardlogError(message, where=where, hint=f"give at most {rank}")
+        return (*self.axes, *((),) * (rank - len(self.axes)))
+
+    def check_offsets(self, grid: Grid, shape: Sequence[int | None], where: str) -> None:
+        """Raises ShardlogError where the offsets are none of a tensor of this shape."""
+        given = list(self.offsets)
+        sharded = [(i, grid.devices(axes)) for i, axes in enumerate(self.axes) if axes]
+        if not given:
+            return
+        if any(count is None for _, count in sharded):
+            hint = "give the axes of the grid sizes, or leave the offsets out"
+            raise ShardlogError("offsets on axes of unknown size", where=where, hint=hint)
+        wanted = sum(count + 1 for _, count in sharded if count is not None)
+        if len(given) != wanted:
+            parts = " and ".join(f"{count} parts of dimension {i}" for i, count in sharded)
+            hint = f"give {wanted}: where each of {parts} begins, and where the last ends"
+            raise ShardlogError(f"{len(given)} offsets", where=where, hint=hint)
+        for dimension, count in sharded:
+            assert count is not None
+            own, given = given[: count + 1], given[count + 1 :]
+            self._check_offsets_of(
+                dimension, own, shape[dimension] if dimension < len(shape) else None, where
+            )
+
+    def _check_offsets_of(self, dimension: int, own: list[int], size: int | None, where: str) -> None:
+        of = f"of dimension {dimension}"
+        known = [offset for offset in own if offset != UNKNOWN]
+        hint = "offsets go from 0 to the size of the dimension"
+        if any(offset < 0 for offset in known):
+            raise ShardlogError(f"a negative offset {of}", where=where, hint=hint)
+        if known != sorted(known):
+            at = next(b for a, b in pairwise(known) if b < a)
+            raise ShardlogError(f"offsets must not fall: {at} {of}", where=where, hint=hint)
+        if own[0] not in (0, UNKNOWN):
+            raise ShardlogError(f"offsets {of} begin at {own[0]}", where=where, hint=hint)
+        if size is not None and own[-1] not in (size, UNKNOWN):
+            where_to = "past the end" if own[-1] > size else "before the end"
+            message = f"offsets {of} end at {own[-1]}, {where_to}: it has size {size}"
+            raise ShardlogError(message, where=where, hint=hint)
+
+
+def integers(attribute: Any) -> tuple[int, ...]:
+    """The numbers of an array attribute, however it is written."""
+    if attribute is None:
+        return ()
+    if isinstance(attribute, ir.ArrayAttr):
+        return tuple(number for entry in attribute for number in integers(entry))
+    if isinstance(attribute, ir.IntegerAttr):
+        return (attribute.value,)
+    text = str(attribute)
+    return tuple(map(int, _NUMBERS.findall(text.partition(":")[2] if text.startswith("array") else text)))
+
+
+def axis_lists(attribute: Any) -> tuple[tuple[int, ...], ...]:
+    """The lists of axes that an attribute says."""
+    if isinstance(attribute, ir.ArrayAttr):
+        return tuple(integers(entry) for entry in attribute)
+    found = _LISTS.search(str(attribute))
+    inner = _LIST.findall(found[1]) if found else []
+    return tuple(tuple(map(int, _NUMBERS.findall(entry))) for entry in inner)
+
+
+def kind_of(attribute: Any) -> str:
+    """The kind of a reduction that an attribute says: "sum" if none."""
+    if attribute is None:
+        return "sum"
+    if isinstance(attribute, ir.StringAttr):
+        return str(attribute.value)
+    text = str(attribute)
+    if isinstance(attribute, ir.IntegerAttr):
+        raise ShardlogError(f"the reduction {attribute} is a number", hint="expected a word, as sum")
+    return text.partition("<")[2].rstrip(">").removeprefix("partial ").strip()
+
+
+def read_partial(text: str) -> tuple[str, tuple[int, ...]]:
+    """The kind and the axes that ``max[1]`` says; of no text, no axes."""
+    found = _PARTIAL.search(text)
+    if found is None:
+        return "sum", ()
+    return found[1], tuple(map(int, _NUMBERS.findall(found[2])))
+
+
+def find(grids: dict[str, Grid], name: str, where: str) -> Grid:
+    """The grid with a name. Raises ShardlogError where there is none."""
+    if name not in grids:
+        hint = (
+            closest(f"@{name}", [f"@{n}" for n in grids])
+            if grids
+            else "declare it: shard.grid @name(shape = 2x3)"
+        )
+        raise ShardlogError(f"no grid @{name}", where=where, hint=hint)
+    return grids[name]

@@ -1,0 +1,477 @@
+"""The normal form: all that the dialects say of how values are sharded is said in sdy.
+
+A grid becomes a mesh whose axes are called by their numbers. What is said of the definition of a value stands
+where the value is defined; what is said for its users is a constraint of its own. What sdy has no words for
+stands beside that:
+
+- ``shard.unknown``, on a mesh: the axes whose sizes are not known, which have size 1 there;
+- ``shard.halo``, ``shard.offsets``: as the dialect has them;
+- ``shard.partial``: a reduction that the sdy of this jaxlib does not have, as in ``"product[0]"``;
+- ``shard.required = false``: a hint; ``shard.for_users``: a constraint that says nothing of the definition;
+- ``shard.global``, on a collective of the RFC: its tensors are whole ones.
+
+Collectives keep their names, in the newest spelling: ``shard.all_gather`` and so on. The module has the
+spelling that it came in as ``shard.spelling``.
+"""
+
+from __future__ import annotations
+
+import warnings
+from functools import cached_property
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ...errors import ShardlogError
+from ...program.function import location
+from ...program.meshes import Mesh, symbol
+from ...program.mlir.modules import boundary_attributes, operations_in, with_attributes
+from ...program.shardings import mesh_attribute
+from ...program.signature import text_of
+from .checks import check_collective, collectives
+from .grids import UNKNOWN, Grid, Spec, axis_lists, find, integers, kind_of, read_partial
+
+MARKS = (b"shard.", b"mesh.")  # what a text has that is of these dialects
+_GRIDS = ("shard.grid", "mesh.mesh", "mesh.cluster")
+_SHARDINGS = ("shard.sharding", "mesh.sharding")
+_ANNOTATIONS = ("shard.shard", "mesh.shard", "mesh.annotate")
+_ENCODING = "#mesh.shard"
+_OLD = {"mesh": "grid", "mesh_axes": "grid_axes"}
+_NEW_NAMES = {"mesh.mesh_shape": "shard.grid_shape", "mesh.local_split": "shard.all_slice"}
+
+
+def to_normal_form(module: ir.Module) -> bool:
+    """Brings a module into the normal form, in place. Returns whether it had anything of the dialects.
+
+    Raises ShardlogError for what is wrong with it.
+    """
+    normal = _Normal(module)
+    with module.context, ir.Location.unknown():
+        return normal.run()
+
+
+class _Normal:
+    def __init__(self, module: ir.Module) -> None:
+        self.module = module
+        self.grids: dict[str, Grid] = {}
+        self.specs: dict[Any, Spec] = {}  # by the value of a sharding
+        self.noted = set[str]()
+
+    def run(self) -> bool:
+        ops = operations_in(self.module)
+        ours = [op for op in ops if op.name.startswith(("shard.", "mesh."))]
+        encoded = self.has_encodings(ops)
+        if not ours and not encoded:
+            return False
+        spelling = self.spelling({op.name for op in ours}, ours, encoded)
+        functions = [op for op in ops if op.name == "func.func"]
+        grids = [op for op in ours if op.name in _GRIDS]
+        shardings = [op for op in ours if op.name in _SHARDINGS]
+        annotations = [op for op in ours if op.name in _ANNOTATIONS]
+        others = [op for op in ours if op.name not in (*_GRIDS, *_SHARDINGS, *_ANNOTATIONS)]
+        for op in grids:
+            self.read_grid(op)
+        if encoded:
+            self.read_encodings(ops)
+        for op in shardings:
+            self.specs[op.results[0]] = self.read_sharding(op)
+        for op in annotations:
+            self.annotate(op)
+        for op in others:
+            self.read_collective(op)
+        for op in shardings:
+            if not any(True for _ in op.results[0].uses):
+                op.erase()
+        for op in grids:
+            self.write_grid(op)
+        for op in functions:
+            if "mesh_cluster" in op.attributes:
+                del op.attributes["mesh_cluster"]
+        self.module.operation.attributes["shard.spelling"] = ir.StringAttr.get(spelling)
+        return True
+
+    def spelling(self, names: set[str], ops: list[Any], encoded: bool) -> str:
+        """The spelling that a module is in."""
+        if encoded or names & {"mesh.cluster", "mesh.annotate"}:
+            return "rfc"
+        if any(name.startswith("mesh.") for name in names):
+            return "mesh19"
+        old = any("scatter_axis" in op.attributes for op in ops)
+        return "shard22" if old else "shard"
+
+    # ---- Grids ---------------------------------------------------------------------------------------------
+
+    def read_grid(self, op: Any) -> None:
+        name, where = text_of(op.attributes["sym_name"]), location(op)
+        word = op.name.partition(".")[2]
+        if name in self.grids:
+            raise ShardlogError(
+                f"{word} @{name} is declared twice", where=where, hint="give each a name of its own"
+            )
+        if "shape" in op.attributes:
+            given = integers(op.attributes["shape"])
+            sizes = tuple(None if size == UNKNOWN else size for size in given)
+        else:
+            sizes = self.cluster_sizes(op, where)
+        for axis, size in enumerate(sizes):
+            if size is not None and size <= 0:
+                hint = "a size is 1 or more, or ? where it is not known"
+                raise ShardlogError(f"axis {axis} of {word} @{name} has size {size}", where=where, hint=hint)
+        self.grids[name] = Grid(name, sizes, word)
+
+    def cluster_sizes(self, op: Any, where: str) -> tuple[int | None, ...]:
+        """The sizes of a cluster of the RFC: those that are not given, or not above 0, are not known."""
+        given = integers(op.attributes.get("dim_sizes"))
+        (rank,) = integers(op.attributes["rank"]) if "rank" in op.attributes else (len(given),)
+        if rank < 0 or rank > 1 << 10:
+            raise ShardlogError(f"a cluster of rank {rank}", where=where, hint="give the number of its axes")
+        if len(given) > rank:
+            hint = f"give {rank}, or make the rank {len(given)}"
+            raise ShardlogError(f"{len(given)} sizes for a cluster of rank {rank}", where=where, hint=hint)
+        sizes = [size if size > 0 else None for size in given]
+        return (*sizes, *(None,) * (rank - len(sizes)))
+
+    def write_grid(self, op: Any) -> None:
+        """Puts a mesh in the place of a grid."""
+        grid = self.grids[text_of(op.attributes["sym_name"])]
+        mesh = Mesh(grid.name, tuple((str(i), size or 1) for i, size in enumerate(grid.sizes)))
+        made = sdy.MeshOp(grid.name, mesh_attribute(mesh), ip=ir.InsertionPoint(op), loc=op.location)
+        unknown = [axis for axis, size in enumerate(grid.sizes) if size is None]
+        if unknown:
+            made.operation.attributes["shard.unknown"] = ir.DenseI64ArrayAttr.get(unknown)
+        op.erase()
+
+    # ---- Shardings -----------------------------------------------------------------------------------------
+
+    def read_sharding(self, op: Any) -> Spec:
+        held, where = op.attributes, location(op)
+        name = held["grid"] if "grid" in held else held["mesh"]
+        reduction, partial = read_partial(text_of(held["partial"])) if "partial" in held else ("sum", ())
+        if "partial_axes" in held:
+            partial, reduction = integers(held["partial_axes"]), kind_of(held.get("partial_type"))
+        spec = Spec(
+            ir.FlatSymbolRefAttr(name).value,
+            axis_lists(held["split_axes"]),
+            partial,
+            reduction,
+            integers(held.get("static_halo_sizes")),
+            integers(held.get("static_sharded_dims_offsets")),
+        )
+        grid = find(self.grids, spec.grid, where)
+        spec.fit(grid, None, where)
+        spec.check_offsets(grid, (), where)
+        return spec
+
+    def spec_of(self, op: Any) -> Spec:
+        """The sharding that an annotation says, for the tensor that it is of."""
+        held, where = op.attributes, location(op)
+        type_ = op.results[0].type
+        rank = type_.rank if isinstance(type_, ir.RankedTensorType) else None
+        if op.name == "mesh.annotate":
+            spec = self.of_rfc(axis_lists(held["sharding"]), rank, op, where)
+        elif "shard" in held:
+            spec = self.of_attribute(str(held["shard"]), rank, op, where)
+        else:
+            value = op.operands[1]
+            if value not in self.specs:
+                hint = "give it a sharding that shard.sharding makes"
+                raise ShardlogError("the sharding is not known here", where=where, hint=hint)
+            spec = self.specs[value]
+        grid = find(self.grids, spec.grid, where)
+        fitted = spec.fit(grid, rank, where)
+        if rank is not None:
+            shape = [None if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(rank)]
+            fitted.check_offsets(grid, shape, where)
+        return fitted
+
+    def of_attribute(self, text: str, rank: int | None, op: Any, where: str) -> Spec:
+        """The sharding that ``#mesh.shard<@m, [[0]], partial = max[1]>`` says, or one without a grid."""
+        inside = text[text.index("<") + 1 : text.rindex(">")]
+        lists = axis_lists(inside[inside.index("[") :])
+        if not inside.startswith("@"):
+            return self.of_rfc(lists, rank, op, where)
+        name = inside[1:].partition(",")[0].strip().strip('"')
+        reduction, partial = read_partial(inside.partition("partial")[2])
+        return Spec(name, lists, partial, reduction)
+
+    def of_rfc(self, lists: tuple[tuple[int, ...], ...], rank: int | None, op: Any, where: str) -> Spec:
+        """The sharding of the RFC, whose entry behind the last dimension says along which axes the tensor is
+        a partial sum."""
+        grid = self.cluster_of(op, where)
+        if rank is not None and len(lists) == rank + 1:
+            return Spec(grid, lists[:rank], lists[rank])
+        return Spec(grid, lists)
+
+    def cluster_of(self, op: Any, where: str) -> str:
+        """The name of the cluster that an op of the RFC is about: that of its function, or the only one."""
+        around = op.operation if op.operation.name == "func.func" else op.operation.parent
+        while around is not None:
+            if "mesh_cluster" in around.attributes:
+                return str(ir.FlatSymbolRefAttr(around.attributes["mesh_cluster"]).value)
+            around = around.parent
+        if len(self.grids) == 1:
+            return next(iter(self.grids))
+        known = ", ".join(f"@{name}" for name in self.grids) or "none"
+        hint = f"say it at the function: attributes {{mesh_cluster = @name}}; there are: {known}"
+        raise ShardlogError("which cluster is meant is not said", where=where, hint=hint)
+
+    def annotate(self, op: Any) -> None:
+        """Says what an annotation says at the value that it is of, and takes it off."""
+        spec, held, value = self.spec_of(op), op.attributes, op.operands[0]
+        users = "annotate_for_users" in held
+        if "as_result" in held:
+            users = not ir.BoolAttr(held["as_result"]).value
+        beside = self.beside(spec)
+        if "required" in held and not ir.BoolAttr(held["required"]).value:
+            beside["shard.required"] = ir.BoolAttr.get(False)
+        sharding = self.attribute(spec)
+        if not users and self.define(value, sharding, beside):
+            op.results[0].replace_all_uses_with(value)
+        else:
+            made = sdy.ShardingConstraintOp(value, sharding, ip=ir.InsertionPoint(op), loc=op.location)
+            if users:
+                beside["shard.for_users"] = ir.UnitAttr.get()
+            for label, attribute in beside.items():
+                made.operation.attributes[label] = attribute
+            op.results[0].replace_all_uses_with(made.result)
+        op.erase()
+
+    def define(self, value: Any, sharding: ir.Attribute, beside: dict[str, ir.Attribute]) -> bool:
+        """Gives a value a sharding where it is defined. Returns whether that is possible: a value has one."""
+        owner = value.owner
+        if isinstance(owner, ir.Block):
+            function: Any = owner.owner
+            if function.operation.name != "func.func":
+                return False
+            number = ir.BlockArgument(value).arg_number
+            return self.on_boundary(function, "arg_attrs", number, sharding, beside)
+        op = owner.operation
+        if op.name.startswith("sdy.") or "sdy.sharding" in op.attributes:
+            return False
+        if len(op.results) == 1:
+            shardings = [sharding]
+        else:  # the others are open
+            mesh = sdy.TensorShardingAttr(sharding).mesh_or_ref
+            open_ = sdy.DimensionShardingAttr.get([], is_closed=False)
+            ranks = (getattr(result.type, "rank", 0) for result in op.results)
+            shardings = [sdy.TensorShardingAttr.get(mesh, [open_] * rank) for rank in ranks]
+            shardings[ir.OpResult(value).result_number] = sharding
+        op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(shardings)
+        for label, attribute in beside.items():
+            op.attributes[label] = attribute
+        return True
+
+    def on_boundary(
+        self, function: Any, label: str, number: int, sharding: ir.Attribute, beside: dict[str, ir.Attribute]
+    ) -> bool:
+        entries = boundary_attributes(function, label)
+        if "sdy.sharding" in entries[number]:
+            return False
+        entries[number] = with_attributes(entries[number], {"sdy.sharding": sharding, **beside})
+        function.attributes[label] = ir.ArrayAttr.get(entries)
+        return True
+
+    def attribute(self, spec: Spec) -> ir.Attribute:
+        """The sharding of sdy; all its dimensions are closed."""
+        dimensions = ", ".join("{" + ", ".join(f'"{axis}"' for axis in axes) + "}" for axes in spec.axes)
+        text = f"#sdy.sharding<{symbol(spec.grid)}, [{dimensions}]"
+        if spec.partial and spec.reduction in self.reductions:
+            kind = "" if spec.reduction == "sum" else spec.reduction
+            names = ", ".join(f'"{axis}"' for axis in sorted(spec.partial))
+            text += f", unreduced={kind}{{{names}}}"
+        return ir.Attribute.parse(text + ">")
+
+    @cached_property
+    def reductions(self) -> tuple[str, ...]:
+        """The reductions of unreduced axes that the sdy of this jaxlib has."""
+        return ("sum", "max", "min") if hasattr(sdy.TensorShardingAttr, "reduction_op") else ("sum",)
+
+    def beside(self, spec: Spec) -> dict[str, ir.Attribute]:
+        """What sdy has no words for."""
+        found = dict[str, ir.Attribute]()
+        if spec.halo:
+            found["shard.halo"] = ir.DenseI64ArrayAttr.get(spec.halo)
+        if spec.offsets:
+            found["shard.offsets"] = ir.DenseI64ArrayAttr.get(spec.offsets)
+        if spec.partial and spec.reduction not in self.reductions:
+            axes = ", ".join(map(str, spec.partial))
+            found["shard.partial"] = ir.StringAttr.get(f"{spec.reduction}[{axes}]")
+        return found
+
+    # ---- Encodings of the RFC ------------------------------------------------------------------------------
+
+    def has_encodings(self, ops: list[Any]) -> bool:
+        """Whether types of tensors say how these are sharded."""
+        return any(
+            _encoding(value.type) is not None
+            for op in ops
+            for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.arguments))
+        ) or any(op.name == "func.func" and _ENCODING in str(op.attributes["function_type"]) for op in ops)
+
+    def read_encodings(self, ops: list[Any]) -> None:
+        """Says in shardings what encodings say, and takes these off the types."""
+        for op in ops:
+            for value in op.results:
+                if (text := _encoding(value.type)) is not None and op.name not in _ANNOTATIONS:
+                    spec = self.encoded(text, value.type, op)
+                    value.set_type(_plain(value.type))
+                    self.define(value, self.attribute(spec), self.beside(spec))
+                elif text is not None:
+                    value.set_type(_plain(value.type))
+            for block in (block for region in op.regions for block in region.blocks):
+                for value in block.arguments:
+                    if (text := _encoding(value.type)) is not None:
+                        spec = self.encoded(text, value.type, op)
+                        value.set_type(_plain(value.type))
+                        self.define(value, self.attribute(spec), self.beside(spec))
+            if op.name == "func.func":
+                self.read_function_type(op)
+
+    def read_function_type(self, op: Any) -> None:
+        type_: Any = ir.TypeAttr(op.attributes["function_type"]).value
+        for number, result in enumerate(type_.results):
+            if (text := _encoding(result)) is not None:
+                spec = self.encoded(text, result, op)
+                self.on_boundary(op.opview, "res_attrs", number, self.attribute(spec), self.beside(spec))
+        plain = ir.FunctionType.get([_plain(t) for t in type_.inputs], [_plain(t) for t in type_.results])
+        op.attributes["function_type"] = ir.TypeAttr.get(plain)
+
+    def encoded(self, text: str, type_: Any, op: Any) -> Spec:
+        where = location(op)
+        spec = self.of_attribute(text, type_.rank, op, where)
+        return spec.fit(find(self.grids, spec.grid, where), type_.rank, where)
+
+    # ---- Collectives ---------------------------------------------------------------------------------------
+
+    def read_collective(self, op: Any) -> None:
+        """Gives a collective its newest spelling, and looks at what it says."""
+        held, where = op.attributes, location(op)
+        if op.name.startswith("mesh.") and ("mesh_axis" in held or "tensor_axis" in held):
+            self.read_rfc(op, where)
+            return
+        made = self.respelled(op)
+        name = made.name
+        if name in ("shard.get_sharding", "shard.shard_shape") or not collectives().knows(name):
+            if "grid" in made.attributes:
+                find(self.grids, ir.FlatSymbolRefAttr(made.attributes["grid"]).value, where)
+            return
+        grid = find(self.grids, ir.FlatSymbolRefAttr(made.attributes["grid"]).value, where)
+        check_collective(made, grid)
+
+    def respelled(self, op: Any) -> Any:
+        """An op in the newest spelling: itself, or another one in its place."""
+        name = _NEW_NAMES.get(op.name, op.name.replace("mesh.", "shard.", 1))
+        renamed = _OLD | collectives().renamed.get(name, {})
+        held = {renamed.get(label, label): op.attributes[label] for label in op.attributes}
+        if "reduction" in held:
+            held["reduction"] = _reduction(kind_of(held["reduction"]))
+        if name == op.name and not set(renamed) & set(op.attributes):
+            return op
+        return _in_place(op, name, held)
+
+    def read_rfc(self, op: Any, where: str) -> None:
+        """A collective of the RFC, whose tensors are whole ones, becomes one for each dimension that it is
+        about."""
+        held = {label: op.attributes[label] for label in op.attributes}
+        name = _NEW_NAMES.get(op.name, op.name.replace("mesh.", "shard.", 1))
+        known = collectives()
+        grid = find(self.grids, self.cluster_of(op, where), where)
+        lists = self.rfc_lists(held.pop("mesh_axis", None))
+        label = known.gathers.get(name) or known.splits.get(name)
+        given = integers(held.pop("tensor_axis")) if "tensor_axis" in held else None
+        dimensions: list[int | None] = [None] * len(lists)
+        if label is not None:
+            if given is None:
+                dimensions = [i for i, axes in enumerate(lists) if axes]
+                lists = [axes for axes in lists if axes]
+                said = ", ".join(map(str, dimensions))
+                self.note(
+                    f"{op.name} names no tensor_axis: its lists of axes are taken for dimensions {said}",
+                    where,
+                )
+            else:
+                dimensions = list(given)
+            if len(dimensions) != len(lists):
+                message = f"{op.name}: {len(lists)} lists of axes for {len(dimensions)} dimensions"
+                raise ShardlogError(
+                    message, where=where, hint="give a dimension in tensor_axis for each list"
+                )
+        reduction = kind_of(held.pop("reduction")) if "reduction" in held else None
+        value, made = op.operands[0], None
+        beside = {k: v for k, v in held.items() if "." in k}
+        for axes, dimension in zip(lists, dimensions, strict=True):
+            attributes: dict[str, ir.Attribute] = {
+                "grid": ir.FlatSymbolRefAttr.get(grid.name),
+                "grid_axes": ir.Attribute.parse(
+                    f"array<i16: {', '.join(map(str, axes))}>" if axes else "array<i16>"
+                ),
+                "shard.global": ir.UnitAttr.get(),
+            }
+            if label is not None and dimension is not None:
+                attributes[label] = ir.IntegerAttr.get(ir.IndexType.get(), dimension)
+            if reduction is not None or name in ("shard.reduce_scatter", "shard.all_reduce"):
+                attributes["reduction"] = _reduction(reduction or "sum")
+            made = ir.Operation.create(
+                name,
+                results=[op.results[0].type],
+                operands=[value],
+                attributes=attributes,
+                loc=op.location,
+                ip=ir.InsertionPoint(op),
+            )
+            check_collective(made, grid, whole=made.operands[0].type == made.results[0].type)
+            value = made.results[0]
+        if made is not None:
+            for key, attribute in beside.items():
+                made.attributes[key] = attribute
+        op.results[0].replace_all_uses_with(value)
+        op.erase()
+
+    def rfc_lists(self, attribute: Any) -> list[tuple[int, ...]]:
+        """The lists of axes of a collective of the RFC, which a flat list is one of."""
+        if attribute is None:
+            return [()]
+        nested = isinstance(attribute, ir.ArrayAttr) and any(isinstance(e, ir.ArrayAttr) for e in attribute)
+        return [integers(entry) for entry in attribute] if nested else [integers(attribute)]
+
+    def note(self, message: str, where: str) -> None:
+        """Warns of what was read in one of two ways, once of each kind."""
+        if message not in self.noted:
+            self.noted.add(message)
+            warnings.warn(f"{where}: {message}", stacklevel=2)
+
+
+def _reduction(kind: str) -> ir.Attribute:
+    return ir.Attribute.parse(f"#shard<partial {kind}>")
+
+
+def _in_place(op: Any, name: str, attributes: dict[str, ir.Attribute]) -> Any:
+    """Another op in the place of one, with its operands and types."""
+    made = ir.Operation.create(
+        name,
+        results=[result.type for result in op.results],
+        operands=[*op.operands],
+        attributes=attributes,
+        loc=op.location,
+        ip=ir.InsertionPoint(op),
+    )
+    for old, new in zip(op.results, made.results, strict=True):
+        old.replace_all_uses_with(new)
+    op.erase()
+    return made
+
+
+def _encoding(type_: Any) -> str | None:
+    """How a type says that its tensors are sharded."""
+    if not isinstance(type_, ir.RankedTensorType) or type_.encoding is None:
+        return None
+    text = str(type_.encoding)
+    return text if text.startswith(_ENCODING) else None
+
+
+def _plain(type_: Any) -> Any:
+    """A type without what it says of shardings."""
+    if _encoding(type_) is None:
+        return type_
+    return ir.RankedTensorType.get(type_.shape, type_.element_type)

@@ -1,0 +1,443 @@
+"""Statements of dialects that jaxlib lacks, in generic form: a text with the same lines, in which all else is
+as it was.
+
+What generic form has in properties (``<{...}>``) is written with the attributes: MLIR hides the properties of
+ops that it does not know.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+
+from .bodies import body
+from .cursor import WORD, Cursor, UnfittingError, error
+from .formats import Element, Statement, formats
+
+_DYNAMIC = -(1 << 63)  # stands for `?`, and in lists of numbers for an operand
+_KEYWORD = re.compile(r"\b(\w+)(\s*=\s*)([A-Za-z_]\w*)(?=\s*(?:,|$))")
+_WORDS = {"true", "false", "unit", "dense", "array"}
+
+
+_MARKS = (b"shard.", b"mesh.", b"tosa.", b"linalg.", b"bufferization.")  # one is in a text with statements
+
+
+@cache
+def _heads() -> re.Pattern[str]:
+    """Comments, strings, and what looks like the name of an op; curly brackets, which bound regions."""
+    dialects = "|".join(formats().dialects)
+    return re.compile(
+        rf'//[^\n]*|"(?:[^"\\\n]|\\.)*"|(?<![\w.$#!@%^/-])(?:{dialects})\.[A-Za-z_]\w*|(?P<brace>[{{}}])'
+    )
+
+
+def in_generic_form(data: bytes) -> bytes:
+    """A text in which jaxlib can read every statement that is known here; the same bytes where there is none.
+
+    Raises ShardlogError for a statement that is not written as its op is.
+    """
+    if not any(mark in data for mark in _MARKS):
+        return data
+    text = data.decode(errors="surrogateescape")
+    return _Text(text).all().encode(errors="surrogateescape")
+
+
+class _Text:
+    """A text of which statements are rewritten."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.heads = _heads()
+
+    def all(self) -> str:
+        """All of it."""
+        return self.until("")[0]
+
+    def until(self, closing: str, at: int = 0) -> tuple[str, int]:
+        """The text from a place up to the bracket that closes the region that it is in, or to its end; and
+        the place of that."""
+        text, parts, done, depth = self.text, list[str](), at, 0
+        search = self.heads.search
+        while found := search(text, at):
+            at = found.end()
+            head = found[0]
+            if head == "{":
+                depth += 1
+            elif head == "}":
+                depth -= 1
+                if depth < 0 and closing:
+                    parts.append(text[done : found.start()])
+                    return "".join(parts), found.start()
+            elif head[0] == '"':
+                if (rewritten := self.generic(found.start(), at)) is not None:
+                    parts.append(text[done : found.start()])
+                    parts.append(rewritten[0])
+                    done = at = rewritten[1]
+            elif head[0] != "/" and not text.startswith((" =", "=", ",", "}"), at):
+                statement = formats().of(head)
+                if statement is not None:
+                    parts.append(text[done : found.start()])
+                    made, done = self.statement(head, statement, at)
+                    at = done
+                    parts.append(made)
+        parts.append(text[done:])
+        return "".join(parts), len(text)
+
+    def statement(self, op: str, statement: Statement, at: int) -> tuple[str, int]:
+        """The generic form of a statement, whose name ends at a place; and the place behind it."""
+        failures = list[UnfittingError]()
+        for elements in statement.formats:
+            reading = _Reading(self, op, statement, at)
+            try:
+                reading.of(elements)
+                return reading.generic(), reading.cursor.at
+            except UnfittingError as failure:
+                failures.append(failure)
+        furthest = max(failures, key=lambda failure: failure.at)
+        cursor = Cursor(self.text)
+        hint = f"its form is: {op} {statement.texts[failures.index(furthest)]}"
+        raise error(cursor, furthest.at, f"{op}: expected {furthest.expected}", hint)
+
+    def generic(self, start: int, at: int) -> tuple[str, int] | None:
+        """An op in generic form, of which a name in quotes ends at a place, without properties, and the place
+        behind it; None where it is none, or is fine as it is."""
+        name = self.text[start + 1 : at - 1]
+        if name.partition(".")[0] not in formats().dialects:
+            return None
+        cursor = Cursor(self.text, at)
+        if not cursor.looks_at("("):
+            return None
+        try:
+            cursor.balanced("(")
+            if cursor.looks_at("["):
+                cursor.balanced("[")
+            head = self.text[start : cursor.at]
+            if not cursor.looks_at("<{"):
+                return None
+            properties = cursor.balanced("<")[2:-2].strip()
+            regions, before = "", cursor.at
+            if cursor.looks_at("("):
+                regions = self.regions(cursor)
+                before = cursor.at
+            if cursor.looks_at("{"):
+                held = cursor.balanced("{")[1:-1].strip()
+                properties = ", ".join(filter(None, (properties, held)))
+            else:
+                cursor.at = before
+            return f"{head}{regions} {{{properties}}}", cursor.at
+        except UnfittingError:
+            return None  # MLIR says what is wrong with it
+
+    def regions(self, cursor: Cursor) -> str:
+        """Regions in parentheses."""
+        parts = [" ("]
+        cursor.take("(")
+        while True:
+            parts.append("{" + self.region(cursor) + "}")
+            if not cursor.looks_at(","):
+                break
+            cursor.take(",")
+            parts.append(", ")
+        cursor.take(")")
+        return "".join((*parts, ")"))
+
+    def region(self, cursor: Cursor) -> str:
+        """What is in a region, in generic form."""
+        cursor.take("{")
+        inside, cursor.at = self.until("}", cursor.at)
+        cursor.take("}")
+        return inside
+
+
+class _Reading:
+    """A statement that is being read."""
+
+    def __init__(self, text: _Text, op: str, statement: Statement, at: int) -> None:
+        self.text, self.op, self.statement = text, op, statement
+        self.cursor, self.start = Cursor(text.text, at), at
+        self.operands: dict[str, list[str]] = {}
+        self.types: dict[str, list[str]] = {}
+        self.attributes: dict[str, str] = {}
+        self.function = ""
+        self.region: str | None = None
+        self.lines_before_region = 0
+        self.short = ""
+        self.may_say = set[str]()  # the attributes of the format
+
+    def of(self, elements: tuple[Element, ...]) -> None:
+        """Reads a statement of a format."""
+        self.may_say = {*_attributes(elements)}
+        self.read(elements)
+
+    def read(self, elements: tuple[Element, ...]) -> None:
+        """Reads the elements of a format."""
+        for element in elements:
+            _READERS[element.kind](self, element)
+
+    def sign(self, element: Element) -> None:
+        self.cursor.take(element.name)
+
+    def word(self, element: Element) -> None:
+        self.cursor.take(element.name)
+        self.cursor.take("=")
+        self.read(element.inner)
+
+    def symbol(self, element: Element) -> None:
+        symbol = self.cursor.symbol()
+        if element.name == "sym_name":
+            symbol = symbol[1:] if symbol[1] == '"' else f'"{symbol[1:]}"'
+        self.attributes[element.name] = symbol
+
+    def operand(self, element: Element) -> None:
+        self.operands[element.name] = [self.cursor.operand()]
+        self.types[element.name] = [element.of] if element.of else []
+
+    def several(self, element: Element) -> None:
+        found = self.cursor.list(self.cursor.operand)
+        self.operands[element.name] = found
+        self.types[element.name] = [element.of] * len(found) if element.of else []
+
+    def optional(self, element: Element) -> None:
+        """What may be left out is there if its first element is."""
+        cursor, first = self.cursor, element.inner[0]
+        before = cursor.at
+        try:
+            _READERS[first.kind](self, first)
+        except UnfittingError:
+            if first.kind == "word" and cursor.at > before:  # which is there, but not what follows it
+                raise
+            cursor.at = before
+            return
+        self.read(element.inner[1:])
+
+    def attribute(self, element: Element) -> None:
+        kind, cursor = element.of, self.cursor
+        if kind == "unit":
+            cursor.take(element.name)
+            self.attributes[element.name] = ""
+            return
+        self.attributes[element.name] = _ATTRIBUTES[kind](cursor, self.op)
+
+    def mixed(self, element: Element) -> None:
+        """Numbers, of which some are operands."""
+        numbers, given = list[str](), list[str]()
+        for entry in _entries(self.cursor.balanced("[")):
+            if entry.startswith("%"):
+                given.append(entry.partition(":")[0].strip())
+            numbers.append(str(_DYNAMIC) if entry.startswith(("%", "?")) else entry)
+        self.attributes[element.name] = f"array<i64: {', '.join(numbers)}>" if numbers else "array<i64>"
+        (dynamic,) = element.names
+        self.operands[dynamic], self.types[dynamic] = given, [element.of] * len(given)
+
+    def attrs(self, element: Element) -> None:
+        if not self.cursor.looks_at("{"):
+            return
+        held = self.cursor.balanced("{")[1:-1].strip()
+        keywords, dialect = self.statement.keywords, self.op.partition(".")[0]
+        if keywords and held:
+            held = _KEYWORD.sub(lambda found: _in_full(found, keywords, dialect), held)
+        if held:
+            self.attributes[f"\0{len(self.attributes)}"] = held
+
+    def type(self, element: Element) -> None:
+        self._typed(element, [self.cursor.type()])
+
+    def several_types(self, element: Element) -> None:
+        self._typed(element, self.cursor.types())
+
+    def _typed(self, element: Element, types: list[str]) -> None:
+        for name in element.names:
+            self.types[name] = types * len(self.operands.get(name, "0")) if len(types) == 1 else types
+
+    def function_type(self, element: Element) -> None:
+        start = self.cursor.next()
+        self.cursor.balanced("(")
+        self.cursor.take("->")
+        self.cursor.types() if self.cursor.looks_at("(") else self.cursor.type()
+        self.function = self.text.text[start : self.cursor.at].replace("\n", " ")
+
+    def results(self, element: Element) -> None:
+        if "result" not in self.types:
+            types = [t for name in element.names for t in self.types.get(name, ())]
+            self.types["result"] = [t for t in types if t.startswith("tensor")]
+
+    def read_region(self, element: Element) -> None:
+        """A region; with names, the arguments of its block stand before it, or an op stood for it."""
+        cursor = self.cursor
+        self.lines_before_region = self._lines()
+        if element.names and self.short:
+            self.region = self._of_short(element.names)
+            return
+        arguments = ""
+        if element.names and cursor.looks_at("("):
+            inside = cursor.balanced("(")
+            arguments = f" ^bb0{inside}:" if inside[1:-1].strip() else ""
+        self.region = f"{arguments}{self.text.region(cursor)}"
+
+    def _lines(self) -> int:
+        """The ends of lines so far."""
+        return self.text.text.count("\n", self.start, self.cursor.at)
+
+    def _of_short(self, groups: tuple[str, ...]) -> str:
+        """The region of which only the op is written: it takes the operands, of a reduction the result
+        first."""
+        op, _, attributes = self.short.partition("{")
+        types = [_element(t) for name in groups for t in self.types.get(name, ())]
+        names = [f"%short_{i}" for i in range(len(types))]
+        arguments = ", ".join(f"{name}: {t}" for name, t in zip(names, types, strict=True))
+        inputs = len(self.types.get(groups[0], ()))
+        reduces = "dimensions" in self.attributes
+        taken = [*range(inputs, len(names)), *range(inputs)] if reduces else [*range(inputs)]
+        result = types[-1]
+        values = ", ".join(names[i] for i in taken)
+        kinds = ", ".join(types[i] for i in taken)
+        held = f" {{{attributes}" if attributes else ""
+        made = f'%short = "{op.strip()}"({values}){held} : ({kinds}) -> {result}'
+        return f'^bb0({arguments}): {made} "linalg.yield"(%short) : ({result}) -> () '
+
+    def read_short(self, element: Element) -> None:
+        self.short = self.cursor.balanced("{")[1:-1].strip()
+
+    def read_body(self, element: Element) -> None:
+        """The region that an op has by its name, where the rules have a body for it."""
+        types = [[_element(t) for t in self.types.get(name, ())] for name in element.names]
+        self.region = body(self.op, types[0], types[1], self.attributes)
+        self.lines_before_region = self._lines()
+
+    def generic(self) -> str:
+        """The statement in generic form, with as many lines."""
+        groups, attributes = self.operands, dict(self.attributes)
+        segments = self.statement.segments
+        order = [*segments, *(name for name in groups if name not in segments)]
+        values = [value for name in order for value in groups.get(name, ())]
+        for name in order:
+            if len(self.types.get(name, ())) != len(groups.get(name, ())) and not self.function:
+                raise UnfittingError(self.cursor.at, f"a type for each of {', '.join(groups[name])}")
+        for attribute, value in self.statement.defaults.items():
+            if attribute in self.may_say:
+                attributes.setdefault(attribute, value)
+        if segments:
+            sizes = ", ".join(str(len(groups.get(name, ()))) for name in segments)
+            attributes.setdefault("operandSegmentSizes", f"array<i32: {sizes}>")
+        results = self.types.get("result", [])
+        if any(t == "=" for name in order for t in self.types.get(name, ())):
+            self.types = {n: [results[0] if t == "=" else t for t in ts] for n, ts in self.types.items()}
+        inputs = ", ".join(t for name in order for t in self.types.get(name, ()))
+        made = results[0] if len(results) == 1 else f"({', '.join(results)})"
+        function = self.function or f"({inputs}) -> {made}"
+        entries = (v if n[0] == "\0" else f"{n} = {v}" if v else n for n, v in attributes.items())
+        held = " ".join(", ".join(entries).split("\n"))
+        held = f" {{{held}}}" if held else ""
+        lines = self._lines()
+        if self.region is None:
+            return f'"{self.op}"({", ".join(values)}){held} : {function}' + "\n" * lines
+        before = "\n" * self.lines_before_region
+        after = "\n" * (lines - self.lines_before_region - self.region.count("\n"))
+        return f'"{self.op}"({", ".join(values)}){before} ({{{self.region}}}){held} : {function}{after}'
+
+
+def _attributes(elements: tuple[Element, ...]) -> Iterator[str]:
+    """The attributes that a format names."""
+    for element in elements:
+        if element.kind in ("attribute", "mixed"):
+            yield element.name
+        yield from _attributes(element.inner)
+
+
+def _element(type_: str) -> str:
+    """The type of the elements of a tensor or a buffer; another type is its own."""
+    found = re.fullmatch(r"(?s)(?:tensor|memref|vector)<(?:(?:\d+|\?|\[\d+\])\s*x\s*)*(.*)>", type_)
+    if found is None:
+        return type_
+    cursor = Cursor(found[1])
+    return cursor.type()
+
+
+def _entries(brackets: str) -> list[str]:
+    """The entries of a list in brackets."""
+    inside = brackets[1:-1].strip()
+    return [entry.strip() for entry in inside.split(",")] if inside else []
+
+
+def _in_full(found: re.Match[str], keywords: dict[str, str], dialect: str) -> str:
+    kind, word = keywords.get(found[1]), found[3]
+    return f"{found[1]}{found[2]}#{dialect}.{kind}<{word}>" if kind and word not in _WORDS else found[0]
+
+
+def _axes(cursor: Cursor, op: str) -> str:
+    numbers = ", ".join(_entries(cursor.balanced("[")))
+    return f"array<i16: {numbers}>" if numbers else "array<i16>"
+
+
+def _axis_lists(cursor: Cursor, op: str) -> str:
+    return f"#{op.partition('.')[0]}<axisarray{cursor.balanced('[')}>"
+
+
+def _i64s(cursor: Cursor, op: str) -> str:
+    numbers = ", ".join(_entries(cursor.balanced("[")))
+    return f"array<i64: {numbers}>" if numbers else "array<i64>"
+
+
+def _dims(cursor: Cursor, op: str) -> str:
+    if cursor.looks_at("["):
+        return _i64s(cursor, op)
+    found = cursor.match(re.compile(r"(?:-?\d+|\?)(?:x(?:-?\d+|\?))*"), "the sizes of axes, as in 2x3")
+    return f"array<i64: {', '.join(str(_DYNAMIC) if size == '?' else size for size in found.split('x'))}>"
+
+
+def _reduction(cursor: Cursor, op: str) -> str:
+    if cursor.looks_at("#"):
+        return cursor.value()
+    kind = (
+        cursor.balanced("<")[1:-1].strip()
+        if cursor.looks_at("<")
+        else cursor.match(WORD, "a kind of reduction")
+    )
+    return f"#shard<partial {kind}>" if op.startswith("shard.") else f"#mesh.partial<{kind}>"
+
+
+def _sharding(cursor: Cursor, op: str) -> str:
+    return f"#mesh.shard{cursor.balanced('<')}"
+
+
+def _partial(cursor: Cursor, op: str) -> str:
+    kind = cursor.match(WORD, "a kind of reduction, as in sum")
+    return f'"{kind}{cursor.balanced("[")}"'
+
+
+def _list(cursor: Cursor, op: str) -> str:
+    return _dims(cursor, op) if not cursor.looks_at("[") else _i64s(cursor, op)
+
+
+_ATTRIBUTES: dict[str, Callable[[Cursor, str], str]] = {
+    "axes": _axes,
+    "axis_lists": _axis_lists,
+    "i64s": _i64s,
+    "dims": _dims,
+    "list": _list,
+    "index": lambda cursor, op: f"{cursor.number()} : index",
+    "i64": lambda cursor, op: f"{cursor.number()} : i64",
+    "reduction": _reduction,
+    "sharding": _sharding,
+    "partial": _partial,
+    "any": lambda cursor, op: cursor.value(),
+}
+_READERS: dict[str, Callable[[_Reading, Element], None]] = {
+    "sign": _Reading.sign,
+    "word": _Reading.word,
+    "symbol": _Reading.symbol,
+    "operand": _Reading.operand,
+    "operands": _Reading.several,
+    "optional": _Reading.optional,
+    "attribute": _Reading.attribute,
+    "mixed": _Reading.mixed,
+    "attrs": _Reading.attrs,
+    "type": _Reading.type,
+    "types": _Reading.several_types,
+    "function": _Reading.function_type,
+    "results": _Reading.results,
+    "region": _Reading.read_region,
+    "short": _Reading.read_short,
+    "body": _Reading.read_body,
+}

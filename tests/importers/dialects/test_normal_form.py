@@ -1,0 +1,184 @@
+"""MLIR's sharding dialects in all their spellings are read as shardings of sdy."""
+
+from __future__ import annotations
+
+import pytest
+from shardlog.errors import ShardlogError
+from shardlog.importers.sources.text import Text, parse_module
+
+
+def read(text: str) -> str:
+    """The module of a text, in the normal form."""
+    return str(parse_module(Text(text.encode(), "t.mlir")))
+
+
+def fails(text: str) -> str:
+    """What is said of a text that is refused."""
+    with pytest.raises(ShardlogError) as caught:
+        read(text)
+    return str(caught.value)
+
+
+IDENTITY = """
+func.func @f(%x: tensor<20x9xf32>) -> tensor<20x9xf32> {{
+  {}
+  return %0 : tensor<20x9xf32>
+}}
+"""
+SPELLINGS = {
+    "rfc": (
+        "mesh.cluster @d(rank = 2, dim_sizes = [5, 3])",
+        "%0 = mesh.annotate %x {sharding = [[0], [1]], required = true} "
+        ": tensor<20x9xf32> -> tensor<20x9xf32>",
+    ),
+    "mesh19": (
+        "mesh.mesh @d(shape = 5x3)",
+        "%0 = mesh.shard %x to <@d, [[0], [1]]> : tensor<20x9xf32>",
+    ),
+    "mesh21": (
+        "mesh.mesh @d(shape = 5x3)",
+        "%s = mesh.sharding @d split_axes = [[0], [1]] : !mesh.sharding\n"
+        "%0 = mesh.shard %x to %s : tensor<20x9xf32>",
+    ),
+    "shard": (
+        "shard.grid @d(shape = 5x3)",
+        "%s = shard.sharding @d split_axes = [[0], [1]] : !shard.sharding\n"
+        "%0 = shard.shard %x to %s : tensor<20x9xf32>",
+    ),
+    "generic": (
+        '"shard.grid"() <{shape = array<i64: 5, 3>, sym_name = "d"}> : () -> ()',
+        '%s = "shard.sharding"() <{grid = @d, operandSegmentSizes = array<i32: 0, 0>, '
+        "split_axes = #shard<axisarray[[0], [1]]>, static_halo_sizes = array<i64>, "
+        "static_sharded_dims_offsets = array<i64>}> : () -> !shard.sharding\n"
+        '%0 = "shard.shard"(%x, %s) : (tensor<20x9xf32>, !shard.sharding) -> tensor<20x9xf32>',
+    ),
+}
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+def test_every_spelling_says_the_same(spelling: str) -> None:
+    grid, annotation = SPELLINGS[spelling]
+    found = read(grid + IDENTITY.format(annotation))
+    assert 'sdy.mesh @d = <["0"=5, "1"=3]>' in found
+    assert '%arg0: tensor<20x9xf32> {sdy.sharding = #sdy.sharding<@d, [{"0"}, {"1"}]>}' in found
+    assert "return %arg0" in found
+
+
+def test_what_is_said_for_users_is_a_constraint() -> None:
+    found = read(
+        "mesh.mesh @d(shape = 5)"
+        + IDENTITY.format("%0 = mesh.shard %x to <@d, [[0]]> annotate_for_users : tensor<20x9xf32>")
+    )
+    assert '%0 = sdy.sharding_constraint %arg0 <@d, [{"0"}, {}]> {shard.for_users}' in found
+
+
+def test_partial_sums_are_unreduced() -> None:
+    text = "%0 = mesh.annotate %x {sharding = [[], [1], [0]]} : tensor<20x9xf32> -> tensor<20x9xf32>"
+    found = read("mesh.cluster @d(rank = 2, dim_sizes = [5, 3])" + IDENTITY.format(text))
+    assert '[{}, {"1"}], unreduced={"0"}>' in found
+
+
+def test_sizes_that_are_not_known() -> None:
+    assert 'sdy.mesh @d = <["0"=1, "1"=4]> {shard.unknown = array<i64: 0>}' in read(
+        "shard.grid @d(shape = ?x4)"
+    )
+    assert "shard.unknown = array<i64: 1>" in read("mesh.cluster @d(rank = 2, dim_sizes = [7])")
+
+
+def test_halos_and_offsets_ride_along() -> None:
+    sharding = "shard.sharding @d split_axes = [[], [0]] {} : !shard.sharding"
+    shard = "\n%0 = shard.shard %x to %s : tensor<20x9xf32>"
+    grid = "shard.grid @d(shape = 2)"
+    halo = read(grid + IDENTITY.format(f"%s = {sharding.format('halo_sizes = [3, 1]')}" + shard))
+    assert "shard.halo = array<i64: 3, 1>" in halo
+    uneven = read(
+        grid + IDENTITY.format(f"%s = {sharding.format('sharded_dims_offsets = [0, 2, 9]')}" + shard)
+    )
+    assert "shard.offsets = array<i64: 0, 2, 9>" in uneven
+
+
+@pytest.mark.parametrize(
+    ("sharding", "said"),
+    [
+        ("split_axes = [[4]]", "axis 4, the grid has 2 axes"),
+        ("split_axes = [[0, 0]]", "axis 0 is listed twice"),
+        ("split_axes = [[0], [], [1]]", "3 lists of axes for a tensor of 2 dimensions"),
+        ("split_axes = [[0], [1]] halo_sizes = [1]", "1 halo sizes"),
+        ("split_axes = [[], [1]] sharded_dims_offsets = [0, 3, 7, 12]", "offsets of dimension 1 end at 12"),
+        ("split_axes = [[], [1]] sharded_dims_offsets = [0, 3, 9]", "3 offsets"),
+        ("split_axes = [[], [1]] sharded_dims_offsets = [2, 3, 7, 9]", "offsets of dimension 1 begin at 2"),
+    ],
+)
+def test_shardings_that_are_none(sharding: str, said: str) -> None:
+    text = (
+        f"%s = shard.sharding @d {sharding} : !shard.sharding\n%0 = shard.shard %x to %s : tensor<20x9xf32>"
+    )
+    message = fails("shard.grid @d(shape = 5x3)" + IDENTITY.format(text))
+    assert message.startswith(("t.mlir:3:8: error: ", "t.mlir:4:6: error: "))
+    assert said in message
+
+
+@pytest.mark.parametrize(
+    ("collective", "said"),
+    [
+        (
+            "all_gather %x on @d grid_axes = [0] gather_axis = 1 : tensor<6x4xf32> -> tensor<6x8xf32>",
+            "must be 20",
+        ),
+        (
+            "all_slice %x on @d grid_axes = [0] slice_axis = 0 : tensor<6x4xf32> -> tensor<6x4xf32>",
+            "cannot be split",
+        ),
+        (
+            "all_reduce %x on @d grid_axes = [0, 0] : tensor<6x4xf32> -> tensor<6x4xf32>",
+            "axis 0 is listed twice",
+        ),
+        ("all_reduce %x on @e grid_axes = [0] : tensor<6x4xf32> -> tensor<6x4xf32>", "no grid @e"),
+        (
+            "shift %x on @d grid_axes = [1] shift_axis = 0 offset = 1 : tensor<6x4xf32> -> tensor<6x4xf32>",
+            "none of",
+        ),
+        (
+            "broadcast %x on @d grid_axes = [1] root = [-1] : (tensor<6x4xf32>) -> tensor<6x4xf32>",
+            "coordinate -1",
+        ),
+        (
+            "broadcast %x on @d grid_axes = [1] root = [0, 0] : (tensor<6x4xf32>) -> tensor<6x4xf32>",
+            "2 coordinates",
+        ),
+        (
+            "all_gather %x on @d gather_axis = 2 : tensor<6x4xf32> -> tensor<6x4xf32>",
+            "gather_axis 2 of a tensor of 2",
+        ),
+    ],
+)
+def test_collectives_that_do_not_fit(collective: str, said: str) -> None:
+    function = f"func.func @f(%x: tensor<6x4xf32>) {{\n  %0 = shard.{collective}\n  return\n}}"
+    message = fails(f"shard.grid @d(shape = 5x3)\n{function}")
+    assert message.startswith("t.mlir:3:8: error: ")
+    assert said in message
+
+
+def test_a_statement_that_is_not_one_says_its_form() -> None:
+    message = fails("shard.grid @d(shape 5x3)")
+    assert message.startswith("t.mlir:1:21: error: shard.grid: expected `=`")
+    assert "its form is: shard.grid @sym_name ( shape=dims )" in message
+
+
+def test_lines_stay_where_they_are() -> None:
+    text = """
+#id = affine_map<(i, j) -> (i, j)>
+func.func @f(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %0 = linalg.generic {indexing_maps = [#id, #id],
+                       iterator_types = ["parallel",
+                                         "parallel"]}
+    ins(%x : tensor<4x6xf32>) outs(%x : tensor<4x6xf32>) {
+  ^bb0(%a: f32, %b: f32):  // an element
+    %1 = arith.addf %a, %b : f32
+    linalg.yield %1 : f32
+  } -> tensor<4x6xf32>
+  %2 = stablehlo.add %0, %unknown : tensor<4x6xf32>
+  return %0 : tensor<4x6xf32>
+}
+"""
+    assert fails(text).startswith("t.mlir:12:26: error: use of undeclared SSA value name")
