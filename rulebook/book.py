@@ -34,6 +34,7 @@ _PROPAGATION = (
         "constraints",
         "siblings",
         "unreduced",
+        "completion",
         "tactics",
         "constants",
         "groups",
@@ -368,6 +369,10 @@ class RuleBook:
     def constraint(self, facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """The fate of a sharding constraint; see ``rules/propagation/constraints.dl`` for the facts."""
         return self._decide("constraints", facts)
+
+    def completion(self, facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
+        """The sharding option of an op; see ``rules/propagation/completion.dl`` for the facts."""
+        return self._decide("completion", facts)
 
     def tactic(self, facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """Which dimension of a tensor gets axes; see ``rules/propagation/tactics.dl`` for the facts."""

@@ -22,6 +22,7 @@ KEYS = {
     "propagation/siblings": "attribute",
     "propagation/tactics": "request",
     "propagation/unreduced": "step",
+    "propagation/completion": "visit",
     "propagation/constants": None,
     "propagation/groups": None,
     "propagation/schedule": None,

@@ -14,6 +14,7 @@ from ..errors import ShardlogError, closest
 from ..importers.given import Given
 from ..program.elements import bytes_in
 from ..program.shardy import LINES, installed
+from ..propagation.completion.traversals import TRAVERSALS
 
 if TYPE_CHECKING:
     from ..propagation.schedules.tactics import Step, Tactic
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 VIEWS = ("lowered", "roundtrip", "compiled")
 TOPOLOGY = "v5e"  # the machine of costs, where none is named
 STRATEGIES = ("basic", "aggressive", "basic-then-aggressive", "op-priority", "user-priority")
+PROPAGATIONS = ("shardy", "completion")
 
 
 def machine_of_costs(topology: str | None) -> str:
@@ -198,6 +200,17 @@ class Options:
         default="user-priority",
         metadata=about("how to propagate", also="`none`, which propagates nothing", choices=STRATEGIES),
     )
+    propagation: str = field(
+        default="shardy",
+        metadata=about(
+            "the algorithm: Shardy's, or completion, that of the device mesh RFC and of MLIR's shard dialect",
+            choices=PROPAGATIONS,
+        ),
+    )
+    traversal: str = field(
+        default="backward-forward",
+        metadata=about("the order in which completion visits the ops", choices=(*TRAVERSALS,)),
+    )
     closed: bool = field(
         default=True,
         metadata=about(
@@ -228,6 +241,13 @@ class Options:
             )
         if self.shardy is not None and self.shardy not in LINES:
             raise ShardlogError(f"there is no Shardy {self.shardy!r}", hint=f"there are {', '.join(LINES)}")
+        if self.propagation not in PROPAGATIONS:
+            hint = closest(self.propagation, PROPAGATIONS)
+            raise ShardlogError(f"unknown propagation {self.propagation!r}", hint=hint)
+        if self.traversal not in TRAVERSALS:
+            raise ShardlogError(
+                f"unknown traversal {self.traversal!r}", hint=closest(self.traversal, TRAVERSALS)
+            )
         if self.view not in VIEWS:
             raise ShardlogError(f"there is no view {self.view!r}", hint=f"there are {', '.join(VIEWS)}")
         if self.op_priorities is not None and not self.strategy.endswith("-priority"):
@@ -235,6 +255,11 @@ class Options:
             hint = "use op-priority or user-priority"
             raise ShardlogError(message, where=str(self.op_priorities), hint=hint)
         keep = object.__setattr__
+        if self.propagation == "completion":
+            if self.schedule or self.until is not None or self.op_priorities is not None:
+                hint = "leave out --schedule, --until and --op-priorities, or use --propagation shardy"
+                raise ShardlogError("completion has no tactics and no priorities", hint=hint)
+            keep(self, "strategy", "none")
         if isinstance(self.rules, str | Path):
             keep(self, "rules", (self.rules,))
         if isinstance(self.include_from, str | Path):

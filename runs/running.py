@@ -28,6 +28,7 @@ from ..program.ids import Cell
 from ..program.mlir.modules import symbols
 from ..program.mlir.origins import location_text, origin
 from ..program.shardings import Sharding
+from ..propagation.completion.completing import complete
 from ..propagation.fixpoint import Fixpoint, propagate
 from ..propagation.schedules.schedule import Applied, Held, apply_schedule, last_priority
 from ..rulebook.book import RuleBook
@@ -62,7 +63,10 @@ def run_with(
         )
         tell("importing", 0.25)
 
-        as_given = text.written and not (changed or options.annotate or options.steps)
+        completes = options.propagation == "completion"
+        if completes:
+            complete(module, book, options.traversal)
+        as_given = text.written and not (changed or options.annotate or options.steps or completes)
 
         def read() -> Program:
             return import_program(

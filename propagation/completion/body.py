@@ -1,0 +1,180 @@
+"""The ops of a function with the annotations that they see, and those that they are given."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ...program.columns import numbers
+from ...program.function import Function
+from ...program.mlir.modules import boundary_attributes, with_attributes
+from .notes import NONE, Note
+from .options import BINDS, WISHES, Chosen, Options, Seen
+
+
+@dataclass(frozen=True)
+class Visit:
+    """An op that was given annotations: its function and node, in the order of the traversal."""
+
+    function: str
+    node: int
+    chosen: Chosen
+
+
+class Body:
+    """The ops of a function with the annotations that they see."""
+
+    def __init__(self, function: Function, options: Options) -> None:
+        self.function, self.options = function, options
+        self.notes = options.notes
+        read = self.notes.read
+        self.constraints = {*function.constraints}
+        self.defined: dict[int, Note] = {}  # value -> the annotation of its definition
+        self.given: dict[int, Note] = {}  # value -> one that users see, where the op's definition has another
+        self.for_users: dict[int, Note] = {}  # the result of a constraint -> its annotation
+        self.used: dict[tuple[int, int], Note] = {}  # node and operand -> an annotation for this use alone
+        self.wished: dict[int, list[Note]] = {}  # value -> the annotations for its users, the latest first
+        arguments = dict(zip(function.arguments, boundary_attributes(function.op, "arg_attrs"), strict=True))
+        for value, sharding in function.annotations.items():
+            node = function.definer[value]
+            told = arguments.get(value) if node < 0 else function.ops[node].attributes
+            entries = _entries(told, len(sharding.dimensions))
+            held = self.for_users if node in self.constraints else self.defined
+            held[value] = read(sharding, entries)
+        for node in reversed(function.constraints):
+            (result,), (operand,) = function.results[node], function.operands[node]
+            if result in self.for_users:
+                self.wished.setdefault(operand, []).append(self.for_users[result])
+
+    def sweep(self, direction: int, visits: list[Visit]) -> None:
+        """Visits the ops in order, or in reverse."""
+        function = self.function
+        signatures, order = numbers(function.signature).tolist(), numbers(function.order).tolist()
+        for node in order[::direction]:
+            if node in self.constraints:
+                continue
+            chosen = self.options.choose(signatures[node], self.seen(node))
+            if chosen is not None:
+                visits.append(Visit(function.name, node, chosen))
+                self.give(node, chosen)
+
+    def seen(self, node: int) -> tuple[tuple[int, Seen], ...]:
+        """The annotations that an op sees, by slot."""
+        found = []
+        operands = self.function.operands[node]
+        for i, value in enumerate(operands):
+            if (node, i) in self.used:
+                found.append((i, Seen(self.used[node, i], BINDS)))
+            elif value in self.for_users:
+                found.append((i, Seen(self.for_users[value], BINDS)))
+            elif value in self.defined:
+                found.append((i, Seen(self.given.get(value, self.defined[value]), WISHES)))
+        for i, value in enumerate(self.function.results[node], len(operands)):
+            if value in self.defined:
+                found.append((i, Seen(self.defined[value], BINDS)))
+            elif value in self.wished:
+                first, *others = self.wished[value]
+                differs = not all(self.notes.same(first, other) for other in others)
+                found.append((i, Seen(first, WISHES, differs)))
+        return tuple(found)
+
+    def give(self, node: int, chosen: Chosen) -> None:
+        """Gives the slots of an op their annotations."""
+        operands, results = self.function.operands[node], self.function.results[node]
+        same = self.notes.same
+        for slot, note in chosen.notes:
+            if slot >= len(operands):
+                value = results[slot - len(operands)]
+                held = self.defined.get(value, NONE)
+                if not same(held, note):
+                    self.defined[value] = note
+                    if held != NONE:
+                        self.given.setdefault(value, held)
+                continue
+            value = operands[slot]
+            held = self.used.get((node, slot), self.for_users.get(value, NONE))
+            if not same(held, note):
+                self.used[node, slot] = note
+                self.wished.setdefault(value, []).insert(0, note)
+
+    def write(self) -> None:
+        """Writes the annotations into the module."""
+        function = self.function
+        for value in function.arguments:
+            if value not in self.defined and value in self.wished:
+                self.defined[value] = self.wished[value][0]
+        written = {*self.defined}
+        arguments = [self.attribute(v, self.defined[v]) if v in written else None for v in function.arguments]
+        _write_boundary(function.op, "arg_attrs", arguments)
+        end = function.operands[function.terminator]
+        _write_boundary(function.op, "res_attrs", [self.held(v) for v in end], keep=True)
+        for node in numbers(function.order).tolist():
+            op, results = function.ops[node], function.results[node]
+            if node not in self.constraints and any(v in written for v in results):
+                each = [a for v in results if (a := self.attribute(v, self.defined.get(v, NONE))) is not None]
+                if len(each) == len(results):
+                    op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(each)
+                self.reshard(op, results)
+            for i, value in enumerate(function.operands[node]):
+                note = self.used.get((node, i), NONE)
+                if note != NONE and not self.notes.same(note, self.of(value)):
+                    self.constrain(op, i, value, note)
+
+    def of(self, value: int) -> Note:
+        """The annotation that a value has for those who use it."""
+        return self.for_users.get(value, self.given.get(value, self.defined.get(value, NONE)))
+
+    def held(self, value: int) -> ir.Attribute | None:
+        note = self.of(value)
+        return None if note == NONE else self.attribute(value, note)
+
+    def rank(self, value: int) -> int:
+        return len(self.options.classes.signatures.shapes[self.function.types[value]] or ())
+
+    def attribute(self, value: int, note: Note) -> ir.Attribute | None:
+        """An annotation as an attribute; None where there is none."""
+        if note == NONE:
+            return None
+        sharding = self.notes.sharding(note, self.rank(value), "sum")
+        return self.options.shardings.attribute(sharding, closed=True)
+
+    def reshard(self, op: Any, results: Sequence[int]) -> None:
+        """Puts constraints behind an op whose results have other annotations than it gives."""
+        for made, value in zip(op.results, results, strict=True):
+            if value in self.given and not self.notes.same(self.given[value], self.defined[value]):
+                attribute = self.attribute(value, self.given[value])
+                place = ir.InsertionPoint.after(op)
+                constraint = sdy.ShardingConstraintOp(made, attribute, loc=op.location, ip=place)
+                made.replace_all_uses_except(constraint.result, constraint.operation)
+
+    def constrain(self, op: Any, operand: int, value: int, note: Note) -> None:
+        """Puts a constraint between a value and one of its uses."""
+        attribute = self.attribute(value, note)
+        made = sdy.ShardingConstraintOp(
+            op.operands[operand], attribute, loc=op.location, ip=ir.InsertionPoint(op)
+        )
+        op.operands[operand] = made.result
+
+
+def _entries(attributes: Any, rank: int) -> int:
+    """Of how many dimensions an annotation of a tensor speaks."""
+    told = attributes is not None and "shard.entries" in attributes
+    return ir.IntegerAttr(attributes["shard.entries"]).value if told else rank
+
+
+def _write_boundary(op: Any, label: str, found: Sequence[ir.Attribute | None], keep: bool = False) -> None:
+    """Gives the arguments or results of a function their shardings; with ``keep``, only those that have
+    none."""
+    entries = boundary_attributes(op, label)
+    changed = []
+    for entry, attribute in zip(entries, found, strict=True):
+        if attribute is None or (keep and "sdy.sharding" in entry):
+            changed.append(entry)
+        else:
+            changed.append(with_attributes(entry, {"sdy.sharding": attribute}))
+    if any(found):
+        op.attributes[label] = ir.ArrayAttr.get(changed)

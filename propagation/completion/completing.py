@@ -1,0 +1,48 @@
+"""Completion of a module."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from jaxlib.mlir import ir
+
+from ...importers.program import Reader
+from ...rulebook.book import RuleBook
+from .body import Body, Visit
+from .options import Options
+from .traversals import TRAVERSALS
+
+_PARTIAL_SPELLINGS = ("rfc", "mesh19")  # of the dialects whose annotations say partial sums
+
+
+@dataclass
+class Completion:
+    """The visits of a completed module, in order, and the annotations that they speak of."""
+
+    visits: list[Visit] = field(default_factory=list)
+
+
+def complete(module: ir.Module, book: RuleBook, traversal: str = "backward-forward") -> Completion:
+    """Completes the annotations of a module, in place.
+
+    Returns the visits that gave annotations. Raises ShardlogError as ``import_program`` does. The method is
+    that of the device mesh RFC and of LLVM's ``sharding-propagation``.
+    """
+    with module.context, ir.Location.unknown():
+        reader = Reader(module, book)
+        options = Options(reader, book, _leaves_partial(module))
+        done = Completion()
+        for function in reader.functions.values():
+            body = Body(function, options)
+            for direction in TRAVERSALS[traversal]:
+                body.sweep(direction, done.visits)
+            body.write()
+        return done
+
+
+def _leaves_partial(module: ir.Module) -> bool:
+    """Whether the module's annotations can say that a value is a partial sum."""
+    spelling = module.operation.attributes
+    return (
+        "shard.spelling" in spelling and ir.StringAttr(spelling["shard.spelling"]).value in _PARTIAL_SPELLINGS
+    )

@@ -1,0 +1,101 @@
+"""The sharding options of ops, as the rules choose them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ...importers.program import Reader
+from ...rulebook.book import RuleBook
+from .notes import Facts, Note, Notes
+
+BINDS, WISHES = "binds", "wishes"
+_MOST_WISHES = 10  # that a candidate may drop; those after the first ten are kept
+
+
+@dataclass(frozen=True)
+class Seen:
+    """The annotation that an op sees of an operand or result: its number and strength. ``differs``: it says
+    more than options do, or the users of a result have different ones."""
+
+    note: Note
+    strength: str
+    differs: bool = False
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """The outcome of a visit: the axes of each loop, and the annotation of each slot that is a tensor."""
+
+    facts: Facts  # the question
+    loops: tuple[tuple[int, tuple[int, ...]], ...]
+    notes: tuple[tuple[int, Note], ...]  # by slot
+    resharding: int  # 0: no annotation, 1: only those for other ops, 2: some that bind the op
+
+
+class Options:
+    """Asks the rules for options; equal questions are asked once."""
+
+    def __init__(self, reader: Reader, book: RuleBook, leaves_partial: bool) -> None:
+        self.classes, self.shardings = reader.classes, reader.shardings
+        self.notes = Notes(reader.shardings)
+        self.book = book
+        self.mode: Facts = {"leaves_partial": [()]} if leaves_partial else {}
+        self._questions: dict[tuple[int, tuple[tuple[int, Seen], ...]], Chosen | None] = {}
+        self._ops: dict[int, tuple[int, Facts]] = {}
+        self._alike: dict[Any, int] = {}
+
+    def op(self, signature: int) -> tuple[int, Facts]:
+        """The op's rule as facts, and a number that equal rules share."""
+        if signature not in self._ops:
+            asked = self.classes.facts(signature)
+            said = self.book.classify(asked)
+            facts: Facts = {
+                "slot": list(asked.get("slot", ())),
+                "factor": said["factor"] if said["known"] else [],
+                **{name: said[name] for name in ("kind", "maps", "blocked")},
+            }
+            key = tuple((name, tuple(rows)) for name, rows in facts.items())
+            self._ops[signature] = self._alike.setdefault(key, len(self._alike)), facts
+        return self._ops[signature]
+
+    def choose(self, signature: int, seen: tuple[tuple[int, Seen], ...]) -> Chosen | None:
+        """The option of an op that sees these annotations, by slot; None where there is none."""
+        number, facts = self.op(signature)
+        key = number, seen
+        if key not in self._questions:
+            self._questions[key] = self._chosen(facts, seen) if facts["maps"] else None
+        return self._questions[key]
+
+    def _chosen(self, op: Facts, seen: tuple[tuple[int, Seen], ...]) -> Chosen | None:
+        facts: Facts = {**op, **self.mode}
+        for slot, one in seen:
+            facts.setdefault("annotated", []).append((slot, one.strength))
+            if one.differs:
+                facts.setdefault("differs", []).append((slot,))
+            for name, rows in self.notes.at(one.note, slot):
+                facts.setdefault(name, []).extend(rows)
+        wishes = min(sum(one.strength == WISHES for _, one in seen), _MOST_WISHES)
+        for candidates in ([0], range(2**wishes)):
+            facts["candidate"] = [(c,) for c in candidates]
+            said = self.book.completion(facts)
+            if said["chosen"] and min(level for _, level in said["resharding"]) == 0:
+                break
+        if not said["chosen"]:
+            return None
+        return self._read(facts, said)
+
+    def _read(self, facts: Facts, said: Facts) -> Chosen:
+        (grid,) = said["grid"][0]
+        notes = []
+        ranks = {slot: rank for slot, _, _, rank in facts["slot"]}
+        for (slot,) in sorted(said["tensor"]):
+            sharded = [(d, p, x) for t, d, p, x in said["becomes"] if t == slot]
+            partial = [x for t, _, _, x in sorted(said["becomes_partial"]) if t == slot]
+            notes.append((slot, self.notes.given(grid, ranks[slot], sharded, partial)))
+        loops: dict[int, list[int]] = {}
+        for loop, _, axis in sorted(said["loops"]):
+            loops.setdefault(loop, []).append(axis)
+        ((chosen,),) = said["chosen"]
+        level = next(level for c, level in said["resharding"] if c == chosen)
+        return Chosen(facts, tuple((loop, tuple(axes)) for loop, axes in loops.items()), tuple(notes), level)
