@@ -92,6 +92,47 @@ def test_a_region_may_not_drop_it_either() -> None:
     assert refused(module('{"x"}', *loop)) == ("6", f"stablehlo.tanh {DROPS}")
 
 
+def reduction(body: str, gives: str = "") -> str:
+    """A module that reduces rows, of which the initial value alone is unreduced."""
+    said = f"{{sdy.sharding = #sdy.sharding_per_value<[{spec(gives, '[{}]')}]>}}" if gives else ""
+    return f"""{MESH}
+func.func @main(%a: {T}, %z: tensor<f32> {{sdy.sharding = #sdy.sharding{spec('{"x"}', "[]")}}})
+    -> tensor<8xf32> {{
+  %0 = stablehlo.reduce(%a init: %z) applies stablehlo.{body} across dimensions = [1] {said}
+    : ({T}, tensor<f32>) -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}}"""
+
+
+@pytest.mark.parametrize("body", ["add", "minimum"])
+def test_a_reduction_may_begin_with_what_is_unreduced(body: str) -> None:
+    assert shardlog.run(reduction(body), shardy="0.12").text()
+
+
+def test_that_does_not_make_its_result_unreduced() -> None:
+    why = 'stablehlo.reduce leaves a sum over "x" to others, and computes a max'
+    assert refused(reduction("maximum", '{"x"}')) == ("3", why)
+
+
+@pytest.mark.parametrize(("first", "second"), [("", '{"x"}'), ('{"x"}', "")])
+def test_of_several_tensors_a_collective_is_known_by_the_first(first: str, second: str) -> None:
+    specs = ", ".join(map(spec, (first, second)))
+    text = f"""{MESH}
+func.func @main(%a: {T}, %b: {T}) -> ({T}, {T}) {{
+  %0:2 = "stablehlo.all_reduce"(%a, %b) <{{replica_groups = dense<[[0, 1], [2, 3]]> : tensor<2x2xi64>}}> ({{
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      %s = stablehlo.add %p, %q : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+  }}) {{sdy.sharding = #sdy.sharding_per_value<[{specs}]>}} : ({T}, {T}) -> ({T}, {T})
+  return %0#0, %0#1 : {T}, {T}
+}}"""
+    if not first:
+        assert shardlog.run(text, shardy="0.12").text()
+    else:
+        why = 'stablehlo.all_reduce brings the unreduced axis "x", which no operand has'
+        assert refused(text) == ("3", why)
+
+
 @KINDS
 @pytest.mark.parametrize("kind", ["max", "min"])
 def test_a_reduction_is_kept(kind: str) -> None:

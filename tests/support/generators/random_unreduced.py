@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 AXES = ("x", "y", "z")
 TYPE, ROW = "tensor<8x8xf32>", "tensor<8xf32>"
+PARTIAL = 'sdy.sharding = #sdy.sharding_per_value<[<@mesh, [], unreduced={"x"}>]>'
 COMBINES = {"": "stablehlo.add", "max": "stablehlo.maximum", "min": "stablehlo.minimum"}
 
 
@@ -107,7 +108,8 @@ class _Module:
     def reduce(self) -> None:
         one, by = self.pick(), self.draw(st.sampled_from((*COMBINES.values(), "stablehlo.multiply")))
         spec, said = self.said(1, one.spec)
-        text = f"stablehlo.reduce({one.name} init: %zero) applies {by} across dimensions = [1]"
+        begins = self.draw(st.sampled_from(("%zero", "%zero", "%partial")))
+        text = f"stablehlo.reduce({one.name} init: {begins}) applies {by} across dimensions = [1]"
         self.add(f"{text}{said} : ({TYPE}, tensor<f32>) -> {ROW}", 1, spec)
 
     def reshard(self) -> None:
@@ -136,6 +138,26 @@ class _Module:
         spec = Spec(one.spec.dims)
         kind = f"{one.spec.kind} " if one.spec.kind else ""
         self.add(f"sdy.all_reduce {kind}{{{axes}}} {one.name} out_sharding={spec} : {TYPE}", 2, spec)
+
+    def all_reduce_pair(self) -> None:
+        """A collective of StableHLO over two tensors."""
+        one, other = self.pick(), self.pick()
+        specs = [self.spec(2, each.spec) for each in (one, other)]
+        by = self.draw(st.sampled_from([*COMBINES.values()])) if self.kinds else COMBINES[""]
+        name, said = f"%{self.count}", ""
+        if self.chance(2):
+            said = f"sdy.sharding = #sdy.sharding_per_value<[{specs[0]}, {specs[1]}]>"
+        self.count += 1
+        lines = [
+            f'{name}:2 = "stablehlo.all_reduce"({one.name}, {other.name})'
+            " <{replica_groups = dense<[[0, 1], [2, 3], [4, 5], [6, 7]]> : tensor<4x2xi64>}> ({",
+            "^bb0(%p: tensor<f32>, %q: tensor<f32>):",
+            f"  %s = {by} %p, %q : tensor<f32>",
+            "  stablehlo.return %s : tensor<f32>",
+            f"}}) {{{said}}} : ({TYPE}, {TYPE}) -> ({TYPE}, {TYPE})",
+        ]
+        self.lines.append("  " + "\n    ".join(lines))
+        self.values += [Value(f"{name}#{i}", 2, spec if said else None) for i, spec in enumerate(specs)]
 
     def loop(self) -> None:
         one, other = self.pick(), self.pick()
@@ -197,7 +219,8 @@ class _Module:
             arguments.append(f"%arg{i}: {TYPE}{said}")
             self.values.append(Value(f"%arg{i}", 2, spec))
         ops = (self.elementwise, self.elementwise, self.dot, self.reduce, self.reshard, self.reshard)
-        rare = (self.barrier, self.all_reduce, self.all_reduce, self.loop, self.call, self.manual)
+        collectives = (self.all_reduce, self.all_reduce, self.all_reduce_pair)
+        rare = (self.barrier, *collectives, self.loop, self.call, self.manual)
         for _ in range(draw(st.integers(1, 5))):
             draw(st.sampled_from((*ops, *rare)))()
         returned = [self.values[-1], *([self.pick()] if self.chance(4) else [])]
@@ -212,6 +235,7 @@ class _Module:
                 *self.functions,
                 f"func.func @main({', '.join(arguments)}) -> ({', '.join(types)}) {{",
                 "  %zero = stablehlo.constant dense<0.0> : tensor<f32>",
+                f"  %partial = stablehlo.constant {{{PARTIAL}}} dense<0.0> : tensor<f32>",
                 *self.lines,
                 f"  return {names} : {last}",
                 "}",
