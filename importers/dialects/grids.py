@@ -61,6 +61,7 @@ class Spec:
     reduction: str = "sum"
     halo: tuple[int, ...] = ()
     offsets: tuple[int, ...] = ()
+    entries: int | None = None  # how many dimensions it speaks of, where it has fewer lists than dimensions
 
     def fit(self, grid: Grid, rank: int | None, where: str) -> Spec:
         """The sharding for a tensor, with an entry for each of its dimensions.
@@ -82,7 +83,10 @@ class Spec:
             raise ShardlogError(given, where=where, hint=hint)
         if any(size < 0 for size in self.halo if size != UNKNOWN):
             raise ShardlogError("a halo of negative size", where=where, hint="sizes are 0 or more")
-        return self if rank is None else replace(self, axes=self._of_rank(rank, where))
+        if rank is None:
+            return self
+        entries = len(self.axes) if len(self.axes) < rank else None
+        return replace(self, axes=self._of_rank(rank, where), entries=entries)
 
     def _of_rank(self, rank: int, where: str) -> tuple[tuple[int, ...], ...]:
         if len(self.axes) > rank:

@@ -7,6 +7,7 @@ stands beside that:
 - ``shard.unknown``, on a mesh: the axes whose sizes are not known, which have size 1 there;
 - ``shard.halo``, ``shard.offsets``: as the dialect has them;
 - ``shard.partial``: a reduction that the sdy of this jaxlib does not have, as in ``"product[0]"``;
+- ``shard.entries``: of how many dimensions an annotation speaks, where it has fewer lists than dimensions;
 - ``shard.required = false``: a hint; ``shard.for_users``: a constraint that says nothing of the definition;
 - ``shard.global``, on a collective of the RFC: its tensors are whole ones.
 
@@ -61,6 +62,7 @@ class _Normal:
     def run(self) -> bool:
         ops = operations_in(self.module)
         ours = [op for op in ops if op.name.startswith(("shard.", "mesh."))]
+        of_mhlo = any(op.name.startswith("mhlo.") for op in ops)
         encoded = self.has_encodings(ops)
         if not ours and not encoded:
             return False
@@ -89,6 +91,8 @@ class _Normal:
             if "mesh_cluster" in op.attributes:
                 del op.attributes["mesh_cluster"]
         self.module.operation.attributes["shard.spelling"] = ir.StringAttr.get(spelling)
+        if of_mhlo:
+            _to_stablehlo(self.module)
         return True
 
     def spelling(self, names: set[str], ops: list[Any], encoded: bool) -> str:
@@ -290,6 +294,8 @@ class _Normal:
     def beside(self, spec: Spec) -> dict[str, ir.Attribute]:
         """What sdy has no words for."""
         found = dict[str, ir.Attribute]()
+        if spec.entries is not None:
+            found["shard.entries"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), spec.entries)
         if spec.halo:
             found["shard.halo"] = ir.DenseI64ArrayAttr.get(spec.halo)
         if spec.offsets:
@@ -440,6 +446,15 @@ class _Normal:
         if message not in self.noted:
             self.noted.add(message)
             warnings.warn(f"{where}: {message}", stacklevel=2)
+
+
+def _to_stablehlo(module: ir.Module) -> None:
+    """Turns ops of mhlo, in which the RFC writes its programs, into those of StableHLO that they are."""
+    from jaxlib.mlir._mlir_libs import _mlirHlo
+    from jaxlib.mlir.passmanager import PassManager
+
+    _mlirHlo.register_mhlo_passes()
+    PassManager.parse("builtin.module(hlo-legalize-to-stablehlo)").run(module.operation)
 
 
 def _reduction(kind: str) -> ir.Attribute:

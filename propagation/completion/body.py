@@ -15,6 +15,8 @@ from ...program.mlir.modules import boundary_attributes, with_attributes
 from .notes import NONE, Note
 from .options import BINDS, WISHES, Chosen, Options, Seen
 
+_BESIDE = ("shard.halo", "shard.offsets", "shard.partial")  # what no option gives
+
 
 @dataclass(frozen=True)
 class Visit:
@@ -43,8 +45,9 @@ class Body:
             node = function.definer[value]
             told = arguments.get(value) if node < 0 else function.ops[node].attributes
             entries = _entries(told, len(sharding.dimensions))
+            differs = told is not None and any(label in told for label in _BESIDE)
             held = self.for_users if node in self.constraints else self.defined
-            held[value] = read(sharding, entries)
+            held[value] = read(sharding, entries, differs)
         for node in reversed(function.constraints):
             (result,), (operand,) = function.results[node], function.operands[node]
             if result in self.for_users:

@@ -20,7 +20,7 @@ class Notes:
         self.shardings = shardings
         self.facts: list[tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]] = []
         self._numbers: dict[Any, Note] = {}
-        self._read: dict[tuple[Sharding, int], Note] = {}
+        self._read: dict[tuple[Sharding, int, bool], Note] = {}
 
     def number(self, facts: Facts) -> Note:
         """The number of an annotation; ``facts`` are those of a slot, without its number."""
@@ -30,21 +30,24 @@ class Notes:
             self.facts.append(key)
         return self._numbers[key]
 
-    def read(self, sharding: Sharding, entries: int) -> Note:
-        """The number of a sharding, of which the first dimensions are said."""
-        if (sharding, entries) not in self._read:
+    def read(self, sharding: Sharding, entries: int, differs: bool) -> Note:
+        """The number of a sharding, of which the first dimensions are said. ``differs``: it says more than
+        options do."""
+        key = sharding, entries, differs
+        if key not in self._read:
             held = self.shardings.facts(sharding)
             closed = {d for (d,) in held["closed"]} | {d for d, _, _ in held["sharded"]}
             partial = sorted(x for x, why in held["fixed"] if why in UNREDUCED.values())
-            self._read[sharding, entries] = self.number(
+            self._read[key] = self.number(
                 {
                     "on_grid": [(m,) for (m,) in held["mesh"]],
                     "says": [(d,) for d in sorted(closed) if d < entries],
                     "sharded": held["sharded"],
                     "partial": list(enumerate(partial)),
+                    "differs": [()] if differs else [],
                 }
             )
-        return self._read[sharding, entries]
+        return self._read[key]
 
     def given(
         self, grid: int, rank: int, sharded: Iterable[tuple[int, int, int]], partial: Iterable[int]

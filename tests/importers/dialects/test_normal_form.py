@@ -69,7 +69,10 @@ def test_what_is_said_for_users_is_a_constraint() -> None:
         "mesh.mesh @d(shape = 5)"
         + IDENTITY.format("%0 = mesh.shard %x to <@d, [[0]]> annotate_for_users : tensor<20x9xf32>")
     )
-    assert '%0 = sdy.sharding_constraint %arg0 <@d, [{"0"}, {}]> {shard.for_users}' in found
+    assert (
+        '%0 = sdy.sharding_constraint %arg0 <@d, [{"0"}, {}]> {shard.entries = 1 : i64, shard.for_users}'
+        in found
+    )
 
 
 def test_partial_sums_are_unreduced() -> None:
