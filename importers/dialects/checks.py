@@ -24,8 +24,8 @@ class Collectives:
         self.gathers: dict[str, str] = dict(rows["gathers"])
         self.splits: dict[str, str] = dict(rows["splits"])
         self.in_group: dict[str, str] = dict(rows["in_group"])
-        self.keeps_shape, self.keeps_elements = (
-            {n for (n,) in rows[r]} for r in ("keeps_shape", "keeps_elements")
+        self.keeps_shape, self.keeps_elements, self.may_leave_open = (
+            {n for (n,) in rows[r]} for r in ("keeps_shape", "keeps_elements", "may_leave_open")
         )
         self.names_axes: dict[str, str] = dict(rows["names_axes"])
         self.names_axis_of_group: dict[str, str] = dict(rows["names_axis_of_group"])
@@ -147,14 +147,20 @@ class _Check:
                 f"{len(shape)} dimensions become {len(found)}", f"the result must have {len(shape)}"
             )
         for i, (size, given) in enumerate(zip(shape, found, strict=True)):
-            if size is None:
+            if given == unknown and self.name in self.known.may_leave_open:
                 continue
-            if given == unknown:
-                raise self.fail(f"dimension {i} of the result is ?", f"the result must be {size} there")
-            if given != size:
+            if size is None and self.name in self.known.keeps_shape:
+                continue
+            if given != (unknown if size is None else size):
+                said, wanted_size = "?" if given == unknown else given, "?" if size is None else size
                 before_it = "x".join("?" if n == unknown else str(n) for n in wanted)
                 hint = f"the operand is {before_it}" + (f", the group has {group} devices" if group else "")
-                raise self.fail(f"dimension {i} of the result must be {size}, not {given}", hint)
+                raise self.fail(f"dimension {i} of the result must be {wanted_size}, not {said}", hint)
+
+    def leaves_open(self, dimension: int) -> bool:
+        """Whether the size of a dimension of the result is left open, and may be."""
+        after = ir.ShapedType(self.op.results[0].type)
+        return self.name in self.known.may_leave_open and after.is_dynamic_dim(dimension)
 
     def resize(self, shape: list[int | None], label: str, group: int | None, grows: bool) -> None:
         """Changes a dimension of a shape as the op does."""
@@ -169,6 +175,8 @@ class _Check:
             shape[dimension] = None
         elif grows:
             shape[dimension] = size * group
+        elif size % group and self.leaves_open(dimension):
+            shape[dimension] = None
         elif size % group:
             message = f"dimension {dimension} of size {size} cannot be split over {group} devices"
             raise self.fail(message, f"its size must be a multiple of {group}")

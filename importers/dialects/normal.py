@@ -118,6 +118,8 @@ class _Normal:
             sizes = tuple(None if size == UNKNOWN else size for size in given)
         else:
             sizes = self.cluster_sizes(op, where)
+        if not sizes:
+            raise ShardlogError(f"{word} @{name} has no axes", where=where, hint="give it one axis at least")
         for axis, size in enumerate(sizes):
             if size is not None and size <= 0:
                 hint = "a size is 1 or more, or ? where it is not known"

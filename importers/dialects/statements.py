@@ -10,13 +10,19 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
+from typing import Any
 
+from ...errors import ShardlogError
 from .bodies import body
 from .cursor import WORD, Cursor, UnfittingError, error
 from .formats import Element, Statement, formats
 
 _DYNAMIC = -(1 << 63)  # stands for `?`, and in lists of numbers for an operand
 _KEYWORD = re.compile(r"\b(\w+)(\s*=\s*)([A-Za-z_]\w*)(?=\s*(?:,|$))")
+_BEFORE = {"", *" \t\n\r={}:)"}  # the name of an op
+_NAME = re.compile(r"(%[\w$.#-]+)")
+_PLACE = re.compile(r"%(\d+)\b")
+_REST = re.compile(r"\s*(?:loc\([^%]*\)\s*)?(?://[^%]*)?")  # behind a statement, in its line
 _WORDS = {"true", "false", "unit", "dense", "array"}
 
 
@@ -25,11 +31,13 @@ _MARKS = (b"shard.", b"mesh.", b"tosa.", b"linalg.", b"bufferization.")  # one i
 
 @cache
 def _heads() -> re.Pattern[str]:
-    """Comments, strings, and what looks like the name of an op; curly brackets, which bound regions."""
-    dialects = "|".join(formats().dialects)
-    return re.compile(
-        rf'//[^\n]*|"(?:[^"\\\n]|\\.)*"|(?<![\w.$#!@%^/-])(?:{dialects})\.[A-Za-z_]\w*|(?P<brace>[{{}}])'
-    )
+    """Comments, strings, brackets of regions, and what ends as the name of an op. What they begin with comes
+    first: so most places of a text are passed by quickly."""
+    names = sorted(formats().dialects)
+    first = "".join(sorted({name[0] for name in names}))
+    rests = (rf"(?<={name[0]}){name[1:]}\.[A-Za-z_]\w*" for name in names)
+    comment, string = r"(?<=/)/[^\n]*", r'(?<=")(?:[^"\\\n]|\\.)*"'
+    return re.compile(rf'[/"{{}}{first}](?:{comment}|{string}|{"|".join(rests)}|(?<=[{{}}]))')
 
 
 def in_generic_form(data: bytes) -> bytes:
@@ -49,6 +57,7 @@ class _Text:
     def __init__(self, text: str) -> None:
         self.text = text
         self.heads = _heads()
+        self.lines: dict[tuple[str, str], list[Any] | None] = {}  # see ``_line``
 
     def all(self) -> str:
         """All of it."""
@@ -74,18 +83,39 @@ class _Text:
                     parts.append(text[done : found.start()])
                     parts.append(rewritten[0])
                     done = at = rewritten[1]
-            elif head[0] != "/" and not text.startswith((" =", "=", ",", "}"), at):
-                statement = formats().of(head)
-                if statement is not None:
+            elif head[0] != "/" and text[found.start() - 1 : found.start()] in _BEFORE:
+                if text.startswith((" =", "=", ",", "}"), at):  # an attribute
+                    continue
+                made, end = self.line(head, at) or self.statement(head, at)
+                if made:
                     parts.append(text[done : found.start()])
-                    made, done = self.statement(head, statement, at)
-                    at = done
                     parts.append(made)
+                    done = at = end
         parts.append(text[done:])
         return "".join(parts), len(text)
 
-    def statement(self, op: str, statement: Statement, at: int) -> tuple[str, int]:
-        """The generic form of a statement, whose name ends at a place; and the place behind it."""
+    def line(self, op: str, at: int) -> tuple[str, int] | None:
+        """As ``statement``, of one that ends with the line, apart from comments and locations: those that are
+        alike but for the names of values are read once. None for others."""
+        end = self.text.find("\n", at)
+        end = len(self.text) if end < 0 else end
+        words = _NAME.split(self.text[at:end])
+        key = op, "%".join(words[::2])
+        if key not in self.lines:
+            self.lines[key] = _line(op, words)
+        parts = self.lines[key]
+        if parts is None:
+            return None
+        made = parts.copy()
+        made[1::2] = [words[place] for place in parts[1::2]]
+        return "".join(made), end
+
+    def statement(self, op: str, at: int) -> tuple[str, int]:
+        """The generic form of a statement, whose name ends at a place; and the place behind it. Nothing where
+        it is not known how the op is written."""
+        statement = formats().of(op)
+        if statement is None:
+            return "", at
         failures = list[UnfittingError]()
         for elements in statement.formats:
             reading = _Reading(self, op, statement, at)
@@ -148,6 +178,21 @@ class _Text:
         inside, cursor.at = self.until("}", cursor.at)
         cursor.take("}")
         return inside
+
+
+def _line(op: str, words: list[str]) -> list[Any] | None:
+    """The generic form of a statement whose line is split at the names of its values: a text, the place of a
+    name among the ``words``, a text, and so on. None where the statement and the line do not end together."""
+    text = "".join(word if i % 2 == 0 else f"%{i}" for i, word in enumerate(words))
+    try:
+        made, end = _Text(text).statement(op, 0)
+    except ShardlogError:  # or it goes on in the next line
+        return None
+    if not made or not _REST.fullmatch(text, end):
+        return None
+    parts: list[Any] = _PLACE.split(made + text[end:])
+    parts[1::2] = map(int, parts[1::2])
+    return parts
 
 
 class _Reading:
