@@ -12,6 +12,7 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from ..importers.annotations import to_sdy
+from ..importers.dialects.names import names_of
 from ..importers.graph.graph import Instance
 from ..importers.program import Program
 from ..importers.sources.text import Text, parse_module
@@ -58,11 +59,12 @@ def declarations() -> str:
 @dataclass(frozen=True)
 class Names:
     """The name of every value of a function, and the location of every op as text and as what it says, in
-    the order of their numbers."""
+    the order of their numbers; ``also``: further names, and the values that they are names of."""
 
     values: list[str]
     locations: list[str]
     origins: list[Origin]
+    also: dict[str, int]
 
 
 def relations(program: Program, written: Written, names: Mapping[str, Names]) -> dict[str, Rows]:
@@ -176,10 +178,13 @@ def read_names(text: Text, mesh: str | None, functions: Iterable[Function]) -> d
             read[key] = location, origin(location)
         return read[key]
 
-    wanted = {function.name for function in functions}
+    wanted, in_text = {function.name for function in functions}, names_of(text.data, module)
     for name, op in symbols(module, "func.func").items():
         if name in wanted:
-            _read_region(op.regions[0], names.setdefault(name, Names([], [], [])), state, located)
+            _read_region(op.regions[0], names.setdefault(name, Names([], [], [], {})), state, located)
+            if (said := in_text(op)) is not None:
+                names[name].values[:] = said.of
+                names[name].also.update(said.also)
     return names
 
 

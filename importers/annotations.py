@@ -19,6 +19,7 @@ from ..program.mlir.diagnostics import explain
 from ..program.mlir.modules import boundary_attributes, main_function, symbols, with_attributes
 from ..program.mlir.places import argument_path, result_path
 from ..program.shardings import changed, mesh_attribute
+from .dialects.names import names_of
 from .origins import drop_origins
 from .sources.nesting import open_module
 from .sources.text import Text
@@ -136,10 +137,10 @@ class Targets:
     """The tensors that can be annotated, by name: values of the main function as MLIR prints them, its
     arguments and results by JAX's paths, its results as ``result#0``."""
 
-    def __init__(self, module: ir.Module) -> None:
+    def __init__(self, module: ir.Module, data: bytes = b"") -> None:
         declared = symbols(module, "func.func")
         functions = {name: op for name, op in declared.items() if op.regions[0].blocks}
-        self._module = module
+        self._module, self._data = module, data
         self.main = main = functions[main_function(functions)]
         self._results = len(main.type.results)
         self._paths: dict[str, ir.Value[Any] | int] = {f"result#{i}": i for i in range(self._results)}
@@ -148,7 +149,7 @@ class Targets:
 
     @cached_property
     def _values(self) -> dict[str, ir.Value[Any]]:
-        return _values(self._module, self.main)
+        return _values(self._module, self.main, self._data)
 
     def find(self, name: str, where: str) -> ir.Value[Any] | int:
         """The value with a name, or the number of a result of the function.
@@ -182,14 +183,15 @@ class Targets:
         return type_.rank
 
 
-def apply_annotations(module: ir.Module, annotations: Sequence[str]) -> None:
+def apply_annotations(module: ir.Module, annotations: Sequence[str], data: bytes = b"") -> None:
     """Annotates values of the main function: ``%name=[{"axis"}, {}]`` or ``%name=<@mesh, [{"axis"}, {}]>``.
 
-    Values are called as MLIR prints them, arguments and results also by the paths that JAX gives them.
+    Values are called as MLIR prints them, arguments and results also by the paths that JAX gives them;
+    with the ``data`` that a module of MLIR's sharding dialects is read from, as these call them.
     """
     if not annotations:
         return
-    targets = Targets(module)
+    targets = Targets(module, data)
     undo = [_apply(module, targets, text) for text in annotations]
     try:
         module.operation.verify()
@@ -230,8 +232,9 @@ def _apply(module: ir.Module, targets: Targets, text: str) -> Callable[[], None]
     return _annotate(targets.main, target, sharding, where)
 
 
-def _values(module: ir.Module, main: Any) -> dict[str, ir.Value[Any]]:
-    """The values of a function by the names under which MLIR prints them."""
+def _values(module: ir.Module, main: Any, data: bytes) -> dict[str, ir.Value[Any]]:
+    """The values of a function by their names: those under which MLIR prints them, or those that the text
+    has, of which the module is the normal form."""
     state = ir.AsmState(module.operation)
     values: dict[str, ir.Value[Any]] = {}
 
@@ -246,6 +249,10 @@ def _values(module: ir.Module, main: Any) -> dict[str, ir.Value[Any]]:
                     walk(inner)
 
     walk(main.regions[0])
+    if (named := names_of(data, module)(main)) is not None:
+        numbered = list(values.values())
+        values = dict(zip(named.of, numbered, strict=True))
+        values |= {name: numbered[number] for name, number in named.also.items()}
     return values
 
 

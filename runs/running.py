@@ -52,7 +52,7 @@ def run_with(
             text, options = _asked(text, options, module)
             changed = to_sdy(module, text, options.mesh)
             options = replace(options, annotate=annotation_texts(module, options.annotate, text.interface))
-            apply_annotations(module, tuple(options.annotate))
+            apply_annotations(module, tuple(options.annotate), text.data)
         order = None if options.op_priorities is None else Path(options.op_priorities)
         book = RuleBook(
             options.files,

@@ -36,7 +36,7 @@ from .grids import UNKNOWN, Grid, Spec, axis_lists, find, integers, kind_of, rea
 MARKS = (b"shard.", b"mesh.")  # what a text has that is of these dialects
 _GRIDS = ("shard.grid", "mesh.mesh", "mesh.cluster")
 _SHARDINGS = ("shard.sharding", "mesh.sharding")
-_ANNOTATIONS = ("shard.shard", "mesh.shard", "mesh.annotate")
+ANNOTATIONS = ("shard.shard", "mesh.shard", "mesh.annotate")
 _ENCODING = "#mesh.shard"
 _OLD = {"mesh": "grid", "mesh_axes": "grid_axes"}
 _NEW_NAMES = {"mesh.mesh_shape": "shard.grid_shape", "mesh.local_split": "shard.all_slice"}
@@ -70,8 +70,8 @@ class _Normal:
         functions = [op for op in ops if op.name == "func.func"]
         grids = [op for op in ours if op.name in _GRIDS]
         shardings = [op for op in ours if op.name in _SHARDINGS]
-        annotations = [op for op in ours if op.name in _ANNOTATIONS]
-        others = [op for op in ours if op.name not in (*_GRIDS, *_SHARDINGS, *_ANNOTATIONS)]
+        annotations = [op for op in ours if op.name in ANNOTATIONS]
+        others = [op for op in ours if op.name not in (*_GRIDS, *_SHARDINGS, *ANNOTATIONS)]
         for op in grids:
             self.read_grid(op)
         if encoded:
@@ -321,7 +321,7 @@ class _Normal:
         """Says in shardings what encodings say, and takes these off the types."""
         for op in ops:
             for value in op.results:
-                if (text := _encoding(value.type)) is not None and op.name not in _ANNOTATIONS:
+                if (text := _encoding(value.type)) is not None and op.name not in ANNOTATIONS:
                     spec = self.encoded(text, value.type, op)
                     value.set_type(_plain(value.type))
                     self.define(value, self.attribute(spec), self.beside(spec))

@@ -127,6 +127,9 @@ class Live(LiveTurns):
             same = found.setdefault(self._name(number), [])
             if same[:1] != [number]:  # it may be there by its path; thousands share a name
                 same.append(number)
+        for name, v in self.run.names[main.function.name].also.items():
+            if main.place + v in tensors:
+                found.setdefault(name, [main.place + v])
         return found
 
     @cached_property

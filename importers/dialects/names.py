@@ -1,0 +1,122 @@
+"""The names that a text gives its values.
+
+MLIR does not keep them, but the places at which values are defined. A module in the normal form has fewer ops
+than its text, so that the numbers that MLIR gives values would not be those that the user sees.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from .normal import ANNOTATIONS, MARKS
+
+_DEFINED = re.compile(
+    rb"//[^\n]*|"
+    rb"(?P<results>%[\w$.-]+(?::\d+)?(?:\s*,\s*%[\w$.-]+(?::\d+)?)*)\s*=\s*"
+    rb"(?P<op>\"?[A-Za-z_][\w.$-]*)[^%\n]*(?P<first>%[\w$.#-]+)?"
+    rb"|(?P<argument>%[\w$.-]+)\s*:"
+)
+_RESULT = re.compile(rb"(%[\w$.-]+)(?::(\d+))?")
+_PLACE = re.compile(r'loc\("-":(\d+):(\d+)\)')
+
+
+@dataclass(frozen=True)
+class Names:
+    """Names of values of a function: ``of`` those that it has, ``also`` further ones, by their number."""
+
+    of: list[str]
+    also: dict[str, int] = field(default_factory=dict)
+
+
+class TextNames:
+    """The names of values in a text, by the places of what defines them."""
+
+    def __init__(self, data: bytes) -> None:
+        starts = [0, *(found.end() for found in re.finditer(rb"\n", data))]
+        self._names: dict[tuple[int, int], list[str]] = {}
+        self._annotations: list[
+            tuple[tuple[int, int], str, str]
+        ] = []  # its place, its result and its operand
+
+        def place(at: int) -> tuple[int, int]:
+            line = bisect_right(starts, at)
+            return line, at - starts[line - 1] + 1
+
+        for found in _DEFINED.finditer(data):
+            if found["argument"]:
+                self._names.setdefault(place(found.start("argument")), [found["argument"].decode()])
+            elif found["results"]:
+                results, where = _results(found["results"]), place(found.start("op"))
+                self._names[where] = results
+                if found["op"].decode().strip('"') in ANNOTATIONS and found["first"]:
+                    self._annotations.append((where, results[0], found["first"].decode()))
+
+    def of(self, function: Any) -> Names | None:
+        """The names of the values of a function, in their order; None where a value at its outermost level
+        has no name in the text, as it is of another one."""
+        found, numbers, places = list[str](), dict[str, int](), set[tuple[int, int]]()
+        whole, printed = True, list[str]()
+
+        def add(names: list[str] | None, values: list[Any], level: int) -> None:
+            nonlocal whole
+            for i, value in enumerate(values):
+                name = names[i] if names is not None and i < len(names) else ""
+                whole &= bool(name) or level > 0
+                printed.append(value.get_name())
+                name = name or printed[-1]
+                earlier = numbers.get(name)
+                if earlier is not None:  # one op of the text became several: the last has its name
+                    found[earlier] = f"{name}.{earlier}"
+                numbers[name] = len(found)
+                found.append(name)
+
+        def walk(region: Any, level: int) -> None:
+            block = region.blocks[0]
+            for argument in block.arguments:
+                places.add(_place(argument))
+                add(self._names.get(_place(argument)), [argument], level)
+            for op in block.operations:
+                places.add(_place(op))
+                add(self._names.get(_place(op)), list(op.results), level)
+                for inner in op.regions:
+                    walk(inner, level + 1)
+
+        walk(function.regions[0], 0)
+        if not whole:
+            return None
+        first, last = min(places), max(places)
+        also = {name: i for i, name in enumerate(printed) if "arg" in name and name not in numbers}
+        for where, name, operand in self._annotations:
+            if first <= where <= last and where not in places and name not in numbers:
+                number = numbers.get(operand, also.get(operand))
+                if number is not None:
+                    also[name] = number
+        return Names(found, also)
+
+
+def names_of(data: bytes, module: ir.Module) -> Callable[[Any], Names | None]:
+    """The names that a text gives the values of each function of its module, where it is one of the sharding
+    dialects of MLIR; None for others, which MLIR numbers as they are written."""
+    if "shard.spelling" not in module.operation.attributes or not any(mark in data for mark in MARKS):
+        return lambda function: None
+    return TextNames(data).of
+
+
+def _results(text: bytes) -> list[str]:
+    """The names of results: ``%a, %b:2`` are %a, %b#0 and %b#1."""
+    found = list[str]()
+    for result in _RESULT.finditer(text):
+        name = result[1].decode()
+        found += [name] if result[2] is None else [f"{name}#{i}" for i in range(int(result[2]))]
+    return found
+
+
+def _place(value: Any) -> tuple[int, int]:
+    match = _PLACE.fullmatch(str(value.location))
+    return (int(match[1]), int(match[2])) if match else (0, 0)
