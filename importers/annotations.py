@@ -13,6 +13,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError, closest
 from ..notations.frontend_attributes import MARKS, read_frontend_attributes
+from ..program.carried import SPELLING, UNKNOWN
 from ..program.function import RESULT_SHARDING
 from ..program.meshes import Mesh, symbol
 from ..program.mlir.diagnostics import explain
@@ -29,6 +30,7 @@ from .specs import NOTATION, dimensions, is_spec
 _NAME = r'(?:[^\s=,:"@]+|"(?:[^"\\]|\\.)*")'
 _AXIS = rf"{_NAME}\s*=\s*\d+"
 _MESH = re.compile(rf"\s*(?:@?(?P<name>\w+)\s*:)?\s*(?P<axes>{_AXIS}(?:\s*,\s*{_AXIS})*)\s*")
+_SIZES = re.compile(r"\s*@?(?P<name>[\w$.-]+)\s*=\s*(?P<sizes>\d+(?:x\d+)*)\s*")
 _ESCAPE = re.compile(rb"\\([0-9A-Fa-f]{2}|.)", re.DOTALL)
 # A value, and a sharding in brackets; quoted parts of a value's path may have anything in them.
 _ANNOTATION = re.compile(
@@ -60,9 +62,11 @@ def replace_mesh(module: ir.Module, text: str) -> None:
     """Gives the module the mesh that ``text`` says (``data=2,model=4``), in place of the one it has.
 
     A module with several meshes needs the name of one: ``name: data=2,model=4``. Names that are no words
-    stand in quotes.
+    stand in quotes. The axes of a grid of MLIR's sharding dialects are sized by ``grid=2x3``.
     """
     where = f"--mesh '{text}'"
+    if _set_sizes(module, text, where):
+        return
     match = _MESH.fullmatch(text)
     try:
         text.encode()
@@ -98,6 +102,8 @@ def replace_mesh(module: ir.Module, text: str) -> None:
     if name not in old:
         raise ShardlogError(f"the module has no mesh {symbol(name)}", where=where, hint=closest(name, old))
     old[name].attributes["mesh"] = attribute
+    if UNKNOWN in old[name].attributes:
+        del old[name].attributes[UNKNOWN]
     if "mhlo.num_partitions" in module.operation.attributes:
         devices = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
         module.operation.attributes["mhlo.num_partitions"] = devices
@@ -112,6 +118,22 @@ def replace_mesh(module: ir.Module, text: str) -> None:
             where=where,
             hint="keep the names of the axes that the module uses",
         ) from None
+
+
+def _set_sizes(module: ir.Module, text: str, where: str) -> bool:
+    """Gives a mesh that was a grid sizes for its axes, as ``g=2x3`` says. Returns whether the text does."""
+    match, meshes = _SIZES.fullmatch(text), symbols(module, "sdy.mesh")
+    if match is None or SPELLING not in module.operation.attributes or match["name"] not in meshes:
+        return False
+    op = meshes[match["name"]]
+    axes = [axis.name for axis in map(sdy.MeshAxisAttr, sdy.MeshAttr(op.attributes["mesh"]).axes)]
+    sizes = match["sizes"].split("x")
+    if len(sizes) != len(axes):
+        message, hint = f"{len(sizes)} sizes for a grid of {len(axes)} axes", "give one for each axis"
+        raise ShardlogError(message, where=where, hint=hint)
+    pairs = ",".join(f"{axis}={size}" for axis, size in zip(axes, sizes, strict=True))
+    replace_mesh(module, f"{match['name']}: {pairs}" if match["name"].isidentifier() else pairs)
+    return True
 
 
 def _usual(meshes: Mapping[str, Any]) -> list[str]:

@@ -11,6 +11,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..collector import no_collections
 from ..errors import ShardlogError
+from ..program.carried import check_carried
 from ..program.function import RESULT_SHARDING
 from ..program.mlir.modules import boundary_attributes
 from ..program.shardings import Sharding, Shardings
@@ -54,6 +55,7 @@ def partition(
     as little memory as the aim says.
     """
     aim = aim or Aim()
+    check_carried(module, "partitioning")
     with module.context, ir.Location.unknown():
         used = _used(kinds := Kinds(module), shardings)
         for each in (computations or {}).values():

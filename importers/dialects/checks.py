@@ -11,9 +11,7 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError
 from ...program.function import location
 from ...rulebook.shipped import shipped
-from .grids import UNKNOWN, Grid, axis_lists, integers
-
-_DYNAMIC = ir.ShapedType.get_dynamic_size
+from .grids import DYNAMIC, Grid, axis_lists, integers
 
 
 class Collectives:
@@ -101,7 +99,7 @@ class _Check:
             )
         for axis, coordinate in zip(self.axes, coordinates, strict=True):
             size = self.grid.sizes[axis]
-            if coordinate == UNKNOWN:
+            if coordinate == DYNAMIC:
                 continue
             if coordinate < 0 or (size is not None and coordinate >= size):
                 of = f" of {size}" if size is not None else ""
@@ -136,7 +134,7 @@ class _Check:
             raise self.fail(f"elements of {one.element_type} become {two.element_type}", hint)
         wanted = [one.get_dim_size(i) for i in range(one.rank)]
         found = [two.get_dim_size(i) for i in range(two.rank)]
-        unknown = _DYNAMIC()
+        unknown = ir.ShapedType.get_dynamic_size()
         shape: list[int | None] = [None if size == unknown else size for size in wanted]
         group = self.grid.devices(self.axes)
         for table, grows in ((self.known.splits, False), (self.known.gathers, True)):

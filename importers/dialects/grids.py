@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 
 from ...errors import ShardlogError, closest
 
-UNKNOWN = -(1 << 63)  # stands for `?`
+DYNAMIC = -(1 << 63)  # stands for `?`
 _NUMBERS = re.compile(r"-?\d+")
 _LISTS = re.compile(r"\[\s*((?:\[[^\[\]]*\]\s*,?\s*)*)\]")
 _LIST = re.compile(r"\[([^\[\]]*)\]")
@@ -81,7 +81,7 @@ class Spec:
             )
             hint = f"give two for each of them, {2 * len(sharded)} in all"
             raise ShardlogError(given, where=where, hint=hint)
-        if any(size < 0 for size in self.halo if size != UNKNOWN):
+        if any(size < 0 for size in self.halo if size != DYNAMIC):
             raise ShardlogError("a halo of negative size", where=where, hint="sizes are 0 or more")
         if rank is None:
             return self
@@ -118,16 +118,16 @@ class Spec:
 
     def _check_offsets_of(self, dimension: int, own: list[int], size: int | None, where: str) -> None:
         of = f"of dimension {dimension}"
-        known = [offset for offset in own if offset != UNKNOWN]
+        known = [offset for offset in own if offset != DYNAMIC]
         hint = "offsets go from 0 to the size of the dimension"
         if any(offset < 0 for offset in known):
             raise ShardlogError(f"a negative offset {of}", where=where, hint=hint)
         if known != sorted(known):
             at = next(b for a, b in pairwise(known) if b < a)
             raise ShardlogError(f"offsets must not fall: {at} {of}", where=where, hint=hint)
-        if own[0] not in (0, UNKNOWN):
+        if own[0] not in (0, DYNAMIC):
             raise ShardlogError(f"offsets {of} begin at {own[0]}", where=where, hint=hint)
-        if size is not None and own[-1] not in (size, UNKNOWN):
+        if size is not None and own[-1] not in (size, DYNAMIC):
             where_to = "past the end" if own[-1] > size else "before the end"
             message = f"offsets {of} end at {own[-1]}, {where_to}: it has size {size}"
             raise ShardlogError(message, where=where, hint=hint)

@@ -4,7 +4,7 @@ A grid becomes a mesh whose axes are called by their numbers. What is said of th
 where the value is defined; what is said for its users is a constraint of its own. What sdy has no words for
 stands beside that:
 
-- ``shard.unknown``, on a mesh: the axes whose sizes are not known, which have size 1 there;
+- ``shard.unknown``, on a mesh: the axes whose sizes are not known, which have size 2 there;
 - ``shard.halo``, ``shard.offsets``: as the dialect has them;
 - ``shard.partial``: a reduction that the sdy of this jaxlib does not have, as in ``"product[0]"``;
 - ``shard.entries``: of how many dimensions an annotation speaks, where it has fewer lists than dimensions;
@@ -25,14 +25,16 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
+from ...program.carried import SPELLING, UNKNOWN
 from ...program.function import location
 from ...program.meshes import Mesh, symbol
 from ...program.mlir.modules import boundary_attributes, operations_in, with_attributes
 from ...program.shardings import mesh_attribute
 from ...program.signature import text_of
 from .checks import check_collective, collectives
-from .grids import UNKNOWN, Grid, Spec, axis_lists, find, integers, kind_of, read_partial
+from .grids import DYNAMIC, Grid, Spec, axis_lists, find, integers, kind_of, read_partial
 
+_STAND_IN = 2  # for a size that is not known: axes of size 1 shard nothing
 MARKS = (b"shard.", b"mesh.")  # what a text has that is of these dialects
 _GRIDS = ("shard.grid", "mesh.mesh", "mesh.cluster")
 _SHARDINGS = ("shard.sharding", "mesh.sharding")
@@ -90,7 +92,7 @@ class _Normal:
         for op in functions:
             if "mesh_cluster" in op.attributes:
                 del op.attributes["mesh_cluster"]
-        self.module.operation.attributes["shard.spelling"] = ir.StringAttr.get(spelling)
+        self.module.operation.attributes[SPELLING] = ir.StringAttr.get(spelling)
         if of_mhlo:
             _to_stablehlo(self.module)
         return True
@@ -115,7 +117,7 @@ class _Normal:
             )
         if "shape" in op.attributes:
             given = integers(op.attributes["shape"])
-            sizes = tuple(None if size == UNKNOWN else size for size in given)
+            sizes = tuple(None if size == DYNAMIC else size for size in given)
         else:
             sizes = self.cluster_sizes(op, where)
         if not sizes:
@@ -141,11 +143,11 @@ class _Normal:
     def write_grid(self, op: Any) -> None:
         """Puts a mesh in the place of a grid."""
         grid = self.grids[text_of(op.attributes["sym_name"])]
-        mesh = Mesh(grid.name, tuple((str(i), size or 1) for i, size in enumerate(grid.sizes)))
+        mesh = Mesh(grid.name, tuple((str(i), size or _STAND_IN) for i, size in enumerate(grid.sizes)))
         made = sdy.MeshOp(grid.name, mesh_attribute(mesh), ip=ir.InsertionPoint(op), loc=op.location)
         unknown = [axis for axis, size in enumerate(grid.sizes) if size is None]
         if unknown:
-            made.operation.attributes["shard.unknown"] = ir.DenseI64ArrayAttr.get(unknown)
+            made.operation.attributes[UNKNOWN] = ir.DenseI64ArrayAttr.get(unknown)
         op.erase()
 
     # ---- Shardings -----------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+import shardlog
 from shardlog.errors import ShardlogError
 from shardlog.importers.sources.text import Text, parse_module
 
@@ -82,7 +83,7 @@ def test_partial_sums_are_unreduced() -> None:
 
 
 def test_sizes_that_are_not_known() -> None:
-    assert 'sdy.mesh @d = <["0"=1, "1"=4]> {shard.unknown = array<i64: 0>}' in read(
+    assert 'sdy.mesh @d = <["0"=2, "1"=4]> {shard.unknown = array<i64: 0>}' in read(
         "shard.grid @d(shape = ?x4)"
     )
     assert "shard.unknown = array<i64: 1>" in read("mesh.cluster @d(rank = 2, dim_sizes = [7])")
@@ -185,3 +186,39 @@ func.func @f(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
 }
 """
     assert fails(text).startswith("t.mlir:12:26: error: use of undeclared SSA value name")
+
+
+UNKNOWN = """
+shard.grid @d(shape = ?x3)
+func.func @f(%x: tensor<6x9xf32>) -> tensor<6x9xf32> {
+  %s = shard.sharding @d split_axes = [[0]] : !shard.sharding
+  %0 = shard.shard %x to %s : tensor<6x9xf32>
+  %1 = stablehlo.tanh %0 : tensor<6x9xf32>
+  return %1 : tensor<6x9xf32>
+}
+"""
+
+
+def test_axes_of_unknown_size_propagate_but_are_not_cut() -> None:
+    result = shardlog.run(UNKNOWN)
+    assert (
+        'stablehlo.tanh %arg0 {sdy.sharding = #sdy.sharding_per_value<[<@d, [{"0"}, {}]>]>}' in result.text()
+    )
+    with pytest.raises(ShardlogError, match="axis 0 of @d has no size, which partitioning needs"):
+        result.partition()
+
+
+@pytest.mark.parametrize("mesh", ["d=2x3", "0=2,1=3"])
+def test_sizes_may_be_given(mesh: str) -> None:
+    assert "stablehlo.tanh %arg1 : tensor<3x9xf32>" in shardlog.run(UNKNOWN, mesh=mesh).partition().text()
+
+
+def test_one_size_for_each_axis() -> None:
+    with pytest.raises(ShardlogError, match="3 sizes for a grid of 2 axes"):
+        shardlog.run(UNKNOWN, mesh="d=2x3x4")
+
+
+def test_offsets_are_not_dropped() -> None:
+    text = UNKNOWN.replace("?x3", "2x3").replace("[[0]]", "[[0]] sharded_dims_offsets = [0, 2, 6]")
+    with pytest.raises(ShardlogError, match="parts that begin at offsets is not supported by partitioning"):
+        shardlog.run(text).partition()

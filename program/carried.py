@@ -1,0 +1,54 @@
+"""What a module says of shardings that sdy has no words for: see ``importers/dialects/normal.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..errors import ShardlogError
+from .function import location
+from .meshes import symbol
+from .mlir.modules import boundary_attributes, entries_of, operations_in, symbols
+
+UNKNOWN = "shard.unknown"  # on a mesh: the axes whose sizes are not known
+SPELLING = "shard.spelling"  # on a module: it is of one of the sharding dialects of MLIR, spelled like this
+_CARRIED = {
+    "shard.halo": "a halo",
+    "shard.offsets": "parts that begin at offsets",
+    "shard.partial": "a partial result of this reduction",
+}
+
+
+def check_sizes(module: ir.Module, what: str) -> None:
+    """Raises ShardlogError for a mesh with axes of unknown size; ``what`` cannot do without."""
+    for name, op in symbols(module, "sdy.mesh").items():
+        if UNKNOWN in op.attributes:
+            (axis, *_) = ir.DenseI64ArrayAttr(op.attributes[UNKNOWN])
+            hint = f"give the sizes of all of its axes, as in --mesh {name}=2x3"
+            message = f"axis {axis} of {symbol(name)} has no size, which {what} needs"
+            raise ShardlogError(message, where=location(op), hint=hint)
+
+
+def check_carried(module: ir.Module, what: str) -> None:
+    """Raises ShardlogError where a module says of a value what ``what`` does not honour; also as
+    ``check_sizes``."""
+    if SPELLING not in module.operation.attributes:
+        return
+    check_sizes(module, what)
+    for op in operations_in(module):
+        for label, attribute in _said(op):
+            if label in _CARRIED:
+                message = f"{_CARRIED[label]} is not supported by {what}: {label} = {attribute}"
+                hint = "leave it out: dimensions are then cut into equal parts, and results are whole"
+                raise ShardlogError(message, where=location(op), hint=hint)
+
+
+def _said(op: Any) -> Iterator[tuple[str, Any]]:
+    """The attributes of an op, and of the arguments and results of a function."""
+    yield from ((label, op.attributes[label]) for label in op.attributes)
+    if op.name == "func.func":
+        for label in ("arg_attrs", "res_attrs"):
+            for entry in boundary_attributes(op.opview, label):
+                yield from entries_of(entry).items()
