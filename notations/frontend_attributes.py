@@ -52,7 +52,8 @@ from .xla_loops import LOOP, simplify_loops
 MARKS = (b"xla.sdy.", *STARTS)  # a module that is written so has one of them somewhere
 _TILES = "mhlo.sharding"
 _ATTRIBUTES = "mhlo.frontend_attributes"
-_SHARDING = "xla.sdy.sharding"
+_SHARDING, _MESHES = "xla.sdy.sharding", "xla.sdy.meshes"
+_TUPLES = {"xla.sdy.tuple_args_shardings": "arg_attrs", "xla.sdy.tuple_results_shardings": "res_attrs"}
 _BODY = "xla.sdy.manual_computation_body", "xla.sdy.inlinable_manual_computation_body"
 _ENTERS, _LEAVES = "xla.sdy.GlobalToLocalShape", "xla.sdy.LocalToGlobalShape"
 _READ = _ATTRIBUTES, _TILES, "call_target_name"  # what ops have that are read
@@ -71,22 +72,23 @@ def read_frontend_attributes(module: ir.Module) -> bool:
 
     Raises ShardlogError for malformed strings.
     """
-    meshes = _read(module.operation, "xla.sdy.meshes", "module", ir.DictAttr)
+    meshes = _read(module.operation, _MESHES, "module", ir.DictAttr)
     functions = symbols(module, "func.func")
     if meshes is None and not any(map(_mentions, functions.values())):
         return False
     begin, there = ir.InsertionPoint.at_block_begin(module.body), symbols(module, "sdy.mesh")
     for mesh in meshes or ():
-        said = _as(sdy.MeshAttr, mesh.attr, "xla.sdy.meshes", "module")
+        said = _as(sdy.MeshAttr, mesh.attr, _MESHES, "module")
         if mesh.name not in there:  # XLA has written those of collectives itself
             sdy.MeshOp(mesh.name, said, ip=begin)
         elif there[mesh.name].attributes["mesh"] != said:
-            raise ShardlogError(f"two meshes are called {symbol(mesh.name)}", where="xla.sdy.meshes")
+            raise ShardlogError(f"two meshes are called {symbol(mesh.name)}", where=_MESHES)
     main = functions.get("main")
-    for key, label in (("tuple_args_shardings", "arg_attrs"), ("tuple_results_shardings", "res_attrs")):
-        found = _read(module.operation, f"xla.sdy.{key}", "module", sdy.TensorShardingPerValueAttr)
+    for key, label in _TUPLES.items():
+        found = _read(module.operation, key, "module", sdy.TensorShardingPerValueAttr)
         if found is not None and main is not None:
             _set(main, label, dict(enumerate(sdy.TensorShardingPerValueAttr(found).shardings)))
+    _drop(module.operation, _MESHES, *_TUPLES)  # XLA reads what it finds there in place of what sdy says
     kinds = set[str]()
     for function in functions.values():
         _read_boundary(function)
@@ -162,6 +164,15 @@ def _without(attributes: Any, *names: str) -> ir.DictAttr | None:
     """Frontend attributes except for some; None where none are left."""
     rest = {entry.name: entry.attr for entry in attributes if entry.name not in names}
     return ir.DictAttr.get(rest) if rest else None
+
+
+def _drop(op: Any, *names: str) -> None:
+    """Takes frontend attributes off an op."""
+    if len(said := _said(op.attributes)):
+        rest = _without(said, *names)
+        del op.attributes[_ATTRIBUTES]
+        if rest:
+            op.attributes[_ATTRIBUTES] = rest
 
 
 def _set(function: Any, label: str, shardings: dict[int, Any]) -> None:
@@ -251,10 +262,7 @@ def _read_op(op: Any, function: Any) -> None:
     sends = name in ("stablehlo.send", "stablehlo.recv", "stablehlo.after_all") or calls_back(op)
     if sharding is not None and sends:
         op.attributes["sdy.sharding"] = sharding
-    rest = _without(op.attributes[_ATTRIBUTES], _SHARDING, "xla.sdy.sharding_rule")
-    del op.attributes[_ATTRIBUTES]
-    if rest:
-        op.attributes[_ATTRIBUTES] = rest
+    _drop(op, _SHARDING, "xla.sdy.sharding_rule")
 
 
 def _only(op: Any) -> Any:

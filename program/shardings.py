@@ -287,6 +287,12 @@ def read_mesh(name: str, attribute: ir.Attribute, where: str = "") -> Mesh:
     return Mesh(name, axes, tuple(mesh.device_ids))
 
 
+def declared(meshes: Mapping[str, Any]) -> Shardings:
+    """The shardings of a module in which ``sdy.mesh`` ops declare meshes, by name."""
+    found = [read_mesh(name, op.attributes["mesh"]) for name, op in meshes.items()]
+    return Shardings(Meshes(found), {mesh.name: i for i, mesh in enumerate(found)})
+
+
 def inlined_mesh(attribute: ir.Attribute) -> Mesh:
     """The mesh that a ``#stablehlo.mesh`` attribute says; it has no name."""
     mesh: Any = stablehlo.MeshAttr(attribute)

@@ -21,10 +21,10 @@ from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
 from ...program.function import location
-from ...program.meshes import Mesh, Meshes
+from ...program.meshes import Mesh
 from ...program.mlir.diagnostics import explain
 from ...program.mlir.modules import entries_of, ops_in, symbols
-from ...program.shardings import Sharding, Shardings, mesh_attribute, read_mesh
+from ...program.shardings import Sharding, declared, mesh_attribute
 from ...program.signature import text_of
 from .hlo_sharding import HloSharding, parse
 from .regions import FULL_TO_SHARD, SHARD_TO_FULL, check_one
@@ -143,8 +143,7 @@ class _Reader:
     def __init__(self, module: ir.Module, places: list[_Place]) -> None:
         self.module, self.places = module, places
         self.meshes = symbols(module, "sdy.mesh")
-        known = [read_mesh(name, op.attributes["mesh"]) for name, op in self.meshes.items()]
-        self.shardings = Shardings(Meshes(known), {mesh.name: i for i, mesh in enumerate(known)})
+        self.shardings = declared(self.meshes)
         self.all: list[tuple[HloSharding, _Place]] = []
         for place in places:
             with _at(place):

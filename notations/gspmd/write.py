@@ -16,14 +16,15 @@ from jaxlib.mlir.dialects import func, sdy
 from ...errors import ShardlogError
 from ...program.boundaries import boundary_axes
 from ...program.function import RESULT_SHARDING, location, sharding_of
-from ...program.meshes import Meshes, SubAxis
+from ...program.meshes import SubAxis
 from ...program.mlir.modules import copy_of, entries_of, ops_in, symbols
-from ...program.shardings import Dimension, Sharding, Shardings, read_mesh
+from ...program.shardings import Dimension, Sharding, declared
 from ...program.signature import text_of
 from ...rulebook.traits import OpTraits
+from .groups import list_devices
 from .hlo_sharding import tuple_text
 from .regions import FULL_TO_SHARD, SHARD_TO_FULL
-from .tiles import from_sharding, groups_along
+from .tiles import from_sharding
 
 _BODY = "xla.sdy.inlinable_manual_computation_body"  # XLA's name for it
 
@@ -55,8 +56,7 @@ class _Writer:
         self.sources = symbols(source, "func.func")  # as they were, for functions that are needed twice
         self.functions = symbols(module, "func.func")
         self.mesh_ops = symbols(module, "sdy.mesh")
-        meshes = [read_mesh(name, op.attributes["mesh"]) for name, op in self.mesh_ops.items()]
-        self.shardings = Shardings(Meshes(meshes), {mesh.name: i for i, mesh in enumerate(meshes)})
+        self.shardings = declared(self.mesh_ops)
         self.meshes = self.shardings.meshes.meshes
         self.versions: dict[tuple[str, _Manual | None], str] = {}
         self.texts: dict[tuple[tuple[Sharding, ...], tuple[str, ...]], ir.StringAttr] = {}
@@ -134,10 +134,7 @@ class _Writer:
         for region in op.regions:
             for block in region.blocks:
                 self.write_block(block, manual)
-        groups = op.attributes.get("replica_groups")
-        if groups is not None and not isinstance(groups, ir.DenseIntElementsAttr):  # along axes of a mesh
-            listed: Any = groups_along(*self.shardings.grouped(groups, location(op)))
-            op.attributes["replica_groups"] = ir.DenseElementsAttr.get(listed)
+        list_devices(op, self.shardings)
         if name == "func.call":
             callee = self.version(op.attributes["callee"].value, manual)
             op.attributes["callee"] = ir.FlatSymbolRefAttr.get(callee)

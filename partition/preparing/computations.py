@@ -13,9 +13,10 @@ from jaxlib.mlir.dialects import sdy, stablehlo
 
 from ...errors import ShardlogError
 from ...notations.frontend_attributes import calls_back
+from ...notations.gspmd.groups import list_devices
 from ...program.function import location
 from ...program.mlir.modules import main_function, operations_in, symbols
-from ...program.shardings import manual_axes
+from ...program.shardings import declared, manual_axes
 from ...program.signature import text_of
 from ..executions import with_inner
 from ..writing.building import CHANNEL, channel_of
@@ -53,6 +54,9 @@ def put_in_place_of_ops(
     channel = max(map(channel_of, operations_in(module)), default=0)
     for op, computation in ops:
         body = ir.Module.parse(computation.module)
+        shardings = declared(symbols(body, "sdy.mesh"))
+        for inner in operations_in(body):
+            list_devices(inner, shardings)  # their meshes may be others than the module's, by the same names
         _rename(body, names)
         functions = symbols(body, "func.func")
         main = functions.pop(main_function(functions))

@@ -23,13 +23,13 @@ from jaxlib.mlir import ir
 from shardlog.cli import main
 from shardlog.importers.sources.source import read_source
 from shardlog.importers.sources.text import parse_module
+from shardlog.notations.gspmd.groups import list_devices
 from shardlog.notations.gspmd.hlo_sharding import HloSharding, parse
 from shardlog.notations.gspmd.read import read_gspmd
-from shardlog.notations.gspmd.tiles import flat_devices, groups_along
+from shardlog.notations.gspmd.tiles import flat_devices
 from shardlog.notations.gspmd.write import to_gspmd
-from shardlog.program.meshes import Meshes
 from shardlog.program.mlir.modules import ops_in, symbols
-from shardlog.program.shardings import Shardings, read_mesh
+from shardlog.program.shardings import declared
 from shardlog.program.shardy import installed
 
 from ..support.generators.random_modules import modules
@@ -148,14 +148,10 @@ def plain(text: str) -> str:
     collectives with lists of devices, which newer ones say by the axes of a mesh."""
     source = read_source(text)
     module = parse_module(source)
-    meshes = [read_mesh(n, op.attributes["mesh"]) for n, op in symbols(module, "sdy.mesh").items()]
-    shardings = Shardings(Meshes(meshes), {mesh.name: i for i, mesh in enumerate(meshes)})
+    shardings = declared(symbols(module, "sdy.mesh"))
     with module.context, ir.Location.unknown():
         for op in [*ops_in(module)]:
-            groups = op.attributes.get("replica_groups")
-            if groups is not None and not isinstance(groups, ir.DenseIntElementsAttr):
-                listed: Any = groups_along(*shardings.grouped(groups))
-                op.attributes["replica_groups"] = ir.DenseElementsAttr.get(listed)
+            list_devices(op, shardings)
             made_by = op.operands[0].owner if op.operation.name == "sdy.sharding_constraint" else None
             if made_by is None or isinstance(made_by, ir.Block):
                 continue

@@ -249,7 +249,8 @@ sdy.mesh @mesh = <["a"=6]>
 sdy.mesh @other = <["b"=2, "c"=3]>
 func.func @main(%x: tensor<16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"a":(1)2}}]>}}, %at: tensor<i32>)
     -> (tensor<12xf32> {{sdy.sharding = #sdy.sharding<{sharding}>}}) {{
-  %0 = stablehlo.dynamic_slice %x, %at, sizes = [12] : (tensor<16xf32>, tensor<i32>) -> tensor<12xf32>
+  %0 = stablehlo.dynamic_slice %x, %at, sizes = [12] {{{said}}}
+    : (tensor<16xf32>, tensor<i32>) -> tensor<12xf32>
   return %0 : tensor<12xf32>
 }}
 """
@@ -264,19 +265,21 @@ func.func @main(%x: tensor<16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"a":
 def test_partitioned_programs_have_the_boundary_they_say(form: Form, sharding: str, parts: int) -> None:
     """XLA slices what leaves a manual computation whole, and takes two slices for one, whose place it forgets
     to clamp."""
-    program = shardlog.run(SLICED.format(sharding=sharding)).partition(form)
+    partial = "unreduced" in sharding  # only what is unreduced is returned as such
+    said = f"sdy.sharding = #sdy.sharding_per_value<[<{sharding}>]>" if partial else ""
+    program = shardlog.run(SLICED.format(sharding=sharding, said=said)).partition(form)
     x = np.arange(16, dtype=np.float32)
     (got,) = program.compile()(x, np.int32(9))
     np.testing.assert_array_equal(combined(got), x[4:])
     assert got.addressable_shards[0].data.shape == (12 // parts,)
-    assert bool(got.sharding.spec.unreduced) == ("unreduced" in sharding)
+    assert bool(got.sharding.spec.unreduced) == partial
 
 
 @pytest.mark.parametrize("form", FORMS)
 def test_partitioned_programs_for_one_device(form: Form) -> None:
     """XLA compiles no manual computation for one device."""
     text = SLICED.replace('"a"=6', '"a"=1').replace('"b"=2, "c"=3', '"b"=1').replace('"a":(1)2', '"a"')
-    program = shardlog.run(text.format(sharding='@other, [{"b"}]')).partition(form)
+    program = shardlog.run(text.format(sharding='@other, [{"b"}]', said="")).partition(form)
     x = np.arange(16, dtype=np.float32)
     (got,) = program.compile()(x, np.int32(9))
     np.testing.assert_array_equal(got, x[4:])

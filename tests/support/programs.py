@@ -53,7 +53,7 @@ def _shard_map(x: Any, w: Any) -> Any:
 
 def _eigh(x: Any) -> Any:
     values, vectors = jnp.linalg.eigh(x @ x.T)
-    return values, abs(vectors)  # rounding decides their signs
+    return values, vectors * jnp.sign(vectors[:1])  # rounding decides their signs
 
 
 @jax.custom_vjp

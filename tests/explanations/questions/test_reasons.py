@@ -33,6 +33,10 @@ func.func @main({", ".join(arguments)}) -> {returned.split(" : ")[1]} {{
 X = tensor("x", "8x4xf32", '[{"data"}, {?}]')
 ADD = "%0 = stablehlo.add %x, %y : tensor<8x4xf32>", "%0 : tensor<8x4xf32>"
 
+PARTIAL = '[{?}, {?}], unreduced={"data"}'
+SUM = f"{{sdy.sharding = #sdy.sharding_per_value<[<@mesh, {PARTIAL}>]>}}"
+ADD_PARTIAL = f"%0 = stablehlo.add %x, %y {SUM} : tensor<8x4xf32>", ADD[1]
+
 
 def first(text: str, value: str, dim: int, axis: str) -> Reason:
     (found,) = why_not(shardlog.run(text), value, dim, axis)
@@ -97,7 +101,7 @@ def first(text: str, value: str, dim: int, axis: str) -> Reason:
         (
             "unreduced",
             'Slot 1 (%arg1) is explicitly unreduced on "data".',
-            module([X, tensor("y", "8x4xf32", '[{?}, {?}], unreduced={"data"}')], *ADD),
+            module([X, tensor("y", "8x4xf32", PARTIAL)], *ADD_PARTIAL),
             "%arg1",
         ),
         (

@@ -460,7 +460,7 @@ def select_and_scatter(p: Program) -> None:
         f"tensor<{len(shape)}x2xi64>"
     )
     x = p.argument(shape)
-    # The order of elements in place of them: of equal ones XLA 0.12 does not always choose the first.
+    # The order of elements in place of them: which of equal ones XLA selects depends on the padding.
     order = p.arrays[-1].ravel().argsort(kind="stable").argsort()
     p.arrays[-1] = order.astype(np.float32).reshape(shape) - len(order) // 2
     p.give(
