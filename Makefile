@@ -4,14 +4,14 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CARGO := cargo
-CRATE := --manifest-path engine/core/Cargo.toml
-SOURCES := pyproject.toml engine/core/Cargo.toml engine/core/Cargo.lock $(shell find engine/core/src -name "*.rs")
+CRATES := engine/core importers/core partition/choice/least/core
+SOURCES := pyproject.toml Cargo.toml Cargo.lock $(shell find $(CRATES) -name Cargo.toml -o -path "*/src/*.rs")
 
 .PHONY: test test-versions lint demo bench clean
 
 test: lint
-	@if command -v $(CARGO) >/dev/null; then $(CARGO) test $(CRATE) --no-default-features --quiet; \
-	else echo "left out: the tests of the evaluator in Rust, for there is no $(CARGO)"; fi
+	@if command -v $(CARGO) >/dev/null; then $(CARGO) test --workspace --no-default-features --quiet; \
+	else echo "left out: the tests of the crates, for there is no $(CARGO)"; fi
 	SHARDLOG_REQUIRE_CORE=$$(command -v $(CARGO)) $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 	$(BIN)/python -m shardlog.tests.versions --newest
 
@@ -24,7 +24,7 @@ lint: .venv/ready
 	$(BIN)/python -m shardlog fmt --check rules
 	MYPYPATH=.venv/root $(BIN)/mypy -p shardlog
 	@if command -v $(CARGO) >/dev/null; then \
-	$(CARGO) fmt $(CRATE) --check && $(CARGO) clippy $(CRATE) --all-targets --quiet -- -D warnings; fi
+	$(CARGO) fmt --all --check && $(CARGO) clippy --workspace --all-targets --quiet -- -D warnings; fi
 
 demo: .venv/ready
 	$(BIN)/python -m shardlog.tests.bench.demo
@@ -45,4 +45,4 @@ bench: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv .venvs build engine/core/target engine/_core*.so
+	rm -rf .venv .venvs build target $(CRATES:core=_core*.so)

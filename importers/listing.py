@@ -87,11 +87,11 @@ class Listing:
 def listing_of(module: ir.Module, written: bytes = b"") -> Listing:
     """The ops of a module as arrays. ``written`` is its ``bytecode``, where that is there already."""
     try:
-        core: Any = importlib.import_module("..engine._core", __package__)
-        read = core.read_bytecode
-    except (ImportError, AttributeError):  # it is not built, or an older one
+        core: Any = importlib.import_module("._core", __package__)
+    except ImportError:  # it is not built
         return through_bindings(module)
-    return Listing([module.operation, *operations_in(module)], **read(written or bytecode(module)))
+    arrays = core.read_bytecode(written or bytecode(module))
+    return Listing([module.operation, *operations_in(module)], **arrays)
 
 
 def bytecode(module: ir.Module) -> bytes:

@@ -39,7 +39,7 @@ ir.OpView.name = property(_own_name)  # type: ignore[assignment,method-assign]
 
 # Marker -> whether what it needs is there, and how to get it.
 _NEEDS = {
-    "core": (tools.core, "the evaluator in Rust: cargo, and then pip install -e ."),
+    "core": (tools.core, "the parts in Rust: cargo, and then pip install -e ."),
     "shardy": (tools.shardy, "SHARDY=CHECKOUT of openxla/shardy"),
     "stablehlo": (tools.stablehlo, "STABLEHLO=CHECKOUT of openxla/stablehlo"),
     "souffle": (tools.souffle, "souffle on the PATH, or SOUFFLE=ITS PATH"),
@@ -72,9 +72,9 @@ def decisions(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
 
 
 def pytest_configure() -> None:
-    """Ends a run that is to have the evaluator in Rust and would skip its tests."""
+    """Ends a run that is to have the parts in Rust and would skip their tests."""
     if os.environ.get("SHARDLOG_REQUIRE_CORE") and tools.core() is None:
-        raise pytest.UsageError("the evaluator in Rust is not built, and SHARDLOG_REQUIRE_CORE is set")
+        raise pytest.UsageError("the parts in Rust are not all built, and SHARDLOG_REQUIRE_CORE is set")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

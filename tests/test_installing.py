@@ -31,7 +31,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             copy.parent.mkdir(parents=True, exist_ok=True)
             copy.write_bytes((ROOT / name).read_bytes())
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder)]
-    environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "engine/core/target")}
+    environment = os.environ | {"CARGO_TARGET_DIR": str(ROOT / "target")}
     done = subprocess.run(
         [*command, str(folder / "source")], env=environment, capture_output=True, text=True, check=False
     )

@@ -12,10 +12,13 @@ from pathlib import Path
 from typing import Any
 
 
-def core() -> Any:
-    """The evaluator in Rust, where it is built."""
+CRATES = ("engine", "importers", "partition.choice.least")  # the packages with a part in Rust
+
+
+def core(package: str = "engine") -> Any:
+    """The part of a package in Rust; None unless all of these parts are built."""
     with suppress(ImportError):
-        return importlib.import_module("shardlog.engine._core")
+        return {each: importlib.import_module(f"shardlog.{each}._core") for each in CRATES}[package]
     return None
 
 

@@ -1,19 +1,16 @@
-//! Evaluates the plans that shardlog's front end makes of Datalog programs, and runs the agenda.
+//! Evaluates the plans that the front end in Python makes of Datalog programs, and runs the agenda.
 //!
 //! `Program` reads a plan. A `Database` holds the tuples of its relations; a `Machine` runs rules over it,
 //! stratum by stratum. A `Solver` does so for one key after another, and an `Agenda` asks it for the turns
-//! that it has not seen yet. Apart from all this, `bytecode` reads which ops a module of MLIR has, `least` looks for what
-//! is least in a sum of many terms, and `trace` finds proofs.
+//! that it has not seen yet. `trace` finds proofs.
 //!
 //! What a module is made of is in the folder of its name: `compile` has the plan and the steps it becomes,
 //! `relation` rows, sets and indexes, `machine` the running of a rule's body, `agenda` the graph and the solver.
 
 pub mod agenda;
 pub mod budget;
-pub mod bytecode;
 mod compile;
 pub mod error;
-pub mod least;
 pub mod machine;
 pub mod program;
 pub mod relation;

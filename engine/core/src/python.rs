@@ -1,9 +1,7 @@
-//! The Python module `shardlog.engine._core`.
+//! The Python module `_core` of the package `engine`.
 
 mod agenda;
-mod bytecode;
 mod convert;
-mod least;
 mod order;
 mod program;
 mod store;
@@ -12,25 +10,48 @@ mod trace;
 use std::cell::{Cell, RefCell};
 use std::time::{Duration, Instant};
 
+use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
+use pyo3::types::PyType;
 
 use crate::budget;
 use crate::error::Error;
 
-pyo3::import_exception!(shardlog.engine, EngineError);
+/// `EngineError` of the package that this module is in: the engine is part of packages of several names.
+struct EngineError;
+
+static ENGINE_ERROR: PyOnceLock<Py<PyType>> = PyOnceLock::new();
+
+impl EngineError {
+    fn new_err(message: impl Into<String>) -> PyErr {
+        let message = message.into();
+        Python::attach(|py| match ENGINE_ERROR.get(py) {
+            Some(kind) => PyErr::from_type(kind.bind(py).clone(), message),
+            None => PyRuntimeError::new_err(message),
+        })
+    }
+}
 
 #[pymodule]
 mod _core {
+    use super::*;
+
     #[pymodule_export]
     use super::agenda::Agenda;
-    #[pymodule_export]
-    use super::bytecode::read_bytecode;
-    #[pymodule_export]
-    use super::least::Sum;
     #[pymodule_export]
     use super::program::{Program, Solver};
     #[pymodule_export]
     use super::store::Store;
+
+    #[pymodule_init]
+    fn init(module: &Bound<PyModule>) -> PyResult<()> {
+        let (name, py) = (module.name()?.to_string(), module.py());
+        let package = name.strip_suffix("._core").unwrap_or(&name);
+        let error = py.import(package)?.getattr("EngineError")?.cast_into::<PyType>()?;
+        let _ = ENGINE_ERROR.set(py, error.unbind());
+        Ok(())
+    }
 }
 
 impl From<Error> for PyErr {
@@ -39,7 +60,7 @@ impl From<Error> for PyErr {
     }
 }
 
-/// `shardlog.engine.Limits`.
+/// `engine.Limits`.
 #[derive(Clone, Copy, Default, FromPyObject)]
 pub struct Limits {
     tuples: Option<usize>,

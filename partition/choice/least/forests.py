@@ -1,4 +1,4 @@
-"""Moves of many variables of a sum at once, by NumPy: see ``engine/core/src/least/trees.rs``."""
+"""Moves of many variables of a sum at once, by NumPy: see ``core/src/trees.rs``."""
 
 from __future__ import annotations
 

@@ -3,8 +3,8 @@
 A term is the cost of an op: the cheapest of its ways, each of which costs something of its own and something
 for what each of the op's variables is. Ways that want the same of a variable share a line of its table. Terms
 with equal tables are computed together, as rows of arrays. Rows may stand for many ops, and variables for
-many values, of layers that are alike. The compiled core computes this (``engine/core/src/least.rs``); where
-it is not built, ``Reference`` does, and takes much longer.
+many values, of layers that are alike. The compiled core computes this (the crate in ``core/``); where it is
+not built, ``Reference`` does, and takes much longer.
 """
 
 from __future__ import annotations
@@ -98,11 +98,10 @@ def sum_of(terms: Sequence[Terms], alone: Floats, size: Floats) -> Sum:
     """The sum of terms, and of what each variable costs on its own (``alone``, variable by value; FAR for
     what is no value of it). ``size`` is how many variables each stands for."""
     try:
-        core: Any = importlib.import_module("....engine._core", __package__)
-        made = core.Sum
-    except (ImportError, AttributeError):  # it is not built, or an older one
+        core: Any = importlib.import_module("._core", __package__)
+    except ImportError:  # it is not built
         return Reference(terms, alone, size)
-    return cast(Sum, made(terms, alone, size, FAR))
+    return cast(Sum, core.Sum(terms, alone, size, FAR))
 
 
 class Reference:

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use crate::common::{program, relation, rule, LIMITS};
-use _core::agenda::facts::FactSet;
-use _core::agenda::graph::{Graph, Retirement, RetirementArrays};
-use _core::agenda::solver::Solver;
-use _core::agenda::{Agenda, Pass, State};
-use _core::error::Error;
-use _core::program::Program;
+use datalog::agenda::facts::FactSet;
+use datalog::agenda::graph::{Graph, Retirement, RetirementArrays};
+use datalog::agenda::solver::Solver;
+use datalog::agenda::{Agenda, Pass, State};
+use datalog::error::Error;
+use datalog::program::Program;
 use serde_json::json;
 
 /// becomes(1, v) :- held(0, v), limit(w), v < w, !held(1, v).  changed(t) :- becomes(t, _).

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use _core::budget::Limits;
-use _core::error::Error;
-use _core::program::Program;
-use _core::relation::Database;
+use datalog::budget::Limits;
+use datalog::error::Error;
+use datalog::program::Program;
+use datalog::relation::Database;
 use serde_json::{json, Value};
 
 pub fn relation(name: &str, columns: &[&str]) -> Value {

@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
 use crate::common::{evaluate, program, relation, rule, tuples, LIMITS};
-use _core::budget::Limits;
-use _core::error::{Error, Fault};
+use datalog::budget::Limits;
+use datalog::error::{Error, Fault};
 use serde_json::json;
 
 /// path(x, y) :- edge(x, y).  path(x, z) :- path(x, y), edge(y, z).
-fn paths() -> std::sync::Arc<_core::program::Program> {
+fn paths() -> std::sync::Arc<datalog::program::Program> {
     program(
         &[relation("edge", &["number", "number"]), relation("path", &["number", "number"])],
         &[

@@ -6,10 +6,25 @@
 //! many terms, and a variable for many, where these are alike.
 
 mod kept;
+#[cfg(feature = "python")]
+mod python;
 mod trees;
 
-use crate::error::Error;
+use std::fmt;
+
 use kept::Kept;
+
+/// What was asked does not fit the sum: a mistake of the caller.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Error(pub String);
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.0)
+    }
+}
+
+impl std::error::Error for Error {}
 
 /// Lines are a multiple of so many, which a processor compares at once: those that are added cost infinity.
 const LANES: usize = 4;
@@ -151,12 +166,10 @@ impl Terms {
             || variables.width != tables.len()
             || variables.numbers.len() != rows * tables.len()
         {
-            return Err(Error::Input(
-                "a term needs ways, a table for each slot and a count for each row".into(),
-            ));
+            return Err(Error("a term needs ways, a table for each slot and a count for each row".into()));
         }
         if !fits || !known {
-            return Err(Error::Input("a term has lines, values or variables that there are not".into()));
+            return Err(Error("a term has lines, values or variables that there are not".into()));
         }
         let (mut message, mut line) = (0, 0);
         let tables = lines.into_iter().zip(&tables).map(|(lines, table)| {
@@ -290,7 +303,7 @@ struct Row {
 impl Sum {
     pub fn new(given: Vec<Given>, alone: Rows<f64>, size: Vec<f64>, far: f64) -> Result<Self, Error> {
         if alone.width == 0 || alone.numbers.len() != size.len() * alone.width {
-            return Err(Error::Input("each variable needs what it costs on its own, and a size".into()));
+            return Err(Error("each variable needs what it costs on its own, and a size".into()));
         }
         let terms = given.into_iter().map(|given| Terms::new(given, &size, alone.width));
         let terms = terms.collect::<Result<Vec<_>, _>>()?;
@@ -416,7 +429,7 @@ impl Sum {
     /// What some terms say to the values of their variables in a slot, row by value; `far` to what is not kept.
     pub fn messages(&self, term: usize, slot: usize) -> Result<Rows<f64>, Error> {
         let term = self.term(term)?;
-        let missing = || Error::Input(format!("there is no slot {slot}"));
+        let missing = || Error(format!("there is no slot {slot}"));
         let table = term.tables.get(slot).ok_or_else(missing)?;
         let width = table.values();
         let mut found = Rows { width, numbers: vec![self.far; term.counts.len() * width] };
@@ -449,12 +462,12 @@ impl Sum {
     }
 
     fn term(&self, number: usize) -> Result<&Terms, Error> {
-        self.terms.get(number).ok_or_else(|| Error::Input(format!("there are no terms {number}")))
+        self.terms.get(number).ok_or_else(|| Error(format!("there are no terms {number}")))
     }
 
     fn check(&self, chosen: &[usize]) -> Result<(), Error> {
         if chosen.len() != self.size.len() || chosen.iter().any(|&value| value >= self.alone.width) {
-            return Err(Error::Input("a choice needs a value for each variable".into()));
+            return Err(Error("a choice needs a value for each variable".into()));
         }
         Ok(())
     }
@@ -532,4 +545,61 @@ fn least(a: &[f64], b: &[f64]) -> f64 {
 /// The place of the least number, the first of those.
 fn cheapest(numbers: &[f64]) -> usize {
     (1..numbers.len()).fold(0, |best, n| if numbers[n] < numbers[best] { n } else { best })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows<T: Clone>(width: usize, numbers: &[T]) -> Rows<T> {
+        Rows { width, numbers: numbers.to_vec() }
+    }
+
+    /// Two variables with two values each: one term costs 9 where they differ, and the second variable has its
+    /// first value for 1.
+    fn sum() -> Sum {
+        let apart = || rows(2, &[0.0, 9.0, 9.0, 0.0]);
+        let term = Given {
+            base: vec![0.0, 0.0],
+            lines: vec![vec![0, 1], vec![0, 1]],
+            tables: vec![apart(), apart()],
+            variables: rows(2, &[0, 1]),
+            counts: vec![1.0],
+        };
+        Sum::new(vec![term], rows(2, &[0.0, 0.0, 1.0, 0.0]), vec![1.0, 1.0], 1e30).unwrap()
+    }
+
+    const ALL: Saying = Saying { step: 1.0, left: None };
+
+    #[test]
+    fn the_sum_takes_the_cheapest_way() {
+        let sum = sum();
+        let energies = [[0, 0], [0, 1], [1, 0], [1, 1]].map(|chosen| sum.energy(&chosen).unwrap());
+        assert_eq!(energies, [1.0, 9.0, 10.0, 0.0]);
+        assert_eq!(sum.taken(0, &[1, 1]).unwrap(), [1]);
+        assert_eq!(sum.gains(&[0, 0]).unwrap().numbers, [0.0, 9.0, 0.0, 8.0]);
+    }
+
+    #[test]
+    fn messages_lead_to_the_least_and_bound_it() {
+        let mut sum = sum();
+        for sweep in 0..4 {
+            sum.sweep(sweep % 2 == 1, ALL, false);
+            assert!(sum.bound() <= 1e-9);
+        }
+        assert_eq!(sum.best(), [1, 1]);
+        assert!(sum.bound().abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_tree_gets_its_best_values_at_once() {
+        assert_eq!(sum().moved(&[0, 0], 0).unwrap(), [1, 1]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_an_error() {
+        assert!(sum().energy(&[0]).is_err());
+        assert!(sum().messages(0, 2).is_err());
+        assert!(Sum::new(vec![], rows(2, &[0.0, 0.0]), vec![], 1e30).is_err());
+    }
 }

@@ -1,16 +1,23 @@
-//! `bytecode::read` for Python.
+//! The Python module `shardlog.importers._core`.
 
 use numpy::IntoPyArray;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 
-use crate::bytecode;
+pyo3::import_exception!(shardlog.errors, ShardlogError);
+
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::read_bytecode;
+}
 
 /// The ops, values and regions of a module that MLIR in this process has written as bytecode of version 6: the
-/// arrays of `bytecode::Listing` by their names.
+/// arrays of `Listing` by their names.
 #[pyfunction]
 pub fn read_bytecode<'py>(py: Python<'py>, data: &[u8]) -> PyResult<Bound<'py, PyDict>> {
-    let listing = py.detach(|| bytecode::read(data))?;
+    let listing =
+        py.detach(|| crate::read(data)).map_err(|error| ShardlogError::new_err(error.to_string()))?;
     let arrays = [
         ("kinds", listing.kinds),
         ("parents", listing.parents),

@@ -5,9 +5,12 @@
 //! at. The ops, values and regions of a listing are numbered in the order of the module's text: an op comes
 //! before those in its regions, and its results come before the values in them.
 
-use rustc_hash::FxHashMap;
+#[cfg(feature = "python")]
+mod python;
 
-use crate::error::Error;
+use std::fmt;
+
+use rustc_hash::FxHashMap;
 
 const MAGIC: &[u8] = b"ML\xefR";
 const VERSION: usize = 6;
@@ -21,6 +24,27 @@ const SUCCESSORS: u8 = 8;
 const REGIONS: u8 = 16;
 const USE_ORDERS: u8 = 32;
 const PROPERTIES: u8 = 64;
+
+/// Why a module cannot be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Error {
+    Version,
+    Damaged,
+    /// It has more ops or values than numbers of 32 bits tell apart.
+    TooLarge,
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Version => write!(f, "expected MLIR bytecode of version {VERSION}"),
+            Error::Damaged => write!(f, "the bytecode is damaged"),
+            Error::TooLarge => write!(f, "the module is too large"),
+        }
+    }
+}
+
+impl std::error::Error for Error {}
 
 /// What stands for no op, and for a value that is used before it is there.
 pub const NONE: i32 = -1;
@@ -65,7 +89,7 @@ pub struct Listing {
 pub fn read(data: &[u8]) -> Result<Listing, Error> {
     let mut bytes = Bytes { data, at: 0 };
     if bytes.take(MAGIC.len())? != MAGIC || bytes.number()? != VERSION {
-        return Err(Error::Input(format!("expected MLIR bytecode of version {VERSION}")));
+        return Err(Error::Version);
     }
     while bytes.byte()? != 0 {} // the producer
     loop {
@@ -337,9 +361,64 @@ impl<'a> Bytes<'a> {
 }
 
 fn number(count: usize) -> Result<i32, Error> {
-    i32::try_from(count).map_err(|_| Error::Input("the module is too large".into()))
+    i32::try_from(count).map_err(|_| Error::TooLarge)
 }
 
 fn damaged() -> Error {
-    Error::Input("the bytecode is damaged".into())
+    Error::Damaged
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A number below 128, as bytecode has it.
+    fn short(number: u8) -> u8 {
+        number << 1 | 1
+    }
+
+    /// A module whose only op has a block with these ops, which make so many values.
+    fn module(values: u8, ops: &[u8]) -> Vec<u8> {
+        let around = [1 << 1, 1].map(short).into_iter().chain([REGIONS]);
+        let block = [0, 1 << 1, 1, values].map(short); // location, regions, blocks, values
+        let section: Vec<u8> = around.chain(block).chain(ops.iter().copied()).collect();
+        let head = [&[short(VERSION as u8)], &b"test\0"[..], &[IR_SECTION, short(section.len() as u8)]];
+        [MAGIC, &head.concat(), &section].concat()
+    }
+
+    /// An op with two results, and one that uses both, the second first.
+    fn ops() -> Vec<u8> {
+        let first = [short(3), RESULTS, short(0), short(2), short(7), short(8)];
+        let second = [short(4), OPERANDS, short(0), short(2), short(1), short(0)];
+        [&[short(2 << 1)], &first[..], &second[..]].concat()
+    }
+
+    #[test]
+    fn ops_and_values_are_numbered_in_the_order_of_the_text() {
+        let found = read(&module(2, &ops())).unwrap();
+        assert_eq!((found.parents, found.ends), (vec![NONE, 0, 0], vec![3, 2, 3]));
+        assert_eq!(found.inner_first, [1, 2, 0]);
+        assert_eq!((found.first_results, found.results), (vec![0, 0, 2], vec![0, 2, 0]));
+        assert_eq!((found.types, found.definers), (vec![7, 8], vec![1, 1]));
+        assert_eq!((found.operand_offsets, found.operands), (vec![0, 0, 0, 2], vec![1, 0]));
+    }
+
+    #[test]
+    fn equal_ops_share_a_kind() {
+        let op = |name| [short(name), 0, short(0)];
+        let found = read(&module(0, &[&[short(3 << 1)], &op(3)[..], &op(4), &op(3)].concat())).unwrap();
+        assert_eq!(found.kinds[1], found.kinds[3]);
+        assert_ne!(found.kinds[1], found.kinds[2]);
+    }
+
+    #[test]
+    fn what_is_no_bytecode_or_ends_early_is_an_error() {
+        let whole = module(2, &ops());
+        for end in 0..whole.len() {
+            assert!(read(&whole[..end]).is_err(), "{end} bytes");
+        }
+        let mut newer = whole;
+        newer[MAGIC.len()] = short(7);
+        assert_eq!(read(&newer).unwrap_err(), Error::Version);
+    }
 }

@@ -1,10 +1,22 @@
-//! `least::Sum` for Python.
+//! The Python module `shardlog.partition.choice.least._core`.
 
 use numpy::{IntoPyArray, PyArray1, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
+use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::error::Error;
-use crate::least::{self, Given, Rows};
+use crate::{Error, Given, Rows};
+
+#[pymodule]
+mod _core {
+    #[pymodule_export]
+    use super::Sum;
+}
+
+impl From<Error> for PyErr {
+    fn from(error: Error) -> PyErr {
+        PyValueError::new_err(error.to_string())
+    }
+}
 
 type Floats<'py> = PyReadonlyArray1<'py, f64>;
 type Table<'py> = PyReadonlyArray2<'py, f64>;
@@ -13,7 +25,7 @@ type Choice<'py> = PyReadonlyArray1<'py, i64>;
 type Terms<'py> = (Floats<'py>, Vec<Choice<'py>>, Vec<Table<'py>>, PyReadonlyArray2<'py, i64>, Floats<'py>);
 
 #[pyclass]
-pub struct Sum(least::Sum);
+pub struct Sum(crate::Sum);
 
 #[pymethods]
 impl Sum {
@@ -33,7 +45,7 @@ impl Sum {
             })
         });
         let given = given.collect::<Result<_, Error>>()?;
-        Ok(Sum(least::Sum::new(given, floats(&alone), size.as_array().to_vec(), far)?))
+        Ok(Sum(crate::Sum::new(given, floats(&alone), size.as_array().to_vec(), far)?))
     }
 
     fn energy(&self, chosen: Choice) -> PyResult<f64> {
@@ -64,7 +76,7 @@ impl Sum {
     /// `saying`: the fields of a `Saying`.
     fn sweep(&mut self, py: Python, backwards: bool, saying: (f64, Option<f64>), lasting: bool) {
         let (step, left) = saying;
-        py.detach(|| self.0.sweep(backwards, least::Saying { step, left }, lasting));
+        py.detach(|| self.0.sweep(backwards, crate::Saying { step, left }, lasting));
     }
 
     fn messages<'py>(
@@ -92,7 +104,7 @@ fn floats(array: &Table) -> Rows<f64> {
 
 /// Numbers of variables, values or lines.
 fn numbers<'a>(array: impl Iterator<Item = &'a i64>) -> Result<Vec<usize>, Error> {
-    let known = |&number| usize::try_from(number).map_err(|_| Error::Input(format!("{number} is below 0")));
+    let known = |&number| usize::try_from(number).map_err(|_| Error(format!("{number} is below 0")));
     array.map(known).collect()
 }
 
