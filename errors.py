@@ -8,6 +8,7 @@ from functools import partial
 from itertools import takewhile
 from typing import Any
 
+_DISTRIBUTION = __name__.partition(".")[0].replace("_", "-")  # shardlog, or shardlog-datalog
 _LONGEST = 200  # characters of a line of a message, which may repeat megabytes of the input
 _MANY = 1000  # names
 
@@ -41,7 +42,7 @@ def from_extra(extra: str, package: str) -> Iterator[None]:
 
 def not_installed(package: str, extra: str) -> ShardlogError:
     """The error where a package is missing: it names the extra of shardlog that brings it."""
-    return ShardlogError(f"{package} is not installed", hint=f"pip install 'shardlog[{extra}]'")
+    return ShardlogError(f"{package} is not installed", hint=f"pip install '{_DISTRIBUTION}[{extra}]'")
 
 
 def check_text(text: str, where: str) -> None:

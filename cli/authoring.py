@@ -7,8 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from .datalog import add_program, program_of
-from .running import add_json, print_json
+from ..console.datalog import add_program, program_of
+from ..console.printing import print_json
+from .running import add_json
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:

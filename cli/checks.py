@@ -7,9 +7,10 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..console.colours import show
+from ..console.printing import print_json
 from .choosing import checked_choice, choice_arguments, choice_of, refuse_choice
-from .colours import show
-from .running import add_json, open_or_run, print_json
+from .running import add_json, open_or_run
 
 if TYPE_CHECKING:
     from ..checks.findings import Finding

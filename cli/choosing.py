@@ -6,10 +6,11 @@ import argparse
 from dataclasses import fields
 from typing import TYPE_CHECKING
 
+from ..console.printing import warn
 from ..errors import ShardlogError
 from ..program.elements import bytes_text
 from ..runs.choice import ProgramChoice
-from .running import add_option, flag_of, warn
+from .running import add_option, flag_of
 
 if TYPE_CHECKING:
     from ..cost.machine import Machine

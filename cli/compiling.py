@@ -6,9 +6,10 @@ import argparse
 from contextlib import nullcontext
 from typing import Any
 
+from ..console.colours import show
+from ..console.printing import print_json
 from .choosing import checked_choice, choice_arguments, program_of
-from .colours import show
-from .running import add_json, inputs, print_json, result_of
+from .running import add_json, inputs, result_of
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:

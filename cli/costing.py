@@ -5,11 +5,12 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
+from ..console.colours import show
+from ..console.printing import print_json, warn
 from ..program.elements import bytes_text
 from ..runs.options import machine_of_costs
 from .choosing import asked_of, choice_arguments, warn_of_memory
-from .colours import show
-from .running import add_json, print_json, result_of, warn
+from .running import add_json, result_of
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:

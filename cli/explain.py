@@ -6,10 +6,11 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..console.colours import show
+from ..console.printing import print_json
 from ..errors import ShardlogError
 from .choosing import asked_of, checked_choice, choice_arguments, choice_of, refuse_choice
-from .colours import show
-from .running import Progress, add_json, inputs, open_or_run, print_json, refuse_changes, result_of
+from .running import Progress, add_json, inputs, open_or_run, refuse_changes, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

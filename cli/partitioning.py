@@ -9,9 +9,10 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..console.colours import show
+from ..console.printing import print_json
 from .choosing import checked_choice, choice_arguments, program_of
-from .colours import show
-from .running import add_json, inputs, print_json, result_of
+from .running import add_json, inputs, result_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence

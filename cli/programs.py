@@ -7,11 +7,12 @@ import sys
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any
 
+from ..console.colours import show
+from ..console.printing import print_json, warn
 from ..runs.options import ON_MODULES
 from . import checks
 from .choosing import choice_arguments, choice_of
-from .colours import show
-from .running import Progress, add_json, add_options, inputs, open_or_run, print_json, result_of, warn
+from .running import Progress, add_json, add_options, inputs, open_or_run, result_of
 
 if TYPE_CHECKING:
     from ..runs.result import Result

@@ -6,9 +6,10 @@ import argparse
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..console.colours import show
+from ..console.printing import print_json
 from ..runs.options import ON_RULES
-from .colours import show
-from .running import MODULE, add_json, add_options, print_json
+from .running import MODULE, add_json, add_options
 
 if TYPE_CHECKING:
     from ..rulebook.book import RuleBook

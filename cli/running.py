@@ -6,18 +6,19 @@ import argparse
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import Field, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any
 
+from ..console.colours import show
+from ..console.parser import add_json as with_schema
+from ..console.printing import warn
 from ..program.mlir.origins import at
 from ..runs.options import NAMES, ON_MODULES, Described, Options
-from .colours import show
 
 if TYPE_CHECKING:
-    from ..engine import Diagnostic
+    from ..console.schemas import Schema
     from ..runs.records.record import Run
     from ..runs.result import Result
 
@@ -92,52 +93,14 @@ def _reads(read: Callable[[str], Any]) -> Callable[[str], Any]:
 
 
 def add_json(parser: argparse.ArgumentParser, about: str) -> None:
-    """Adds ``--json`` and ``--schema``."""
-    parser.add_argument("--json", action="store_true", help=about)
-    parser.add_argument("--schema", action=_Schema, help="print the JSON schema of --json")
+    """Adds ``--json``, and ``--schema``, which prints the schema of the command."""
 
-
-class _Schema(argparse.Action):
-    """Prints the schema and ends, as ``--help`` does."""
-
-    def __init__(self, **options: Any) -> None:
-        super().__init__(**options, nargs=0)
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+    def of_command(name: str) -> Schema:
         from .schemas import schema
 
-        print_json(schema(parser.prog.rpartition(" ")[2]))
-        parser.exit()
+        return schema(name.rpartition(" ")[2])
 
-
-def print_json(found: Any, file: TextIO | None = None) -> None:
-    """Prints a document; the default of ``file`` is standard output."""
-    import json
-
-    print(json.dumps(found, indent=2), file=file)
-
-
-def warn(message: str) -> None:
-    """Prints a warning."""
-    show(f"shardlog: warning: {message}", sys.stderr)
-
-
-def show_warnings(warnings: Iterable[Diagnostic]) -> None:
-    """Prints warnings about a program in Datalog."""
-    for warning in warnings:
-        show(warning, sys.stderr)
-
-
-@contextmanager
-def warnings_shown() -> Iterator[None]:
-    """Prints the warnings about a program that has errors, too: they may say what is misspelt."""
-    from ..engine import DatalogError
-
-    try:
-        yield
-    except DatalogError as error:
-        show_warnings(error.warnings)
-        raise
+    with_schema(parser, about, of_command)
 
 
 def inputs(options: argparse.Namespace) -> list[str]:

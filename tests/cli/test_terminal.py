@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import shardlog
-from shardlog.cli.colours import painted, show
+from shardlog.console.colours import painted, show
 from shardlog.explanations.report import report
 
 MODULE = """\

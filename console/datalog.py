@@ -1,4 +1,4 @@
-"""``shardlog datalog``."""
+"""The command that runs a program over files of facts, as Soufflé does: ``shardlog datalog``."""
 
 from __future__ import annotations
 
@@ -12,17 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ShardlogError
 from .colours import show
-from .running import add_json, print_json, show_warnings, warn, warnings_shown
+from .parser import add_json
+from .printing import print_json, show_warnings, warn, warnings_shown
 
 if TYPE_CHECKING:
     from ..datalog import Program
     from ..datalog.explanations import Explanation, WhyNot
+    from .schemas import Schema
 
+#: Arguments that are names of files.
+FILES = ("program", "fact_dir", "output_dir", "include_from")
 
 _PRAGMAS = ("magic-transform", "magic-transform-exclude", "inline-exclude")
 _NO_CODE = "shardlog evaluates programs without compiling them to C++: leave it out"
 _NO_LIBRARIES = "libraries hold functors, and shardlog runs no foreign code"
-_NO_REPORT = "shardlog has no such report: use --explain or shardlog profile"
+_NO_REPORT = "shardlog has no such report: use --explain or -p FILE"
 _NO_STEPS = "shardlog has other compiler passes than Soufflé: leave it out"
 _PREPROCESSOR = "the preprocessor is built in: leave it out"
 _REFUSED = {  # options of Soufflé 2.5 that mean nothing here
@@ -47,11 +51,8 @@ class _Refused(argparse.Action):
         parser.error(f"Soufflé's option {option_string} is not supported", self.const)
 
 
-def add(commands: Any, common: argparse.ArgumentParser) -> None:
-    """Adds the command, which takes none of the arguments of a run."""
-    command = commands.add_parser(
-        "datalog", help="run a Datalog program over files of facts, as Soufflé does"
-    )
+def describe(command: argparse.ArgumentParser) -> None:
+    """Adds the arguments; ``carry_out`` of what is parsed is the function that carries the command out."""
     add_program(command)
     about = "the folder where .output writes its files; - is standard output; default: this one"
     command.add_argument("-D", "--output-dir", metavar="DIR", default=".", help=about)
@@ -80,10 +81,16 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     about = "with --explain: the levels of the proof to print, or all; default: 32"
     command.add_argument("--depth", metavar="N|all", type=_depth, help=about)
-    add_json(command, "print the explanation as JSON")
+    add_json(command, "print the explanation as JSON", _schema)
     for flags, why in _REFUSED.items():
         command.add_argument(*flags.split(), action=_Refused, nargs="?", help=argparse.SUPPRESS, const=why)
-    command.set_defaults(carry_out=_datalog)
+    command.set_defaults(carry_out=_carry_out)
+
+
+def _schema(name: str) -> Schema:
+    from .schemas import EXPLANATION, document
+
+    return document(f"what {name} --json prints", EXPLANATION)
 
 
 def add_program(command: argparse.ArgumentParser) -> None:
@@ -139,7 +146,7 @@ def _pragmas(options: argparse.Namespace) -> dict[str, str]:
     return {name: text for name, text in given.items() if text is not None}
 
 
-def _datalog(options: argparse.Namespace) -> None:
+def _carry_out(options: argparse.Namespace) -> None:
     fact = options.explain if options.explain_not is None else options.explain_not
     if options.json and fact is None:
         raise ShardlogError(
