@@ -28,6 +28,7 @@ class Collectives:
         self.names_axes: dict[str, str] = dict(rows["names_axes"])
         self.names_axis_of_group: dict[str, str] = dict(rows["names_axis_of_group"])
         self.counts_axes: dict[str, str] = dict(rows["counts_axes"])
+        self.whole: dict[str, tuple[str, str]] = {op: (name, label) for op, name, label in rows["whole"]}
         self.renamed: dict[str, dict[str, str]] = defaultdict(dict)
         for op, attribute, name in rows["renamed"]:
             self.renamed[op][attribute] = name
@@ -43,15 +44,14 @@ def collectives() -> Collectives:
     return Collectives()
 
 
-def check_collective(op: Any, grid: Grid, *, whole: bool = False) -> None:
-    """Raises ShardlogError for what is wrong with an op. ``whole``: its tensors are whole ones, of which
-    devices hold parts, and so keep their shape."""
-    _Check(op, grid, whole).run()
+def check_collective(op: Any, grid: Grid) -> None:
+    """Raises ShardlogError for what is wrong with an op."""
+    _Check(op, grid).run()
 
 
 class _Check:
-    def __init__(self, op: Any, grid: Grid, whole: bool) -> None:
-        self.op, self.grid, self.whole = op, grid, whole
+    def __init__(self, op: Any, grid: Grid) -> None:
+        self.op, self.grid = op, grid
         self.known = collectives()
         self.name: str = op.operation.name
         self.where = location(op)
@@ -138,7 +138,7 @@ class _Check:
         shape: list[int | None] = [None if size == unknown else size for size in wanted]
         group = self.grid.devices(self.axes)
         for table, grows in ((self.known.splits, False), (self.known.gathers, True)):
-            if self.name in table and not self.whole:
+            if self.name in table:
                 self.resize(shape, table[self.name], group, grows)
         if len(found) != len(shape):
             raise self.fail(

@@ -95,6 +95,10 @@ class Spec:
             raise ShardlogError(message, where=where, hint=f"give at most {rank}")
         return (*self.axes, *((),) * (rank - len(self.axes)))
 
+    def lists(self) -> str:
+        """The axes of its dimensions as the RFC writes them, with those along which it is partial, if any."""
+        return str([[*axes] for axes in (*self.axes, *((self.partial,) if self.partial else ()))])
+
     def check_offsets(self, grid: Grid, shape: Sequence[int | None], where: str) -> None:
         """Raises ShardlogError where the offsets are none of a tensor of this shape."""
         given = list(self.offsets)

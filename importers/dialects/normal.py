@@ -8,16 +8,17 @@ stands beside that:
 - ``shard.halo``, ``shard.offsets``: as the dialect has them;
 - ``shard.partial``: a reduction that the sdy of this jaxlib does not have, as in ``"product[0]"``;
 - ``shard.entries``: of how many dimensions an annotation speaks, where it has fewer lists than dimensions;
-- ``shard.required = false``: a hint; ``shard.for_users``: a constraint that says nothing of the definition;
-- ``shard.global``, on a collective of the RFC: its tensors are whole ones.
+- ``shard.required = false``: a hint; ``shard.for_users``: a constraint that says nothing of the definition.
 
-Collectives keep their names, in the newest spelling: ``shard.all_gather`` and so on. The module has the
-spelling that it came in as ``shard.spelling``.
+Collectives of the parts that devices hold keep their names, in the newest spelling: ``shard.all_gather`` and
+so on. Those of the RFC are of whole tensors, and become those of sdy. The module has the spelling that it
+came in as ``shard.spelling``.
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +34,7 @@ from ...program.shardings import mesh_attribute
 from ...program.signature import text_of
 from .checks import check_collective, collectives
 from .grids import DYNAMIC, Grid, Spec, axis_lists, find, integers, kind_of, read_partial
+from .rfc import attributes_of, read_whole
 
 _STAND_IN = 2  # for a size that is not known: axes of size 1 shard nothing
 MARKS = (b"shard.", b"mesh.")  # what a text has that is of these dialects
@@ -44,21 +46,23 @@ _OLD = {"mesh": "grid", "mesh_axes": "grid_axes"}
 _NEW_NAMES = {"mesh.mesh_shape": "shard.grid_shape", "mesh.local_split": "shard.all_slice"}
 
 
-def to_normal_form(module: ir.Module) -> bool:
+def to_normal_form(module: ir.Module, place: Callable[[str], str] = str) -> bool:
     """Brings a module into the normal form, in place. Returns whether it had anything of the dialects.
+    ``place`` is how the user knows a place.
 
     Raises ShardlogError for what is wrong with it.
     """
-    normal = _Normal(module)
+    normal = _Normal(module, place)
     with module.context, ir.Location.unknown():
         return normal.run()
 
 
 class _Normal:
-    def __init__(self, module: ir.Module) -> None:
-        self.module = module
+    def __init__(self, module: ir.Module, place: Callable[[str], str]) -> None:
+        self.module, self.place = module, place
         self.grids: dict[str, Grid] = {}
         self.specs: dict[Any, Spec] = {}  # by the value of a sharding
+        self.of_values: dict[Any, Spec] = {}  # by the value that is sharded so
         self.noted = set[str]()
 
     def run(self) -> bool:
@@ -93,6 +97,7 @@ class _Normal:
             if "mesh_cluster" in op.attributes:
                 del op.attributes["mesh_cluster"]
         self.module.operation.attributes[SPELLING] = ir.StringAttr.get(spelling)
+        self.module.operation.verify()
         if of_mhlo:
             _to_stablehlo(self.module)
         return True
@@ -235,6 +240,7 @@ class _Normal:
             beside["shard.required"] = ir.BoolAttr.get(False)
         sharding = self.attribute(spec)
         if not users and self.define(value, sharding, beside):
+            self.of_values[value] = spec
             op.results[0].replace_all_uses_with(value)
         else:
             made = sdy.ShardingConstraintOp(value, sharding, ip=ir.InsertionPoint(op), loc=op.location)
@@ -242,6 +248,7 @@ class _Normal:
                 beside["shard.for_users"] = ir.UnitAttr.get()
             for label, attribute in beside.items():
                 made.operation.attributes[label] = attribute
+            self.of_values[made.result] = spec
             op.results[0].replace_all_uses_with(made.result)
         op.erase()
 
@@ -326,6 +333,7 @@ class _Normal:
                 if (text := _encoding(value.type)) is not None and op.name not in ANNOTATIONS:
                     spec = self.encoded(text, value.type, op)
                     value.set_type(_plain(value.type))
+                    self.of_values[value] = spec
                     self.define(value, self.attribute(spec), self.beside(spec))
                 elif text is not None:
                     value.set_type(_plain(value.type))
@@ -334,6 +342,7 @@ class _Normal:
                     if (text := _encoding(value.type)) is not None:
                         spec = self.encoded(text, value.type, op)
                         value.set_type(_plain(value.type))
+                        self.of_values[value] = spec
                         self.define(value, self.attribute(spec), self.beside(spec))
             if op.name == "func.func":
                 self.read_function_type(op)
@@ -381,75 +390,46 @@ class _Normal:
         return _in_place(op, name, held)
 
     def read_rfc(self, op: Any, where: str) -> None:
-        """A collective of the RFC, whose tensors are whole ones, becomes one for each dimension that it is
-        about."""
-        held = {label: op.attributes[label] for label in op.attributes}
+        """A collective of the RFC becomes that of sdy."""
         name = _NEW_NAMES.get(op.name, op.name.replace("mesh.", "shard.", 1))
-        known = collectives()
         grid = find(self.grids, self.cluster_of(op, where), where)
-        lists = self.rfc_lists(held.pop("mesh_axis", None))
-        label = known.gathers.get(name) or known.splits.get(name)
-        given = integers(held.pop("tensor_axis")) if "tensor_axis" in held else None
-        dimensions: list[int | None] = [None] * len(lists)
-        if label is not None:
-            if given is None:
-                dimensions = [i for i, axes in enumerate(lists) if axes]
-                lists = [axes for axes in lists if axes]
-                said = ", ".join(map(str, dimensions))
-                self.note(
-                    f"{op.name} names no tensor_axis: its lists of axes are taken for dimensions {said}",
-                    where,
-                )
-            else:
-                dimensions = list(given)
-            if len(dimensions) != len(lists):
-                message = f"{op.name}: {len(lists)} lists of axes for {len(dimensions)} dimensions"
-                raise ShardlogError(
-                    message, where=where, hint="give a dimension in tensor_axis for each list"
-                )
-        reduction = kind_of(held.pop("reduction")) if "reduction" in held else None
-        value, made = op.operands[0], None
-        beside = {k: v for k, v in held.items() if "." in k}
-        for axes, dimension in zip(lists, dimensions, strict=True):
-            attributes: dict[str, ir.Attribute] = {
-                "grid": ir.FlatSymbolRefAttr.get(grid.name),
-                "grid_axes": ir.Attribute.parse(
-                    f"array<i16: {', '.join(map(str, axes))}>" if axes else "array<i16>"
-                ),
-                "shard.global": ir.UnitAttr.get(),
-            }
-            if label is not None and dimension is not None:
-                attributes[label] = ir.IntegerAttr.get(ir.IndexType.get(), dimension)
-            if reduction is not None or name in ("shard.reduce_scatter", "shard.all_reduce"):
-                attributes["reduction"] = _reduction(reduction or "sum")
-            made = ir.Operation.create(
-                name,
-                results=[op.results[0].type],
-                operands=[value],
-                attributes=attributes,
-                loc=op.location,
-                ip=ir.InsertionPoint(op),
+        reduction = kind_of(op.attributes.get("reduction"))
+        value, type_ = op.operands[0], op.results[0].type
+        before = self.of_values.get(value)
+        if name not in collectives().whole or value.type != type_ or reduction not in self.reductions:
+            message = f"{op.name} of {value.type} that gives {type_}"
+            if value.type == type_:
+                message = f"{op.name} with reduction {reduction} is not known"
+            hint = f"known are, of whole tensors: {', '.join(collectives().whole)}; as sums"
+            raise ShardlogError(message, where=where, hint=hint)
+        whole, note = read_whole(op, name, grid, reduction, where)
+        if note:
+            self.note(note, where)
+        if before is None:
+            before = self.of_values[value] = whole.before(type_.rank, grid.name)
+            self.define(value, self.attribute(before), {})
+        after = whole.after(before)
+        given = self.of_values.get(op.results[0])
+        if given is not None and (given.axes, set(given.partial)) != (after.axes, set(after.partial)):
+            message = f"{op.name} gives {after.lists()}, not {given.lists()} as its type says"
+            raise ShardlogError(
+                message, where=where, hint="axes that it names leave or join what its operand has"
             )
-            check_collective(made, grid, whole=made.operands[0].type == made.results[0].type)
-            value = made.results[0]
-        if made is not None:
-            for key, attribute in beside.items():
-                made.attributes[key] = attribute
-        op.results[0].replace_all_uses_with(value)
-        op.erase()
-
-    def rfc_lists(self, attribute: Any) -> list[tuple[int, ...]]:
-        """The lists of axes of a collective of the RFC, which a flat list is one of."""
-        if attribute is None:
-            return [()]
-        nested = isinstance(attribute, ir.ArrayAttr) and any(isinstance(e, ir.ArrayAttr) for e in attribute)
-        return [integers(entry) for entry in attribute] if nested else [integers(attribute)]
+        held = {label: op.attributes[label] for label in op.attributes if "." in label}
+        held |= attributes_of(whole, type_.rank) | {"out_sharding": self.attribute(after)}
+        for said in ("sdy.sharding", "shard.entries"):
+            held.pop(said, None)
+        if reduction != "sum":
+            number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), self.reductions.index(reduction))
+            held["reduction_op"] = number
+        made = _in_place(op, collectives().whole[name][0], held)
+        self.of_values[made.results[0]] = after
 
     def note(self, message: str, where: str) -> None:
         """Warns of what was read in one of two ways, once of each kind."""
         if message not in self.noted:
             self.noted.add(message)
-            warnings.warn(f"{where}: {message}", stacklevel=2)
+            warnings.warn(f"{message} (at {self.place(where)})", stacklevel=2)
 
 
 def _to_stablehlo(module: ir.Module) -> None:
