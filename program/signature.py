@@ -17,6 +17,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _stablehlo as stablehlo  # without the classes of ops
 from jaxlib.mlir.dialects import sdy
 
+from .affine import linear
 from .elements import bits_of
 from .factors import MARKED, PASS_THROUGH
 
@@ -178,6 +179,7 @@ def surroundings(op: ir.Operation, what: Sequence[str]) -> Facts:
         for r, region in enumerate(op.regions):
             for block in list(region.blocks)[:1]:
                 _add_returned(facts, r, block)
+                _add_inside(facts, r, block)
     return facts
 
 
@@ -224,9 +226,21 @@ def _add_returned(facts: Facts, r: int, block: ir.Block) -> None:
         kind = value.type
         element = str(kind.element_type) if isinstance(kind, ir.RankedTensorType) else str(kind)
         _add(facts, "returned_by", (r, i, value.owner.operation.name, element))
+        _add(facts, "returned_uses", (r, i, len(list(value.uses))))
         for j, operand in enumerate(value.owner.operands):
             if operand in arguments:
                 _add(facts, "returned_from", (r, i, j, arguments[operand]))
+
+
+def _add_inside(facts: Facts, r: int, block: ir.Block) -> None:
+    for a, argument in enumerate(block.arguments):
+        _add(facts, "argument_uses", (r, a, len(list(argument.uses))))
+    found = dict[tuple[Any, ...], None]()
+    for op in block.operations:
+        for label, attribute in attributes(op.operation):
+            if isinstance(attribute, ir.BoolAttr | ir.IntegerAttr):
+                found[r, op.operation.name, label, int(attribute.value)] = None
+    facts.setdefault("inside_number", []).extend(found)
 
 
 def _add_list(facts: Facts, name: str, values: Sequence[int]) -> None:
@@ -255,12 +269,16 @@ def _add_part(facts: Facts, name: str, attribute: Any) -> list[tuple[str, Any]]:
             _add(facts, "attribute_symbol", (name, text_of(attribute)))
     elif isinstance(attribute, ir.FlatSymbolRefAttr):
         _add(facts, "attribute_symbol", (name, attribute.value))
+    elif isinstance(attribute, ir.AffineMapAttr):
+        _add_maps(facts, name, [attribute])
     elif isinstance(attribute, ir.DenseIntElementsAttr):
         _add_elements(facts, name, attribute)
     elif isinstance(attribute, ir.ArrayAttr):
         entries: list[Any] = list(attribute)
         if all(isinstance(entry, ir.IntegerAttr) for entry in entries):
             _add_list(facts, name, [entry.value for entry in entries])
+        elif all(isinstance(entry, ir.AffineMapAttr) for entry in entries):
+            _add_maps(facts, name, entries)
         else:
             _add(facts, "attribute_size", (name, len(entries)))
             return [(f"{name}.{i}", entry) for i, entry in enumerate(entries[:_LARGEST_LIST])]
@@ -272,6 +290,20 @@ def _add_part(facts: Facts, name: str, attribute: Any) -> list[tuple[str, Any]]:
     elif not isinstance(attribute, _ELEMENTS) and not any(kind.isinstance(attribute) for kind in _SHARDINGS):
         _add_structured(facts, name, attribute)
     return []
+
+
+def _add_maps(facts: Facts, name: str, attributes: Sequence[Any]) -> None:
+    """The affine maps of an attribute: of each result that is a sum of multiples of dimensions, these."""
+    _add(facts, "attribute_size", (name, len(attributes)))
+    for m, attribute in enumerate(attributes[:_LARGEST_LIST]):
+        found = attribute.value
+        _add(facts, "attribute_map", (name, m, found.n_dims, len(found.results)))
+        for r, expression in enumerate(found.results):
+            known = linear(expression)
+            if known is not None:
+                _add(facts, "attribute_map_result", (name, m, r, known.constant))
+                rows = [(name, m, r, *multiple) for multiple in sorted(known.multiples.items())]
+                facts.setdefault("attribute_map_multiple", []).extend(rows)
 
 
 def _add_elements(facts: Facts, name: str, attribute: Any) -> None:
@@ -301,7 +333,8 @@ def _add_structured(facts: Facts, name: str, attribute: ir.Attribute) -> None:
     text = str(attribute)
     for field, items in re.findall(_FIELD, text):
         _add_list(facts, f"{name}.{field}", [int(item) for item in items.split(",")])
-    enum = re.fullmatch(r"#\w+<\w+ (\w+)>", text)  # e.g. #stablehlo<comparison_direction LT>
+    # e.g. #stablehlo<comparison_direction LT>, #linalg.iterator_type<parallel>
+    enum = re.fullmatch(r"#\w+(?:<\w+ |\.\w+<)(\w+)>", text)
     _add(facts, "attribute_symbol", (name, enum[1] if enum else text[:_LARGEST_LIST]))
 
 

@@ -101,6 +101,7 @@ LOCAL = (
         "picks_of",
         "looks_up",
         "gives_nothing",
+        "evenly",
     ),
     "touches_part",
 )

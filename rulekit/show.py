@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from ..errors import ShardlogError, closest
@@ -28,6 +28,40 @@ def notation(case: Case) -> str:
         text += f" {kind}={{{', '.join(factors)}}}" if factors else ""
     blocked = [factor_name(f) for f in sorted(case.blocked)]
     return text + (f" blocked_propagation={{{', '.join(blocked)}}}" if blocked else "")
+
+
+def iteration(case: Case) -> list[str]:
+    """A case as loops, as MLIR describes structured ops: the kind of each, and where they are in each
+    slot, as in ``(d0, d1, d2) -> (d0, d2)``. Nothing where the op has no rule."""
+    kinds: dict[int, str] = dict(case.said["iterates"])
+    if not kinds:
+        return []
+    moves: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for t, d, loop, coefficient in sorted(case.said["moves_along"]):
+        moves.setdefault((t, d), []).append((loop, coefficient))
+    first = {(t, d): element for t, d, element in case.said["moves_from"]}
+    loops = sorted(kinds)
+    named = {loop: f"d{i}" for i, loop in enumerate(loops)}
+    space = ", ".join(named[loop] for loop in loops)
+    lines = [f"iterators [{', '.join(kinds[loop] for loop in loops)}]"]
+    for t, shape in enumerate(case.shapes):
+        if shape is not None:
+            dims = (_sum(moves.get((t, d), []), first.get((t, d), 0), named) for d in range(len(shape)))
+            lines.append(f"{case.slot(t):>10}  ({space}) -> ({', '.join(dims)})")
+    return lines
+
+
+def _sum(moves: Sequence[tuple[int, int]], first: int, named: Mapping[int, str]) -> str:
+    """An affine expression as MLIR writes it."""
+    terms = [named[loop] if times == 1 else f"{named[loop]} * {times}" for loop, times in moves]
+    text = " + ".join(terms) or "0"
+    return (
+        f"{text} {'-' if first < 0 else '+'} {abs(first)}"
+        if first and terms
+        else text
+        if terms
+        else str(first)
+    )
 
 
 def edges(case: Case) -> list[str]:
@@ -82,6 +116,8 @@ def _written(book: RuleBook) -> Iterator[str]:
 def _nearest(name: str, names: set[str]) -> str:
     """A hint for a name without a rule; that of the dialect may be left out."""
     alike = sorted(n for n in names if n.rpartition(".")[2].strip("@") == name)
+    if len(alike) > 1:
+        return f"did you mean {', '.join(alike[:-1])} or {alike[-1]}?"
     hint = closest(alike[0] if alike else name, sorted(names))
     return hint if hint.startswith("did you mean") else "docs/ops.md lists the ops that have one"
 
@@ -99,6 +135,7 @@ def _shown(case: Case, origins: Origins) -> Iterator[str]:
         yield from (f"    {line}" for line in text.splitlines())
     if case.shapes or case.operation is not None or case.said["no_rule"]:
         yield f"  {summary(case)}"
+        yield from (f"  {line}" for line in iteration(case))
     else:
         yield "\n  for its factors give a module that has such an op: --examples MODULE"
 

@@ -60,6 +60,7 @@ class Knowledge:
     sizes: Mapping[int, int]  # of factors
     splits: frozenset[int]
     partial: frozenset[int]  # factors along which results are partial
+    evenly: frozenset[int]  # factors that are computed in parts of equal size only
     combine: str
     combined_by_itself: bool
     multiplies: bool
@@ -96,7 +97,7 @@ class Knowledge:
     def deciding(self) -> Hashable:
         """All that decides how an op between given layouts is computed."""
         slots = self.roles, self.shapes, self.widths, self.maps
-        factors = tuple(self.sizes.items()), self.splits, self.partial, self.starts
+        factors = tuple(self.sizes.items()), self.splits, self.partial, self.evenly, self.starts
         combined = (
             self.combine,
             self.combined_by_itself,
@@ -131,6 +132,7 @@ class Knowledge:
             ],
             "factor": list(self.sizes.items()),
             "splits": [(factor,) for factor in sorted(self.splits)],
+            "evenly": [(factor,) for factor in sorted(self.evenly)],
             "passes": [(way, t) for way, slots in self.passes.items() for t in sorted(slots)],
             "picks": [(factor,) for factor in sorted(self.picks)],
             "taken": [(axis,) for axis in sorted(self.taken)],
@@ -179,6 +181,7 @@ def handing_on(shape: Shape, width: int, at_home: bool) -> Knowledge:
         sizes=dict(enumerate(shape)),
         splits=frozenset(factors),
         partial=frozenset(),
+        evenly=frozenset(),
         combine="",
         combined_by_itself=False,
         multiplies=False,
@@ -338,6 +341,7 @@ class Reader:
             sizes=dict(said["factor"]),
             splits=splits,
             partial=frozenset(factor for (factor,) in said["leaves_partial"]) & splits,
+            evenly=frozenset(factor for (factor,) in said["evenly"]) & splits,
             combine=next((_WRITTEN + how.removeprefix(_WRITTEN) for (how,) in said["combined_by"]), ""),
             combined_by_itself=bool(said["combined_by_itself"]),
             multiplies=bool(said["multiplies"]),

@@ -26,6 +26,14 @@ MODULES = [
 ]
 
 
+# Of dialects that Shardy knows nothing of.
+DIALECTS = [
+    pytest.param(text, id=f"{path.stem}-{text.splitlines()[0].strip('/ ')}")
+    for path in sorted((Path(__file__).parent / "table" / "dialects").glob("*.mlir"))
+    for text in path.read_text().split("\n// -----\n")
+]
+
+
 def column(line: str, shardy: str) -> str:
     """The answer that a line of the table has for a Shardy; empty where it has none."""
     _, *columns = line.split("  // ")
@@ -36,7 +44,7 @@ def column(line: str, shardy: str) -> str:
 
 
 @pytest.mark.parametrize("shardy", LINES)
-@pytest.mark.parametrize("text", MODULES)
+@pytest.mark.parametrize("text", MODULES + DIALECTS)
 def test_answers(text: str, shardy: str) -> None:
     """The answer about each op is the one in the table. Each op has one, but for those inside of others."""
     lines = text.splitlines()
