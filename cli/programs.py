@@ -18,6 +18,9 @@ if TYPE_CHECKING:
     from ..runs.result import Result
 
 
+NOTATIONS = ("sdy", "gspmd", "shard", "mesh")
+
+
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
     """Adds the commands; ``common`` has the arguments that every run takes."""
     run = commands.add_parser(
@@ -33,13 +36,18 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     about = "save the run for why, why-not, conflicts, diff and others; writes the module only with -o"
     run.add_argument("--save", metavar="FILE", help=about)
-    notation = "write shardings of sdy, or mhlo.sharding of GSPMD; default: %(default)s"
+    notation = (
+        "write shardings of sdy, mhlo.sharding of GSPMD, or the annotations of MLIR's dialects shard and mesh; "
+        "default: %(default)s"
+    )
     about = (
         "write sharding constraints for all values, or for those that XLA would shard otherwise; XLA ignores "
         "shardings on ops"
     )
     run.add_argument("--bind", choices=("none", "needed", "all"), default="none", help=about)
-    run.add_argument("--notation", choices=("sdy", "gspmd"), default="sdy", help=notation)
+    run.add_argument("--notation", choices=NOTATIONS, default="sdy", help=notation)
+    about = "the LLVM that is to read shard or mesh; default: main for shard, 19 for mesh"
+    run.add_argument("--dialect-version", choices=("19", "22", "main"), help=about)
     add_options(run, *ON_MODULES)
     run.add_argument(
         "--stats", action="store_true", help="print the turns, changes and seconds of every stage"
@@ -67,7 +75,10 @@ def _run(options: argparse.Namespace) -> int:
     from ..outputs import output, refuse_loss
 
     lints = checks.lints(options)
-    how, module = (options.notation, options.bind), options.output or not (options.save or options.stages)
+    how: tuple[Any, ...] = (options.notation, options.bind)
+    if options.notation in ("shard", "mesh"):
+        how = (*how, options.dialect_version)
+    module = options.output or not (options.save or options.stages)
     refuse_loss([("-o", options.output), ("--save", options.save)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:
         result = result_of(options)

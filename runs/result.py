@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from .executing.partitioned import Partitioned
     from .records.live import Live
 
-Notation = Literal["sdy", "gspmd"]
+Notation = Literal["sdy", "gspmd", "shard", "mesh"]
 Bind = Literal["none", "needed", "all"]
 
 
@@ -115,15 +115,22 @@ class Result(RunData, Questions):
     def _repr_html_(self) -> str:
         return self._as_html()
 
-    def text(self, notation: Notation = "sdy", bind: Bind = "none") -> str:
+    def text(
+        self, notation: Notation = "sdy", bind: Bind = "none", dialect_version: str | None = None
+    ) -> str:
         """The annotated module as MLIR text.
 
-        ``notation`` is "sdy" or "gspmd" (``mhlo.sharding``). XLA ignores shardings on ops: with
+        ``notation`` is "sdy", "gspmd" (``mhlo.sharding``), or one of MLIR's own dialects: "shard" or "mesh",
+        as the ``dialect_version`` of LLVM reads it ("19", "22" or "main"). XLA ignores shardings on ops: with
         ``bind="all"`` every value gets a sharding constraint too, which XLA keeps; with ``bind="needed"``
         only the values that XLA would shard otherwise do.
 
-        Raises ShardlogError where GSPMD's notation cannot express a sharding.
+        Raises ShardlogError where the notation cannot express a sharding.
         """
+        if notation in ("shard", "mesh"):
+            from ..exporters.dialects.text import spelled
+
+            return spelled(self._in("sdy", bind), notation, dialect_version, self.source.name)
         return str(self._in(notation, bind).operation.get_asm(assume_verified=True))
 
     def bytecode(self, notation: Notation = "sdy", bind: Bind = "none") -> bytes:

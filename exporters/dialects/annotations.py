@@ -1,0 +1,201 @@
+"""The annotations of a module in the words of shard or mesh."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ...errors import ShardlogError
+from ...program.function import location
+from ...program.meshes import Meshes
+from ...program.mlir.modules import boundary_attributes, copy_of, entries_of, operations_in, symbols
+from ...program.shardings import Sharding, Shardings, read_mesh
+from .grids import Grid, grids_of, lists_attribute
+from .spelling import Spelling
+
+SHARDING = "sdy.sharding"
+_KEPT = (
+    "shard.halo",
+    "shard.offsets",
+    "shard.entries",
+)  # beside a sharding; the dialects have words for them
+_CONSTRAINTS = ("sdy.sharding_constraint", "sdy.reshard")
+_OWN = ("stablehlo.mesh", "shard.unknown")
+
+
+def to_dialect(module: ir.Module, spelling: Spelling, where: str) -> ir.Module:
+    """A copy of a module whose annotations are those of a dialect.
+
+    Raises ShardlogError for what the dialect cannot say.
+    """
+    made = copy_of(module)
+    with made.context, ir.Location.unknown():
+        _Writer(made, spelling, where).write()
+    return made
+
+
+@dataclass(frozen=True)
+class _Said:
+    """A sharding, and what stands beside it."""
+
+    sharding: Sharding
+    beside: Mapping[str, ir.Attribute]
+
+
+class _Writer:
+    def __init__(self, module: ir.Module, spelling: Spelling, where: str) -> None:
+        self.module, self.spelling, self.where = module, spelling, where
+        declared = symbols(module, "sdy.mesh")
+        meshes = Meshes([read_mesh(name, op.attributes["mesh"]) for name, op in declared.items()])
+        self.shardings = Shardings(meshes, {name: i for i, name in enumerate(declared)})
+        self.shardings.units = True
+        self.declared = declared
+        self.grids: list[Grid] = []
+
+    def write(self) -> None:
+        ops = operations_in(self.module)
+        self.check(ops)
+        arguments = {name: self.boundary(op, "arg_attrs") for name, op in self.functions.items()}
+        results = {name: self.boundary(op, "res_attrs") for name, op in self.functions.items()}
+        held = {i: self.of_op(op) for i, op in enumerate(ops)}
+        every = [*arguments.values(), *results.values(), *held.values()]
+        used = [said.sharding for group in every for said in group if said is not None]
+        unknown = {
+            name: list(ir.DenseI64ArrayAttr(op.attributes["shard.unknown"]))
+            for name, op in self.declared.items()
+            if "shard.unknown" in op.attributes
+        }
+        self.grids = grids_of(self.shardings.meshes, used, self.where, unknown)
+        for grid in self.grids:
+            self.declare(grid)
+        for i, op in enumerate(ops):
+            if op.name in _CONSTRAINTS:
+                self.constrain(op, held[i][0])
+            else:
+                self.define(op, held[i])
+        for name, function in self.functions.items():
+            self.bound(function, arguments[name], results[name])
+        for op in self.declared.values():
+            op.erase()
+        attributes = self.module.operation.attributes
+        if "shard.spelling" in attributes:
+            del attributes["shard.spelling"]
+
+    @property
+    def functions(self) -> dict[str, Any]:
+        found: dict[str, Any] = symbols(self.module, "func.func")
+        return found
+
+    def check(self, ops: list[Any]) -> None:
+        """Raises ShardlogError for an op of sdy that the dialect has no word for."""
+        for op in ops:
+            if op.name.startswith("sdy.") and op.name not in (*_CONSTRAINTS, "sdy.mesh"):
+                hint = "write the module in sdy, or the program of each device: shardlog partition --as shard"
+                message = f"{self.spelling.dialect} has no op for {op.name}"
+                raise ShardlogError(message, where=location(op), hint=hint)
+
+    def boundary(self, function: Any, label: str) -> list[_Said | None]:
+        """What the arguments or results of a function say."""
+        entries = boundary_attributes(function, label)
+        return [self.said(entry[SHARDING], entry) if SHARDING in entry else None for entry in entries]
+
+    def of_op(self, op: Any) -> list[_Said | None]:
+        """What an op says of its results."""
+        held = op.attributes
+        if op.name in _CONSTRAINTS:
+            return [self.said(held["sharding"], held)]
+        if SHARDING not in held or not len(op.results):
+            return []
+        each = sdy.TensorShardingPerValueAttr(held[SHARDING]).shardings
+        return [self.said(attribute, held) for attribute in each]
+
+    def said(self, attribute: ir.Attribute, held: Any) -> _Said:
+        beside = {label: held[label] for label in _KEPT if label in held}
+        return _Said(self.shardings.read(attribute), beside)
+
+    def declare(self, grid: Grid) -> None:
+        """Writes a grid."""
+        old = self.declared[grid.name]
+        attributes = grid.attributes()
+        attributes |= {k: v for k, v in entries_of(old.attributes).items() if "." in k and k not in _OWN}
+        self.op(f"{self.spelling.dialect}.{self.spelling.grid}", [], [], attributes, ir.InsertionPoint(old))
+
+    def op(self, name: str, operands: list[Any], types: list[Any], attributes: Any, place: Any) -> Any:
+        return ir.Operation.create(name, results=types, operands=operands, attributes=attributes, ip=place)
+
+    def shard(self, value: Any, said: _Said, place: Any, users: bool) -> Any:
+        """Annotates a value, and returns the op's result, by which those that are meant use it."""
+        return self.spelling.annotate(self.op, value, self.spec(said), place, users)
+
+    def spec(self, said: _Said) -> dict[str, Any]:
+        """What an annotation says, in the dialect's terms."""
+        sharding, grid = said.sharding, self.grids[said.sharding.mesh]
+        lists = [grid.numbers(dimension.axes) for dimension in sharding.dimensions]
+        if "shard.entries" in said.beside:
+            lists = lists[: ir.IntegerAttr(said.beside["shard.entries"]).value]
+        found: dict[str, Any] = {
+            "grid": grid.name,
+            "lists": lists,
+            "partial": (sharding.reduction, grid.numbers(sharding.unreduced)),
+            "halo": said.beside.get("shard.halo"),
+            "offsets": said.beside.get("shard.offsets"),
+            "more": None,
+        }
+        plain = all(d.closed and not d.priority for d in sharding.dimensions)
+        carries = sharding.unreduced and not self.spelling.partial
+        if not plain or sharding.replicated or carries:
+            found["more"] = ir.StringAttr.get(self.shardings.text(sharding))
+        return found
+
+    def define(self, op: Any, each: list[_Said | None]) -> None:
+        """Annotates the results of an op, for it and for its users."""
+        for result, said in zip(op.results, each, strict=False):
+            if said is not None and isinstance(result.type, ir.RankedTensorType):
+                self.annotate(result, said, ir.InsertionPoint.after(op))
+        for label in (SHARDING, *_KEPT):
+            if label in op.attributes and op.name not in _CONSTRAINTS:
+                del op.attributes[label]
+
+    def annotate(self, value: Any, said: _Said, place: Any) -> None:
+        uses = [(use.owner, use.operand_number) for use in value.uses]
+        defined = self.shard(value, said, place, users=False)
+        others = [use for use in uses if use[0].name not in _CONSTRAINTS]
+        for owner, number in uses:
+            owner.operands[number] = defined
+        if others:
+            seen = self.shard(defined, said, place, users=True)
+            for owner, number in others:
+                owner.operands[number] = seen
+
+    def constrain(self, op: Any, said: _Said | None) -> None:
+        """Writes a constraint as an annotation for the users of a value."""
+        assert said is not None
+        made = self.shard(op.operands[0], said, ir.InsertionPoint(op), users=True)
+        op.results[0].replace_all_uses_with(made)
+        op.erase()
+
+    def bound(self, function: Any, arguments: list[_Said | None], results: list[_Said | None]) -> None:
+        """Annotates the arguments of a function, and what it returns where that is to be sharded otherwise."""
+        if not len(function.regions[0].blocks):
+            return
+        block = function.regions[0].blocks[0]
+        first = ir.InsertionPoint.at_block_begin(block)
+        for value, said in zip(block.arguments, arguments, strict=False):
+            if said is not None:
+                self.annotate(value, said, first)
+        for label in ("arg_attrs", "res_attrs"):
+            if label in function.attributes:
+                entries = [entries_of(e, SHARDING, *_KEPT) for e in boundary_attributes(function, label)]
+                function.attributes[label] = ir.ArrayAttr.get([ir.DictAttr.get(e) for e in entries])
+        end = block.operations[len(block.operations) - 1].operation
+        for i, (value, said) in enumerate(zip(end.operands, results, strict=False)):
+            if said is not None and not self.is_said(value, said):
+                end.operands[i] = self.shard(value, said, ir.InsertionPoint(end), users=True)
+
+    def is_said(self, value: Any, said: _Said) -> bool:
+        """Whether a value is annotated for its users alike."""
+        return self.spelling.says(value, self.spec(said))

@@ -1,0 +1,92 @@
+"""Meshes of sdy as grids, whose axes have numbers instead of names, and shardings as lists of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ...errors import ShardlogError
+from ...program.meshes import Mesh, Meshes, SubAxis, axis_text, quoted, symbol
+from ...program.shardings import Sharding
+
+UNKNOWN = -(1 << 63)  # the size of an axis whose size is not known, in attributes
+_NAMES = "shard.axes"  # the names of axes, on a grid, where they are not their numbers
+
+
+@dataclass(frozen=True)
+class Grid:
+    """A grid: its name, and the parts of axes of a mesh that its axes are, in order. ``unknown`` are those
+    whose sizes are not known."""
+
+    name: str
+    mesh: Mesh
+    axes: tuple[SubAxis, ...]
+    unknown: tuple[int, ...] = ()
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """The sizes of the axes."""
+        return tuple(axis.size for axis in self.axes)
+
+    def numbers(self, axes: Iterable[SubAxis]) -> list[int]:
+        """The axes of the grid that a list of axes of the mesh is."""
+        found = list[int]()
+        for axis in axes:
+            end = axis.pre * axis.size
+            found += [
+                i
+                for i, own in enumerate(self.axes)
+                if own.name == axis.name and axis.pre <= own.pre and own.pre * own.size <= end
+            ]
+        return found
+
+    def attributes(self) -> dict[str, ir.Attribute]:
+        """The attributes of its op."""
+        sizes = [UNKNOWN if i in self.unknown else size for i, size in enumerate(self.sizes)]
+        found = {"sym_name": ir.StringAttr.get(self.name), "shape": ir.DenseI64ArrayAttr.get(sizes)}
+        names = [axis_text(axis, self.mesh) for axis in self.axes]
+        if names != [str(i) for i in range(len(names))]:
+            found[_NAMES] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
+        return found
+
+
+def grids_of(
+    meshes: Meshes, shardings: Iterable[Sharding], where: str, unknown: dict[str, Any]
+) -> list[Grid]:
+    """A grid for each mesh. An axis of which shardings use parts becomes several axes.
+
+    Raises ShardlogError for a mesh with an order of devices of its own, and for parts that no cut of an axis
+    gives.
+    """
+    cuts: dict[tuple[int, str], set[int]] = {}
+    for sharding in shardings:
+        lists = [d.axes for d in sharding.dimensions]
+        for axis in (a for axes in (*lists, sharding.replicated, sharding.unreduced) for a in axes):
+            cuts.setdefault((sharding.mesh, axis.name), set()).update((axis.pre, axis.pre * axis.size))
+    found = []
+    for number, mesh in enumerate(meshes.meshes):
+        if mesh.device_ids:
+            hint = "a grid lists its devices row by row; give the mesh no device_ids"
+            message = f"mesh {symbol(mesh.name)} has device_ids, which a grid cannot say"
+            raise ShardlogError(message, where=where, hint=hint)
+        axes = list[SubAxis]()
+        for name, size in mesh.axes:
+            ends = sorted({1, size} | cuts.get((number, name), set()))
+            if any(high % low for low, high in pairwise(ends)):
+                message = f"the axis {quoted(name)} is used in parts that overlap, which a grid cannot say"
+                hint = f"parts that end at {', '.join(map(str, ends[1:-1]))} do not divide one another"
+                raise ShardlogError(message, where=where, hint=hint)
+            parts = [SubAxis(name, low, high // low) for low, high in pairwise(ends)]
+            axes += parts or [SubAxis(name, 1, size)]
+        found.append(Grid(mesh.name, mesh, tuple(axes), tuple(unknown.get(mesh.name, ()))))
+    return found
+
+
+def lists_attribute(lists: Sequence[Sequence[int]], dialect: str) -> ir.Attribute:
+    """The attribute that says the axes of each dimension."""
+    inside = ", ".join(f"[{', '.join(map(str, axes))}]" for axes in lists)
+    return ir.Attribute.parse(f"#{dialect}<axisarray[{inside}]>")

@@ -1,0 +1,180 @@
+"""Ops of the sharding dialects as people write them, in a text that has them in generic form.
+
+The formats are those by which such text is read (``rules/dialects/statements.dl``).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from ...importers.dialects.cursor import Cursor, UnfittingError
+from ...importers.dialects.formats import Element, Statement, formats
+
+_OP = re.compile(r'^(?P<head> *(?:%[^"=]*= )?)"(?P<name>(?:shard|mesh)\.\w+)"(?=\()', re.MULTILINE)
+_DYNAMIC = str(-(1 << 63))
+_SEGMENTS = "operandSegmentSizes"
+_NUMBERS = re.compile(r"-?\d+")
+
+
+def pretty(text: str) -> str:
+    """The text with each op of shard or mesh in the form of its dialect."""
+    parts, done = list[str](), 0
+    for found in _OP.finditer(text):
+        statement = formats().of(found["name"])
+        if found.start() < done or statement is None:
+            continue
+        try:
+            op = _Op(text, found.end(), statement)
+            made = op.written()
+        except UnfittingError:
+            continue  # the form says less than the op: generic form says it all
+        parts += [text[done : found.start()], found["head"], found["name"], made]
+        done = op.end
+    parts.append(text[done:])
+    return "".join(parts)
+
+
+class _Op:
+    """An op in generic form: its operands, attributes and types, as text."""
+
+    def __init__(self, text: str, at: int, statement: Statement) -> None:
+        self.statement = statement
+        cursor = Cursor(text, at)
+        inside = cursor.balanced("(")[1:-1]
+        self.operands = [operand.strip() for operand in inside.split(",")] if inside.strip() else []
+        self.attributes = _dictionary(cursor.balanced("{")[1:-1]) if cursor.looks_at("{") else {}
+        cursor.take(":")
+        self.takes = cursor.types()
+        cursor.take("->")
+        self.gives = cursor.types()
+        self.end = cursor.at
+        for label, value in statement.defaults.items():
+            if self.attributes.get(label) == value:
+                del self.attributes[label]
+        self.attributes.pop(_SEGMENTS, None)
+        self.values = dict[str, str]()  # operands by the names that the format gives them
+        self.waiting = list(self.operands)
+
+    def written(self) -> str:
+        """What stands behind the op's name."""
+        (elements, *_) = self.statement.formats
+        words = [word for element in elements for word in self.of(element)]
+        if self.waiting or self.attributes:
+            raise UnfittingError(0, "no more than the form says")
+        text = " ".join(words)
+        for sign in ("(", "["):
+            text = text.replace(f"{sign} ", sign)
+        for sign in (")", "]", ","):
+            text = text.replace(f" {sign}", sign)
+        return " " + re.sub(r"(@\S+) \(", r"\1(", text)
+
+    def of(self, element: Element) -> Sequence[str]:
+        """The words of an element."""
+        if element.kind == "optional":
+            return [w for e in element.inner for w in self.of(e)] if self.has(element.inner) else []
+        if element.kind == "sign":
+            return [element.name]
+        if element.kind == "symbol":
+            value = self.attributes.pop(element.name)
+            return ["@" + value.strip('"').lstrip("@") if value.startswith('"') else value]
+        if element.kind == "word":
+            return [f"{element.name} =", *self.of(element.inner[0])]
+        if element.kind == "attribute":
+            value = self.attributes.pop(element.name)
+            return [element.name if element.of == "unit" else _ATTRIBUTES.get(element.of, _as_is)(value)]
+        if element.kind == "mixed":
+            return [self.mixed(element)]
+        if element.kind == "operand":
+            return [self.value(element.name)]
+        if element.kind == "operands":
+            taken, self.waiting = self.waiting, []
+            return [", ".join(taken)]
+        if element.kind == "attrs":
+            return self.dictionary()
+        return [self.types(element)]
+
+    def has(self, elements: Sequence[Element]) -> bool:
+        """Whether the op has an attribute that these elements say."""
+        for element in elements:
+            inner = element.inner[0] if element.kind == "word" else element
+            if inner.kind in ("attribute", "mixed") and inner.name in self.attributes:
+                return True
+        return False
+
+    def value(self, name: str) -> str:
+        if not self.waiting:
+            raise UnfittingError(0, "an operand")
+        self.values[name] = self.waiting.pop(0)
+        return self.values[name]
+
+    def mixed(self, element: Element) -> str:
+        """A list of numbers, some of which operands give."""
+        numbers = _NUMBERS.findall(self.attributes.pop(element.name).partition(":")[2])
+        return f"[{', '.join(self.waiting.pop(0) if n == _DYNAMIC else n for n in numbers)}]"
+
+    def dictionary(self) -> Sequence[str]:
+        """The attributes that the form has no words for."""
+        held = [f"{label} = {value}" if value else label for label, value in self.attributes.items()]
+        self.attributes.clear()
+        return ["{" + ", ".join(held) + "}"] if held else []
+
+    def types(self, element: Element) -> str:
+        """The types of operands or results."""
+        if element.kind == "function":
+            gives = self.gives[0] if len(self.gives) == 1 else f"({', '.join(self.gives)})"
+            return f"({', '.join(self.takes)}) -> {gives}"
+        if element.kind == "types":
+            return ", ".join(self.gives if "result" in element.names else self.takes)
+        if element.kind == "type":
+            return self.gives[0] if element.names[0] == "result" else self.takes[0]
+        raise UnfittingError(0, "a form without regions")
+
+
+def _as_is(value: str) -> str:
+    return value
+
+
+def _behind_colon(value: str) -> str:
+    return f"[{value.partition(':')[2].strip().rstrip('>')}]" if ":" in value else "[]"
+
+
+def _number(value: str) -> str:
+    return value.partition(" :")[0]
+
+
+def _dims(value: str) -> str:
+    return "x".join("?" if n == _DYNAMIC else n for n in _NUMBERS.findall(value.partition(":")[2]))
+
+
+def _lists(value: str) -> str:
+    return value[value.index("[") : value.rindex("]") + 1]
+
+
+def _kind(value: str) -> str:
+    return value.rstrip(">").rpartition(" ")[2]
+
+
+_ATTRIBUTES = {
+    "axes": _behind_colon,
+    "axis_lists": _lists,
+    "index": _number,
+    "i64": _number,
+    "dims": _dims,
+    "reduction": _kind,
+    "sharding": lambda value: value.removeprefix("#mesh.shard"),
+}
+
+
+def _dictionary(text: str) -> dict[str, str]:
+    """The entries of a dictionary of attributes: a unit has no text."""
+    found, cursor = dict[str, str](), Cursor(text)
+    while cursor.next() < len(text):
+        label = cursor.match(re.compile(r'[\w.$]+|"[^"]*"'), "the name of an attribute")
+        found[label] = ""
+        if cursor.looks_at("="):
+            cursor.take("=")
+            found[label] = cursor.value()
+        if cursor.looks_at(","):
+            cursor.take(",")
+    return found

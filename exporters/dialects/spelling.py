@@ -1,0 +1,80 @@
+"""How a version of the dialects spells grids and annotations."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from .grids import lists_attribute
+
+_SAID = "shard.said"  # what sdy says beyond the dialect's words, as text
+
+
+@dataclass(frozen=True)
+class Spelling:
+    """A version: the name of its dialect, that of its grids, whether it says partial sums, and whether a
+    sharding is a value of its own. ``scatter`` is the attribute for the dimension that is scattered."""
+
+    dialect: str
+    grid: str
+    partial: bool
+    values: bool
+    scatter: str
+
+    def annotate(self, make: Any, value: Any, spec: dict[str, Any], place: Any, users: bool) -> Any:
+        """Writes an annotation of a value; returns the annotated one. ``make`` writes an op."""
+        flags = {"annotate_for_users": ir.UnitAttr.get()} if users else {}
+        name = f"{self.dialect}.shard"
+        if not self.values:
+            flags["shard"] = ir.Attribute.parse(self.text(spec))
+            return make(name, [value], [value.type], flags | self.more(spec), place).results[0]
+        made = make(f"{self.dialect}.sharding", [], [self.type], self.attributes(spec), place)
+        return make(name, [value, made.results[0]], [value.type], flags, place).results[0]
+
+    def says(self, value: Any, spec: dict[str, Any]) -> bool:
+        """Whether a value comes from an annotation for users that says this."""
+        if isinstance(value.owner, ir.Block):
+            return False
+        op = value.owner.operation
+        if op.name != f"{self.dialect}.shard" or "annotate_for_users" not in op.attributes:
+            return False
+        if not self.values:
+            return bool(op.attributes["shard"] == ir.Attribute.parse(self.text(spec)))
+        held = op.operands[1].owner.operation.attributes
+        return all(held[label] == attribute for label, attribute in self.attributes(spec).items())
+
+    @property
+    def type(self) -> Any:
+        return ir.Type.parse(f"!{self.dialect}.sharding")
+
+    def attributes(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """The attributes of the op that makes a sharding."""
+        none = ir.DenseI64ArrayAttr.get([])
+        found = {
+            "grid": ir.FlatSymbolRefAttr.get(spec["grid"]),
+            "split_axes": lists_attribute(spec["lists"], self.dialect),
+            "static_halo_sizes": spec["halo"] or none,
+            "static_sharded_dims_offsets": spec["offsets"] or none,
+            "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
+        }
+        return found | self.more(spec)
+
+    def more(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """What the dialect has no words for."""
+        return {_SAID: spec["more"]} if spec["more"] is not None else {}
+
+    def text(self, spec: dict[str, Any]) -> str:
+        """The attribute that is a sharding, where that is no value."""
+        lists = ", ".join(f"[{', '.join(map(str, axes))}]" for axes in spec["lists"])
+        kind, axes = spec["partial"]
+        partial = f", partial = {kind}[{', '.join(map(str, axes))}]" if axes else ""
+        return f"#mesh.shard<@{spec['grid']}, [{lists}]{partial}>"
+
+
+SPELLINGS = {
+    "19": Spelling("mesh", "mesh", partial=True, values=False, scatter="scatter_axis"),
+    "22": Spelling("shard", "grid", partial=False, values=True, scatter="scatter_axis"),
+    "main": Spelling("shard", "grid", partial=False, values=True, scatter="scatter_dim"),
+}
