@@ -37,7 +37,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     about = "save the run for why, why-not, conflicts, diff and others; writes the module only with -o"
     run.add_argument("--save", metavar="FILE", help=about)
     notation = (
-        "write shardings of sdy, mhlo.sharding of GSPMD, or the annotations of MLIR's dialects shard and mesh; "
+        "write shardings of sdy, mhlo.sharding of GSPMD, or annotations of MLIR's dialects shard and mesh; "
         "default: %(default)s"
     )
     about = (

@@ -14,7 +14,7 @@ from ...program.function import location
 from ...program.meshes import Meshes
 from ...program.mlir.modules import boundary_attributes, copy_of, entries_of, operations_in, symbols
 from ...program.shardings import Sharding, Shardings, read_mesh
-from .grids import Grid, grids_of, lists_attribute
+from .grids import Grid, grids_of
 from .spelling import Spelling
 
 SHARDING = "sdy.sharding"
@@ -163,7 +163,8 @@ class _Writer:
     def annotate(self, value: Any, said: _Said, place: Any) -> None:
         uses = [(use.owner, use.operand_number) for use in value.uses]
         defined = self.shard(value, said, place, users=False)
-        others = [use for use in uses if use[0].name not in _CONSTRAINTS]
+        annotations = (*_CONSTRAINTS, f"{self.spelling.dialect}.shard")
+        others = [use for use in uses if use[0].operation.name not in annotations]
         for owner, number in uses:
             owner.operands[number] = defined
         if others:
@@ -179,7 +180,7 @@ class _Writer:
         op.erase()
 
     def bound(self, function: Any, arguments: list[_Said | None], results: list[_Said | None]) -> None:
-        """Annotates the arguments of a function, and what it returns where that is to be sharded otherwise."""
+        """Annotates the arguments of a function, and what it returns where that is sharded otherwise."""
         if not len(function.regions[0].blocks):
             return
         block = function.regions[0].blocks[0]

@@ -6,7 +6,7 @@ The formats are those by which such text is read (``rules/dialects/statements.dl
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from ...importers.dialects.cursor import Cursor, UnfittingError
 from ...importers.dialects.formats import Element, Statement, formats
@@ -155,14 +155,18 @@ def _kind(value: str) -> str:
     return value.rstrip(">").rpartition(" ")[2]
 
 
-_ATTRIBUTES = {
+def _sharding(value: str) -> str:
+    return value.removeprefix("#mesh.shard")
+
+
+_ATTRIBUTES: dict[str, Callable[[str], str]] = {
     "axes": _behind_colon,
     "axis_lists": _lists,
     "index": _number,
     "i64": _number,
     "dims": _dims,
     "reduction": _kind,
-    "sharding": lambda value: value.removeprefix("#mesh.shard"),
+    "sharding": _sharding,
 }
 
 

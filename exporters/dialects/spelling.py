@@ -25,7 +25,7 @@ class Spelling:
 
     def annotate(self, make: Any, value: Any, spec: dict[str, Any], place: Any, users: bool) -> Any:
         """Writes an annotation of a value; returns the annotated one. ``make`` writes an op."""
-        flags = {"annotate_for_users": ir.UnitAttr.get()} if users else {}
+        flags: dict[str, Any] = {"annotate_for_users": ir.UnitAttr.get()} if users else {}
         name = f"{self.dialect}.shard"
         if not self.values:
             flags["shard"] = ir.Attribute.parse(self.text(spec))

@@ -37,5 +37,5 @@ def _as_llvm_reads_it(module: ir.Module) -> str:
     _jax_mlir_ext.register_dialects(registry)  # those of LLVM, but for a few
     context.append_dialect_registry(registry)
     context.allow_unregistered_dialects = True
-    generic = module.operation.get_asm(print_generic_op_form=True)
+    generic = str(module.operation.get_asm(print_generic_op_form=True))
     return str(ir.Module.parse(generic, context))

@@ -61,6 +61,7 @@ class Spec:
     reduction: str = "sum"
     halo: tuple[int, ...] = ()
     offsets: tuple[int, ...] = ()
+    said: str = ""  # what sdy says of it, where that is more
     entries: int | None = None  # how many dimensions it speaks of, where it has fewer lists than dimensions
 
     def fit(self, grid: Grid, rank: int | None, where: str) -> Spec:

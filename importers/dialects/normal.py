@@ -32,6 +32,7 @@ from ...program.meshes import Mesh, symbol
 from ...program.mlir.modules import boundary_attributes, operations_in, with_attributes
 from ...program.shardings import mesh_attribute
 from ...program.signature import text_of
+from .axes import LABEL, Axes, axes_of
 from .checks import check_collective, collectives
 from .grids import DYNAMIC, Grid, Spec, axis_lists, find, integers, kind_of, read_partial
 from .rfc import attributes_of, read_whole
@@ -43,6 +44,7 @@ _SHARDINGS = ("shard.sharding", "mesh.sharding")
 ANNOTATIONS = ("shard.shard", "mesh.shard", "mesh.annotate")
 _ENCODING = "#mesh.shard"
 _OLD = {"mesh": "grid", "mesh_axes": "grid_axes"}
+SAID = "shard.said"  # what sdy says beyond the words of the dialect, as text
 _NEW_NAMES = {"mesh.mesh_shape": "shard.grid_shape", "mesh.local_split": "shard.all_slice"}
 
 
@@ -61,6 +63,7 @@ class _Normal:
     def __init__(self, module: ir.Module, place: Callable[[str], str]) -> None:
         self.module, self.place = module, place
         self.grids: dict[str, Grid] = {}
+        self.named: dict[str, Axes] = {}  # of the axes of grids
         self.specs: dict[Any, Spec] = {}  # by the value of a sharding
         self.of_values: dict[Any, Spec] = {}  # by the value that is sharded so
         self.noted = set[str]()
@@ -132,6 +135,7 @@ class _Normal:
                 hint = "a size is 1 or more, or ? where it is not known"
                 raise ShardlogError(f"axis {axis} of {word} @{name} has size {size}", where=where, hint=hint)
         self.grids[name] = Grid(name, sizes, word)
+        self.named[name] = axes_of(op.attributes.get(LABEL), [size or _STAND_IN for size in sizes], where)
 
     def cluster_sizes(self, op: Any, where: str) -> tuple[int | None, ...]:
         """The sizes of a cluster of the RFC: those that are not given, or not above 0, are not known."""
@@ -148,7 +152,7 @@ class _Normal:
     def write_grid(self, op: Any) -> None:
         """Puts a mesh in the place of a grid."""
         grid = self.grids[text_of(op.attributes["sym_name"])]
-        mesh = Mesh(grid.name, tuple((str(i), size or _STAND_IN) for i, size in enumerate(grid.sizes)))
+        mesh = Mesh(grid.name, self.named[grid.name].mesh.axes)
         made = sdy.MeshOp(grid.name, mesh_attribute(mesh), ip=ir.InsertionPoint(op), loc=op.location)
         unknown = [axis for axis, size in enumerate(grid.sizes) if size is None]
         if unknown:
@@ -170,6 +174,7 @@ class _Normal:
             reduction,
             integers(held.get("static_halo_sizes")),
             integers(held.get("static_sharded_dims_offsets")),
+            said=text_of(held[SAID]) if SAID in held else "",
         )
         grid = find(self.grids, spec.grid, where)
         spec.fit(grid, None, where)
@@ -206,7 +211,8 @@ class _Normal:
             return self.of_rfc(lists, rank, op, where)
         name = inside[1:].partition(",")[0].strip().strip('"')
         reduction, partial = read_partial(inside.partition("partial")[2])
-        return Spec(name, lists, partial, reduction)
+        said = text_of(op.attributes[SAID]) if SAID in op.attributes else ""
+        return Spec(name, lists, partial, reduction, said=said)
 
     def of_rfc(self, lists: tuple[tuple[int, ...], ...], rank: int | None, op: Any, where: str) -> Spec:
         """The sharding of the RFC, whose entry behind the last dimension says along which axes the tensor is
@@ -289,13 +295,25 @@ class _Normal:
 
     def attribute(self, spec: Spec) -> ir.Attribute:
         """The sharding of sdy; all its dimensions are closed."""
-        dimensions = ", ".join("{" + ", ".join(f'"{axis}"' for axis in axes) + "}" for axes in spec.axes)
+        if spec.said:
+            return self.said(spec)
+        names = self.named[spec.grid].text
+        dimensions = ", ".join("{" + names(axes) + "}" for axes in spec.axes)
         text = f"#sdy.sharding<{symbol(spec.grid)}, [{dimensions}]"
         if spec.partial and spec.reduction in self.reductions:
             kind = "" if spec.reduction == "sum" else spec.reduction
-            names = ", ".join(f'"{axis}"' for axis in sorted(spec.partial))
-            text += f", unreduced={kind}{{{names}}}"
+            text += f", unreduced={kind}{{{names(sorted(spec.partial))}}}"
         return ir.Attribute.parse(text + ">")
+
+    def said(self, spec: Spec) -> ir.Attribute:
+        """The sharding of sdy that stands beside an annotation as text."""
+        try:
+            found = ir.Attribute.parse(spec.said)
+            sdy.TensorShardingAttr(found)
+        except (ir.MLIRError, ValueError):
+            hint = "leave it out, and the annotation alone counts"
+            raise ShardlogError(f"{SAID} is no sharding: {spec.said}", hint=hint) from None
+        return found
 
     @cached_property
     def reductions(self) -> tuple[str, ...]:

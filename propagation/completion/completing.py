@@ -30,7 +30,7 @@ def complete(module: ir.Module, book: RuleBook, traversal: str = "backward-forwa
     """
     with module.context, ir.Location.unknown():
         reader = Reader(module, book)
-        options = Options(reader, book, _leaves_partial(module))
+        options = Options(reader, book, reader.shardings.has_unreduced or _says_partial(module))
         done = Completion()
         for function in reader.functions.values():
             body = Body(function, options)
@@ -40,8 +40,8 @@ def complete(module: ir.Module, book: RuleBook, traversal: str = "backward-forwa
         return done
 
 
-def _leaves_partial(module: ir.Module) -> bool:
-    """Whether the module's annotations can say that a value is a partial sum."""
+def _says_partial(module: ir.Module) -> bool:
+    """Whether the dialect of a module says partial sums."""
     spelling = module.operation.attributes
     return (
         "shard.spelling" in spelling and ir.StringAttr(spelling["shard.spelling"]).value in _PARTIAL_SPELLINGS
