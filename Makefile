@@ -4,16 +4,22 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CARGO := cargo
+SEED := $(shell date +%Y%m%d)
 CRATES := engine/core importers/core partition/choice/least/core
 SOURCES := pyproject.toml Cargo.toml Cargo.lock $(shell find $(CRATES) -name Cargo.toml -o -path "*/src/*.rs")
 
-.PHONY: test test-versions lint demo bench clean
+.PHONY: test test-nightly test-versions lint demo bench clean
 
 test: lint
 	@if command -v $(CARGO) >/dev/null; then $(CARGO) test --workspace --no-default-features --quiet; \
 	else echo "left out: the tests of the crates, for there is no $(CARGO)"; fi
 	SHARDLOG_REQUIRE_CORE=$$(command -v $(CARGO)) $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
 	$(BIN)/python -m shardlog.tests.versions --newest
+
+# All that make test leaves out for its time, and five times as many random cases: those of the day, or of SEED.
+test-nightly: .venv/ready
+	SHARDLOG_SEED=$(SEED) $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal \
+	-m "not bench and not install" --hypothesis-profile=nightly --hypothesis-seed=$(SEED)
 
 test-versions: .venv/ready
 	$(BIN)/python -m shardlog.tests.versions

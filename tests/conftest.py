@@ -21,8 +21,9 @@ os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_p
 _cache = TemporaryDirectory(prefix="shardlog-tests-")  # it goes with the process
 os.environ.setdefault("SHARDLOG_CACHE", _cache.name)
 
-# Each run tries the same cases, however long they take; --hypothesis-profile=default tries others.
+# Each run tries the same cases, however long they take; those of a night are as many times more, and others.
 settings.register_profile("repeated", derandomize=True, database=None, deadline=None)
+settings.register_profile("nightly", derandomize=False, database=None, deadline=None, max_examples=500)
 settings.load_profile("repeated")
 
 # What runs in the background of a shell ignores Ctrl-C, and so would the processes that tests interrupt.

@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 import shardlog
-from hypothesis import given, note, seed, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 from jaxlib.mlir import ir
 
-from .shardy.test_random_modules import EXAMPLES, SEED, several
 from .support import models
 from .support.compare import differences
+from .support.drawing import drawing
 from .support.generators.random_modules import modules
 from .support.oracle import context
 from .support.renamed import renamed, renamed_rules
@@ -47,8 +47,7 @@ def test_models(name: str, rules: Path) -> None:
     assert_same(models.text(name, train=name != "decode"), rules)
 
 
-@seed(SEED)
-@settings(several, max_examples=max(EXAMPLES // 4, 1))
+@drawing(20)
 @given(text=modules(), strategy=st.sampled_from(["user-priority", "op-priority", "aggressive"]))
 def test_random_modules(text: str, strategy: str, rules: Path) -> None:
     note(text)

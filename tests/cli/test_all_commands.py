@@ -69,7 +69,8 @@ func.func private @twice(%a: tensor<8xf32>) -> tensor<8xf32> {
 
 def texts() -> Iterator[tuple[str, str, list[str]]]:
     """Programs by name, with the options of their runs."""
-    yield "experts", expert_parallel(depth=1, scan=True).as_text(debug_info=True), []
+    for name, train in ("experts", False), ("experts-trained", True):
+        yield name, expert_parallel(depth=1, scan=True, train=train).as_text(debug_info=True), []
     for function, arguments in PROGRAMS:
         mesh = ["--mesh", axes_of(arguments)]
         yield f"gspmd-{function.__name__}", lower(function, arguments, shardy=False), mesh
@@ -134,11 +135,14 @@ PLAIN = (
     ["cost", "MODULE", "--no-keep-shardings", "--json", "--topology", "h100"],
     ["exec", "MODULE", "-o", "TMP/results.npz"],
 )
-CASES = list(texts())
+CASES = [
+    pytest.param(text, options, id=name, marks=[pytest.mark.nightly] if name == "experts-trained" else [])
+    for name, text, options in texts()
+]
 _LARGE = 50_000  # characters of a program that takes long to compile
 
 
-@pytest.mark.parametrize(("text", "options"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
+@pytest.mark.parametrize(("text", "options"), CASES)
 @pytest.mark.filterwarnings("ignore")
 def test_no_command_ends_in_a_traceback(text: str, options: list[str], tmp_path: Path) -> None:
     path = tmp_path / "module.mlir"

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shardlog.datalog import Program
 from shardlog.engine.language.syntax import Atom
@@ -16,6 +16,7 @@ from shardlog.engine.provenance.proof import Proof
 from shardlog.engine.provenance.search import Search
 
 from ..engine.test_random_programs import NAMES, facts
+from ..support.drawing import drawing
 from .test_random_programs import RULES, Facts, program
 
 BACKENDS = pytest.mark.parametrize("backend", ["core", "reference"])
@@ -201,7 +202,7 @@ def height_of(proof: Proof) -> int:
 
 
 @given(RULES, st.lists(facts(), min_size=1, max_size=2))
-@settings(deadline=None, max_examples=50)
+@drawing(50)
 def test_every_proof_is_of_the_least_height(found: Any, steps: list[Facts]) -> None:
     made = program(found)
     for added in steps:

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shardlog.datalog import Program
 from shardlog.engine import load
+
+from ..support.drawing import drawing
 
 TEXTS = ["d", "b", "c", "a"]
 PLACES = {"root": 0, "d": 1, "b": 2, "c": 3, "a": 4}
@@ -169,7 +171,7 @@ QUERIES = st.sampled_from(
 
 @pytest.mark.core
 @given(st.lists(st.tuples(st.lists(ADDED, max_size=3), QUERIES, ASKED), max_size=4))
-@settings(max_examples=200, deadline=None)
+@drawing(200)
 def test_going_on_gives_what_starting_anew_gives(steps: list[tuple[Any, Any, Any]]) -> None:
     going, anew = Program(SOURCE, backend="core"), Program(SOURCE, backend="reference")
     for added, query, asked in steps:

@@ -11,10 +11,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shardlog.datalog import DatalogError, EngineError, Limits, Program
 
+from ..support.drawing import drawing
 from ..support.paths import PATHS
 
 WIDE, NULL = "numbers of 64 bits", "a missing value"
@@ -403,7 +404,7 @@ FACTS = st.fixed_dictionaries({}, optional={"edge": PAIRS, "same": PAIRS, "path"
 
 @pytest.mark.core
 @given(st.lists(st.tuples(FACTS, st.sampled_from([(), ("path",), ("far", "open")])), max_size=5))
-@settings(max_examples=200, deadline=None)
+@drawing(200)
 def test_going_on_gives_what_starting_anew_gives(steps: list[tuple[dict[str, Any], tuple[str, ...]]]) -> None:
     program, facts = Program(ALL, backend="core"), Program(ALL, backend="reference")
     for added, asked in steps:
@@ -426,7 +427,7 @@ QUERIES = st.one_of(
 
 @pytest.mark.parametrize("backend", ["core", "reference"])
 @given(facts=FACTS, queries=st.lists(QUERIES, min_size=1, max_size=3))
-@settings(max_examples=100, deadline=None)
+@drawing(100)
 def test_a_query_gives_what_a_run_gives(backend: Any, facts: dict[str, Any], queries: list[str]) -> None:
     program = Program(ALL, backend=backend)
     for name, rows in facts.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shardlog.datalog import Program
 from shardlog.engine.provenance.proof import Proof
@@ -13,13 +13,14 @@ from shardlog.engine.provenance.proof_check import Checker
 from shardlog.engine.provenance.search import Search
 
 from ..engine.test_random_programs import EVERYTHING, facts
+from ..support.drawing import drawing
 from .test_program import ALL, FACTS
 from .test_random_programs import RULES, Facts, program
 
 
 @pytest.mark.parametrize("backend", ["core", "reference"])
 @given(steps=st.lists(FACTS, max_size=3))
-@settings(max_examples=50, deadline=None)
+@drawing(50)
 def test_every_tuple_has_a_proof(backend: Any, steps: list[dict[str, Any]]) -> None:
     program = Program(ALL, backend=backend)
     facts: dict[str, list[Any]] = {}
@@ -62,7 +63,7 @@ def searched(made: Program) -> Search:
 
 @pytest.mark.core
 @given(RULES, facts())
-@settings(deadline=None, max_examples=50)
+@drawing(50)
 def test_the_core_finds_proofs_as_low_as_the_search_does(found: Any, given_facts: Facts) -> None:
     made = program(found)
     for name, rows in given_facts.items():

@@ -5,12 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shardlog.datalog import Program
 from shardlog.engine.provenance.proof_check import Checker
 
 from ..engine.test_random_programs import BASE, DECLARATIONS, EVERYTHING, LAYERS, Rule, facts, rules
+from ..support.drawing import drawing
 
 Facts = dict[str, list[tuple[Any, ...]]]
 RULES = st.lists(rules(), min_size=1, max_size=8)
@@ -24,7 +25,7 @@ def program(found: list[Rule]) -> Program:
 
 
 @given(RULES, facts())
-@settings(deadline=None, max_examples=100)
+@drawing(100)
 def test_every_tuple_has_a_proof(found: list[Rule], given_facts: Facts) -> None:
     made = program(found)
     for name, rows in given_facts.items():
@@ -41,7 +42,7 @@ def test_every_tuple_has_a_proof(found: list[Rule], given_facts: Facts) -> None:
 
 
 @given(RULES, st.lists(facts(), min_size=2, max_size=3))
-@settings(deadline=None, max_examples=100)
+@drawing(100)
 def test_going_on_is_starting_anew(found: list[Rule], steps: list[Facts]) -> None:
     going, anew = program(found), program(found)
     for added in steps:
@@ -54,7 +55,7 @@ def test_going_on_is_starting_anew(found: list[Rule], steps: list[Facts]) -> Non
 
 
 @given(RULES, facts(), st.data())
-@settings(deadline=None, max_examples=100)
+@drawing(100)
 def test_a_query_is_a_part_of_a_run(found: list[Rule], given_facts: Facts, data: st.DataObject) -> None:
     columns = data.draw(st.sampled_from([(n, c) for layer in LAYERS[1:] for n, c in layer.items()]))
     values = {"n": st.integers(-1, 4).map(str), "s": st.sampled_from(['"k"', '"l"'])}

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shardlog.engine import DatalogError, EngineError, load
+
+from ..support.drawing import drawing
 
 CONSTANTS = {
     "number": ["0", "1", "-1", "7", "63", "64", "9223372036854775807", "-9223372036854775808"],
@@ -53,7 +55,7 @@ def terms(draw: st.DrawFn, kind: str, depth: int = 3) -> str:
 
 @pytest.mark.core
 @given(st.data())
-@settings(deadline=None, max_examples=300)
+@drawing(300)
 def test_core_is_the_reference(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(list(CONSTANTS)))
     term = data.draw(terms(kind))

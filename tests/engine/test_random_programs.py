@@ -22,6 +22,7 @@ from hypothesis import strategies as st
 from shardlog.engine import Program, load
 
 from ..support import tools
+from ..support.drawing import drawing
 
 # Relations by layer: a rule reads its own layer and those before it; under negations and in aggregates only
 # those before it.
@@ -233,7 +234,7 @@ def text_of(found: list[Rule], random: Random | None = None) -> str:
 
 @pytest.mark.core
 @given(st.lists(rules(), min_size=1, max_size=8), facts())
-@settings(deadline=None, max_examples=200)
+@drawing(200)
 def test_core_is_the_reference(found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]]) -> None:
     check_evaluators_agree(found, given_facts)
 
@@ -286,7 +287,7 @@ def check_souffle_agrees(found: list[Rule], given_facts: dict[str, list[tuple[An
 
 
 @given(st.lists(rules(), min_size=1, max_size=8), facts(), st.randoms(use_true_random=False))
-@settings(deadline=None, max_examples=100)
+@drawing(100)
 def test_order_of_text_does_not_matter(
     found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]], random: Random
 ) -> None:

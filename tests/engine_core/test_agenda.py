@@ -7,11 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from shardlog.engine import EngineError, load
 from shardlog.engine.agenda.agenda import Agenda, Graph, Outcome, Pass, ReferenceAgenda
 from shardlog.engine.agenda.retirement import lists, nobody
+
+from ..support.drawing import drawing
 
 pytestmark = pytest.mark.core
 
@@ -263,7 +265,7 @@ def agendas(
     return statics, held, graph, draw(st.lists(st.tuples(kind, order, choice), max_size=4))
 
 
-@settings(max_examples=200, deadline=None)
+@drawing(200)
 @given(agendas())
 def test_core_and_reference_take_the_same_turns(case: Any) -> None:
     static_facts, held, graph, plan = case

@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 import shardlog
-from hypothesis import HealthCheck, Phase, assume, given, reject, seed, settings
+from hypothesis import Phase, assume, given, reject
 from shardlog import cli
 
 from ..support import models
 from ..support.compare import differences
+from ..support.drawing import drawing
 from ..support.generators.random_modules import modules
 from ..support.oracle import OracleError, forked, refused_unreduced, with_explicit_reshards
 
@@ -93,14 +94,7 @@ def test_models(name: str, full: bool) -> None:
     assert differences(written(text, full=full), forked(with_explicit_reshards, text, full=full)) == []
 
 
-@seed(0)
-@settings(
-    max_examples=20,
-    deadline=None,
-    database=None,
-    phases=[Phase.generate],
-    suppress_health_check=list(HealthCheck),
-)
+@drawing(20, phases=[Phase.generate])
 @given(modules())
 def test_random_modules(text: str) -> None:
     """Of one mesh: results of calls on meshes with other orders of devices are resharded otherwise."""

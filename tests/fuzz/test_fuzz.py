@@ -1,4 +1,4 @@
-"""Two minutes of the fuzzer find nothing; and it would find what goes wrong."""
+"""The fuzzer finds nothing; and it would find what goes wrong."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import signal
 import sys
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ..support.drawing import SEED
 from . import front_end
 from .fuzz import Finding, fuzz
 from .seeds import Seeds
@@ -19,29 +21,32 @@ MODULE = b"func.func @main(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : ten
 FEW = Seeds(*((MODULE,),) * len(Seeds.__dataclass_fields__))
 
 
-@pytest.mark.slow
-def test_nothing_goes_wrong(tmp_path: Path) -> None:
-    told: list[str] = []
-    done, found = fuzz(seed=0, minutes=2, keep=tmp_path, jobs=os.cpu_count() or 1, tell=told.append)
-    assert not found, "\n".join(["again with: python -m shardlog.tests.fuzz --seed 0 --case NUMBER", *told])
-    assert done
+# By day so many cases, the same each time; by night what fits into some minutes.
+NIGHT = pytest.param(None, marks=[pytest.mark.nightly, pytest.mark.slow], id="night")
 
 
-@pytest.mark.slow
-def test_the_front_end_takes_any_text(tmp_path: Path) -> None:
-    told: list[str] = []
-    done, found = fuzz(
-        seed=0,
-        minutes=1,
-        keep=tmp_path,
-        jobs=os.cpu_count() or 1,
-        tell=told.append,
-        command=front_end.run,
-        cases=partial(front_end.case, front_end.programs(), 0),
+@pytest.mark.parametrize("count", [120, NIGHT])
+def test_nothing_goes_wrong(count: int | None, tmp_path: Path) -> None:
+    check_fuzzed(count, tmp_path, "python -m shardlog.tests.fuzz")
+
+
+@pytest.mark.parametrize("count", [250, NIGHT])
+def test_the_front_end_takes_any_text(count: int | None, tmp_path: Path) -> None:
+    cases = partial(front_end.case, front_end.programs(), SEED)
+    check_fuzzed(
+        count, tmp_path, "python -m shardlog.tests.fuzz.front_end", command=front_end.run, cases=cases
     )
-    again = "again with: python -m shardlog.tests.fuzz.front_end --seed 0 --case NUMBER"
-    assert not found, "\n".join([again, *told])
-    assert done
+
+
+def check_fuzzed(count: int | None, keep: Path, again: str, **options: Any) -> None:
+    """So many cases are right; or all that fit into ten minutes."""
+    told: list[str] = []
+    limits: dict[str, Any] = {"minutes": 10, "jobs": os.cpu_count() or 1}
+    if count is not None:
+        limits = {"minutes": 600, "jobs": 1, "last": count - 1}
+    done, found = fuzz(seed=SEED, keep=keep, tell=told.append, **limits, **options)
+    assert not found, "\n".join([f"again with: {again} --seed {SEED} --case NUMBER", *told])
+    assert done == count or (count is None and done)
 
 
 def raises(arguments: list[str]) -> int:

@@ -8,13 +8,14 @@ from typing import Any
 
 import pytest
 import shardlog
-from hypothesis import given, settings
+from hypothesis import given
 from jaxlib.mlir import ir
 from shardlog.errors import ShardlogError
 from shardlog.importers.listing import Listing, bytecode, listing_of, through_bindings
 from shardlog.importers.sources.text import make_context
 
 from ..support import tools
+from ..support.drawing import drawing
 from ..support.generators.random_modules import modules
 
 pytestmark = pytest.mark.core
@@ -92,7 +93,7 @@ def test_the_core_reads_what_bindings_say(text: str) -> None:
     check_listing(parsed(text))
 
 
-@settings(max_examples=25, deadline=None)
+@drawing(25)
 @given(modules())
 def test_random_modules(text: str) -> None:
     check_listing(parsed(text))

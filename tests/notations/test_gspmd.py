@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import shardlog
-from hypothesis import HealthCheck, given, reject, seed, settings
+from hypothesis import given, reject
 from jax._src.config import use_shardy_partitioner
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from jaxlib import xla_client
@@ -32,6 +32,7 @@ from shardlog.program.mlir.modules import ops_in, symbols
 from shardlog.program.shardings import declared
 from shardlog.program.shardy import installed
 
+from ..support.drawing import drawing
 from ..support.generators.random_modules import modules
 from ..support.traits import TRAITS
 
@@ -346,8 +347,7 @@ def listed(written: str) -> str:
     return re.sub(r"devices=\[[\d,]*\]<=\[[\d,]*\](T\([\d,]*\))?", devices, written)
 
 
-@seed(0)
-@settings(max_examples=60, deadline=None, database=None, suppress_health_check=[*HealthCheck])
+@drawing(60)
 @given(modules())
 def test_random_modules_are_written_as_they_are_read(text: str) -> None:
     try:

@@ -10,7 +10,7 @@ import jax
 import numpy as np
 import pytest
 import shardlog
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import AbstractMesh, NamedSharding, PartitionSpec
 from jaxlib import xla_client
@@ -25,6 +25,8 @@ from shardlog.notations.gspmd.tiles import (
 )
 from shardlog.program.meshes import Mesh, SubAxis
 from shardlog.program.shardings import Dimension, Sharding
+
+from ..support.drawing import drawing
 
 XLA: Any = xla_client.HloSharding
 P: Any = PartitionSpec
@@ -160,7 +162,7 @@ def named(sharding: Sharding, mesh: Mesh, manual: tuple[str, ...]) -> str:
 
 
 @given(st.data())
-@settings(max_examples=300, deadline=None)
+@drawing(300)
 def test_shardings_are_written_as_xla_does_and_read_back(data: st.DataObject) -> None:
     mesh = data.draw(meshes())
     sharding, manual = data.draw(shardings(mesh))
@@ -175,7 +177,7 @@ def test_shardings_are_written_as_xla_does_and_read_back(data: st.DataObject) ->
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@drawing(100)
 def test_shardings_are_written_as_jax_does(data: st.DataObject) -> None:
     mesh = data.draw(meshes())
     axes = data.draw(st.permutations([name for name, size in mesh.axes if size > 1]))
@@ -222,7 +224,7 @@ def test_the_mesh_of_shardings(texts: list[str], sizes: list[int]) -> None:
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@drawing(100)
 def test_the_mesh_of_one_sharding_is_the_one_that_xla_finds(data: st.DataObject) -> None:
     mesh = data.draw(meshes().filter(lambda mesh: not mesh.device_ids))
     sharding, manual = data.draw(shardings(mesh))
@@ -232,7 +234,7 @@ def test_the_mesh_of_one_sharding_is_the_one_that_xla_finds(data: st.DataObject)
 
 
 @given(st.data())
-@settings(max_examples=100, deadline=None)
+@drawing(100)
 def test_a_sharding_keeps_its_devices_on_the_mesh_made_for_it(data: st.DataObject) -> None:
     mesh = data.draw(meshes())
     sharding, manual = data.draw(shardings(mesh))

@@ -1,11 +1,7 @@
-"""CHLO: shardings pass as they do through what XLA lowers its ops to.
-
-SHARDLOG_EXAMPLES is the number of programs for each op (4), SHARDLOG_SEED (0) decides which they are.
-"""
+"""CHLO: shardings pass as they do through what XLA lowers its ops to."""
 
 from __future__ import annotations
 
-import os
 import re
 from typing import Any
 
@@ -14,7 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import shardlog
-from hypothesis import HealthCheck, given, note, seed, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxlib.mlir import ir, passmanager
@@ -22,11 +18,10 @@ from jaxlib.mlir._mlir_libs import _stablehlo
 
 from ..support import oracle
 from ..support.compare import differences
+from ..support.drawing import drawing
 
 pytestmark = pytest.mark.versions
 
-EXAMPLES = int(os.environ.get("SHARDLOG_EXAMPLES", "4"))
-SEED = int(os.environ.get("SHARDLOG_SEED", "0"))
 _stablehlo.register_stablehlo_passes()
 P: Any = PartitionSpec
 UNARY = (
@@ -105,11 +100,7 @@ def boundary(text: str) -> list[str]:
 
 @pytest.mark.parametrize("op", OPS, ids=lambda op: f"{op[0]}-{op[2]}")
 def test_as_lowered(op: tuple[str, int, str, str]) -> None:
-    @seed(SEED)
-    @settings(
-        max_examples=EXAMPLES, deadline=None, database=None, print_blob=False,
-        suppress_health_check=[HealthCheck.too_slow],
-    )  # fmt: skip
+    @drawing(4)
     @given(programs(op))
     def equal(text: str) -> None:
         note(text)

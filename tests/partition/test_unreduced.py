@@ -9,13 +9,14 @@ import jax
 import numpy as np
 import pytest
 import shardlog
-from hypothesis import HealthCheck, assume, given, note, seed, settings
+from hypothesis import assume, given, note
 from shardlog.errors import ShardlogError
 from shardlog.partition.forms import FORMS, Form
 from shardlog.program.shardy import installed
 from shardlog.runs.executing.execution import alone_on
 from shardlog.runs.executing.partial import combined
 
+from ..support.drawing import drawing
 from ..support.generators.random_unreduced import unreduced_modules
 
 KINDS = [
@@ -58,10 +59,7 @@ def shares(executable: Any, kind: str) -> tuple[Any, Any]:
     return array, COMBINE[kind].reduce(parts)
 
 
-@seed(0)
-@settings(
-    max_examples=15, deadline=None, database=None, print_blob=False, suppress_health_check=[*HealthCheck]
-)
+@drawing(15)
 @given(unreduced_modules(kinds=installed() != "0.10"))
 def test_random_modules_are_right_whichever_parts_devices_hold(text: str) -> None:
     assume("unreduced" in text and "manual_computation" not in text)

@@ -2,22 +2,19 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import replace
 from random import Random
 from typing import Any
 
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ..support import oracle
+from ..support.drawing import drawing
 from . import shardy
 from .random_turns import random_case, random_mesh
 from .solving import answers, turn
 from .turns import Case, Facts
-
-EXAMPLES = int(os.environ.get("SHARDLOG_EXAMPLES", "200"))
-SEED = int(os.environ.get("SHARDLOG_SEED", "0"))
 
 AXES = [(0, 0, "a", 1, 2), (1, 0, "b", 1, 2), (2, 0, "c", 1, 2)]
 
@@ -124,8 +121,7 @@ def propagated(case: Case) -> dict[int, Any]:
     return {t: dims for t, dims in now.items() if dims != before[t]}
 
 
-@seed(SEED)
-@settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+@drawing(200)
 @given(st.randoms(use_true_random=False))
 def test_random_annotations_with_priorities_gain_what_shardy_gains(random: Random) -> None:
     mesh = random_mesh(random, composite=False)

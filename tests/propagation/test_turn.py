@@ -2,23 +2,20 @@
 
 from __future__ import annotations
 
-import os
 from random import Random
 from typing import Any
 
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ..support import oracle
+from ..support.drawing import drawing
 from . import shardy
 from .random_turns import random_case, random_mesh
 from .recorded import recorded
 from .solving import answers, solved, turn
 from .turns import Facts, Mesh, solved_by_souffle
-
-EXAMPLES = int(os.environ.get("SHARDLOG_EXAMPLES", "200"))
-SEED = int(os.environ.get("SHARDLOG_SEED", "0"))
 
 
 @pytest.mark.parametrize("backend", ["core", "reference", pytest.param("souffle", marks=pytest.mark.souffle)])
@@ -35,8 +32,7 @@ def test_the_recorded_turns_are_all_there() -> None:
 
 @pytest.mark.parametrize("composite", [False, True], ids=["prime powers", "several primes"])
 def test_random_turns_gain_what_shardy_gains(composite: bool) -> None:
-    @seed(SEED)
-    @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @drawing(200)
     @given(st.randoms(use_true_random=False))
     def check(random: Random) -> None:
         mesh = random_mesh(random, composite)

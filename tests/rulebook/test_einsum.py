@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, seed, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jax._src.custom_partitioning_sharding_rule import sdy_sharding_rule_to_mlir, str_to_sdy_sharding_rule
 from jaxlib.mlir import ir
@@ -21,6 +21,7 @@ from shardlog.rulekit.origin import Origin, Origins
 from shardlog.rulekit.show import notation
 
 from ..support import oracle
+from ..support.drawing import drawing
 
 Shapes = list[tuple[int, ...]]
 
@@ -226,8 +227,7 @@ PIECES = [
 ]
 
 
-@settings(max_examples=300, deadline=None, database=None)
-@seed(0)
+@drawing(300)
 @given(st.lists(st.sampled_from([*PIECES, " need_replication={", " blocked_propagation={", "\n", "//", "é"])))
 def test_any_text_is_a_rule_or_an_error_with_a_place(pieces: list[str]) -> None:
     text = "@k: i " + "".join(pieces)
@@ -274,8 +274,7 @@ def random_rules(draw: Any) -> tuple[str, str, dict[str, Any], Shapes, Shapes]:
     return rule, written, options, shapes[:split], shapes[split:]
 
 
-@settings(max_examples=30, deadline=None, database=None)
-@seed(0)
+@drawing(30)
 @given(random_rules())
 def test_random_rules_are_like_jax(
     tmp_path_factory: pytest.TempPathFactory, drawn: tuple[str, str, dict[str, Any], Shapes, Shapes]

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 import shardlog
-from hypothesis import given, note, seed, settings
+from hypothesis import given, note
 from hypothesis import strategies as st
 from shardlog import cli
 
-from ..shardy.test_random_modules import EXAMPLES, SEED, several
 from ..support import models
 from ..support.compare import differences
+from ..support.drawing import drawing
 from ..support.generators.random_modules import modules
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -75,8 +75,7 @@ def test_shardys_list_is_the_default_on_models(name: str, listed: Listed) -> Non
     assert_same(listed(text, SHARDY), shardlog.run(text))
 
 
-@seed(SEED)
-@settings(several, max_examples=max(EXAMPLES // 4, 1))
+@drawing(20)
 @given(text=modules(), strategy=st.sampled_from(["user-priority", "op-priority"]))
 def test_shardys_list_is_the_default_on_random_modules(text: str, strategy: str, listed: Listed) -> None:
     note(text)

@@ -1,12 +1,7 @@
-"""Checking rules: those of shardlog are true, and wrong ones are found.
-
-SHARDLOG_CHECKS is the number of random signatures of each family of ops (10), SHARDLOG_SEED (0) decides
-which they are.
-"""
+"""Checking rules: those of shardlog are true, and wrong ones are found."""
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Callable, Iterator
 from math import prod
@@ -15,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, seed, settings
+from hypothesis import given
 from shardlog import ShardlogError
 from shardlog.engine import DatalogError
 from shardlog.rulebook.book import RuleBook
@@ -25,9 +20,8 @@ from shardlog.rulekit.check.claims import fits
 from shardlog.rulekit.check.shards import parts
 
 from ..ops.single_ops import FAMILIES
+from ..support.drawing import drawing
 
-EXAMPLES = int(os.environ.get("SHARDLOG_CHECKS", "10"))
-SEED = int(os.environ.get("SHARDLOG_SEED", "0"))
 TABLE = sorted((Path(__file__).parents[1] / "ops" / "table").glob("*.mlir"))
 
 
@@ -135,8 +129,7 @@ def test_rules_of_shardlog(path: Path) -> None:
 def test_random_signatures(family: str) -> None:
     book, computed = RuleBook(), 0
 
-    @seed(SEED)
-    @settings(max_examples=EXAMPLES, deadline=None, database=None, suppress_health_check=list(HealthCheck))
+    @drawing(10)
     @given(FAMILIES[family])
     def holds(text: str) -> None:
         nonlocal computed

@@ -9,6 +9,7 @@ import shardlog
 
 from ..support import models, oracle
 from ..support.compare import differences
+from ..support.drawing import by_day
 
 pytestmark = pytest.mark.versions
 
@@ -38,7 +39,7 @@ def identifier(value: Any) -> str:
     return "-".join([*words, *([str(value["depth"])] if "depth" in value else [])])
 
 
-@pytest.mark.parametrize(("name", "options"), CASES + DEEP, ids=identifier)
+@pytest.mark.parametrize(("name", "options"), by_day([*CASES, DEEP[3]], CASES + DEEP), ids=identifier)
 def test_model(name: str, options: dict[str, Any]) -> None:
     text = models.text(name, **options)
     found = differences(shardlog.run(text, strict_shardy=True).text(), oracle.propagate(text))

@@ -1,20 +1,16 @@
-"""Random modules: our shardings are Shardy's.
-
-Two environment variables: SHARDLOG_EXAMPLES, the number of modules (200; some thousands in a nightly run),
-and SHARDLOG_SEED (0), which decides which modules they are.
-"""
+"""Random modules: our shardings are Shardy's."""
 
 from __future__ import annotations
 
-import os
 import warnings
 
 import pytest
 import shardlog
-from hypothesis import HealthCheck, given, note, reject, seed, settings
+from hypothesis import given, note, reject
 from hypothesis import strategies as st
 
 from ..support.compare import differences
+from ..support.drawing import drawing
 from ..support.generators.random_modules import modules
 from ..support.oracle import (
     PROPAGATE,
@@ -28,36 +24,23 @@ from ..support.oracle import (
 
 pytestmark = pytest.mark.versions
 
-EXAMPLES = int(os.environ.get("SHARDLOG_EXAMPLES", "200"))
-SEED = int(os.environ.get("SHARDLOG_SEED", "0"))
 REFUSED = (refused_unreduced, refused_single_device)
 
-several = settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    database=None,
-    print_blob=False,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-)
 
-
-@seed(SEED)
-@several
+@drawing(40)
 @given(modules(), modules(manual=True))
 def test_modules_verify(text: str, manual: str) -> None:
     assert "func.func" in reprinted(text)
     assert "func.func" in reprinted(manual)
 
 
-@seed(SEED)
-@several
+@drawing(80)
 @given(modules(), st.sampled_from([*PROPAGATE][::-1]), st.booleans())
 def test_random_module(text: str, strategy: str, closed: bool) -> None:
     check_like_shardy(text, strategy, closed)
 
 
-@seed(SEED)
-@several
+@drawing(60)
 @given(modules(manual=True), st.sampled_from([*PROPAGATE][::-1]), st.booleans())
 def test_random_manual_computations(text: str, strategy: str, closed: bool) -> None:
     check_like_shardy(text, strategy, closed)

@@ -1,35 +1,23 @@
 """Random modules with unreduced values: our shardings are Shardy's, and what it refuses we refuse, at the
-same place.
-
-SHARDLOG_EXAMPLES, the number of modules (60), and SHARDLOG_SEED (0) are as in test_random_modules.py.
-"""
+same place."""
 
 from __future__ import annotations
 
-import os
 import warnings
 
 import shardlog
-from hypothesis import HealthCheck, given, note, reject, seed, settings
+from hypothesis import given, note, reject
 from shardlog.program.shardy import installed
 
 from ..support.compare import differences
+from ..support.drawing import drawing
 from ..support.generators.random_unreduced import unreduced_modules
 from ..support.oracle import OracleError, forked, propagate, refused_unreduced
 
-EXAMPLES = int(os.environ.get("SHARDLOG_EXAMPLES", "60"))
-SEED = int(os.environ.get("SHARDLOG_SEED", "0"))
 OLD = installed() == "0.10"
 
 
-@seed(SEED)
-@settings(
-    max_examples=EXAMPLES,
-    deadline=None,
-    database=None,
-    print_blob=False,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_too_much],
-)
+@drawing(60)
 @given(unreduced_modules(kinds=not OLD))
 def test_random_module(text: str) -> None:
     try:

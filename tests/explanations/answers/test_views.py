@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import pydot
 import pytest
 import shardlog
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
@@ -23,6 +23,8 @@ from shardlog.explanations.explained import Explained
 from shardlog.explanations.explanation import Explanation, Site
 from shardlog.program.ids import Cell, Place
 from shardlog.runs.records.record import Annotation
+
+from ...support.drawing import drawing
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning:pydot")
 
@@ -115,7 +117,7 @@ def test_what_has_one_sharding_is_joined_in_a_graph(value: str) -> None:
     assert at.startswith('"annotated %arg0')
 
 
-@settings(deadline=None, max_examples=50)
+@drawing(50)
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"])))
 def test_any_name_can_stand_in_a_graph(name: str) -> None:
     annotation = Annotation(name, name, Cell(0), name)

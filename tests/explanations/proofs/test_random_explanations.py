@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import shardlog
-from hypothesis import HealthCheck, Phase, given, note, seed, settings
+from hypothesis import Phase, given, note
 from hypothesis import strategies as st
 from shardlog.errors import ShardlogError
 from shardlog.explanations.explanation import WhyNot
@@ -14,6 +14,7 @@ from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.questions.why_not import why_not
 from shardlog.runs.options import STRATEGIES
 
+from ...support.drawing import drawing
 from ...support.generators.random_modules import modules
 
 
@@ -32,14 +33,7 @@ def test_explanations() -> None:
     in which tensors got their axes."""
     enough: list[bool] = []
 
-    @seed(0)
-    @settings(
-        max_examples=40,
-        deadline=None,
-        database=None,
-        phases=[Phase.generate],
-        suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
-    )
+    @drawing(40, phases=[Phase.generate])
     @given(modules(), st.sampled_from(STRATEGIES))
     def explained(text: str, strategy: str) -> None:
         note(f"strategy {strategy}\n{text}")

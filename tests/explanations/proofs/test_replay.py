@@ -9,16 +9,16 @@ from shardlog.explanations.questions.replay import again, replay
 from shardlog.explanations.questions.why import Explainer
 
 from ...support import models
+from ...support.drawing import by_day
 
 MOST = 600  # tensors of a program that are looked at, evenly spread
 CHECKED = 12  # of these whose proofs are checked
 
 
-@pytest.mark.parametrize("scan", [False, True], ids=["unrolled", "scan"])
-@pytest.mark.parametrize("name", models.MODELS)
+@pytest.mark.parametrize(
+    ("name", "scan"), by_day([("resnet", False), ("grouped_query", True)], models.LAYERED)
+)
 def test_models(name: str, scan: bool) -> None:
-    if scan and name == "recommender":
-        pytest.skip("it has no layers to scan")
     explainer = Explainer(shardlog.run(models.text(name, train=name != "decode", scan=scan)))
     values = explainer.values.all()
     found = [explainer.why(value.name) for value in values[:: 1 + len(values) // MOST]]

@@ -8,10 +8,13 @@ import sys
 
 import pytest
 
+from ...support.drawing import SEED
 from . import random_programs
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize(
+    "seed", [SEED, *(pytest.param(SEED + n, marks=pytest.mark.nightly) for n in range(1, 8))]
+)
 def test_random_programs(seed: int) -> None:
     """They run in processes of their own, which XLA may end."""
     command = [sys.executable, "-m", "shardlog.tests.partition.generated.random_programs", "--count", "105"]

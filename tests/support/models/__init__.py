@@ -25,6 +25,8 @@ MODELS: dict[str, Callable[..., Lowered]] = {
     "decode": decode,
     "recommender": recommender,
 }
+# Models with their layers unrolled, or scanned.
+LAYERED = [(name, scan) for name in MODELS for scan in (False, True) if not scan or name != "recommender"]
 
 
 @cache
