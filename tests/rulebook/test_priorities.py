@@ -82,6 +82,29 @@ def test_shardys_list_is_the_default_on_random_modules(text: str, strategy: str,
     assert_same(listed(text, SHARDY, strategy=strategy), shardlog.run(text, strategy=strategy))
 
 
+# Data flows into what the computation takes: reading adds a constraint before it, no op of the module.
+CONSTRAINED = """
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%x: tensor<8x8xf32>, %i: tensor<i32>) -> tensor<8x8xf32> {
+  %0:2 = stablehlo.while(%n = %i, %y = %x) : tensor<i32>, tensor<8x8xf32> cond {
+    %1 = stablehlo.compare LT, %n, %n : (tensor<i32>, tensor<i32>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  } do {
+    stablehlo.return %n, %y : tensor<i32>, tensor<8x8xf32>
+  }
+  %2 = sdy.manual_computation(%0#1) in_shardings=[<@mesh, [{"x"}, {}]>] out_shardings=[<@mesh, [{"x"}, {}]>]
+      manual_axes={"x"} (%y: tensor<2x8xf32>) {
+    sdy.return %y : tensor<2x8xf32>
+  } : (tensor<8x8xf32>) -> tensor<8x8xf32>
+  return %2 : tensor<8x8xf32>
+}
+"""
+
+
+def test_constraints_that_reading_adds(listed: Listed) -> None:
+    assert_same(listed(CONSTRAINED, SHARDY), shardlog.run(CONSTRAINED))
+
+
 # ---- What a list says --------------------------------------------------------------------------------------
 
 
