@@ -11,7 +11,6 @@ from importlib.metadata import PackageNotFoundError, requires, version
 from pathlib import Path
 from typing import Any
 
-
 CRATES = ("engine", "importers", "partition.choice.least")  # the packages with a part in Rust
 
 
