@@ -362,13 +362,26 @@ def _overlap(one: SubAxis, other: SubAxis) -> bool:
     return one.name == other.name and one.pre < other.pre * other.size and other.pre < one.pre * one.size
 
 
+def _coexist(one: SubAxis, other: SubAxis) -> bool:
+    """Whether one mesh can be cut into axes of which both are made: not so ``x:(1)2`` and ``x:(3)2`` of 6."""
+    low, high = sorted((one.pre, other.pre))
+    first, last = sorted((one.pre * one.size, other.pre * other.size))
+    if one.name != other.name:
+        return True
+    if first > high:
+        return first % high == high % low == last % first == 0
+    return high % first == 0
+
+
 def _truncated(axes: Axes, others: Iterable[SubAxis]) -> Axes:
-    """The longest prefix of axes that overlaps with no others."""
+    """The longest prefix of axes that overlaps with no others, and can be cut beside them."""
     others, kept = [*others], list[SubAxis]()
     for axis in axes:
         left: SubAxis | None = axis
         for other in others:
-            if left is not None and _overlap(left, other):
+            if left is not None and not _coexist(left, other):
+                left = None
+            elif left is not None and _overlap(left, other):
                 left = SubAxis(left.name, left.pre, other.pre // left.pre) if left.pre < other.pre else None
         if left is not None:
             kept.append(left)
@@ -384,7 +397,7 @@ def _common_prefix(one: Axes, other: Axes) -> Axes:
         if a == b:
             found.append(a)
             continue
-        if a.name == b.name and a.pre == b.pre:
+        if a.name == b.name and a.pre == b.pre and _coexist(a, b):
             found.append(min(a, b, key=lambda axis: axis.size))
         break
     return tuple(found)

@@ -49,6 +49,7 @@ class _Function:
     book: RuleBook
     modes: Sequence[str]
     full: bool
+    rules: dict[Any, Rule | None] = field(default_factory=dict)  # of results of what was a constraint
     _said: dict[Any, Mapping[str, Any]] = field(default_factory=dict)
 
     def run(self) -> None:
@@ -63,10 +64,14 @@ class _Function:
                 self.meet(end.operation, index, wanted, ir.InsertionPoint(end), full=self.full)
 
     def reshard_instead(self, op: ir.Operation) -> None:
+        """A constraint becomes a reshard, which keeps its rule and its attributes."""
         made = sdy.ReshardOp(
             op.operands[0], op.attributes["sharding"], loc=op.location, ip=ir.InsertionPoint(op)
-        )
-        op.results[0].replace_all_uses_with(made.result)
+        ).operation
+        for name in op.attributes:
+            made.attributes[name] = op.attributes[name]
+        self.rules[made.results[0]] = self.rule(op)
+        op.results[0].replace_all_uses_with(made.results[0])
         op.erase()
 
     # ---- What values have
@@ -151,10 +156,8 @@ class _Function:
         if RULE in op.attributes and sdy.OpShardingRuleAttr(op.attributes[RULE]).is_custom:
             return None
         values = [*op.operands, *op.results]
-        if op.name == "sdy.reshard":  # dimension by dimension, although nothing propagates through it
-            sizes = list(op.results[0].type.shape) if _rank(op.results[0]) else []
-            alike = [[f] for f in range(len(sizes))]
-            return Rule(sizes, dict.fromkeys(range(len(sizes)), "pass_through"), [alike, alike], 1)
+        if op.name == "sdy.reshard":
+            return self.rules.get(op.results[0])
         said = self.said(op)
         if not said["known"] or said["no_rule"] or said["edge"]:
             return None
@@ -170,8 +173,7 @@ class _Function:
             return True
         if op.name not in self.book.traits.family("reshards_unlike_op"):
             return False
-        own = self.attribute(op.results[0])
-        return any(self.attribute(value) != own for value in op.operands)
+        return len({self.attribute(value) for value in (*op.operands, op.results[0])}) > 1
 
     # ---- What is done to one
 
@@ -190,6 +192,7 @@ class _Function:
         """A reshard to what is unreduced along more axes becomes the collectives that make it so."""
         if self.unreduced(op, 0, self.shardings.read(op.attributes["sharding"]), ir.InsertionPoint(op)):
             op.results[0].replace_all_uses_with(op.operands[0])
+            self.rules.pop(op.results[0], None)
             op.erase()
         else:
             self.reduce_operands(op)
@@ -337,17 +340,18 @@ class _Function:
             attributes["reduction_op"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), kinds[reduction])
         return self.collective("all_reduce", value, attributes, sharding, at)
 
-    def equivalent(self, one: Sharding | None, other: Sharding | None) -> bool:
-        """Whether no data moves between two shardings."""
-        plain = [s is None or not (s.unreduced or any(d.axes for d in s.dimensions)) for s in (one, other)]
-        if any(plain):
-            return all(plain)
-        assert one is not None and other is not None
-        meshes = [self.shardings.meshes.meshes[s.mesh] for s in (one, other)]
+    def equivalent(self, held: Sharding | None, wanted: Sharding | None) -> bool:
+        """Whether a value with a sharding has the one that is wanted. What is unreduced has it otherwise than
+        what is whole; only where a value has no sharding nothing is asked about that."""
+        if held is None:
+            return wanted is None or not _axes_of(wanted)
+        if not _axes_of(held) and not held.unreduced:
+            return wanted is None or not (_axes_of(wanted) or wanted.unreduced)
         return (
-            (meshes[0].axes, meshes[0].device_ids) == (meshes[1].axes, meshes[1].device_ids)
-            and [d.axes for d in one.dimensions] == [d.axes for d in other.dimensions]
-            and one.unreduced == other.unreduced
+            wanted is not None
+            and held.mesh == wanted.mesh
+            and [d.axes for d in held.dimensions] == [d.axes for d in wanted.dimensions]
+            and held.unreduced == wanted.unreduced
         )
 
     def reduce_operands(self, op: ir.Operation) -> None:
