@@ -7,7 +7,7 @@ are sharded then, by ``agreeing.py``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from math import prod
 from typing import Any
@@ -15,42 +15,53 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..program.boundaries import boundary_axes, boundary_shardings, without_manual
-from ..program.function import RESULT_SHARDING, sharding_of
+from ..errors import ShardlogError
+from ..program.boundaries import boundary_axes, without_manual
+from ..program.function import RESULT_SHARDING, location
 from ..program.meshes import axis_text, quoted
-from ..program.mlir.modules import boundary_attributes, symbols
 from ..program.shardings import Dimension, Sharding, Shardings
-from ..program.signature import RULE, describe, looks_at
+from ..program.signature import RULE
 from ..rulebook.book import RuleBook
 from .agreeing import Agreement, Axes, Projection, Rule, is_strict_prefix, less, ordered
+from .values import Values, result_label
 
 _CALL = "func.call"
 
 
 def write_reshards(
-    module: ir.Module, shardings: Shardings, book: RuleBook, modes: Sequence[str] = (), *, full: bool = False
+    module: ir.Module,
+    shardings: Shardings,
+    book: RuleBook,
+    modes: Sequence[str] = (),
+    *,
+    full: bool = False,
+    mark: bool = False,
 ) -> None:
     """Inserts explicit reshards into an annotated module, in place; constraints become reshards first.
 
-    ``full``: around all ops; otherwise around those that Shardy looks at by default. ``modes`` are those of
-    the run.
+    ``full``: around all ops; otherwise around those that Shardy looks at by default. ``mark``: results that
+    are all-reduced are unreduced before that. ``modes`` are those of the run. Raises ShardlogError where the
+    Shardy that is meant does not mark results.
     """
     with module.context, ir.Location.unknown():
-        functions = symbols(module, "func.func")
-        for function in functions.values():
-            _Function(function, functions, shardings, book, modes, full=full).run()
+        values = Values(module, shardings, book, modes)
+        for function in values.functions.values():
+            _Function(function, values, full, mark).run()
 
 
 @dataclass
 class _Function:
     func: Any
-    functions: Mapping[str, Any]
-    shardings: Shardings
-    book: RuleBook
-    modes: Sequence[str]
+    values: Values
     full: bool
+    mark: bool
     rules: dict[Any, Rule | None] = field(default_factory=dict)  # of results of what was a constraint
-    _said: dict[Any, Mapping[str, Any]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.book, self.shardings = self.values.book, self.values.shardings
+        self.meshes = self.shardings.meshes.meshes
+        self.sharding, self.said = self.values.of, self.values.said
+        self.everywhere = next((m for m, mesh in enumerate(self.meshes) if mesh.axes), None)
 
     def run(self) -> None:
         for op in [*_inner_first(self.func)]:
@@ -60,7 +71,7 @@ class _Function:
             self.visit(op)
         end = self.func.regions[0].blocks[0].operations[-1] if len(self.func.regions[0].blocks) else None
         if end is not None:
-            for index, wanted in enumerate(boundary_shardings(self.func, "res_attrs", self.shardings)):
+            for index, wanted in enumerate(self.values.boundary(self.func, "res_attrs")):
                 self.meet(end.operation, index, wanted, ir.InsertionPoint(end), full=self.full)
 
     def reshard_instead(self, op: ir.Operation) -> None:
@@ -74,82 +85,25 @@ class _Function:
         op.results[0].replace_all_uses_with(made.results[0])
         op.erase()
 
-    # ---- What values have
-
-    def sharding(self, value: Any) -> Sharding | None:
-        """The sharding of a value of the module."""
-        attribute = self.attribute(value)
-        if attribute is None:
-            return None
-        found = self.shardings.read(attribute)
-        owner = value.owner
-        if isinstance(owner, ir.Block) and "manual_axes" in owner.owner.attributes:
-            return without_manual(found, boundary_axes(owner.owner))
-        return found
-
-    def attribute(self, value: Any) -> Any:
-        owner = value.owner
-        if isinstance(owner, ir.Block):
-            around, index = owner.owner, value.arg_number
-            if around.operation.name == "func.func":
-                return sharding_of(boundary_attributes(around, "arg_attrs")[index])
-            if "in_shardings" in around.attributes:
-                return sdy.TensorShardingPerValueAttr(around.attributes["in_shardings"]).shardings[index]
-            edge = self.edge_of(around.operation, owner, index)
-            return None if edge is None else self.attribute(edge)
-        index = value.result_number
-        attributes = owner.attributes
-        if label := next((label for label in RESULT_SHARDING if label in attributes), None):
-            return attributes[label]
-        label = "out_shardings" if "out_shardings" in attributes else "sdy.sharding"
-        if label not in attributes:
-            return None
-        entries = sdy.TensorShardingPerValueAttr(attributes[label]).shardings
-        return entries[index] if index < len(entries) else None
-
-    def edge_of(self, op: ir.Operation, block: Any, index: int) -> Any:
-        """The result that has the sharding of an argument of a region; None where there is none."""
-        regions = [region.blocks[0] for region in op.regions]
-        end = ("argument", regions.index(block), index)
-        owners = {e: found for e, *found in self.said(op)["edge_owner"]}
-        for e, *target in self.said(op)["edge_target"]:
-            if tuple(target) == end and owners[e][0] == "result":
-                return op.results[owners[e][2]]
-        return None
-
     def set_sharding(self, result: Any, sharding: Sharding) -> None:
         op = result.owner.operation
-        if label := next((label for label in RESULT_SHARDING if label in op.attributes), None):
+        label = result_label(op)
+        if label in RESULT_SHARDING:
             op.attributes[label] = self.written(sharding)
             return
-        attributes = [self.attribute(other) for other in op.results]
-        ranks = [_rank(other) for other in op.results]
+        attributes = [self.values.attribute(other) for other in op.results]
         made = [
-            self.written(sharding if i == result.result_number else Sharding.open(sharding.mesh, ranks[i]))
-            if attribute is None or i == result.result_number
+            self.written(sharding if other == result else Sharding.open(sharding.mesh, _rank(other)))
+            if attribute is None or other == result
             else attribute
-            for i, attribute in enumerate(attributes)
+            for other, attribute in zip(op.results, attributes, strict=True)
         ]
-        op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(made)
+        op.attributes[label] = sdy.TensorShardingPerValueAttr.get(made)
 
     def written(self, sharding: Sharding) -> Any:
         return self.shardings.attribute(sharding, closed=False)
 
-    def ids(self, sharding: Sharding) -> tuple[int, ...]:
-        return self.shardings.meshes.meshes[sharding.mesh].device_ids
-
     # ---- What ops want
-
-    def said(self, op: ir.Operation) -> Mapping[str, Any]:
-        """What the op rules say of an op; asked once of ops that look alike."""
-        around = looks_at([*self.book.looks_at, *self.book.partition_looks_at])
-        kept = tuple((name, op.attributes[name]) for name in op.attributes if name != "sdy.sharding")
-        types = (tuple(v.type for v in op.operands), tuple(v.type for v in op.results))
-        key: Any = op if op.name in around or len(op.regions) else (op.name, types, kept)
-        if key not in self._said:
-            facts = {**describe(op, False, around), **{mode: [()] for mode in self.modes}}
-            self._said[key] = {**self.book.classify(facts), **self.book.reshards(facts)}
-        return self._said[key]
 
     def rule(self, op: ir.Operation) -> Rule | None:
         """The factors of an op; None where it has no rule, or one that is its own."""
@@ -173,20 +127,61 @@ class _Function:
             return True
         if op.name not in self.book.traits.family("reshards_unlike_op"):
             return False
-        return len({self.attribute(value) for value in (*op.operands, op.results[0])}) > 1
+        return len({self.values.attribute(value) for value in (*op.operands, op.results[0])}) > 1
 
     # ---- What is done to one
 
     def visit(self, op: ir.Operation) -> None:
         if op.name == _CALL:
             self.call(op)
-        elif self.flows(op):
+        elif self.values.flows(op):
             self.edges(op)
         elif op.name == "sdy.reshard":
             self.unreduce_instead(op)
         elif op != _last(op):
-            self.reduce_operands(op)
+            self.compute(op)
+
+    def compute(self, op: ir.Operation) -> None:
+        """What is done to an op that computes its results from its operands."""
+        self.reduce_operands(op)
+        held = [self.sharding(_past_barriers(value)) for value in op.results]
+        devices = [s.mesh for s in held if s is not None and self.meshes[s.mesh].maximal]
+        if devices and self.said(op)["reshard_alone"]:
+            self.move(op, devices[-1], held)
+        else:
             self.agree(op)
+
+    def move(self, op: ir.Operation, device: int, held: Sequence[Sharding | None]) -> None:
+        """Moves the operands of an op to the single device of the mesh ``device``, and its results back
+        to all devices; ``held`` are the shardings of the results."""
+        if self.everywhere is None:
+            return
+        alone = _replicated(device, 0)
+        for index, value in enumerate(op.operands):
+            if not isinstance(value.type, ir.RankedTensorType):
+                continue
+            whole = _replicated(self.everywhere, _rank(value))
+            own = self.sharding(value) or whole
+            if own.mesh == device and self.equivalent(own, alone):
+                continue
+            if _axes_of(own) or own.mesh != self.everywhere:
+                value = sdy.ReshardOp(value, self.written(whole), ip=ir.InsertionPoint(op)).result
+            op.operands[index] = sdy.ReshardOp(value, self.written(alone), ip=ir.InsertionPoint(op)).result
+        last = op
+        for result, made_as in zip(op.results, held, strict=True):
+            if not isinstance(result.type, ir.RankedTensorType):
+                self.set_sharding(result, _replicated(self.everywhere, 0))
+                continue
+            whole = _replicated(self.everywhere, _rank(result))
+            steps = [whole]
+            if made_as is not None and not self.meshes[made_as.mesh].maximal and made_as != whole:
+                steps.append(made_as)
+            value = result
+            for step in steps:
+                made = sdy.ReshardOp(value, self.written(step), ip=ir.InsertionPoint.after(last))
+                _replace(value, made.result)
+                value, last = made.result, made.operation
+            self.set_sharding(result, alone)
 
     def unreduce_instead(self, op: ir.Operation) -> None:
         """A reshard to what is unreduced along more axes becomes the collectives that make it so."""
@@ -195,12 +190,7 @@ class _Function:
             self.rules.pop(op.results[0], None)
             op.erase()
         else:
-            self.reduce_operands(op)
-            self.agree(op)
-
-    def flows(self, op: ir.Operation) -> bool:
-        carries = len(op.regions) or op.name in self.book.traits.family("carries_op")
-        return bool(carries and self.said(op)["edge"])
+            self.compute(op)
 
     def edges(self, op: ir.Operation) -> None:
         """Sources of a data-flow edge have the sharding of its owner."""
@@ -209,7 +199,7 @@ class _Function:
         owners = sorted((what != "result", r, i, e) for e, what, r, i in said["edge_owner"])
         for is_argument, r, i, e in owners:
             owner = blocks[r].arguments[i] if is_argument else op.results[i]
-            attribute = self.attribute(owner)
+            attribute = self.values.attribute(owner)
             wanted = None if attribute is None else self.shardings.read(attribute)
             if wanted is not None and not is_argument and "manual_axes" in op.attributes:
                 wanted = without_manual(wanted, boundary_axes(op))
@@ -219,12 +209,11 @@ class _Function:
                 self.meet(user, index, wanted, None, full=self.full)
 
     def call(self, op: ir.Operation) -> None:
-        callee = self.functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
-        entries = boundary_shardings(callee, "arg_attrs", self.shardings)
-        mesh = next((one.mesh for one in entries if one is not None), None)
+        """Operands of a call have the shardings of the arguments of the function."""
+        entries = self.values.boundary(self.values.called(op), "arg_attrs")
+        mesh = self._tiled(entries)
         if mesh is None:
-            given = (self.sharding(value) for value in op.operands)
-            mesh = next((s.mesh for s in given if s is not None and self._has_axes(s.mesh)), None)
+            mesh = self._tiled(self.sharding(value) for value in op.operands)
             if mesh is None:
                 return
             entries = [_replicated(mesh, _rank(value)) for value in op.operands]
@@ -232,8 +221,10 @@ class _Function:
             rank = _rank(op.operands[index])
             self.meet(op, index, wanted or Sharding.open(mesh, rank), None, full=True)
 
-    def _has_axes(self, mesh: int) -> bool:
-        return bool(self.shardings.meshes.meshes[mesh].axes)
+    def _tiled(self, shardings: Iterable[Sharding | None]) -> int | None:
+        """The mesh of the first sharding that is not on a single device."""
+        found = (one.mesh for one in shardings if one is not None and not self.meshes[one.mesh].maximal)
+        return next(found, None)
 
     def meet(
         self,
@@ -283,7 +274,7 @@ class _Function:
         more = less(wanted.unreduced, held.unreduced)
         if not more:
             return None
-        sizes = self.shardings.meshes.meshes[held.mesh].sizes
+        sizes = self.meshes[held.mesh].sizes
         cut: list[Axes] = []
         dimensions: list[Dimension] = []
         resharded = False
@@ -313,9 +304,7 @@ class _Function:
         return wanted
 
     def names(self, axes: Axes, mesh: int) -> str:
-        return ", ".join(
-            axis_text(axis, self.shardings.meshes.meshes[mesh], quoted(axis.name)) for axis in axes
-        )
+        return ", ".join(axis_text(axis, self.meshes[mesh], quoted(axis.name)) for axis in axes)
 
     def listed(self, axes: Axes, mesh: int, label: str = "axes") -> dict[str, Any]:
         return {label: ir.Attribute.parse(f"#sdy<axis_ref_list{{{self.names(axes, mesh)}}}>")}
@@ -381,12 +370,12 @@ class _Function:
             behind = ir.InsertionPoint.after(op)
             for t, (value, projection, one) in enumerate(zip(values, projections, held, strict=True)):
                 wanted = self.joined(rule, t, projection, one, mesh)
-                elsewhere = one is not None and _axes_of(one) and self.ids(one) != self.mesh_ids(mesh)
+                elsewhere = one is not None and _axes_of(one) and self.ids(one.mesh) != self.ids(mesh)
                 if elsewhere or projection.changed:
                     self.reshard(op, t, value, wanted, behind)
         elif product:
             self.reshard_product(op, agreement, projections, held, mesh)
-        self.reduce_results(op, rule, projections, common, full=full)
+        self.reduce_results(op, rule, projections, common, mesh, full=full)
 
     def agreed(self, op: ir.Operation, agreement: Agreement, projections: list[Projection]) -> list[Axes]:
         """The axes of each factor, which the projections have then."""
@@ -397,13 +386,13 @@ class _Function:
             projection.update(common)
         return common
 
-    def mesh_ids(self, mesh: int) -> tuple[int, ...]:
-        return self.shardings.meshes.meshes[mesh].device_ids
+    def ids(self, mesh: int) -> tuple[int, ...]:
+        return self.meshes[mesh].device_ids
 
     def common_mesh(self, held: Sequence[Sharding | None]) -> int | None:
         """The mesh that most shardings are on that have axes; None where meshes differ in more than the order
         of their devices."""
-        meshes, found = self.shardings.meshes.meshes, None
+        meshes, found = self.meshes, None
         for sharding in held:
             if sharding is None:
                 continue
@@ -419,7 +408,7 @@ class _Function:
         counts: dict[int, int] = {}
         most = 0
         for sharding in held:
-            if sharding is not None and (_axes_of(sharding) or sharding.unreduced):
+            if sharding is not None and _axes_of(sharding):
                 counts[sharding.mesh] = counts.get(sharding.mesh, 0) + 1
                 if counts[sharding.mesh] > most:
                     most, found = counts[sharding.mesh], sharding.mesh
@@ -450,7 +439,14 @@ class _Function:
         self.set_sharding(value, sharding)
 
     def reduce_results(
-        self, op: ir.Operation, rule: Rule, projections: list[Projection], common: list[Axes], *, full: bool
+        self,
+        op: ir.Operation,
+        rule: Rule,
+        projections: list[Projection],
+        common: list[Axes],
+        mesh: int,
+        *,
+        full: bool,
     ) -> None:
         """All-reduces the results of an op along the axes of its reductions, but for those along which they
         are unreduced."""
@@ -465,16 +461,22 @@ class _Function:
             axes = [axis for f in reductions for axis in Agreement.alike(projections, f) or ()]
         else:
             return
-        left = ordered(less(tuple(axes), kept), self.shardings.meshes.meshes[own.mesh if own else 0].sizes)
+        left = ordered(less(tuple(axes), kept), self.meshes[mesh].sizes)
         if not left:
             return
-        mesh = own.mesh if own is not None else self.common_mesh([self.sharding(v) for v in op.operands])
-        assert mesh is not None
+        if self.mark and not self.said(op)["may_mark"]:
+            hint = "mean a later one, as by --shardy 0.11, or leave out --mark-partial-results"
+            message = "only Shardy 0.11 and later mark partial results"
+            raise ShardlogError(message, where=location(op), hint=hint)
         kind = next((kind for (kind,) in self.said(op)["reshard_combines"]), "")
         behind = ir.InsertionPoint.after(op)
         for value in op.results:
             sharding = self.sharding(value) or _replicated(mesh, _rank(value))
-            _replace(value, self.all_reduce(value, left, sharding, kind or sharding.reduction, behind))
+            reduction = kind or sharding.reduction
+            _replace(value, self.all_reduce(value, left, sharding, reduction, behind))
+            if self.mark and self.said(op)["reshard_marks"]:
+                both = ordered((*sharding.unreduced, *left), self.meshes[mesh].sizes)
+                self.set_sharding(value, replace(sharding, unreduced=both, reduction=reduction))
 
     def reshard_product(
         self,

@@ -108,7 +108,7 @@ LOCAL = (
 
 
 # What the op rules say about explicit reshards; see ``rules/ops/reshards.dl``.
-RESHARDS = ("reshard_combines", "reshard_leaves")
+RESHARDS = ("reshard_combines", "reshard_leaves", "may_mark", "reshard_marks", "reshard_alone")
 # What the op rules say about the values that an op is made for; see ``rules/ops/domains.dl``.
 DOMAINS = ("asks", "asks_for", "hands", "edge_source", "edge_target")
 
@@ -335,10 +335,11 @@ class RuleBook:
         holds = {"returned": True, **holds}
         return bool(self._decide("boundary", _holding(holds))["takes"])
 
-    def refuses(self, *, single_device: bool) -> bool:
-        """Whether a function cannot have an argument or result with such a sharding. See
+    def refuses(self, **holds: bool) -> bool:
+        """Whether an argument or result is refused. What ``holds`` of it: "single_device", as a function has
+        it on one; "devices_differ", as the results of an op are on several. See
         ``rules/propagation/boundary.dl``."""
-        return bool(self._decide("boundary", _holding({"single_device": single_device}))["refused"])
+        return bool(self._decide("boundary", _holding(holds))["refused"])
 
     def crosses(self, *, axes_differ: bool, unreduced_differ: bool) -> tuple[bool, bool]:
         """Whether the result of a call is resharded, and whether the call keeps the sharding of the result,

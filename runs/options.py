@@ -228,6 +228,10 @@ class Options:
     full_reshards: bool = field(
         default=False, metadata=about("insert explicit reshards around all ops, not only where Shardy does")
     )
+    mark_partial_results: bool = field(
+        default=False,
+        metadata=about("insert explicit reshards, and mark results as unreduced that these all-reduce"),
+    )
     keep_rules: bool = field(
         default=False, metadata=about("write the rule of every op as an attribute, sdy.sharding_rule")
     )
@@ -296,6 +300,7 @@ ON_MODULES = (
     "keep_rules",
     "explicit_reshards",
     "full_reshards",
+    "mark_partial_results",
 )  # what matters only where a module is written
 ON_RULES = ("rules", "include_from", "limits", "shardy")  # what matters where rules are read
 

@@ -94,8 +94,15 @@ def run_with(
         with module.context:
             check_unreduced(module, program.shardings, book, names)
             check_single_devices(module, program.shardings, book)
-    if options.explicit_reshards or options.full_reshards:
-        write_reshards(module, program.shardings, book, options.modes, full=options.full_reshards)
+    if options.explicit_reshards or options.full_reshards or options.mark_partial_results:
+        write_reshards(
+            module,
+            program.shardings,
+            book,
+            options.modes,
+            full=options.full_reshards,
+            mark=options.mark_partial_results,
+        )
     if options.keep_rules:
         attach_rules(module, book, options.modes)
     return Result(

@@ -100,13 +100,15 @@ def propagate(text: str, *, strategy: str = "user-priority", closed: bool = True
     return reprinted(with_constants(result))
 
 
-def with_explicit_reshards(text: str, *, full: bool = False) -> str:
+def with_explicit_reshards(text: str, *, full: bool = False, mark: bool = False) -> str:
     """The module as the pipeline leaves it that goes on to explicit reshards, around all ops if ``full``.
 
-    Raises OracleError.
+    ``mark``: partial results are marked as unreduced, which that of jaxlib 0.10 cannot. Raises OracleError.
     """
-    chosen = f"enable-full-version={str(full).lower()}"
-    passes = [one.replace("enable-full-version=false", chosen) for one in _all]
+    chosen = {"enable-full-version": full, "mark-partial-result-with-unreduced-axes": mark}
+    passes = [*_all]
+    for option, value in chosen.items():
+        passes = [one.replace(f"{option}=false", f"{option}={str(value).lower()}") for one in passes]
     return reprinted(with_constants(run_passes(text, *passes)))
 
 
