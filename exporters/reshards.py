@@ -19,7 +19,7 @@ from ..errors import ShardlogError
 from ..program.boundaries import boundary_axes, without_manual
 from ..program.function import RESULT_SHARDING, location
 from ..program.meshes import axis_text, quoted
-from ..program.shardings import Dimension, Sharding, Shardings
+from ..program.shardings import Dimension, Sharding, Shardings, check_writable
 from ..program.signature import RULE
 from ..rulebook.book import RuleBook
 from .agreeing import Agreement, Axes, Projection, Rule, is_strict_prefix, less, ordered
@@ -324,6 +324,7 @@ class _Function:
         self, value: Any, axes: Axes, sharding: Sharding, reduction: str, at: ir.InsertionPoint
     ) -> Any:
         attributes = self.listed(axes, sharding.mesh, "reduction_axes")
+        check_writable(reduction)
         if reduction != "sum":
             kinds = {"max": 1, "min": 2}
             attributes["reduction_op"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), kinds[reduction])

@@ -210,6 +210,8 @@ class Shardings:
         """The ``#sdy.sharding`` attribute of ``sharding``, with every dimension closed if ``closed``."""
         key = (sharding, closed)
         if key not in self._written:
+            if sharding.unreduced:
+                check_writable(sharding.reduction)
             self._written[key] = ir.Attribute.parse(self.text(sharding, closed=closed))
         return self._written[key]
 
@@ -258,6 +260,15 @@ def reduction_of(attribute: Any) -> str:
 def reduction_numbered(attribute: ir.Attribute | None) -> str:
     """The reduction, a key of ``UNREDUCED``, that an op of sdy says as ``reduction_op``: "sum" if none."""
     return "sum" if attribute is None else [*UNREDUCED][ir.IntegerAttr(attribute).value]
+
+
+def check_writable(reduction: str) -> None:
+    """Raises ShardlogError if the installed jaxlib has no notation for partial results of that reduction."""
+    if reduction != "sum" and not hasattr(sdy.TensorShardingAttr, "reduction_op"):
+        raise ShardlogError(
+            f"the installed jaxlib has no notation for {reduction!r} as what combines partial results",
+            hint="install jaxlib 0.11 or later, or mean the Shardy that is installed",
+        )
 
 
 def changed(sharding: Any, **parts: Sequence[Any]) -> ir.Attribute:
