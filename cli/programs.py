@@ -46,8 +46,6 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     run.add_argument("--bind", choices=("none", "needed", "all"), default="none", help=about)
     run.add_argument("--notation", choices=NOTATIONS, default="sdy", help=notation)
-    about = "the LLVM that is to read shard or mesh; default: main for shard, 19 for mesh"
-    run.add_argument("--dialect-version", choices=("19", "22", "main"), help=about)
     add_options(run, *ON_MODULES)
     run.add_argument(
         "--stats", action="store_true", help="print the turns, changes and seconds of every stage"
@@ -74,10 +72,11 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
 def _run(options: argparse.Namespace) -> int:
     from ..outputs import output, refuse_loss
 
-    lints = checks.lints(options)
     how: tuple[Any, ...] = (options.notation, options.bind)
-    if options.notation in ("shard", "mesh"):
+    if options.notation in ("shard", "mesh"):  # otherwise the version is that of a program
         how = (*how, options.dialect_version)
+        options.dialect_version = None
+    lints = checks.lints(options)
     module = options.output or not (options.save or options.stages)
     refuse_loss([("-o", options.output), ("--save", options.save)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypedDict, cast
 
 from ..errors import ShardlogError, closest
-from ..partition.forms import FORMS, Form
+from ..partition.forms import CHOSEN, Chosen
 from ..program.elements import bytes_text
 from .options import about, memory_of, seconds_of
 
@@ -25,7 +25,9 @@ class ProgramOptions(TypedDict, total=False):
     seconds: float | None
     pins: str | Sequence[str]
     collective_matmul: bool
-    form: Form
+    form: Chosen
+    dialect_version: str | None
+    whole_arguments: bool
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -83,12 +85,27 @@ class ProgramChoice:
         default=False,
         metadata=about("with --topology: send parts while others are multiplied, where that is faster"),
     )
-    form: Form = field(
-        default=FORMS[0],
+    form: Chosen = field(
+        default=CHOSEN[0],
         metadata=about(
-            "the form for XLA: a manual computation, or the program of each partition or each replica",
+            "the form for XLA: a manual computation, or the program of each partition or each replica; or "
+            "shard: local tensors and collectives of MLIR's dialect shard",
             flag="--as",
-            choices=FORMS,
+            choices=CHOSEN,
+        ),
+    )
+    dialect_version: str | None = field(
+        default=None,
+        metadata=about(
+            "with a dialect of MLIR's: the LLVM that is to read it",
+            otherwise="main for shard, 19 for mesh",
+            choices=("19", "22", "main"),
+        ),
+    )
+    whole_arguments: bool = field(
+        default=False,
+        metadata=about(
+            "with --as shard: take whole arguments, of which each device takes its part (type 2 of the RFC)"
         ),
     )
 
@@ -107,9 +124,11 @@ class ProgramChoice:
                 where="keep_shardings",
                 hint=hint,
             )
-        if self.form not in FORMS:
-            hint = closest(self.form, FORMS)
+        if self.form not in CHOSEN:
+            hint = closest(self.form, CHOSEN)
             raise ShardlogError(f"there is no form {self.form!r}", where="partition", hint=hint)
+        if self.form != "shard" and self.whole_arguments:
+            raise ShardlogError("only shard has whole arguments", where="partition", hint="add --as shard")
 
     def __str__(self) -> str:
         if self.keep_shardings:

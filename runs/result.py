@@ -26,7 +26,7 @@ from .options import Options
 from .questions import Questions
 
 if TYPE_CHECKING:
-    from ..partition.forms import Form
+    from ..partition.forms import Chosen
     from ..partition.preparing.computations import Computation
     from .accounts import Account
     from .executing.executable import Executable
@@ -151,7 +151,7 @@ class Result(RunData, Questions):
 
     def partition(
         self,
-        form: Form = "sdy-manual",
+        form: Chosen = "sdy-manual",
         *,
         keep_shardings: bool = False,
         topology: str | None = None,
@@ -159,6 +159,8 @@ class Result(RunData, Questions):
         seconds: float | None = None,
         pins: str | Sequence[str] | Mapping[Any, Sharding] = (),
         collective_matmul: bool = False,
+        dialect_version: str | None = None,
+        whole_arguments: bool = False,
         refuse: bool = True,
     ) -> Partitioned:
         """The program that each device runs, as ``docs/partitioning.md`` describes.
@@ -175,7 +177,9 @@ class Result(RunData, Questions):
         topology.
 
         ``form`` is the form for XLA: one manual computation ("sdy-manual"), or a program per device for its
-        partitions ("manual") or its replicas ("replica"). With ``refuse=False``, ops that cannot run on each
+        partitions ("manual") or its replicas ("replica"). With "shard", its text is in MLIR's dialect shard,
+        as the ``dialect_version`` of LLVM reads it ("22" or "main"); with ``whole_arguments`` each device
+        takes its parts of whole arguments there. With ``refuse=False``, ops that cannot run on each
         device stay in the program, which can then be asked but not run.
 
         Raises ShardlogError for ops that cannot run on each device, for an unknown machine, and for a bound
@@ -189,6 +193,8 @@ class Result(RunData, Questions):
             seconds=seconds,
             pins=pins if isinstance(pins, str) else tuple(map(str, pins)),
             collective_matmul=collective_matmul,
+            dialect_version=dialect_version,
+            whole_arguments=whole_arguments,
         )
         if isinstance(pins, Mapping):
             return self.made_of(choice, refuse, pins)
@@ -224,6 +230,7 @@ class Result(RunData, Questions):
 
         ``pins`` are the shardings of values of the annotated module, in place of those of the choice.
         """
+        from ..partition.forms import form_of
         from ..partition.improving import within
         from ..partition.partitioning import partition
         from .executing.partitioned import Partitioned
@@ -233,7 +240,7 @@ class Result(RunData, Questions):
             given = self.pins_of(self, choice.pins) if pins is None else pins
             begins = {} if choice.keep_shardings else self._further
             aim = replace(self.aim_of(self, choice), pins=given, begins=begins)
-            make = partial(partition, self.module, shardings, self.book, modes, choice.form)
+            make = partial(partition, self.module, shardings, self.book, modes, form_of(choice.form))
             program = within(aim, partial(make, refuse=refuse, computations=self._computations))
             partitioned = Partitioned(self, program, choice)
             if choice.collective_matmul:

@@ -6,9 +6,13 @@ from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
 from ...errors import ShardlogError, closest
+from ...partition.layouts import Axes
+from ...program.meshes import SubAxis, symbol
 from .annotations import to_dialect
+from .grids import Grid
+from .local import localized
 from .printing import pretty
-from .spelling import SPELLINGS
+from .spelling import SPELLINGS, Spelling
 
 VERSIONS = (*SPELLINGS,)
 # The version that is meant by the name of a dialect alone.
@@ -21,6 +25,30 @@ def spelled(module: ir.Module, dialect: str, version: str | None, where: str) ->
     Ops that LLVM lacks are in generic form, which it reads with ``-allow-unregistered-dialect``. Raises
     ShardlogError for a version without the dialect, and for what the dialect cannot say.
     """
+    spelling = _spelling(dialect, version)
+    return pretty(_as_llvm_reads_it(to_dialect(module, spelling, where)))
+
+
+def local_text(module: ir.Module, axes: Axes, version: str | None, *, whole_arguments: bool = False) -> str:
+    """The text of a partitioned program in the dialect shard, as a version of LLVM reads it.
+
+    ``axes`` are those of the program. Raises ShardlogError for a version without the dialect, and for a
+    collective that it does not have.
+    """
+    spelling = _spelling("shard", version)
+    mesh = axes.mesh
+    if mesh is None:
+        raise ShardlogError("the program has no mesh", hint="annotate it: shard.grid @g(shape = 2x2)")
+    if mesh.device_ids:
+        hint = "a grid lists its devices row by row; give the mesh no device_ids"
+        raise ShardlogError(f"mesh {symbol(mesh.name)} has device_ids", hint=hint)
+    parts = [SubAxis(p.axis, p.pre, p.size) for p in axes.pieces if p.mesh == axes.main]
+    grid = Grid(mesh.name, mesh, tuple(parts))
+    made = localized(module, grid, spelling.scatter, whole_arguments=whole_arguments)
+    return pretty(_as_llvm_reads_it(made))
+
+
+def _spelling(dialect: str, version: str | None) -> Spelling:
     version = version or LATEST[dialect]
     if version not in SPELLINGS:
         raise ShardlogError(f"no version {version!r} of the dialects", hint=closest(version, VERSIONS))
@@ -28,7 +56,7 @@ def spelled(module: ir.Module, dialect: str, version: str | None, where: str) ->
     if spelling.dialect != dialect:
         hint = f"that dialect is called {spelling.dialect} there"
         raise ShardlogError(f"LLVM {version} has no dialect {dialect}", hint=hint)
-    return pretty(_as_llvm_reads_it(to_dialect(module, spelling, where)))
+    return spelling
 
 
 def _as_llvm_reads_it(module: ir.Module) -> str:

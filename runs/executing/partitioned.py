@@ -69,6 +69,19 @@ class Partitioned(DeviceProgram):
         with self.result.source.places():
             return super().combined
 
+    def text(self) -> str:
+        """The module as MLIR text, in the form that was chosen.
+
+        Raises ShardlogError where a dialect cannot say it.
+        """
+        if self.choice.form != "shard":
+            return super().text()
+        from ...exporters.dialects.text import local_text
+
+        with self.result.source.places():
+            version, whole = self.choice.dialect_version, self.choice.whole_arguments
+            return local_text(self.module, self.axes, version, whole_arguments=whole)
+
     def module_for(self, platform: str) -> ir.Module:
         """The module for a platform; see ``DeviceProgram.module_for``.
 

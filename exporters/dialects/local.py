@@ -1,0 +1,350 @@
+"""The program of each device, whose collectives are those of the dialect shard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+from itertools import permutations
+from math import prod
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import func, sdy
+
+from ...errors import ShardlogError
+from ...program.function import location
+from ...program.meshes import SubAxis
+from ...program.mlir.modules import copy_of, operations_in, symbols
+from ...rulebook.shipped import shipped
+from .grids import Grid
+from .places import Places
+
+_GROUPS, _PAIRS = "replica_groups", "source_target_pairs"
+_DYNAMIC = -(1 << 63)  # an operand says it
+_COMPUTATION = "sdy.manual_computation"
+
+
+@cache
+def _words() -> dict[str, Any]:
+    """The dialect's words for collectives of StableHLO; see ``rules/dialects/collectives.dl``."""
+    rows = shipped("dialects/statements").evaluate({})
+    dimensions: dict[str, dict[str, str]] = {}
+    for name, attribute, label in rows["dimension_of"]:
+        dimensions.setdefault(name, {})[attribute] = label
+    return {"op": dict(rows["collective_of"]), "dimensions": dimensions, "kind": dict(rows["combined_as"])}
+
+
+def localized(module: ir.Module, grid: Grid, scatter: str, *, whole_arguments: bool = False) -> ir.Module:
+    """A copy of a partitioned module as functions of local tensors, with the collectives of shard on a grid.
+
+    ``scatter`` is the attribute that names the dimension that is scattered. With ``whole_arguments`` a
+    function takes whole tensors, of which each device takes its part. Raises ShardlogError for a collective
+    that the dialect does not have.
+    """
+    made = copy_of(module)
+    with made.context, ir.Location.unknown():
+        _Local(made, grid, scatter, whole_arguments).write()
+    return made
+
+
+class _Local:
+    def __init__(self, module: ir.Module, grid: Grid, scatter: str, whole_arguments: bool) -> None:
+        self.module, self.grid, self.scatter, self.whole = module, grid, scatter, whole_arguments
+        self.count = prod(grid.sizes)
+        self.devices = np.arange(self.count).reshape(grid.sizes)
+        self.places = Places(self.count)
+        self.reference = ir.FlatSymbolRefAttr.get(grid.name)
+        self._axes: dict[Any, list[int] | None] = {}
+
+    def write(self) -> None:
+        for op in operations_in(self.module):
+            if op.name in _words()["op"]:
+                self.collective(op)
+            elif _PAIRS in op.attributes:
+                self.permutation(op)
+            elif op.name == "stablehlo.dynamic_slice":
+                self.slice(op)
+        self.erase_unused()
+        for op in operations_in(self.module):
+            if op.name in ("stablehlo.partition_id", "stablehlo.replica_id"):
+                self.number(op)
+        for function in symbols(self.module, "func.func").values():
+            self.unwrap(function)
+        body = self.module.body
+        for op in symbols(self.module, "sdy.mesh").values():
+            op.erase()
+        place = ir.InsertionPoint.at_block_begin(body)
+        self.op("shard.grid", [], [], self.grid.attributes(), place)
+        for label in ("mhlo.num_partitions", "mhlo.num_replicas", "shard.spelling"):
+            if label in self.module.operation.attributes:
+                del self.module.operation.attributes[label]
+
+    def op(
+        self, name: str, operands: Sequence[Any], types: Sequence[Any], attributes: Any, place: Any
+    ) -> Any:
+        return ir.Operation.create(
+            name, results=list(types), operands=list(operands), attributes=attributes, ip=place
+        )
+
+    def replace(self, op: Any, name: str, operands: Sequence[Any], attributes: Any) -> None:
+        """Puts an op of the dialect in the place of one."""
+        types = [result.type for result in op.results]
+        made = self.op(name, operands, types, attributes, ir.InsertionPoint(op))
+        made.location = op.location
+        for old, new in zip(op.results, made.results, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+
+    # ---- Collectives ---------------------------------------------------------------------------------------
+
+    def collective(self, op: Any) -> None:
+        """Several values in one collective are several collectives here."""
+        words = _words()
+        groups = np.asarray(op.attributes[_GROUPS])
+        axes = self.axes_of(groups, ordered=bool(words["dimensions"].get(op.name)))
+        if axes is None:
+            self.refuse(op, f"its groups {groups.tolist()} are none along axes of the grid")
+        attributes: dict[str, Any] = {"grid": self.reference, "grid_axes": self.numbers(axes or [])}
+        for attribute, label in words["dimensions"].get(op.name, {}).items():
+            label = self.scatter if label == "scatter_dim" else label
+            number = ir.IntegerAttr(op.attributes[attribute]).value
+            attributes[label] = ir.IntegerAttr.get(ir.IndexType.get(), number)
+        if len(op.regions):
+            inside = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
+            kind = words["kind"].get(inside[0]) if len(inside) == 2 else None
+            if kind is None:
+                self.refuse(op, f"its reduction by {', '.join(inside[:-1])} has no word")
+            attributes["reduction"] = ir.Attribute.parse(f"#shard<partial {kind}>")
+        name, place = words["op"][op.name], ir.InsertionPoint(op)
+        for operand, result in zip(op.operands, op.results, strict=True):
+            made = self.op(name, [operand], [result.type], attributes, place)
+            made.location = op.location
+            result.replace_all_uses_with(made.results[0])
+        op.erase()
+
+    def axes_of(self, groups: npt.NDArray[Any], *, ordered: bool) -> list[int] | None:
+        """The axes of the grid along which devices of a group differ, outermost first; None for other
+        groups."""
+        key = groups.shape, groups.tobytes(), ordered
+        if key not in self._axes:
+            self._axes[key] = self.find_axes(groups, ordered)
+        return self._axes[key]
+
+    def find_axes(self, groups: npt.NDArray[Any], ordered: bool) -> list[int] | None:
+        wanted = {tuple(row) if ordered else tuple(sorted(row)) for row in groups.tolist()}
+        differ = [
+            axis
+            for axis, coordinates in enumerate(np.unravel_index(groups, self.grid.sizes))
+            if (coordinates != coordinates[:, :1]).any()
+        ]
+        for axes in permutations(differ):
+            found = self.along(axes).tolist()
+            if {tuple(row) if ordered else tuple(sorted(row)) for row in found} == wanted:
+                return list(axes)
+        return None
+
+    def along(self, axes: Sequence[int]) -> npt.NDArray[Any]:
+        """The groups of devices that differ along axes, in the order of the dialect."""
+        others = [axis for axis in range(len(self.grid.sizes)) if axis not in axes]
+        size = prod(self.grid.sizes[axis] for axis in axes)
+        return self.devices.transpose([*others, *axes]).reshape(-1, size)
+
+    def index(self, axes: Sequence[int]) -> npt.NDArray[Any]:
+        """The place of each device in its group."""
+        found = np.zeros(self.count, np.int64)
+        for row in self.along(axes):
+            found[row] = np.arange(len(row))
+        return found
+
+    def permutation(self, op: Any) -> None:
+        """A shift along an axis, or sends and receives between devices."""
+        pairs = np.asarray(op.attributes[_PAIRS]).reshape(-1, 2)
+        source = np.full(self.count, -1)
+        source[pairs[:, 1]] = pairs[:, 0]
+        if (source < 0).any():
+            self.refuse(op, "some devices receive nothing")
+        shifted = self.shift(source)
+        if shifted is not None:
+            self.replace(op, "shard.shift", [op.operands[0]], shifted)
+            return
+        target = np.full(self.count, -1)
+        for device, giver in enumerate(source):
+            if giver != device or target[device] < 0:
+                target[giver] = device if target[giver] in (-1, giver) else target[giver]
+        if sorted(target) != list(range(self.count)):
+            self.refuse(op, "a device sends to several others")
+        place = ir.InsertionPoint(op)
+        axes = self.numbers(range(len(self.grid.sizes)))
+        linear = self.op(
+            "shard.process_linear_index", [], [ir.IndexType.get()], {"grid": self.reference}, place
+        )
+        shared = {"grid": self.reference, "grid_axes": axes}
+        dynamic = ir.DenseI64ArrayAttr.get([_DYNAMIC] * len(self.grid.sizes))
+        to, of = (self.coordinates(table, linear.results[0], place) for table in (target, source))
+        value = op.operands[0]
+        self.op("shard.send", [value, *to], [value.type], shared | {"destination": dynamic}, place)
+        self.replace(op, "shard.recv", [value, *of], shared | {"source": dynamic})
+
+    def shift(self, source: npt.NDArray[Any]) -> dict[str, Any] | None:
+        """The attributes of a rotation along one axis that gives each device the value of ``source``."""
+        own = np.stack(np.unravel_index(np.arange(self.count), self.grid.sizes))
+        theirs = np.stack(np.unravel_index(source, self.grid.sizes))
+        differ = [axis for axis in range(len(self.grid.sizes)) if (own[axis] != theirs[axis]).any()]
+        if len(differ) != 1:
+            return None
+        (axis,) = differ
+        size = self.grid.sizes[axis]
+        offsets = {int(o) for o in (own[axis] - theirs[axis]) % size}
+        if len(offsets) != 1:
+            return None
+        (offset,) = offsets
+        return {
+            "grid": self.reference,
+            "grid_axes": self.numbers([axis]),
+            "shift_axis": ir.IntegerAttr.get(ir.IndexType.get(), axis),
+            "offset": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), offset),
+            "rotate": ir.UnitAttr.get(),
+        }
+
+    def coordinates(self, table: npt.NDArray[Any], linear: Any, place: Any) -> list[Any]:
+        """The coordinates of a device that a table has for each."""
+        index, found = ir.IndexType.get(), []
+        for coordinates in np.unravel_index(table, self.grid.sizes):
+            entries = ", ".join(map(str, coordinates.tolist()))
+            type_ = ir.RankedTensorType.get([self.count], index)
+            value = {"value": ir.Attribute.parse(f"dense<[{entries}]> : {type_}")}
+            held = self.op("arith.constant", [], [type_], value, place)
+            found.append(self.op("tensor.extract", [held.results[0], linear], [index], {}, place).results[0])
+        return found
+
+    # ---- Parts ---------------------------------------------------------------------------------------------
+
+    def slice(self, op: Any) -> None:
+        """A slice that begins where the device's part does."""
+        value = op.operands[0]
+        sizes, shape = list(ir.RankedTensorType(op.results[0].type).shape), list(value.type.shape)
+        cut = [d for d, (size, whole) in enumerate(zip(sizes, shape, strict=True)) if size != whole]
+        starts = self.places.of(op.operands[1 + cut[0]]) if len(cut) == 1 else None
+        if starts is None:
+            return
+        (d,) = cut
+        tile = sizes[d]
+        parts = starts // tile
+        if shape[d] % tile or not np.array_equal(parts * tile, starts):
+            return
+        axes = self.axes_of_parts(parts, shape[d] // tile)
+        if axes is None:
+            return
+        attributes = {
+            "grid": self.reference,
+            "grid_axes": self.numbers(axes),
+            "slice_axis": ir.IntegerAttr.get(ir.IndexType.get(), d),
+        }
+        self.replace(op, "shard.all_slice", [value], attributes)
+
+    def axes_of_parts(self, parts: npt.NDArray[Any], count: int) -> list[int] | None:
+        """The axes along which devices have different parts, outermost first."""
+        every = range(len(self.grid.sizes))
+        for length in every:
+            for axes in permutations(every, length + 1):
+                size = prod(self.grid.sizes[axis] for axis in axes)
+                if size == count and np.array_equal(self.index(axes), parts):
+                    return list(axes)
+        return None
+
+    def number(self, op: Any) -> None:
+        """The number of the device, as a tensor."""
+        place, index = ir.InsertionPoint(op), ir.IndexType.get()
+        linear = self.op("shard.process_linear_index", [], [index], {"grid": self.reference}, place)
+        i32 = ir.IntegerType.get_signless(32)
+        cast = self.op("arith.index_cast", linear.results, [i32], {}, place)
+        scalar = ir.RankedTensorType.get([], i32)
+        tensor = self.op("tensor.from_elements", cast.results, [scalar], {}, place)
+        self.replace(op, "stablehlo.convert", tensor.results, {})
+
+    def numbers(self, axes: Any) -> ir.Attribute:
+        listed = ", ".join(map(str, axes))
+        return ir.Attribute.parse(f"array<i16: {listed}>" if listed else "array<i16>")
+
+    # ---- Functions -----------------------------------------------------------------------------------------
+
+    def unwrap(self, function: Any) -> None:
+        """A function whose body is one manual computation becomes a function of local tensors."""
+        block = function.regions[0].blocks[0]
+        inside = [op.operation for op in block.operations if op.operation.name == _COMPUTATION]
+        if not inside:
+            return
+        (computation,) = inside
+        inner = computation.regions[0].blocks[0]
+        types = [value.type for value in inner.arguments]
+        returned = inner.operations[len(inner.operations) - 1].operation
+        results = [value.type for value in returned.operands]
+        given = [value.type for value in block.arguments] if self.whole else types
+        made: Any = func.FuncOp(
+            function.name.value, ir.FunctionType.get(given, results), ip=ir.InsertionPoint(function)
+        )
+        entry = made.add_entry_block()
+        order = [ir.BlockArgument(v).arg_number for v in computation.operands]
+        values = [entry.arguments[i] for i in order]
+        last = ir.InsertionPoint(entry)
+        if self.whole:
+            shardings = computation.attributes["in_shardings"]
+            values = [
+                self.part(value, sharding, last)
+                for value, sharding in zip(values, _shardings(shardings), strict=True)
+            ]
+        for argument, value in zip(inner.arguments, values, strict=True):
+            argument.replace_all_uses_with(value)
+        end = func.ReturnOp(list(returned.operands), ip=last)
+        for op in list(inner.operations)[:-1]:
+            op.operation.move_before(end.operation)
+        returned.erase()
+        function.erase()
+
+    def part(self, value: Any, sharding: Any, place: Any) -> Any:
+        """The part of a whole tensor that the device has."""
+        for d, axes in enumerate(sharding):
+            numbers = self.grid.numbers(axes)
+            if not numbers:
+                continue
+            type_ = ir.RankedTensorType(value.type)
+            sizes = list(type_.shape)
+            sizes[d] //= prod(self.grid.sizes[axis] for axis in numbers)
+            attributes = {
+                "grid": self.reference,
+                "grid_axes": self.numbers(numbers),
+                "slice_axis": ir.IntegerAttr.get(ir.IndexType.get(), d),
+            }
+            result = ir.RankedTensorType.get(sizes, type_.element_type)
+            value = self.op("shard.all_slice", [value], [result], attributes, place).results[0]
+        return value
+
+    def erase_unused(self) -> None:
+        """Erases what computed the places of parts."""
+        for op in reversed(operations_in(self.module)):
+            used = any(True for result in op.results for _ in result.uses)
+            if not used and op.name.startswith("stablehlo.") and len(op.results) and not len(op.regions):
+                op.erase()
+
+    def refuse(self, op: Any, why: str) -> None:
+        """Raises ShardlogError for an op that the dialect cannot say."""
+        hint = "write the program for XLA: leave out --as shard"
+        raise ShardlogError(f"{op.name} has no counterpart in shard: {why}", where=location(op), hint=hint)
+
+
+def _shardings(attribute: Any) -> list[Any]:
+    """The axes of each dimension, of each sharding of an attribute."""
+    found = []
+    for sharding in sdy.TensorShardingPerValueAttr(attribute).shardings:
+        dimensions = []
+        for entry in map(sdy.DimensionShardingAttr, sdy.TensorShardingAttr(sharding).dimension_shardings):
+            axes = []
+            for axis in map(sdy.AxisRefAttr, entry.axes):
+                part: Any = axis.sub_axis_info and sdy.SubAxisInfoAttr(axis.sub_axis_info)
+                pre, size = (part.pre_size, part.size) if part else (1, 1 << 62)  # all of it
+                axes.append(SubAxis(axis.name, pre, size))
+            dimensions.append(axes)
+        found.append(dimensions)
+    return found

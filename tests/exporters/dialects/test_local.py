@@ -1,0 +1,101 @@
+"""Partitioned programs in MLIR's dialect shard."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import shardlog
+from shardlog.errors import ShardlogError
+
+RESHARD = """
+shard.grid @g(shape = 2x3)
+func.func @main(%x: tensor<12x18xf32>) -> tensor<12x18xf32> {{
+  %s = shard.sharding @g split_axes = {} : !shard.sharding
+  %t = shard.sharding @g split_axes = {} : !shard.sharding
+  %0 = shard.shard %x to %s : tensor<12x18xf32>
+  %1 = shard.shard %0 to %t annotate_for_users : tensor<12x18xf32>
+  return %1 : tensor<12x18xf32>
+}}
+"""
+PRODUCT = """
+shard.grid @g(shape = 2x2)
+func.func @main(%x: tensor<4x8xf32>, %y: tensor<8x6xf32>) -> tensor<4x6xf32> {
+  %s = shard.sharding @g split_axes = [[], [1, 0]] : !shard.sharding
+  %0 = shard.shard %x to %s : tensor<4x8xf32>
+  %1 = shard.shard %0 to %s annotate_for_users : tensor<4x8xf32>
+  %2 = stablehlo.dot_general %1, %y, contracting_dims = [1] x [0]
+      : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  return %2 : tensor<4x6xf32>
+}
+"""
+
+
+def local(text: str, **options: object) -> str:
+    """The program of each device in the dialect."""
+    run = shardlog.run(text, propagation="completion")
+    return run.partition(form="shard", **options).text()  # type: ignore[arg-type]
+
+
+def ops(text: str) -> list[str]:
+    """The statements of the dialect after the grid, without their types."""
+    found = re.findall(r"(shard\.\w+ .*?) : ", text)
+    return [re.sub(r"%\w+ ", "", op) for op in found]
+
+
+@pytest.mark.parametrize(
+    "start, end, wanted",
+    [
+        ("[[0]]", "[[]]", ["shard.all_gather on @g grid_axes = [0] gather_axis = 0"]),
+        ("[[0, 1]]", "[[0]]", ["shard.all_gather on @g grid_axes = [1] gather_axis = 0"]),
+        ("[[], [1, 0]]", "[[]]", ["shard.all_gather on @g grid_axes = [1, 0] gather_axis = 1"]),
+        ("[[]]", "[[], [1]]", ["shard.all_slice on @g grid_axes = [1] slice_axis = 1"]),
+        ("[[0], []]", "[[0, 1]]", ["shard.all_slice on @g grid_axes = [1] slice_axis = 0"]),
+        ("[[1]]", "[[], [1]]", ["shard.all_to_all on @g grid_axes = [1] split_axis = 1 concat_axis = 0"]),
+    ],
+)
+def test_a_reshard_is_one_collective(start: str, end: str, wanted: list[str]) -> None:
+    assert ops(local(RESHARD.format(start, end))) == wanted
+
+
+def test_parts_in_another_order_are_sent_and_received() -> None:
+    done = local(RESHARD.format("[[0, 1]]", "[[1, 0]]"))
+    assert re.search(r"shard.send %arg0 on @g grid_axes = \[0, 1\] destination = \[%\w+, %\w+\]", done)
+    assert re.search(r"shard.recv %arg0 on @g grid_axes = \[0, 1\] source = \[%\w+, %\w+\]", done)
+    tables = re.findall(r"arith.constant dense<\[(.*)\]> : tensor<6xindex>", done)
+    # Part 3 of 6 is that of device (1, 0) at first, and of the device with coordinates 1 of 3 and 1 of 2 then.
+    target, source = (
+        [tuple(map(int, row)) for row in zip(*(t.split(", ") for t in pair), strict=True)]
+        for pair in (tables[:2], tables[2:])
+    )
+    assert target[3] == (1, 1) and source[4] == (1, 0)
+
+
+def test_a_product_is_reduced_over_the_axes_of_its_contraction() -> None:
+    done = local(PRODUCT)
+    assert ops(done) == ["shard.all_reduce on @g grid_axes = [0, 1]"]
+    assert "%arg0: tensor<4x2xf32>, %arg1: tensor<2x6xf32>" in done
+
+
+def test_whole_arguments_are_cut_by_each_device() -> None:
+    done = local(PRODUCT, whole_arguments=True)
+    assert "%arg0: tensor<4x8xf32>, %arg1: tensor<8x6xf32>" in done
+    assert ops(done)[:2] == [
+        "shard.all_slice on @g grid_axes = [1, 0] slice_axis = 1",
+        "shard.all_slice on @g grid_axes = [1, 0] slice_axis = 0",
+    ]
+
+
+def test_a_version_names_the_scattered_dimension() -> None:
+    scattered = PRODUCT.replace(
+        "  return %2",
+        "  %t = shard.sharding @g split_axes = [[1, 0]] : !shard.sharding\n"
+        "  %3 = shard.shard %2 to %t annotate_for_users : tensor<4x6xf32>\n  return %3",
+    )
+    assert ops(local(scattered)) == ["shard.reduce_scatter on @g grid_axes = [1, 0] scatter_dim = 0"]
+    assert "scatter_axis = 0" in local(scattered, dialect_version="22")
+
+
+def test_whole_arguments_are_of_shard_alone() -> None:
+    with pytest.raises(ShardlogError, match="only shard has whole arguments"):
+        shardlog.run(PRODUCT).partition(whole_arguments=True)
