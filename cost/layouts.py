@@ -78,7 +78,7 @@ class Layouts:
                 user, number = use.owner.operation, use.operand_number
                 computed = bool(user.results) and self._lowering(user.name) != "loop"
                 wide.append(self.wanted(user, number).wide)
-                wide.append(self._rules.never_narrow(element) if computed else 1)
+                wide.append(self._rules.never_narrow(user.name, element) if computed else 1)
             self._inside[value] = max(wide)
         return self._inside[value]
 
@@ -182,7 +182,7 @@ class Forms:
         program = shipped("cost/layouts")
         self._solver = program.solver({"platform": [(platform,)], **traits.given_to(program)})
         self._asked: dict[str, tuple[bool, bool]] = {}
-        self._wide: dict[str, int] = {}
+        self._wide: dict[tuple[str, str], int] = {}
         self._orderings: dict[Any, Ordering] = {}
 
     def asked(self, name: str) -> tuple[bool, bool]:
@@ -192,12 +192,13 @@ class Forms:
             self._asked[name] = bool(said["asked"]), bool(said["any_order"])
         return self._asked[name]
 
-    def never_narrow(self, element: str) -> int:
-        """How many times as wide as they are elements are computed, whatever the op."""
-        if element not in self._wide:
-            said = self._solver.solve({"element": [(0, element, 0)]}, ["times_as_wide"])["times_as_wide"]
-            self._wide[element] = max((times for (times,) in said), default=1)
-        return self._wide[element]
+    def never_narrow(self, name: str, element: str) -> int:
+        """How many times as wide as they are ops of a name compute elements."""
+        if (name, element) not in self._wide:
+            facts: dict[str, list[tuple[Any, ...]]] = {"op": [(name,)], "element": [(0, element, 0)]}
+            said = self._solver.solve(facts, ["times_as_wide"])["times_as_wide"]
+            self._wide[name, element] = max((times for (times,) in said), default=1)
+        return self._wide[name, element]
 
     def ordering(self, told: tuple[tuple[str, Any], ...]) -> Ordering:
         """What the rules say of an op that they are told so of."""
