@@ -32,7 +32,7 @@ def layers() -> list[str]:
 def modules() -> Iterator[Path]:
     for path in sorted(ROOT.rglob("*.py")):
         relative = path.relative_to(ROOT)
-        if relative.parts[0] not in {"tests", "build", "examples", ".venv", ".venvs", *_ALONE}:
+        if relative.parts[0] not in {"tests", "build", "examples", "standalone", ".venv", ".venvs", *_ALONE}:
             yield relative
 
 
@@ -72,6 +72,13 @@ def files_used(path: Path) -> Iterator[Path]:
         waiting.extend(ast.iter_child_nodes(node))
 
 
+def of_datalog_alone() -> set[str]:
+    """What standalone/setup.py makes a distribution of: layers."""
+    script = ast.parse((ROOT / "standalone" / "setup.py").read_text())
+    lists = {ast.unparse(node.targets[0]): node.value for node in script.body if isinstance(node, ast.Assign)}
+    return {*ast.literal_eval(lists["FOLDERS"]), *ast.literal_eval(lists["MODULES"])}
+
+
 def layer(path: Path) -> str:
     return path.parts[0].removesuffix(".py")
 
@@ -85,6 +92,12 @@ def test_arrows_go_down(path: Path) -> None:
     order = layers()
     up = {name for name in used(path) if order.index(name) < order.index(layer(path))}
     assert not up, f"{path} uses {', '.join(sorted(up))}, which stand above it"
+
+
+def test_datalog_alone_needs_nothing_else() -> None:
+    held = of_datalog_alone()
+    needed = {name for path in modules() if layer(path) in held for name in used(path)}
+    assert {"engine", "datalog"} <= needed <= held
 
 
 def test_no_files_use_each_other_in_a_circle() -> None:
