@@ -20,6 +20,8 @@ from .formats import Element, Statement, formats
 _DYNAMIC = -(1 << 63)  # stands for `?`, and in lists of numbers for an operand
 _KEYWORD = re.compile(r"\b(\w+)(\s*=\s*)([A-Za-z_]\w*)(?=\s*(?:,|$))")
 _BEFORE = {"", *" \t\n\r={}:)"}  # the name of an op
+_ALIAS = re.compile(r"#[\w$.-]+")
+_ITERATOR = re.compile(r"#linalg\.iterator_type<(\w+)>")
 _NAME = re.compile(r"(%[\w$.#-]+)")
 _PLACE = re.compile(r"%(\d+)\b")
 _REST = re.compile(r"\s*(?:loc\([^%]*\)\s*)?(?://[^%]*)?")  # behind a statement, in its line
@@ -40,22 +42,23 @@ def _heads() -> re.Pattern[str]:
     return re.compile(rf'[/"{{}}{first}](?:{comment}|{string}|{"|".join(rests)}|(?<=[{{}}]))')
 
 
-def in_generic_form(data: bytes) -> bytes:
+def in_generic_form(data: bytes, *, bodies: bool = False) -> bytes:
     """A text in which jaxlib can read every statement that is known here; the same bytes where there is none.
+    With ``bodies`` ops have the regions that generic form has and their statements do not.
 
     Raises ShardlogError for a statement that is not written as its op is.
     """
     if not any(mark in data for mark in _MARKS):
         return data
-    text = data.decode(errors="surrogateescape")
-    return _Text(text).all().encode(errors="surrogateescape")
+    text = _ITERATOR.sub(r'"\1"', data.decode(errors="surrogateescape"))  # as statements write them
+    return _Text(text, bodies).all().encode(errors="surrogateescape")
 
 
 class _Text:
     """A text of which statements are rewritten."""
 
-    def __init__(self, text: str) -> None:
-        self.text = text
+    def __init__(self, text: str, bodies: bool) -> None:
+        self.text, self.bodies = text, bodies
         self.heads = _heads()
         self.lines: dict[tuple[str, str], list[Any] | None] = {}  # see ``_line``
 
@@ -102,7 +105,7 @@ class _Text:
         words = _NAME.split(self.text[at:end])
         key = op, "%".join(words[::2])
         if key not in self.lines:
-            self.lines[key] = _line(op, words)
+            self.lines[key] = _line(op, words, self.bodies)
         parts = self.lines[key]
         if parts is None:
             return None
@@ -159,6 +162,14 @@ class _Text:
         except UnfittingError:
             return None  # MLIR says what is wrong with it
 
+    def alias(self, cursor: Cursor) -> str:
+        """The entries of the dictionary that an alias stands for."""
+        name = cursor.match(_ALIAS, "a dictionary of attributes")
+        found = re.search(rf"(?m)^[ \t]*{re.escape(name)}[ \t]*=", self.text)
+        if found is None:
+            raise UnfittingError(cursor.at, f"an alias that is defined, not {name},")
+        return Cursor(self.text, found.end()).balanced("{")[1:-1].strip()
+
     def regions(self, cursor: Cursor) -> str:
         """Regions in parentheses."""
         parts = [" ("]
@@ -180,12 +191,12 @@ class _Text:
         return inside
 
 
-def _line(op: str, words: list[str]) -> list[Any] | None:
+def _line(op: str, words: list[str], bodies: bool) -> list[Any] | None:
     """The generic form of a statement whose line is split at the names of its values: a text, the place of a
     name among the ``words``, a text, and so on. None where the statement and the line do not end together."""
     text = "".join(word if i % 2 == 0 else f"%{i}" for i, word in enumerate(words))
     try:
-        made, end = _Text(text).statement(op, 0)
+        made, end = _Text(text, bodies).statement(op, 0)
     except ShardlogError:  # or it goes on in the next line
         return None
     if not made or not _REST.fullmatch(text, end):
@@ -276,9 +287,13 @@ class _Reading:
         self.operands[dynamic], self.types[dynamic] = given, [element.of] * len(given)
 
     def attrs(self, element: Element) -> None:
-        if not self.cursor.looks_at("{"):
+        """A dictionary of attributes, or an alias of one."""
+        if self.cursor.looks_at("#"):
+            held = self.text.alias(self.cursor)
+        elif self.cursor.looks_at("{"):
+            held = self.cursor.balanced("{")[1:-1].strip()
+        else:
             return
-        held = self.cursor.balanced("{")[1:-1].strip()
         keywords, dialect = self.statement.keywords, self.op.partition(".")[0]
         if keywords and held:
             held = _KEYWORD.sub(lambda found: _in_full(found, keywords, dialect), held)
@@ -318,6 +333,7 @@ class _Reading:
         if element.names and cursor.looks_at("("):
             inside = cursor.balanced("(")
             arguments = f" ^bb0{inside}:" if inside[1:-1].strip() else ""
+        self.lines_before_region = self.text.text.count("\n", self.start, cursor.next())
         self.region = f"{arguments}{self.text.region(cursor)}"
 
     def _lines(self) -> int:
@@ -346,6 +362,8 @@ class _Reading:
 
     def read_body(self, element: Element) -> None:
         """The region that an op has by its name, where the rules have a body for it."""
+        if not self.text.bodies:
+            return
         types = [[_element(t) for t in self.types.get(name, ())] for name in element.names]
         self.region = body(self.op, types[0], types[1], self.attributes)
         self.lines_before_region = self._lines()
@@ -392,7 +410,7 @@ def _attributes(elements: tuple[Element, ...]) -> Iterator[str]:
 
 def _element(type_: str) -> str:
     """The type of the elements of a tensor or a buffer; another type is its own."""
-    found = re.fullmatch(r"(?s)(?:tensor|memref|vector)<(?:(?:\d+|\?|\[\d+\])\s*x\s*)*(.*)>", type_)
+    found = re.fullmatch(r"(?s)(?:tensor|memref)<(?:(?:\d+|\?|\[\d+\])\s*x\s*)*(.*)>", type_)
     if found is None:
         return type_
     cursor = Cursor(found[1])
