@@ -16,6 +16,7 @@ from .finishing.collective_matmul import Window
 from .finishing.passes import Draft, Pass
 from .forms import Form
 from .layouts import Axes, Layout
+from .plan import AS_DECIDED
 from .writing.building import Sent
 
 
@@ -25,8 +26,8 @@ class DeviceProgram:
     ``sent`` are its collectives, in order, and ``traits`` those of its ops. ``found`` is the result of the
     search for layouts, if there was one. ``homes`` are the layouts that values have instead of propagation's:
     a value of a function may have one in each call. ``boundary`` has the layouts of arguments and of results.
-    ``windows`` are the collectives that overlap products. ``exceeds`` is the memory in bytes that a device
-    needs if that is more than its machine has.
+    ``plan`` is what it was written by. ``windows`` are the collectives that overlap products. ``exceeds`` is
+    the memory in bytes that a device needs if that is more than its machine has.
     """
 
     def __init__(
@@ -42,6 +43,7 @@ class DeviceProgram:
     ) -> None:
         self.module, self.sent, self.axes, self.form, self.found = module, sent, axes, form, found
         self.traits, self.boundary, self.homes = traits, boundary, homes or {}
+        self.plan = AS_DECIDED
         self._windows: Sequence[Window] = ()
         self.exceeds = 0
 

@@ -23,7 +23,7 @@ from .choice.variables import Need, Spot, Variables
 from .device_program import DeviceProgram
 from .executions import Executions
 from .facts.annotated import Annotated
-from .facts.recording import Facts, facts_of
+from .facts.recording import Decided, Facts, facts_of
 from .finishing.combining import combined_sizes
 from .finishing.passes import FINISHED, Draft
 from .layouts import Pieces
@@ -100,23 +100,25 @@ class Sends(NamedTuple):
 
 @dataclass(frozen=True)
 class Program:
-    """A device program by its plan. It is written when that is asked for; what it sends is known before, if
-    the ``facts`` say it. ``found``: what the choice of homes found."""
+    """A device program by its plan, which is among the ``facts``. It is written when somebody asks for that;
+    what it sends is known before, but for permutations that may become one. ``found``: what the choice of
+    homes found."""
 
-    plan: Plan
+    facts: Facts
     annotated: Annotated
-    write: Callable[[Plan], Writer]
-    facts: Facts | None = None
+    write: Callable[[Decided], Writer]
     found: Found | None = None
+
+    @property
+    def plan(self) -> Plan:
+        """The plan, its reshards decided."""
+        return self.facts.decided.plan
 
     @cached_property
     def written(self) -> tuple[Writer, Draft]:
         """What wrote it, and the program as it was written."""
-        writer = self.write(self.plan)
-        if self.facts is None:
-            return writer, writer.run()
-        with self.annotated.planner.unweighed():
-            return writer, writer.run()
+        writer = self.write(self.facts.decided)
+        return writer, writer.run()
 
     @property
     def module(self) -> ir.Module:
@@ -129,16 +131,18 @@ class Program:
         is to be asked before."""
         writer, draft = self.written
         draft.after(FINISHED)
-        return DeviceProgram(draft.module, draft.sent, draft.traits, draft.axes, draft.form, writer.boundary)
+        made = DeviceProgram(draft.module, draft.sent, draft.traits, draft.axes, draft.form, writer.boundary)
+        made.plan = self.plan
+        return made
 
     @cached_property
     def sending(self) -> list[Sends]:
         """Its collectives."""
-        combined, facts = self.annotated.planner.prices.combined, self.facts
-        if facts is not None and facts.sends is not None and not combined:
+        combined, sends = self.annotated.planner.prices.combined, self.facts.sends
+        if sends is not None and not combined:
             return [
                 Sends(each.kind, each.pieces, each.bytes, _times(each.known, each.often), 1.0)
-                for each in facts.sends
+                for each in sends
             ]
         draft = self.written[1]
         counts, sizes = Executions(draft.module, draft.traits), dict[Any, int]()
@@ -163,9 +167,8 @@ class Program:
             price = planner.price(each.kind, each.pieces)
             once = price.once * each.begun + planner.prices.once
             total += (price.byte * each.bytes + once) * each.times
-        facts, chooser, kinds = self.facts, self.annotated.chooser, self.annotated.kinds
-        computed = self.written[0].computed_as if facts is None else facts.computed_as
-        if computed:
+        chooser, kinds = self.annotated.chooser, self.annotated.kinds
+        if computed := self.facts.computed_as:
             often = Executions(self.annotated.module, chooser.reader.traits)
             for number, known, factors in computed:
                 total += chooser.work(known, factors) * _often(often, kinds.ops[number])
@@ -179,23 +182,23 @@ class Improving:
     def __init__(
         self,
         annotated: Annotated,
-        write: Callable[[Plan], Writer],
+        write: Callable[[Decided], Writer],
         aim: Aim,
         plan: Plan,
         *,
         refuses: bool = True,
     ) -> None:
-        self.annotated, self.write, self.aim = annotated, write, aim
+        self.annotated, self.write, self.aim, self._refuses = annotated, write, aim, refuses
         self._until = None if aim.seconds is None else monotonic() + aim.seconds
-        facts = None
-        if aim.move or plan.pinned:
-            facts = facts_of(annotated, plan, refuses=refuses)
-            self._check_pins(facts, plan)
-        self.first = Program(plan, annotated, write, facts)
+        facts = facts_of(annotated, plan, refuses=refuses)
+        self._check_pins(facts, plan)
+        self.first = Program(facts, annotated, write)
         self._peaks: dict[ir.Module, int] = {}
 
     def _check_pins(self, facts: Facts, plan: Plan) -> None:
         """Raises ShardlogError for pins of values that are not chosen."""
+        if not plan.pinned:
+            return
         chosen = {
             value
             for _, spot in facts.spots
@@ -260,7 +263,6 @@ class Improving:
 
     def _homes(self) -> Homes:
         annotated, facts = self.annotated, self.first.facts
-        assert facts is not None
         kinds, chooser = annotated.kinds, annotated.chooser
         counts = Executions(annotated.module, chooser.reader.traits)
         in_loops = set(kinds.numbers_of(lambda op: chooser.reader.traits.lowering(op.name) == "loop"))
@@ -298,7 +300,8 @@ class Improving:
         """The program whose values have these homes; ``again``: what was gathered is gathered again where it
         is used much later."""
         plan = self.first.plan.changed_to(found.plan, again=again)
-        return Program(plan, self.annotated, self.write, found=found)
+        facts = facts_of(self.annotated, plan, refuses=self._refuses)
+        return Program(facts, self.annotated, self.write, found)
 
     # ---- Memory -----------------------------------------------------------------------------------------
 

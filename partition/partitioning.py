@@ -21,6 +21,7 @@ from .device_program import DeviceProgram
 from .facts.annotated import Annotated
 from .facts.kinds import Kinds
 from .facts.reading import static_shape
+from .facts.recording import Decided
 from .forms import Form
 from .improving import Aim, Improving
 from .layouts import Axes, Layout
@@ -83,8 +84,8 @@ def partition(
         begins, pins = laid_out(aim.begins), numbered(laid_out(aim.pins))
         first = Plan({**numbered(begins), **pins}, pinned=frozenset(pins))
 
-        def write(plan: Plan) -> Writer:
-            return Writer(annotated, plan, channel, refuses=refuse)
+        def write(decided: Decided) -> Writer:
+            return Writer(annotated, decided, channel)
 
         best = Improving(annotated, write, aim, first, refuses=refuse).best()
         made, value_of = best.made, kinds.listing.value

@@ -1,33 +1,29 @@
-"""The walk over an annotated module: which values are resharded for what, and from where.
+"""The walk over an annotated module: which values each op needs, in which layouts, and what it gives.
 
-Who writes the device program (``writing/writer.py``) and who takes down what ops need
-(``facts/recording.py``) decide alike, for both are walks; they differ in what becomes of what is decided.
+Who decides a plan (``facts/recording.py``) and who writes its program (``writing/writer.py``) are walks: they
+ask for values alike, and in the same order. They differ in what a local value is, and in that the one decides
+each reshard that the other carries out.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
-from ..program.function import location
-from ..program.mlir.modules import main_function, named_in, symbols
-from .choice.purposes import Computed, Purpose, purpose_of
+from ..program.mlir.modules import named_in
+from .choice.purposes import Computed, Use
 from .facts.annotated import Annotated
 from .facts.bypasses import Bypasses
-from .facts.kinds import Kind
-from .facts.knowledge import Knowledge, inside
 from .facts.reading import Reading, Tensor, static_shape
-from .facts.recipes import Chosen, Recipe, Recipes
+from .facts.recipes import Recipe, Recipes
 from .layouts import Layout, Shape, replicated
-from .plan import Plan
-from .reshards import moves
-from .writing.building import Builder, Scope, bytes_of
+from .plan import Plan, Reshard
+from .writing.building import Builder, Scope
 
 _KEPT = 64  # ops for which what was gathered is kept, where memory is short
 
@@ -38,21 +34,24 @@ class RefusedError(ShardlogError):
 
 class Walk(ABC):
     """The values of a module, and ops, by their numbers in ``kinds``, as a plan has them. A *local* value is
-    what a device has of a value in a layout, whatever stands for it.
+    what a device has of a value in a layout, whatever stands for it."""
 
-    Ops that cannot run on each device raise RefusedError, if the walk ``refuses`` them."""
-
-    def __init__(self, annotated: Annotated, plan: Plan, builder: Builder, *, refuses: bool = True) -> None:
-        self.plan, self.builder, self.refuses = plan, builder, refuses
+    def __init__(
+        self,
+        annotated: Annotated,
+        plan: Plan,
+        builder: Builder,
+        reading: Reading,
+        bypasses: Bypasses,
+        recipes: Recipes,
+    ) -> None:
+        self.plan, self.builder = plan, builder
+        self.reading, self.bypasses, self.recipes = reading, bypasses, recipes
         self.old, self.kinds, self.shardings = annotated.module, annotated.kinds, annotated.shardings
         self.axes, self.chooser, self.planner = annotated.axes, annotated.chooser, annotated.planner
         self.form, self.traits = annotated.form, builder.traits
         self.copied_first = {} if plan.again else plan.copies  # layouts that values are made in before others
-        self.functions = symbols(self.old, "func.func")
-        self.main = main_function(self.functions)
-        self.reading = Reading(self.shardings, self.axes)
-        self.bypasses = Bypasses(self.kinds, self.chooser.reader, self.functions, self.reading)
-        self.recipes = Recipes(self.chooser, self.reading, builder)
+        self.functions, self.main = annotated.functions, annotated.main
         self.tensors: dict[int, Tensor] = {}
         self.makes: dict[int, Callable[[Layout], Any]] = {}  # values that take no data
         self.locals: dict[int, Any] = {}  # of values that were made at home, there wherever the value is
@@ -60,7 +59,7 @@ class Walk(ABC):
         self.clock = 0  # ops so far
         self._made_at: dict[tuple[int, Layout], int] = {}
         self._types: dict[tuple[Any, Layout], Any] = {}
-        self._widths: dict[int, int] = {}  # of elements, by the numbers of types
+        self._shapes: dict[int, Shape] = {}  # by the numbers of types
 
     # ---- What becomes of what is decided ----------------------------------------------------------------
 
@@ -70,36 +69,30 @@ class Walk(ABC):
         """The local values that are there now."""
 
     @abstractmethod
-    def carry(
-        self, value: int, held: Any, start: Layout, plan: moves.Plan, purpose: Purpose | None, *, stale: bool
-    ) -> Any:
-        """A local value after the steps of a plan; ``stale``: of a value that was made so before."""
+    def op(self, number: int) -> bool:
+        """Takes an op; whether the op of the device program is its copy."""
+
+    @abstractmethod
+    def reshard(self, value: int, layout: Layout, use: Use | None, *, stale: bool) -> Reshard:
+        """How a value is taken to a layout in which it is not there; ``stale``: it is there, but is made
+        once more."""
+
+    @abstractmethod
+    def carry(self, held: Any, reshard: Reshard, use: Use | None, *, stale: bool) -> Any:
+        """A local value after the steps of a reshard; ``stale``: of a value that was made so before."""
+
+    @abstractmethod
+    def repeated(self, reshard: Reshard) -> Computed:
+        """How the op that makes a value is computed once more, where that is done in place of a reshard."""
 
     @abstractmethod
     def lower(self, op: Any, computed: Computed, values: list[Any]) -> Sequence[Any]:
         """The results of an op by its lowering, of operands as that needs them."""
 
-    @property
     @abstractmethod
-    def flows(self) -> Mapping[str, Callable[[Any, int, Knowledge], bool | None]]:
-        """What takes ops that hand values on, or make some of no data, by how these become local; given the
-        walk, the op and what is known of it, it says whether that is its copy."""
-
-    @abstractmethod
-    def spread(self, number: int) -> bool:
-        """Has what broadcasts a scalar made wherever it is used; whether that is done."""
-
-    @abstractmethod
-    def empty(self, number: int) -> bool:
-        """Has results without elements made wherever they are used; whether that is the op's copy."""
-
-    @abstractmethod
-    def take(self, number: int, kind: Kind, recipe: Recipe, operands: Sequence[int]) -> bool:
-        """Takes an op that is computed by a recipe; whether that is its copy."""
-
-    @abstractmethod
-    def keep_named(self, op: Any) -> None:
-        """Keeps functions that an op names or its regions call, as comparisons do, as they are."""
+    def note(self, use: Use, value: int, layout: Layout, *, start: Layout | None = None) -> None:
+        """Takes note that a value is handed on, or needed, in a layout; ``start``: out of another region, in
+        which it is so."""
 
     def at_home(self, value: int) -> Any:
         """The local value that was made at home, wherever that was, or None."""
@@ -118,21 +111,25 @@ class Walk(ABC):
             self._types[key] = self.builder.tensor(self.axes.local(shape, layout.dims), element)
         return self._types[key]
 
+    def shape(self, value: int) -> Shape:
+        """The shape of a value; that of a scalar for what is no tensor of static shape."""
+        type_ = int(self.kinds.listing.types[value])
+        if type_ not in self._shapes:
+            self._shapes[type_] = static_shape(self.kinds.listing.value(value).type) or ()
+        return self._shapes[type_]
+
     def define(
-        self,
-        value: int,
-        type_: Any,
-        layout: Layout,
-        local: Any,
-        home: Layout | None = None,
-        *,
-        kept: bool = False,
+        self, value: int, layout: Layout, local: Any, home: Layout | None = None, *, kept: bool = False
     ) -> None:
-        """Records the local value that a value of the module, of this type, has in a layout; ``kept``: it is
-        its copy."""
+        """Records the local value that a value of the module has in a layout; ``kept``: it is its copy."""
         if value not in self.tensors:
-            self.tensors[value] = self.recipes.tensor(static_shape(type_) or (), home or layout, kept=kept)
+            self.tensors[value] = self.recipes.tensor(self.shape(value), home or layout, kept=kept)
         self._keep(value, layout, local)
+
+    def define_all(self, values: Iterable[int], layouts: Iterable[Layout], locals_: Iterable[Any]) -> None:
+        """The same of several values."""
+        for value, layout, local in zip(values, layouts, locals_, strict=True):
+            self.define(value, layout, local)
 
     def define_made(self, value: int, shape: Shape, home: Layout, make: Callable[[Layout], Any]) -> None:
         """Says how a value is made in any layout, of no data."""
@@ -159,10 +156,10 @@ class Walk(ABC):
             return local
         return self.scope.find((value, layout))
 
-    def get(self, value: int, layout: Layout, purpose: Purpose | None = None) -> Any:
-        """A value in a layout, resharded from the cheapest one in which it is available here."""
+    def get(self, value: int, layout: Layout, use: Use | None = None) -> Any:
+        """A value in a layout, resharded from another one where it is not available here."""
         found = self.find(value, layout)
-        stale = self.plan.again and not (found is None or purpose is None) and self._stale(value, layout)
+        stale = self.plan.again and not (found is None or use is None) and self._stale(value, layout)
         if found is not None and not stale:
             return found
         make = self.makes.get(value)
@@ -171,83 +168,29 @@ class Walk(ABC):
         else:
             if make is not None:
                 self.get(value, layout.complete)
-            starts = dict[Layout, Any]()
-            for known in self.known_layouts(value):
-                if not (stale and known == layout) and (local := self.find(value, known)) is not None:
-                    starts[known] = local
-            width, first = self.width(value), self.copied_first.get(value)
-            also = {} if first in (None, layout) else {first: None}
-            plan, start = self.cheapest(value, {**starts, **also}, layout, width)
-            price = self.planner.with_steps(plan, width) if plan.price else 0.0
-            if price and (local := self.made_anew(value, layout, price)) is not None:
-                self._keep(value, layout, local)
-                return local
-            if start not in starts:  # it is made for other uses too
-                starts[start] = self.get(value, start, None if purpose is None else replace(purpose))
-            if plan.price and purpose is not None:
-                purpose.start, purpose.goal = start, layout
-            local = self.carry(value, starts[start], start, plan, purpose, stale=stale)
-            self._made_at[value, layout] = self.clock
+            reshard = self.reshard(value, layout, use, stale=stale)
+            if reshard.start is None:
+                local = self._made_anew(value, reshard)
+            else:
+                held = None if stale and reshard.start == layout else self.find(value, reshard.start)
+                if held is None:  # it is made for other uses too
+                    held = self.get(value, reshard.start, use)
+                local = self.carry(held, reshard, use, stale=stale)
+                self._made_at[value, layout] = self.clock
         self._keep(value, layout, local)
         return local
 
-    def width(self, value: int) -> int:
-        """The bytes of an element of a value."""
-        type_ = int(self.kinds.listing.types[value])
-        if type_ not in self._widths:
-            held = ir.ShapedType(self.kinds.listing.value(value).type)
-            self._widths[type_] = bytes_of(held.element_type)
-        return self._widths[type_]
-
-    def cheapest(
-        self, value: int, starts: Iterable[Layout], layout: Layout, width: int
-    ) -> tuple[moves.Plan, Layout]:
-        """The cheapest plan from one of some layouts to another, and that layout."""
-        planner, shape = self.planner, self.tensors[value].shape
-        found = ((planner.plan(shape, start, layout, self.reading.manual[-1]), start) for start in starts)
-        plans = ((planner.best(plan, width), start) for plan, start in found)
-        return min(plans, key=lambda pair: planner.with_steps(pair[0], width))
-
-    def made_anew(self, value: int, layout: Layout, price: float) -> Any:
-        """What repeats smaller values, made of these where that sends less than to reshard it."""
-        number = self.kinds.definer(value)
-        if (
-            layout.partial
-            or number < 0
-            or self.kinds.ops[number].name not in self.traits.family("broadcast_op")
-        ):
-            return None
-        op, operands = self.kinds.ops[number], self.kinds.operands(number)
-        if len(operands) != 1 or operands[0] not in self.tensors:
-            return None
-        known, tensor = self.chooser.reader.knowledge(op), self.tensors[operands[0]]
-        if self.reading.manual[-1]:
-            known = inside(known, self.reading.manual[-1])
-        held = tensor.home, layout
-        choice = self.chooser.choose(known, held, frozenset())
-        needed, given = choice.taken.layouts
-        if given != layout or tensor.made:
-            return None
-        width = self.width(operands[0])
-        here = [each for each in self.known_layouts(operands[0]) if self.find(operands[0], each) is not None]
-        plan, _ = self.cheapest(operands[0], here, needed, width)
-        if self.planner.with_steps(plan, width) >= price:
-            return None
-        computed = Computed(known, held, choice)
-        operand = self.get(operands[0], needed, purpose_of(op, computed, 0, op.operands[0]))
-        return self.lower(op, computed, [operand])[0]
+    def _made_anew(self, value: int, reshard: Reshard) -> Any:
+        """What repeats a smaller value, made of that."""
+        number, computed = self.kinds.definer(value), self.repeated(reshard)
+        (source,) = self.kinds.operands(number)
+        operand = self.get(source, computed.choice.taken.layouts[0], Use(number, 0, source, computed))
+        return self.lower(self.kinds.ops[number], computed, [operand])[0]
 
     def _stale(self, value: int, layout: Layout) -> bool:
         """Whether a value was gathered so long ago that it is gathered again."""
         made = self._made_at.get((value, layout))
         return made is not None and self.clock - made > _KEPT
-
-    def aside(self, value: int) -> Purpose:
-        """The purpose of what is sent for no op in particular: the one that makes the value."""
-        number = self.kinds.definer(value)
-        found = self.kinds.listing.value(value)
-        op = self.kinds.ops[number] if number >= 0 else found.owner.owner
-        return Purpose(op, len(op.operands), found)
 
     def captured(self, value: Any) -> Any | None:
         """A value of the module that a region uses from outside, whole."""
@@ -256,56 +199,63 @@ class Walk(ABC):
             return None
         return self.get(number, replicated(len(self.tensors[number].shape)))
 
+    def entering(
+        self,
+        number: int,
+        layouts: Sequence[Layout],
+        to: Sequence[int] = (),
+        *,
+        chosen: bool = False,
+        slots: Sequence[int] | None = None,
+    ) -> list[Any]:
+        """The operands of an op in the given layouts, and the values that they become (``to``) if it hands
+        them on, in layouts that are ``chosen`` with those of all values; or those in some ``slots``."""
+        operands, found = self.kinds.operands(number), list[Any]()
+        for i in range(len(operands)) if slots is None else slots:
+            use = Use(number, i, operands[i], to=to[i] if to else -1, chosen=chosen)
+            self.note(use, operands[i], layouts[i])
+            found.append(self.get(operands[i], layouts[i], use))
+        return found
+
+    def received(
+        self,
+        number: int,
+        values: Sequence[int],
+        given: tuple[Sequence[int], Sequence[Any], Sequence[Layout]],
+        homes: Sequence[Layout],
+        beside: int = -1,
+    ) -> None:
+        """Takes values that an op hands on to their homes. ``given``: what becomes of which they are, the
+        local values, and their layouts. ``beside``: an op of the block in the op in which they are."""
+        first = self.kinds.results(number).start - len(self.kinds.operands(number))
+        if beside >= 0:
+            first = self.kinds.arguments([beside]).start
+        homes = self.settled(values, homes)
+        for value, home, source, local, layout in zip(values, homes, *given, strict=True):
+            self.define(value, layout, local, home)
+            use = Use(number, value - first, source, to=value, chosen=True, beside=beside)
+            self.note(use, value, home, start=layout)
+            self.get(value, home, use)
+            if layout != home and value in self.plan.pinned:
+                self.forget(value, layout)
+
+    def of_several(self, number: int) -> Iterator[tuple[int, Use]]:
+        """The values that are made first in another layout than at home and that several branches of an op
+        use, and for what: they are made before the branches, and not in each of them."""
+        found: dict[int, dict[int, Use]] = {}
+        for branch, ops in enumerate(self.kinds.blocks(number) if self.copied_first else ()):
+            for inner in range(ops[0], self.kinds.end(ops[-1])):
+                for slot, value in enumerate(self.kinds.operands(inner)):
+                    if value in self.copied_first and value in self.tensors:  # it comes from around
+                        found.setdefault(value, {}).setdefault(branch, Use(inner, slot, value))
+        for value, uses in found.items():
+            if len(uses) > 1:
+                yield value, next(iter(uses.values()))
+
     # ---- Ops --------------------------------------------------------------------------------------------
 
-    def op(self, number: int) -> bool:
-        """Takes an op; whether that is its copy."""
-        self.clock += 1
-        kinds = self.kinds
-        kind = kinds.of(number, self.chooser.reader)
-        known = kind.known or self.chooser.reader.knowledge(kinds.ops[number])
-        if self.reading.manual[-1]:
-            known = inside(known, self.reading.manual[-1])
-        operands = kinds.operands(number)
-        if self.bypasses.take(number, known):
-            return False
-        if self.bypasses.touch(operands):
-            known, operands = self.bypasses.reading(number, known)
-        flow = self.flows.get(known.lowering)
-        if flow is None:
-            tensors = map(self.tensors.get, operands)
-            recipe = self.recipes.find(kind, known, tensors, self._chosen(number))
-            if recipe is not None:
-                return self.take(number, kind, recipe, operands)
-        op = kinds.ops[number]
-        if known.refused and self.refuses:
-            hint = f"{op.name} cannot be partitioned: {known.refused}"
-            raise RefusedError(f"{op.name} cannot run on each device", where=location(op), hint=hint)
-        self.builder.loc = op.location
-        if flow is not None:
-            return bool(flow(self, number, known))
-        return self.computed(number, known, operands)
-
-    def computed(self, number: int, known: Knowledge, operands: list[int] | None = None) -> bool:
-        """Takes an op that is computed, in the cheapest way, and its results where they live; whether that
-        is its copy."""
-        if known.expands and self.spread(number):
-            return False
-        if known.gives_nothing:
-            return self.empty(number)
-        kind, op = self.kinds.of(number, self.chooser.reader), self.kinds.ops[number]
-        operands = self.kinds.operands(number) if operands is None else operands
-        tensors = [self.tensors[value] for value in operands]
-        recipe = self.recipes.of(op, kind, known, tensors, self._chosen(number))
-        if known.names_functions or len(op.regions):
-            self.keep_named(op)
-        return self.take(number, kind, recipe, operands)
-
-    def give(
-        self, number: int, recipe: Recipe, made: Sequence[Any], served: Callable[[int], Purpose | None]
-    ) -> None:
-        """Takes the results of an op that is computed to where they live. ``served``: what that is for, by
-        result."""
+    def give(self, number: int, recipe: Recipe, made: Sequence[Any], operands: int) -> None:
+        """Takes the results of an op that is computed, which has so many operands, to where they live."""
         for i, (value, local) in enumerate(zip(self.kinds.results(number), made, strict=True)):
             tensor, layout = recipe.tensors[i], recipe.given[i]
             self.tensors[value] = tensor
@@ -314,17 +264,9 @@ class Walk(ABC):
                 continue
             self._keep(value, layout, local)
             if layout != tensor.home:
-                self.get(value, tensor.home, served(i))
+                self.get(value, tensor.home, Use(number, operands + i, value, recipe.computed))
                 if value in self.plan.pinned:
                     self.forget(value, layout)
-
-    def _chosen(self, number: int) -> Chosen:
-        """What was chosen for an op among all ops."""
-        homes, ways = self.plan.homes, self.plan.ways
-        if not homes and not ways:
-            return None
-        results = self.kinds.results(number)
-        return tuple([homes.get(value) for value in results]), ways.get(results[0]) if results else None
 
     def homes(self, number: int) -> list[Layout]:
         """The layouts of what an op hands on: as the plan says, or as the module says."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from ..facts.knowledge import Knowledge
 from ..layouts import Layout
@@ -17,6 +17,20 @@ class Computed:
     known: Knowledge
     held: tuple[Layout, ...]
     choice: Choice
+
+
+class Use(NamedTuple):
+    """A use of a value for which it may be resharded, by numbers: the op, the slot, and the value there; how
+    the op is computed, if it is; and where it only hands the value on, the value that it becomes (``to``).
+    ``chosen`` and ``beside`` are those of ``Purpose``; -1 stands for no value, and for no op."""
+
+    op: int
+    slot: int
+    value: int
+    computed: Computed | None = None
+    to: int = -1
+    chosen: bool = False
+    beside: int = -1
 
 
 @dataclass(slots=True, eq=False)

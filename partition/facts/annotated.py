@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from jaxlib.mlir import ir
 
+from ...program.mlir.modules import main_function, symbols
 from ...program.shardings import Shardings
 from ..choice.choosing import Chooser
 from ..forms import Form
@@ -26,3 +29,13 @@ class Annotated:
     chooser: Chooser
     planner: Planner
     form: Form = "sdy-manual"
+
+    @cached_property
+    def functions(self) -> dict[str, Any]:
+        """The functions of the module by name."""
+        return symbols(self.module, "func.func")
+
+    @cached_property
+    def main(self) -> str:
+        """The name of the main function."""
+        return main_function(self.functions)

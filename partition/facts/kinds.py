@@ -87,6 +87,10 @@ class Kinds:
         """The op around an op."""
         return int(self.listing.parents[number])
 
+    def end(self, number: int) -> int:
+        """The number of the op behind an op and those inside of it."""
+        return self._ends[number]
+
     def blocks(self, number: int) -> list[list[int]]:
         """The ops in each block in the regions of an op, without those inside of them."""
         found: list[list[int]] = []

@@ -40,17 +40,17 @@ class Recipe:
     kept: bool
     types: tuple[tuple[int, Any], ...] = ()  # of results that are not whole
     attributes: tuple[tuple[str, Any], ...] = ()
+    outside: tuple[str, ...] = ()
 
-    def write(self, copy: Any, outside: Sequence[str], values: Sequence[Any]) -> None:
-        """Makes a copy of an op the op on each device, of the ``values`` that it needs, and without the
-        attributes ``outside`` of that."""
+    def write(self, copy: Any, values: Sequence[Any]) -> None:
+        """Makes a copy of an op the op on each device, of the ``values`` that it needs."""
         if values:
             operands = copy.operands
             for (slot, *_), value in zip(self.needed, values, strict=True):
                 operands[slot] = value
-        if outside or self.attributes:
+        if self.outside or self.attributes:
             held = copy.attributes
-            for name in outside:
+            for name in self.outside:
                 del held[name]
             for name, value in self.attributes:
                 held[name] = value
@@ -136,4 +136,5 @@ class Recipes:
             kept=kept,
             types=tuple([(i, type_) for i, type_ in enumerate(site.types()) if kept and type_ is not None]),
             attributes=tuple(site.attributes().items()) if kept else (),
+            outside=kind.outside,
         )

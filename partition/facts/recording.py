@@ -1,4 +1,4 @@
-"""Takes down what the ops of a module need, and what a plan sends, without writing a program.
+"""Takes down what the ops of a module need, and decides each reshard of a plan, without writing a program.
 
 The walk is the writer's (``walk.py``), but a local value is only a ``Made``: what it is made of, and how many
 use it. What few ways to compute an op send by themselves (halos of windows, rows that are gathered and
@@ -7,134 +7,88 @@ reduced once more) is found by writing one such op apart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import partial
-from math import prod
 from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
+from ...errors import ShardlogError
 from ...program.elements import bits_of
-from ...program.function import RESULT_SHARDING
+from ...program.function import location
 from ...program.signature import text_of
-from ..choice.choosing import Way
-from ..choice.purposes import Computed, Purpose
+from ..choice.choosing import Choice, Way
+from ..choice.purposes import Computed, Use
 from ..choice.variables import Need, Spot
 from ..executions import Executions, has_effect
-from ..layouts import Layout, Pieces, replicated
-from ..plan import AS_DECIDED, Plan
-from ..preparing.computations import lacking
+from ..layouts import Layout, replicated
+from ..plan import AS_DECIDED, Plan, Reshard, Role
 from ..reshards import moves
-from ..walk import Walk
-from ..writing.building import PAIRS, Builder, Scope, sends_of
+from ..walk import RefusedError, Walk
+from ..writing.building import Builder, Scope, bytes_of
 from ..writing.local.local import Site
 from ..writing.local.lowerings import LOWERINGS, SENDING
 from ..writing.steps import pairs_of_step
 from .annotated import Annotated
-from .kinds import Kind
+from .bypasses import Bypasses
+from .flow import FLOWS, anew
 from .knowledge import Knowledge, inside
-from .reading import static_shape
-from .recipes import Recipe
+from .made import Inner, Made, Place, Sending, SentOnce, Template, sendings
+from .reading import Reading, static_shape
+from .recipes import Chosen, Recipe, Recipes
 
 
-class Sending(NamedTuple):
-    """A collective of a plan: its kind, the pieces of axes it goes over (none for a permutation of parts),
-    the devices of a group, and the bytes that a device sends each time; and how often it does, None where a
-    loop does not say how many turns it takes, and if such take one turn."""
+@dataclass(frozen=True, eq=False)
+class Decided:
+    """A plan with all that its program is written by: the ``plan``, its reshards decided; for each op, by its
+    number, the recipe by which it is computed, or what is known of it if it hands values on or makes some of
+    no data, or None if others read past it (``ops``); the recipes of those that do both (``within``); the
+    operands of ops that read past others (``reads``); and how ops are computed that are computed once more in
+    place of a reshard, in this order (``repeated``). ``reading``, ``bypasses`` and ``recipes`` are those by
+    which it was decided."""
 
-    kind: str
-    pieces: Pieces
-    group: int
-    bytes: int
-    known: int | None
-    often: int
+    plan: Plan
+    ops: Sequence[Recipe | Knowledge | None]
+    within: Mapping[int, Recipe]
+    reads: Mapping[int, Sequence[int]]
+    repeated: Sequence[Computed]
+    reading: Reading
+    bypasses: Bypasses
+    recipes: Recipes
 
 
 @dataclass(frozen=True)
 class Facts:
-    """What the ops of a module need, as propagation decided it, by op: each op that is computed, and each
-    value that is handed on (``spots``); each value that is needed in a layout at a boundary or where control
-    flows (``needs``); the values that loops carry, and the loops (``carried``); and the ops that multiply,
-    with the ways in which they are computed (``computed_as``). ``sends`` are the collectives; None where how
-    much is sent is known only once it is written: several permutations may become one."""
+    """What the ops of a module need, by op, as a plan has it: each op that is computed, and each value that
+    is handed on (``spots``); each value that is needed in a layout at a boundary or where control flows
+    (``needs``); the values that loops carry, and the loops (``carried``); and the ops that multiply, with the
+    ways in which they are computed (``computed_as``). ``sends`` are the collectives of the plan; None where
+    how much is sent is known only once it is written: several permutations may become one. ``decided`` is the
+    plan with its reshards."""
 
     spots: tuple[tuple[int, Spot], ...]
     needs: tuple[tuple[int, Need], ...]
     carried: Mapping[int, int]
     computed_as: tuple[tuple[int, Knowledge, Way], ...]
     sends: tuple[Sending, ...] | None
+    decided: Decided
 
 
 def facts_of(annotated: Annotated, plan: Plan = AS_DECIDED, *, refuses: bool = True) -> Facts:
     """The facts about a module, and what a plan for it sends. Raises RefusedError for ops that cannot run on
-    each device, if it ``refuses`` them."""
-    return _Recorder(annotated, plan, refuses=refuses).run()
-
-
-@dataclass(slots=True, eq=False)
-class Made:
-    """What stands for local values: what makes them ``takes`` others, and has so many ``uses``; ``depth``
-    says in how many of the loops around it they change from turn to turn. What is ``pure`` goes with its last
-    use. ``sent``: the collective that makes them."""
-
-    takes: Sequence[Made] = ()
-    depth: int = 0
-    pure: bool = True
-    sent: _Sent | None = None
-    uses: int = 0
-
-
-class _Place(NamedTuple):
-    """A block: whether it is the body of a loop, in how many such it is, and the block around it."""
-
-    block: Any
-    turns: bool
-    depth: int
-    outer: _Place | None
-
-
-@dataclass(slots=True, eq=False)
-class _Sent:
-    """A collective, before it is known how often it runs."""
-
-    kind: str
-    pieces: Pieces
-    group: int
-    bytes: int
-    permutes: bool
-    place: _Place
-
-
-class _Inner(NamedTuple):
-    """A collective within the way to compute an op: which result it is; -1 for one that the op uses
-    itself."""
-
-    kind: str
-    pieces: Pieces
-    group: int
-    bytes: int
-    permutes: bool
-    result: int
-
-
-class _Template(NamedTuple):
-    """What a way to compute an op does: how often it uses each operand, what it sends, and whether all else
-    in it goes with its last use."""
-
-    uses: tuple[int, ...]
-    sends: tuple[_Inner, ...]
-    pure: bool
+    each device, if it ``refuses`` them; and ShardlogError where the plan has reshards, and they are not those
+    of the module."""
+    return Recorder(annotated, plan, refuses=refuses).run()
 
 
 # What ops have in common that are computed by a recipe: what is known of them, how their slots lie, in which
-# way
-# they are computed, whether that sends something, whether they go with their last use, and have an effect.
+# way they are computed, whether that sends something, whether they go with their last use, and whether they
+# have an effect.
 _About = tuple[Knowledge, tuple[Layout, ...], Way, bool, bool, bool]
 
 
-class _Ends(NamedTuple):
+class Ends(NamedTuple):
     """How a function is called: the layouts of its arguments, the values that it returns, and their
     layouts."""
 
@@ -144,25 +98,38 @@ class _Ends(NamedTuple):
     gives: list[Layout]
 
 
-class _Recorder(Walk):
-    """Walks over a module and takes down what its ops need."""
+class Recorder(Walk):
+    """Walks over a module and takes down what its ops need. Ops that cannot run on each device raise
+    RefusedError, if it ``refuses`` them."""
 
     def __init__(self, annotated: Annotated, plan: Plan, *, refuses: bool) -> None:
         traits = annotated.chooser.reader.traits
         builder = Builder(annotated.axes, annotated.form, 0, traits)
-        super().__init__(annotated, plan, builder, refuses=refuses)
+        reading = Reading(annotated.shardings, annotated.axes)
+        kinds, chooser = annotated.kinds, annotated.chooser
+        bypasses = Bypasses(kinds, chooser.reader, annotated.functions, reading)
+        recipes = Recipes(chooser, reading, builder)
+        super().__init__(annotated, plan, builder, reading, bypasses, recipes)
+        self.refuses = refuses
         self.spots: list[tuple[int, Spot]] = []
         self.needs: list[tuple[int, Need]] = []
         self.carried: dict[int, int] = {}
         self.computed_as: list[tuple[int, Knowledge, Way]] = []
         self.sent: list[Made] = []
-        self.ends: dict[str, _Ends] = {}
-        self.place = _Place(None, False, 0, None)
+        self.ends: dict[str, Ends] = {}
+        self.place = Place(None, False, 0, None)
         self.recipe: Recipe  # the last one that was taken
-        self._pure, self._scope = traits.family("pure_op"), Scope(None)
+        self.pure, self._scope = traits.family("pure_op"), Scope(None)
+        self._ops: list[Recipe | Knowledge | None] = [None] * len(kinds.ops)
+        self._within: dict[int, Recipe] = {}
+        self._reads: dict[int, Sequence[int]] = {}
+        self._reshards: list[Reshard] = []
+        self._given = None if plan.reshards is None else iter(plan.reshards)
+        self._repeated: list[Computed] = []
+        self._widths: dict[int, int] = {}  # of elements, by the numbers of types
         self._recipes: dict[Recipe, _About] = {}
         self._narrow: dict[int, bool] = {}  # elements of a few bits, by the numbers of types
-        self._templates: dict[Any, _Template] = {}
+        self._templates: dict[Any, Template] = {}
         self._apart = ir.Module.create(ir.Location.unknown(self.old.context))  # ops that are written apart
 
     def run(self) -> Facts:
@@ -172,77 +139,146 @@ class _Recorder(Walk):
         if self.form == "sdy-manual" and self.axes.count > 1:
             arguments, results = self.entering_whole(arguments), self.entering_whole(results)
         ops = self._body_of(func)
-        with self._in(_Place(func.regions[0].blocks[0], False, 0, None)):
-            self._define_all(self.kinds.arguments(ops), arguments, [Made(pure=False) for _ in arguments])
+        with self.inside(Place(func.regions[0].blocks[0], False, 0, None)):
+            self.define_all(self.kinds.arguments(ops), arguments, [Made(pure=False) for _ in arguments])
             self.block(ops, results)
-        carried, computed_as = dict(self.carried), tuple(self.computed_as)
-        return Facts(tuple(self.spots), tuple(self.needs), carried, computed_as, self._sends())
-
-    def _sends(self) -> tuple[Sending, ...] | None:
-        """The collectives that are used, as ``finishing.passes.erase_unused`` leaves them."""
-        used = list[_Sent]()
-        for made in reversed(self.sent):
-            if made.uses and made.sent:
-                used.append(made.sent)
-                continue
-            waiting = [made]
-            while waiting:
-                gone = waiting.pop()
-                for source in gone.takes:
-                    source.uses -= 1
-                for source in gone.takes:
-                    if source.pure and not source.uses and source not in waiting:
-                        waiting.append(source)
-        if sum(each.permutes for each in used) > 1:
-            return None
-        counts, times = Executions(self.old, self.traits), dict[Any, tuple[int | None, int]]()
-        found = list[Sending]()
-        for each in reversed(used):
-            if id(each.place) not in times:
-                times[id(each.place)] = counts.times(each.place.block)
-            found.append(Sending(each.kind, each.pieces, each.group, each.bytes, *times[id(each.place)]))
-        return tuple(found)
-
-    # ---- What becomes of what is decided ----------------------------------------------------------------
+        if self._given is not None and next(self._given, None) is not None:
+            raise _unfit("it has reshards that no op asks for")
+        counts = Executions(self.old, self.traits)
+        return Facts(
+            tuple(self.spots),
+            tuple(self.needs),
+            dict(self.carried),
+            tuple(self.computed_as),
+            sendings(self.sent, counts.times),
+            Decided(
+                self.plan.with_reshards(tuple(self._reshards)),
+                self._ops,
+                self._within,
+                self._reads,
+                self._repeated,
+                self.reading,
+                self.bypasses,
+                self.recipes,
+            ),
+        )
 
     @property
     def scope(self) -> Scope:
         """The local values that are there now."""
         return self._scope
 
-    @property
-    def flows(self) -> Mapping[str, Callable[[Any, int, Knowledge], bool | None]]:
-        """What takes ops that hand values on, or make some of no data."""
-        return _FLOWS
+    # ---- Reshards ---------------------------------------------------------------------------------------
 
-    def spread(self, number: int) -> bool:
-        """Has what broadcasts a scalar made wherever it is used; whether that is done."""
-        op, operands = self.kinds.ops[number], self.kinds.operands(number)
-        if len(operands) != 1:
-            return False
-        (result,), shape = self.kinds.results(number), static_shape(op.results[0].type)
-        if shape is None or static_shape(op.operands[0].type) != ():
-            return False
-        (home,) = self.reading.homes(op)
-        self.define_made(result, shape, home, lambda layout: self._of([self.get(operands[0], replicated(0))]))
-        return True
+    def reshard(self, value: int, layout: Layout, use: Use | None, *, stale: bool) -> Reshard:
+        """How a value is taken to a layout: from the cheapest one in which it is available here, or made
+        anew; or as the plan says, if that has reshards."""
+        if self._given is not None:
+            decided = next(self._given, None)
+            if decided is None or (decided.value, decided.goal) != (value, layout):
+                raise _unfit("an op asks for a reshard that it does not have")
+            if decided.start is None:
+                self._repeated.append(self._computed_once_more(decided))
+        else:
+            decided = self._decided(value, layout, use, stale)
+        self._reshards.append(decided)
+        return decided
 
-    def empty(self, number: int) -> bool:
-        """Has results without elements made wherever they are used; they are no copies of the op's."""
-        op = self.kinds.ops[number]
-        ends = zip(self.kinds.results(number), op.results.types, self.homes(number), strict=True)
-        for result, type_, home in ends:
-            self.define_made(result, static_shape(type_) or (), home, _anew)
-        return False
+    def _decided(self, value: int, layout: Layout, use: Use | None, stale: bool) -> Reshard:
+        starts = [
+            known
+            for known in self.known_layouts(value)
+            if not (stale and known == layout) and self.find(value, known) is not None
+        ]
+        width, first = self._width(value), self.copied_first.get(value)
+        if first is not None and first != layout and first not in starts:
+            starts.append(first)
+        plan, start = self._cheapest(value, starts, layout, width)
+        op, slot, role = self._served(value, use)
+        if plan.price:
+            computed = self._cheaper_anew(value, layout, self.planner.with_steps(plan, width))
+            if computed is not None:
+                self._repeated.append(computed)
+                return Reshard(op, slot, role, value, None, layout, way=computed.choice.taken.factors)
+        return Reshard(op, slot, role, value, start, layout, plan.steps)
 
-    def carry(
-        self, value: int, held: Any, start: Layout, plan: moves.Plan, purpose: Purpose | None, *, stale: bool
-    ) -> Any:
-        """What stands for a value after the steps of a plan."""
-        shape, made = self.tensors[value].shape, held
-        if 0 in shape and plan.steps:  # nothing is sent of what has no elements
+    def _served(self, value: int, use: Use | None) -> tuple[int, int, Role]:
+        """The op and the slot that a reshard serves, and its role there."""
+        if use is None:
+            definer = max(self.kinds.definer(value), 0)
+            return definer, len(self.kinds.operands(definer)), "shared"
+        if use.computed is not None:
+            return use.op, use.slot, "result" if use.computed.known.roles[use.slot] == "result" else "operand"
+        return use.op, use.slot, "handed on" if use.to >= 0 else "needed"
+
+    def _width(self, value: int) -> int:
+        """The bytes of an element of a value."""
+        type_ = int(self.kinds.listing.types[value])
+        if type_ not in self._widths:
+            held = ir.ShapedType(self.kinds.listing.value(value).type)
+            self._widths[type_] = bytes_of(held.element_type)
+        return self._widths[type_]
+
+    def _cheapest(
+        self, value: int, starts: Sequence[Layout], layout: Layout, width: int
+    ) -> tuple[moves.Plan, Layout]:
+        """The cheapest plan from one of some layouts to another, and that layout."""
+        planner, shape = self.planner, self.tensors[value].shape
+        found = ((planner.plan(shape, start, layout, self.reading.manual[-1]), start) for start in starts)
+        plans = ((planner.best(plan, width), start) for plan, start in found)
+        return min(plans, key=lambda pair: planner.with_steps(pair[0], width))
+
+    def _cheaper_anew(self, value: int, layout: Layout, price: float) -> Computed | None:
+        """How what repeats a smaller value is computed once more, where to send that costs less."""
+        number = self.kinds.definer(value)
+        if (
+            layout.partial
+            or number < 0
+            or self.kinds.ops[number].name not in self.traits.family("broadcast_op")
+        ):
+            return None
+        operands = self.kinds.operands(number)
+        if len(operands) != 1 or operands[0] not in self.tensors or self.tensors[operands[0]].made:
+            return None
+        computed = self._computed_at(number, layout)
+        needed, given = computed.choice.taken.layouts
+        if given != layout:
+            return None
+        width = self._width(operands[0])
+        here = [each for each in self.known_layouts(operands[0]) if self.find(operands[0], each) is not None]
+        plan, _ = self._cheapest(operands[0], here, needed, width)
+        return computed if self.planner.with_steps(plan, width) < price else None
+
+    def _computed_at(self, number: int, layout: Layout, way: Way | None = None) -> Computed:
+        """How an op of one operand and result is computed if the result is to have a layout."""
+        known = self.chooser.reader.knowledge(self.kinds.ops[number])
+        if self.reading.manual[-1]:
+            known = inside(known, self.reading.manual[-1])
+        held = self.tensors[self.kinds.operands(number)[0]].home, layout
+        choice: Choice = self.chooser.choose(known, held, frozenset())
+        if way is not None and choice.taken.factors != way:
+            choice = self.chooser.choose(known, held, frozenset(), way)
+        return Computed(known, held, choice)
+
+    def _computed_once_more(self, reshard: Reshard) -> Computed:
+        """How an op is computed once more, as a plan says."""
+        number = self.kinds.definer(reshard.value)
+        operands = self.kinds.operands(number) if number >= 0 else []
+        if len(operands) != 1 or operands[0] not in self.tensors:
+            raise _unfit("it makes a value once more that no op repeats")
+        return self._computed_at(number, reshard.goal, reshard.way)
+
+    def repeated(self, reshard: Reshard) -> Computed:
+        """How the op that makes a value is computed once more."""
+        return self._repeated[-1]
+
+    def carry(self, held: Any, reshard: Reshard, use: Use | None, *, stale: bool) -> Any:
+        """What stands for a value after the steps of a reshard."""
+        made, start, value = held, reshard.start, reshard.value
+        assert start is not None
+        if 0 in self.tensors[value].shape and reshard.steps:  # nothing is sent of what has no elements
             return Made()
-        for step in plan.steps:
+        for step in reshard.steps:
             made = self._stepped(value, made, start, step)
             start = step.after
         return made
@@ -251,7 +287,7 @@ class _Recorder(Walk):
         """What stands for a value after a step, as ``writing/steps.py`` writes it."""
         shape, axes = self.tensors[value].shape, self.axes
         if step.kind in ("slice", "mask"):
-            return self._of([made])
+            return self.made_of([made])
         group, permutes = axes.product(step.pieces), step.kind == "collective_permute"
         if permutes:
             pairs = pairs_of_step(axes, start, step.after, self.reading.manual[-1])
@@ -264,12 +300,12 @@ class _Recorder(Walk):
         if step.kind == "all_to_all":
             padded = before[step.to] != after[step.to] * group
         if padded or narrow:
-            made = self._of([made])
-        size = round(step.price * self.width(value))
-        made = self._send([made], _Sent(step.kind, step.pieces, group, size, permutes, self.place))
+            made = self.made_of([made])
+        size = round(step.price * self._width(value))
+        made = self._send([made], SentOnce(step.kind, step.pieces, group, size, permutes, self.place))
         gathered = step.kind in ("all_gather", "all_to_all")
         cut = gathered and after[step.dim] != before[step.dim] * group
-        return self._of([made]) if cut or narrow else made
+        return self.made_of([made]) if cut or narrow else made
 
     def _is_narrow(self, value: int) -> bool:
         """Whether elements of a value are sent in wider ones, for XLA packs them."""
@@ -280,7 +316,7 @@ class _Recorder(Walk):
             self._narrow[type_] = few and isinstance(element, ir.IntegerType)
         return self._narrow[type_]
 
-    def _of(self, takes: Sequence[Made], *, pure: bool = True, effect: bool = False) -> Made:
+    def made_of(self, takes: Sequence[Made], *, pure: bool = True, effect: bool = False) -> Made:
         """What stands for what is made of others; with an ``effect`` it may be something else in each
         turn."""
         depth = self.place.depth if effect else 0
@@ -289,8 +325,8 @@ class _Recorder(Walk):
             depth = max(depth, each.depth)
         return Made(takes, depth, pure)
 
-    def _send(self, takes: Sequence[Made], sent: _Sent) -> Made:
-        made = self._of(takes, pure=False)
+    def _send(self, takes: Sequence[Made], sent: SentOnce) -> Made:
+        made = self.made_of(takes, pure=False)
         while sent.place.turns and made.depth < sent.place.depth:  # it is the same in all turns
             assert sent.place.outer is not None
             sent.place = sent.place.outer
@@ -298,44 +334,120 @@ class _Recorder(Walk):
         self.sent.append(made)
         return made
 
-    def take(self, number: int, kind: Kind, recipe: Recipe, operands: Sequence[int]) -> bool:
+    # ---- Ops --------------------------------------------------------------------------------------------
+
+    def op(self, number: int) -> bool:
+        """Takes an op; whether the op of the device program is its copy."""
+        self.clock += 1
+        kinds, reader = self.kinds, self.chooser.reader
+        kind = kinds.of(number, reader)
+        known = kind.known or reader.knowledge(kinds.ops[number])
+        if self.reading.manual[-1]:
+            known = inside(known, self.reading.manual[-1])
+        operands = kinds.operands(number)
+        if self.bypasses.take(number, known):
+            return False
+        if self.bypasses.touch(operands):
+            known, operands = self.bypasses.reading(number, known)
+            self._reads[number] = operands
+        flow = FLOWS.get(known.lowering)
+        if flow is None:
+            recipe = self.recipes.find(kind, known, map(self.tensors.get, operands), self._chosen(number))
+            if recipe is not None:
+                return self.take(number, recipe, operands)
+        op = kinds.ops[number]
+        if known.refused and self.refuses:
+            hint = f"{op.name} cannot be partitioned: {known.refused}"
+            raise RefusedError(f"{op.name} cannot run on each device", where=location(op), hint=hint)
+        self.builder.loc = op.location
+        if flow is None:
+            return self.computed(number, known, operands)
+        kept = bool(flow(self, number, known))
+        if isinstance(within := self._ops[number], Recipe):
+            self._within[number] = within
+        self._ops[number] = known
+        return kept
+
+    def computed(self, number: int, known: Knowledge, operands: list[int] | None = None) -> bool:
+        """Takes an op that is computed, in the cheapest way, and its results where they live; whether that
+        is its copy."""
+        if (known.expands and self._spread(number)) or known.gives_nothing:
+            self._ops[number] = known
+            if known.gives_nothing:
+                self._empty(number)
+            return False
+        kind, op = self.kinds.of(number, self.chooser.reader), self.kinds.ops[number]
+        operands = self.kinds.operands(number) if operands is None else operands
+        tensors = [self.tensors[value] for value in operands]
+        recipe = self.recipes.of(op, kind, known, tensors, self._chosen(number))
+        return self.take(number, recipe, operands)
+
+    def _chosen(self, number: int) -> Chosen:
+        """What was chosen for an op among all ops."""
+        homes, ways = self.plan.homes, self.plan.ways
+        if not homes and not ways:
+            return None
+        results = self.kinds.results(number)
+        return tuple([homes.get(value) for value in results]), ways.get(results[0]) if results else None
+
+    def _spread(self, number: int) -> bool:
+        """Has what broadcasts a scalar made wherever it is used; whether that is done."""
+        op, operands = self.kinds.ops[number], self.kinds.operands(number)
+        if len(operands) != 1:
+            return False
+        (result,), shape = self.kinds.results(number), static_shape(op.results[0].type)
+        if shape is None or static_shape(op.operands[0].type) != ():
+            return False
+        (home,) = self.reading.homes(op)
+        self.define_made(
+            result, shape, home, lambda layout: self.made_of([self.get(operands[0], replicated(0))])
+        )
+        return True
+
+    def _empty(self, number: int) -> None:
+        """Has results without elements made wherever they are used; they are no copies of the op's."""
+        op = self.kinds.ops[number]
+        ends = zip(self.kinds.results(number), op.results.types, self.homes(number), strict=True)
+        for result, type_, home in ends:
+            self.define_made(result, static_shape(type_) or (), home, anew)
+
+    def take(self, number: int, recipe: Recipe, operands: Sequence[int]) -> bool:
         """Takes down an op that is computed, how its slots lie, and in which way it is computed."""
         known, held, factors, sends, pure, effect = self._about(number, recipe)
         results, locals_ = self.kinds.results(number), self.locals
+        self._ops[number] = self.recipe = recipe
         self.spots.append((number, Spot(known, (*operands, *results), held, recipe.free, sends)))
-        self.recipe = recipe
         if known.multiplies or self.planner.prices.all_work:
             self.computed_as.append((number, known, factors))
-        takes = list[Made]()
+        takes, known_here = list[Made](), self._scope.find
         for slot, layout, home in recipe.takes:
             value = operands[slot]
             made = locals_.get(value) if home else None
-            takes.append(self.get(value, layout) if made is None else made)
+            if made is None and ((made := known_here((value, layout))) is None or self.plan.again):
+                made = self.get(value, layout, Use(number, slot, value, recipe.computed))
+            takes.append(made)
         if known.lowering == "shift":
-            takes.append(self.bypasses.filling(number, lambda _, of: self._of(of), self.get))
+            takes.append(self.bypasses.filling(number, lambda _, of: self.made_of(of), self.get))
         if not recipe.kept:
             every = self.lower(self.kinds.ops[number], recipe.computed, takes)
-            self.give(number, recipe, every, lambda i: None)
+            self.give(number, recipe, every, len(operands))
             return False
-        made = self._of(takes, pure=pure, effect=effect)
+        made = self.made_of(takes, pure=pure, effect=effect)
         if recipe.at_home:
             for value, tensor in zip(results, recipe.tensors, strict=True):
                 self.tensors[value], locals_[value] = tensor, made
         else:
-            self.give(number, recipe, [made] * len(results), lambda i: None)
+            self.give(number, recipe, [made] * len(results), len(operands))
         return True
 
     def _about(self, number: int, recipe: Recipe) -> _About:
         """What ops have in common that are computed by a recipe."""
         if recipe not in self._recipes:
             computed, name = recipe.computed, self.kinds.ops[number].name
-            taken, pure = computed.choice.taken, name in self._pure
+            taken, pure = computed.choice.taken, name in self.pure
             about = computed.known, computed.held, taken.factors, any(taken.sends), pure
             self._recipes[recipe] = (*about, has_effect(name, self.traits))
         return self._recipes[recipe]
-
-    def keep_named(self, op: Any) -> None:
-        """Functions that an op names or its regions call send nothing."""
 
     # ---- Ops that send something by themselves ----------------------------------------------------------
 
@@ -347,20 +459,20 @@ class _Recorder(Walk):
         template = self._templates.get(computed)
         uses = [value for n, value in enumerate(values) for _ in range(template.uses[n] if template else 1)]
         takes = [*uses, *captured]
-        pure = template.pure if template else op.name in self._pure
+        pure = template.pure if template else op.name in self.pure
         effect = has_effect(op.name, self.traits)
         each, count = list[Made](), len(op.results)
         for sent in template.sends if template else ():
             if sent.result < 0:
-                each.append(self._send(takes, _Sent(*sent[:5], self.place)))
-        made = self._of([*takes, *each], pure=pure, effect=effect)
+                each.append(self._send(takes, SentOnce(*sent[:5], self.place)))
+        made = self.made_of([*takes, *each], pure=pure, effect=effect)
         found = [made] * count
         for sent in template.sends if template else ():
             if sent.result >= 0:
-                found[sent.result] = self._send([made], _Sent(*sent[:5], self.place))
+                found[sent.result] = self._send([made], SentOnce(*sent[:5], self.place))
         return found
 
-    def _written(self, op: Any, computed: Computed, operands: int, captured: list[Made]) -> _Template:
+    def _written(self, op: Any, computed: Computed, operands: int, captured: list[Made]) -> Template:
         """What a way to compute an op does, found by writing it apart."""
         builder, count = self.builder, len(op.operands)
         layouts, types = computed.choice.taken.layouts, [value.type for value in op.operands]
@@ -401,7 +513,7 @@ class _Recorder(Walk):
         collectives = builder.sent[before:]
         del builder.sent[before:]
         sends = tuple(
-            _Inner(
+            Inner(
                 *(each.kind, each.pieces, each.group, each.bytes, each.permutes),
                 next((n for n, made in enumerate(results) if made == each.op.results[0]), -1),
             )
@@ -409,13 +521,13 @@ class _Recorder(Walk):
         )
         sent = {each.op for each in collectives}
         others = (inner.operation for inner in block.operations)
-        pure = all(inner.name in self._pure for inner in others if inner not in sent)
-        return _Template(tuple(len(list(block.arguments[n].uses)) for n in range(operands)), sends, pure)
+        pure = all(inner.name in self.pure for inner in others if inner not in sent)
+        return Template(tuple(len(list(block.arguments[n].uses)) for n in range(operands)), sends, pure)
 
     # ---- Blocks -----------------------------------------------------------------------------------------
 
     @contextmanager
-    def _in(self, place: _Place) -> Iterator[None]:
+    def inside(self, place: Place) -> Iterator[None]:
         """What comes is in another block meanwhile."""
         outer = self.place, self._scope
         self.place, self._scope = place, Scope(None, None if place.outer is None else self._scope)
@@ -442,78 +554,27 @@ class _Recorder(Walk):
             each.uses += 1
         return returned
 
-    def entering(
-        self,
-        number: int,
-        layouts: Sequence[Layout],
-        to: Sequence[int] = (),
-        *,
-        chosen: bool = False,
-        slots: Sequence[int] | None = None,
-    ) -> list[Made]:
-        """The operands of an op in the given layouts, as ``Writer.entering``."""
-        operands, found = self.kinds.operands(number), list[Made]()
-        for i in range(len(operands)) if slots is None else slots:
-            self._record(number, operands[i], operands[i], layouts[i], to=to[i] if to else -1, chosen=chosen)
-            found.append(self.get(operands[i], layouts[i]))
-        return found
-
-    def received(
-        self,
-        number: int,
-        values: Sequence[int],
-        given: tuple[Sequence[int], Sequence[Made], Sequence[Layout]],
-        homes: Sequence[Layout],
-        beside: int | None = None,
-    ) -> None:
-        """Takes values that an op hands on to their homes, as ``Writer.received``."""
-        homes = self.settled(values, homes)
-        for value, home, source, local, layout in zip(values, homes, *given, strict=True):
-            self._define(value, layout, local, home)
-            self._record(number, source, value, home, start=layout, to=value, chosen=True, beside=beside)
-            self.get(value, home)
-            if layout != home and value in self.plan.pinned:
-                self.forget(value, layout)
-
-    def _record(
-        self,
-        number: int,
-        of: int,
-        value: int,
-        layout: Layout,
-        *,
-        start: Layout | None = None,
-        to: int = -1,
-        chosen: bool = False,
-        beside: int | None = None,
-    ) -> None:
-        """Takes down that a value is needed in a layout for an op, or that one is handed on to another
-        (``of``, ``to``), as propagated in this one."""
+    def note(self, use: Use, value: int, layout: Layout, *, start: Layout | None = None) -> None:
+        """Takes down that a value is needed in a layout for an op, or that one is handed on to another, as
+        propagated in this one."""
         tensor = self.tensors[value]
-        if not (chosen and tensor.shape):
-            self.needs.append((number, Need(of, layout)))
+        if not (use.chosen and tensor.shape):
+            self.needs.append((use.op, Need(use.value, layout)))
             return
         received = start is not None  # out of another region, of which only the value itself is known
-        known = self.chooser.reader.handing_on(tensor.shape, self.width(of), received)
+        known = self.chooser.reader.handing_on(tensor.shape, self._width(use.value), received)
         known = inside(known, self.reading.manual[-1])
         free = frozenset([0] if value in self.makes else [])
         held = start or tensor.home, layout
-        spot = Spot(known, (of, to), held, free, held[0] != layout and not free)
-        self.spots.append((number if beside is None else beside, spot))
-
-    def _define(self, value: int, layout: Layout, local: Made, home: Layout | None = None) -> None:
-        self.define(value, self.kinds.listing.value(value).type, layout, local, home, kept=False)
-
-    def _define_all(self, values: Sequence[int], layouts: Sequence[Layout], locals_: Sequence[Made]) -> None:
-        for value, layout, local in zip(values, layouts, locals_, strict=True):
-            self._define(value, layout, local)
+        spot = Spot(known, (use.value, use.to), held, free, held[0] != layout and not free)
+        self.spots.append((use.op if use.beside < 0 else use.beside, spot))
 
     def _body_of(self, func: Any) -> list[int]:
         """The ops of a function."""
         (ops,) = self.kinds.blocks(self.kinds.listing.functions[text_of(func.attributes["sym_name"])])
         return ops
 
-    def function(self, func: Any) -> _Ends:
+    def function(self, func: Any) -> Ends:
         """The ends of a function, whose ops are taken down when it is first asked for."""
         name = text_of(func.attributes["sym_name"])
         if name not in self.ends:
@@ -521,182 +582,17 @@ class _Recorder(Walk):
             self.enter(self.in_bodies.get(name, frozenset()))
             values = self.kinds.arguments(ops)
             arguments = self.settled(values, self.reading.boundary(func)[0])
-            with self._in(_Place(func.regions[0].blocks[0], False, 0, None)):
-                self._define_all(values, arguments, [Made(pure=False) for _ in values])
+            with self.inside(Place(func.regions[0].blocks[0], False, 0, None)):
+                self.define_all(values, arguments, [Made(pure=False) for _ in values])
                 self.block(ops)
             self.leave()
             returned = self.kinds.operands(ops[-1])
             gives = [self.tensors[value].home for value in returned]
-            self.ends[name] = _Ends(values, arguments, returned, gives)
+            self.ends[name] = Ends(values, arguments, returned, gives)
         return self.ends[name]
 
 
-def _anew(layout: Layout) -> Made:
-    """What stands for what is made of nothing."""
-    return Made()
-
-
-# ---- Ops that make values of no data, or hand some on ----------------------------------------------------
-
-
-def _made(walk: _Recorder, number: int, known: Knowledge) -> None:
-    op, (result,) = walk.kinds.ops[number], walk.kinds.results(number)
-    walk.define_made(result, static_shape(op.results[0].type) or (), walk.reading.homes(op)[0], _anew)
-
-
-def _identity(walk: _Recorder, number: int, known: Knowledge) -> None:
-    op, (value,), (result,) = (
-        walk.kinds.ops[number],
-        walk.kinds.operands(number),
-        walk.kinds.results(number),
-    )
-    (home,) = walk.reading.homes(op)
-    if "sdy.sharding" not in op.attributes and not any(label in op.attributes for label in RESULT_SHARDING):
-        home = walk.tensors[value].home
-    if walk.tensors[value].made:
-        walk.define_made(result, walk.tensors[value].shape, home, partial(walk.get, value))
-        return
-    walk._record(number, value, value, home, to=result)
-    walk._define(result, home, walk.get(value, home))
-
-
-def _nothing(walk: _Recorder, number: int, known: Knowledge) -> None:
-    """For ops that matter to propagation alone."""
-
-
-def _pass(walk: _Recorder, number: int, known: Knowledge) -> None:
-    homes, results = walk.homes(number), walk.kinds.results(number)
-    values = walk.entering(number, homes, results, chosen=True)
-    name = walk.kinds.ops[number].name
-    made = walk._of(values, pure=name in walk._pure, effect=has_effect(name, walk.traits))
-    walk._define_all(results, homes, [made] * len(results))
-
-
-def _loop(walk: _Recorder, number: int, known: Knowledge) -> None:
-    op, kinds = walk.kinds.ops[number], walk.kinds
-    test, body = kinds.blocks(number)
-    ends = kinds.arguments(test), kinds.arguments(body), kinds.results(number)
-    carried, propagated = ends[1], walk.reading.homes(op)
-    homes, around, last = walk.settled(carried, propagated), list[int](), kinds.operands(body[-1])
-    for slot, value in enumerate(kinds.operands(number)):
-        if last[slot] != carried[slot] or not walk.tensors[value].made:
-            around.append(slot)
-            continue
-        for numbers in ends:
-            make, shape = partial(walk.get, value), walk.tensors[value].shape
-            walk.define_made(numbers[slot], shape, propagated[slot], make)
-    walk.carried.update((carried[slot], number) for slot in around)
-    values = walk.entering(number, homes, carried, chosen=True, slots=around)
-    loop = walk._of(values, pure=False, effect=True)
-    some, as_propagated = ([each[slot] for slot in around] for each in (homes, propagated))
-    sources = [carried[slot] for slot in around]
-
-    def receive(numbers: range, given: Sequence[Made], beside: int | None = None) -> None:
-        """Takes what the loop hands on, to its turns and to what is behind it, from where it carries it."""
-        there = [numbers[slot] for slot in around]
-        walk.received(number, there, (sources, given, some), as_propagated, beside)
-
-    depth, blocks = walk.place.depth + 1, [region.blocks[0] for region in op.regions]
-    with walk._in(_Place(blocks[0], False, depth, walk.place)):
-        receive(ends[0], [Made(depth=depth, pure=False) for _ in around], test[-1])
-        walk.block(test, [replicated(0)])
-    with walk._in(_Place(blocks[1], True, depth, walk.place)):
-        for slot, made in zip(around, values, strict=True):
-            varies = made.depth if last[slot] == carried[slot] else depth
-            walk._define(carried[slot], homes[slot], Made(depth=varies, pure=False))
-        walk.block(body, homes, carried, around)
-    receive(ends[2], [loop] * len(around))
-
-
-def _branches(walk: _Recorder, number: int, known: Knowledge) -> None:
-    op, homes, results = walk.kinds.ops[number], walk.homes(number), walk.kinds.results(number)
-    which = walk.kinds.operands(number)[0]
-    walk._record(number, which, which, replicated(0))
-    index = walk.get(which, replicated(0))
-    for region, ops in zip(op.regions, walk.kinds.blocks(number), strict=True):
-        with walk._in(_Place(region.blocks[0], False, walk.place.depth, walk.place)):
-            walk.block(ops, homes, results)
-    made = walk._of([index], pure=False, effect=True)
-    walk._define_all(results, homes, [made] * len(results))
-
-
-def _call(walk: _Recorder, number: int, known: Knowledge) -> None:
-    _calls(walk, number, "callee")
-
-
-def _composite(walk: _Recorder, number: int, known: Knowledge) -> None:
-    _calls(walk, number, "decomposition")
-
-
-def _calls(walk: _Recorder, number: int, label: str) -> None:
-    op, before, results = walk.kinds.ops[number], len(walk.spots), walk.kinds.results(number)
-    ends = walk.function(walk.functions[ir.FlatSymbolRefAttr(op.attributes[label]).value])
-    within = walk.spots[before:]
-    del walk.spots[before:]
-    values = walk.entering(number, ends.takes, ends.arguments, chosen=True)
-    walk.spots += within  # what it does comes behind what it is given
-    made = walk._of(values, pure=False, effect=True)
-    homes = walk.reading.homes(op) if "sdy.sharding" in op.attributes else ends.gives
-    given = ends.returned, [made] * len(results), ends.gives
-    walk.received(number, results, given, homes)
-
-
-def _body(walk: _Recorder, number: int, known: Knowledge) -> None:
-    op, kinds = walk.kinds.ops[number], walk.kinds
-    cut, entering, leaving = walk.reading.around(op)
-    values = walk.entering(number, entering)
-    (ops,) = kinds.blocks(number)
-    walk.enter(cut)
-    walk._define_all(kinds.arguments(ops), [layout.without(cut) for layout in entering], values)
-    returned = walk.block(ops, [layout.without(cut) for layout in leaving])
-    walk.leave()
-    for each in returned:  # the body is in place of the op, and nothing ends it
-        each.uses -= 1
-    walk._define_all(kinds.results(number), leaving, returned)
-
-
-def _collective(walk: _Recorder, number: int, known: Knowledge) -> bool:
-    """A collective inside of a manual computation."""
-    op, results = walk.kinds.ops[number], walk.kinds.results(number)
-    kept = walk.computed(number, known)
-    groups, paired = walk.reading.groups(op), PAIRS in op.attributes
-    pieces = walk.axes.between(groups) if paired else walk.axes.along(groups)
-    kind, known = op.name.partition(".")[2], walk.recipe.computed.known
-    sizes = [
-        prod(walk.axes.local(known.shapes[slot] or (), layout.dims)) * known.widths[slot]
-        for slot, layout, _ in walk.recipe.takes
-    ]
-    sends, group = sends_of(kind, sum(sizes), groups, paired=paired)
-    first = walk.find(results[0], walk.known_layouts(results[0])[0])
-    sent = _Sent(kind, pieces, group, round(sends), paired, walk.place)
-    while sent.place.turns and first.depth < sent.place.depth and sent.place.outer:
-        sent.place = sent.place.outer
-    first.sent = sent
-    first.pure = False
-    walk.sent.append(first)
-    return kept
-
-
-def _callback(walk: _Recorder, number: int, known: Knowledge) -> None:
-    raise lacking(walk.kinds.ops[number])
-
-
-def _device(walk: _Recorder, number: int, known: Knowledge) -> None:
-    walk._define_all(walk.kinds.results(number), [replicated(0)], [Made(pure=False)])
-
-
-_FLOWS: dict[str, Callable[[_Recorder, int, Knowledge], bool | None]] = {
-    "constant": _made,
-    "iota": _made,
-    "identity": _identity,
-    "nothing": _nothing,
-    "pass": _pass,
-    "loop": _loop,
-    "branches": _branches,
-    "call": _call,
-    "composite": _composite,
-    "body": _body,
-    "collective": _collective,
-    "device": _device,
-    "callback": _callback,
-}
+def _unfit(why: str) -> ShardlogError:
+    """The error for a plan whose reshards are not those of the module."""
+    hint = "make the plan anew for this module"
+    return ShardlogError(f"the plan does not fit the module: {why}", where="plan", hint=hint)

@@ -1,4 +1,4 @@
-"""Carries out plans: a value in one layout becomes that value in another."""
+"""Carries out reshards: a value in one layout becomes that value in another."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from jaxlib.mlir import ir
 
 from ...rulebook.traits import OpTraits
 from ..layouts import Axes, Layout, Shape
-from ..reshards.moves import Places, Plan, Step
+from ..reshards.moves import Places, Step
 from .building import Builder, element_of, shape_of
 
 
-def carry_out(builder: Builder, value: Any, shape: Shape, start: Layout, plan: Plan) -> Any:
-    """The tensor of ``shape`` of which ``value`` is a part, after the steps of a plan."""
-    key = value.type, shape, start, plan
+def carry_out(builder: Builder, value: Any, shape: Shape, start: Layout, steps: tuple[Step, ...]) -> Any:
+    """The tensor of ``shape`` of which ``value`` is a part, after some steps."""
+    key = value.type, shape, start, steps
     if (known := builder.reshards.get(key)) is not None:
         return builder.again(known, value)
-    if 0 in shape and plan.steps:  # collectives do not take what has no elements
-        return builder.zero(element_of(value), builder.axes.local(shape, plan.steps[-1].after.dims))
+    if 0 in shape and steps:  # collectives do not take what has no elements
+        return builder.zero(element_of(value), builder.axes.local(shape, steps[-1].after.dims))
     given, before = value, len(builder.sent)
-    for step in plan.steps:
+    for step in steps:
         value = _STEPS[step.kind](builder, value, shape, start, step)
         start = step.after
     for sent in builder.sent[before:][:1]:  # a collective and nothing else

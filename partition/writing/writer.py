@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -18,17 +18,14 @@ from ...program.mlir.modules import (
 )
 from ...program.shardings import manual_axes
 from ...program.signature import text_of
-from ..choice.choosing import Way
-from ..choice.purposes import Computed, Purpose, purpose_of
+from ..choice.purposes import Computed, Purpose, Use
 from ..facts.annotated import Annotated
-from ..facts.kinds import Kind
-from ..facts.knowledge import Knowledge
 from ..facts.reading import attribute_or_none
 from ..facts.recipes import Recipe
+from ..facts.recording import Decided
 from ..finishing.passes import COUNTED, Draft
 from ..layouts import Layout
-from ..plan import Plan
-from ..reshards import moves
+from ..plan import Reshard
 from ..walk import Walk
 from .building import OUTSIDE, Builder, Scope
 from .local.flow import FLOW, empty, spread_scalar
@@ -38,26 +35,29 @@ from .steps import carry_out
 
 
 class Ends(NamedTuple):
-    """How a function is called: the layouts of its arguments, the values of the module that it returns, and
-    their layouts, which are those that they have."""
+    """How a function is called: its arguments and their layouts, the values that it returns, and their
+    layouts, which are those that they have."""
 
+    arguments: range
     takes: list[Layout]
-    returned: list[Any]
+    returned: list[int]
     gives: list[Layout]
 
 
 class Writer(Walk):
     """Writes the device program of a module, as a plan has it. ``channel`` is the last one that is taken."""
 
-    def __init__(self, annotated: Annotated, plan: Plan, channel: int = 0, *, refuses: bool = True) -> None:
+    def __init__(self, annotated: Annotated, decided: Decided, channel: int = 0) -> None:
         traits = annotated.chooser.reader.traits
         builder = Builder(annotated.axes, annotated.form, channel, traits)
-        super().__init__(annotated, plan, builder, refuses=refuses)
+        plan, reading, bypasses = decided.plan, decided.reading, decided.bypasses
+        super().__init__(annotated, plan, builder, reading, bypasses, decided.recipes)
+        self.decided = decided
         self.copies: dict[int, Any] = {}  # of the ops of functions that are written
         self.kept: set[int] = set()  # the ops whose copies are theirs, at home
-        self.computed_as: list[tuple[int, Knowledge, Way]] = []
         self.written: dict[str, Any] = {}
         self.ends: dict[str, Ends] = {}  # of the other functions
+        self._reshards, self._repeated = iter(plan.reshards or ()), iter(decided.repeated)
         self._shardings: dict[Layout, Any] = {}
         self.boundary: tuple[list[Layout], list[Layout]] = [], []  # of the main function
 
@@ -65,19 +65,6 @@ class Writer(Walk):
     def scope(self) -> Scope:
         """The local values that are there now."""
         return self.builder.scope
-
-    @property
-    def flows(self) -> Mapping[str, Callable[[Any, int, Knowledge], bool | None]]:
-        """What writes ops that hand values on, or make some of no data."""
-        return FLOW
-
-    def spread(self, number: int) -> bool:
-        """Has what broadcasts a scalar made wherever it is used; whether that is done."""
-        return spread_scalar(self, number)
-
-    def empty(self, number: int) -> bool:
-        """Has results without elements made wherever they are used; they are no copies of the op's."""
-        return empty(self, number)
 
     def at_home(self, value: int) -> Any:
         """The local value that was made at home, wherever that was, or None."""
@@ -87,14 +74,46 @@ class Writer(Walk):
             local = self.locals[value] = self.copies[definer].results[value - first]
         return local
 
-    def carry(
-        self, value: int, held: Any, start: Layout, plan: moves.Plan, purpose: Purpose | None, *, stale: bool
-    ) -> Any:
-        """A local value after the steps of a plan; ``stale``: of a value that was made so before."""
+    def reshard(self, value: int, layout: Layout, use: Use | None, *, stale: bool) -> Reshard:
+        """How a value is taken to a layout, as the plan says."""
+        decided = next(self._reshards)
+        assert (decided.value, decided.goal) == (value, layout)
+        return decided
+
+    def repeated(self, reshard: Reshard) -> Computed:
+        """How the op that makes a value is computed once more."""
+        return next(self._repeated)
+
+    def carry(self, held: Any, reshard: Reshard, use: Use | None, *, stale: bool) -> Any:
+        """A local value after the steps of a reshard; ``stale``: of a value that was made so before."""
+        start, value = reshard.start, reshard.value
+        assert start is not None
         if stale:  # or XLA takes both for one
             held = self.builder.barrier(held)
-        with self.builder.serving(lambda: purpose or self.aside(value)):
-            return carry_out(self.builder, held, self.tensors[value].shape, start, plan)
+        with self.builder.serving(lambda: self.purpose(use, value, start, reshard.goal)):
+            return carry_out(self.builder, held, self.tensors[value].shape, start, reshard.steps)
+
+    def purpose(
+        self, use: Use | None, value: int, start: Layout | None = None, goal: Layout | None = None
+    ) -> Purpose:
+        """The purpose of what is sent for a use of a value; what is sent for none in particular is for the op
+        that makes the value."""
+        kinds, value_of = self.kinds, self.kinds.listing.value
+        if use is None:
+            number, found = kinds.definer(value), value_of(value)
+            op = kinds.ops[number] if number >= 0 else found.owner.owner
+            return Purpose(op, len(op.operands), found)
+        return Purpose(
+            kinds.ops[use.op],
+            use.slot,
+            value_of(use.value),
+            start=start,
+            goal=goal,
+            computed=use.computed,
+            to=None if use.to < 0 else value_of(use.to),
+            chosen=use.chosen,
+            beside=None if use.beside < 0 else kinds.ops[use.beside],
+        )
 
     def run(self) -> Draft:
         """The program of each device, up to what decides how much it sends."""
@@ -161,7 +180,8 @@ class Writer(Walk):
             made, ops = self._opened(func)
             block, outer = made.regions[0].blocks[0], self.builder.scope
             self.enter(self.in_bodies.get(name, frozenset()))
-            arguments = self.settled(self.kinds.arguments(ops), self.reading.boundary(func)[0])
+            values = self.kinds.arguments(ops)
+            arguments = self.settled(values, self.reading.boundary(func)[0])
             self.builder.scope = Scope(block)
             self.arguments(ops, block, arguments)
             returned = self.block(ops)
@@ -171,8 +191,9 @@ class Writer(Walk):
             self.leave()
             type_ = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in returned])
             made.attributes["function_type"] = ir.TypeAttr.get(type_)
-            results = [self.tensors[value].home for value in self.kinds.operands(ops[-1])]
-            self.ends[name] = Ends(arguments, list(self.kinds.ops[ops[-1]].operands), results)
+            ends = self.kinds.operands(ops[-1])
+            results = [self.tensors[value].home for value in ends]
+            self.ends[name] = Ends(values, arguments, ends, results)
         return self.ends[name]
 
     def _opened(self, func: Any) -> tuple[Any, list[int]]:
@@ -243,58 +264,15 @@ class Writer(Walk):
     ) -> None:
         """Makes the arguments of a copy of the block with these ops parts of what that takes, or ``some`` of
         them."""
-        types = [argument.type for argument in block.arguments]
         values, locals_ = self.kinds.arguments(ops), self.parts(block, layouts)
-        for n in range(len(types)) if some is None else some:
-            self.define(values[n], types[n], layouts[n], locals_[n], kept=True)
+        for n in range(len(locals_)) if some is None else some:
+            self.define(values[n], layouts[n], locals_[n], kept=True)
 
     def parts(self, block: Any, layouts: Sequence[Layout]) -> list[Any]:
         """The arguments of a copy of a block, made parts of what that takes."""
         for local, layout in zip(block.arguments, layouts, strict=True):
             local.set_type(self.local(local.type, layout))
         return list(block.arguments)
-
-    def entering(
-        self,
-        number: int,
-        layouts: Sequence[Layout],
-        to: Sequence[Any] = (),
-        *,
-        chosen: bool = False,
-        slots: Sequence[int] | None = None,
-    ) -> list[Any]:
-        """The operands of an op in the given layouts, and the results that they become (``to``) if it hands
-        them on, in layouts that are ``chosen`` with those of all values; or those in some ``slots``."""
-        op, operands = self.kinds.ops[number], self.kinds.operands(number)
-        return [
-            self.get(
-                operands[i],
-                layouts[i],
-                Purpose(op, i, op.operands[i], to=to[i] if to else None, chosen=chosen),
-            )
-            for i in (range(len(operands)) if slots is None else slots)
-        ]
-
-    def received(
-        self,
-        op: Any,
-        values: Sequence[Any],
-        numbers: Sequence[int],
-        given: tuple[Sequence[Any], Sequence[Any], Sequence[Layout]],
-        homes: Sequence[Layout],
-        beside: Any = None,
-    ) -> None:
-        """Takes values that an op hands on to their homes. ``given``: what becomes of which they are, the
-        local values, and their layouts. ``beside``: an op of the block in the op in which they are."""
-        homes = self.settled(numbers, homes)
-        ends = zip(values, numbers, homes, *given, strict=True)
-        for value, number, home, source, local, layout in ends:
-            self.define(number, value.type, layout, local, home)
-            slot = len(op.operands) + value.result_number if beside is None else value.arg_number
-            purpose = Purpose(op, slot, source, start=layout, to=value, chosen=True, beside=beside)
-            self.get(number, home, purpose)
-            if layout != home and number in self.plan.pinned:
-                self.forget(number, layout)
 
     def block(
         self,
@@ -325,43 +303,70 @@ class Writer(Walk):
         scope.move(None)
         return returned
 
-    def take(self, number: int, kind: Kind, recipe: Recipe, operands: Sequence[int]) -> bool:
+    def note(self, use: Use, value: int, layout: Layout, *, start: Layout | None = None) -> None:
+        """Takes no note."""
+
+    # ---- Ops --------------------------------------------------------------------------------------------
+
+    def op(self, number: int) -> bool:
+        """Writes an op; whether that is its copy."""
+        how = self.decided.ops[number]
+        if isinstance(how, Recipe):
+            return self._take(number, how)
+        self.clock += 1
+        if how is None:  # others read past it
+            return False
+        op = self.kinds.ops[number]
+        self.builder.loc = op.location
+        flow = FLOW.get(how.lowering)
+        if flow is not None:
+            return bool(flow(self, number, how))
+        if not (how.expands and spread_scalar(self, number)):
+            empty(self, number)
+        return False
+
+    def computed(self, number: int) -> bool:
+        """Writes an op that is computed and handed on; whether that is its copy."""
+        return self._take(number, self.decided.within[number])
+
+    def _take(self, number: int, recipe: Recipe) -> bool:
         """Writes an op that is computed by a recipe; whether that is its copy."""
-        op, computed = self.kinds.ops[number], recipe.computed
-        known = computed.known
-        if self.planner.prices.all_work or known.multiplies:
-            self.computed_as.append((number, known, computed.choice.taken.factors))
-        values = self._needed(number, recipe, operands) if recipe.needed else []
-        if known.lowering == "shift":
+        self.clock += 1
+        computed = recipe.computed
+        values = self._needed(number, recipe) if recipe.needed else []
+        if computed.known.lowering == "shift":
+            self.builder.loc = self.kinds.ops[number].location
             values.append(self.bypasses.filling(number, self.builder.copy_of, self.get))
         if recipe.kept:
             copy = self.copies[number]
-            recipe.write(copy, kind.outside, values)
+            recipe.write(copy, values)
             if recipe.at_home:
                 self.kept.add(number)
                 self.tensors.update(zip(self.kinds.results(number), recipe.tensors, strict=True))
                 return True
             self.builder.scope.pass_by(copy)
+            self.builder.loc = copy.location
             made: Sequence[Any] = list(copy.results)
         else:
+            op = self.kinds.ops[number]
+            if computed.known.names_functions or len(op.regions):
+                self.keep_named(op)
             made = self.lower(op, computed, values)
-        count = len(operands)
-        self.give(number, recipe, made, lambda i: purpose_of(op, computed, count + i, op.results[i]))
+        self.give(number, recipe, made, len(recipe.takes))
         return recipe.kept
 
-    def _needed(self, number: int, recipe: Recipe, operands: Sequence[int]) -> list[Any]:
+    def _needed(self, number: int, recipe: Recipe) -> list[Any]:
         """The operands that an op needs besides those that its copy has."""
-        values, op = list[Any](), self.kinds.ops[number]
-        self.builder.loc = op.location
-        taken = self.bypasses.taken(number)
+        values, scope = list[Any](), self.builder.scope
+        operands = self.decided.reads.get(number) or self.kinds.operands(number)
         for slot, layout, home in recipe.needed:
             value = operands[slot]
             local = self.at_home(value) if home else None
             if local is None:
-                local = self.builder.scope.find((value, layout))
+                local = scope.find((value, layout))
                 if local is None or self.plan.again:
-                    purpose = purpose_of(op, recipe.computed, slot, taken[slot])
-                    local = self.get(value, layout, purpose)
+                    self.builder.loc = self.kinds.ops[number].location
+                    local = self.get(value, layout, Use(number, slot, value, recipe.computed))
             values.append(local)
         return values
 
@@ -377,7 +382,7 @@ class Writer(Walk):
         return results
 
     def keep_named(self, op: Any) -> None:
-        """Functions that an op names or its regions call, as comparisons do: they stay as they are."""
+        """Keeps functions that an op names or its regions call, as comparisons do, as they are."""
         for name in sorted(named_in(op)):
             if name in self.functions and name not in self.written:
                 func = self.functions[name].operation

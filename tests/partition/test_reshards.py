@@ -245,7 +245,7 @@ def check_reshards(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layo
         block = func.regions[0].blocks.append(source, arg_locs=[ir.Location.unknown()])
         builder.scope = Scope(block)
         value = block.arguments[0]
-        found = [carry_out(builder, value, shape, start, plan) for _, plan in ways]
+        found = [carry_out(builder, value, shape, start, plan.steps) for _, plan in ways]
         builder.op("func.return", found, [])
         module.operation.verify()
         loaded = load(module, axes.count)

@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Any
 from jaxlib.mlir import ir
 
 from ....program.function import RESULT_SHARDING
-from ...choice.purposes import Purpose
-from ...executions import with_inner
+from ...choice.purposes import Purpose, Use
 from ...facts.knowledge import Knowledge
 from ...facts.reading import static_shape
 from ...layouts import Layout, replicated
@@ -89,7 +88,7 @@ def _constant(walk: Writer, number: int, known: Knowledge) -> None:
             return walk.builder.one("stablehlo.constant", [], local, {"value": part})
         whole = replicated(len(shape))
         found = walk.builder.known((result, whole), lambda: walk.builder.copy(op).results[0])
-        return carry_out(walk.builder, found, shape, whole, walk.planner.plan(shape, whole, layout))
+        return carry_out(walk.builder, found, shape, whole, walk.planner.plan(shape, whole, layout).steps)
 
     walk.define_made(result, shape, home, make)
 
@@ -127,26 +126,19 @@ def _identity(walk: Writer, number: int, known: Knowledge) -> None:
     if walk.tensors[value].made:
         walk.define_made(result, walk.tensors[value].shape, home, partial(walk.get, value))
         return
-    purpose = Purpose(op, 0, op.operands[0], to=op.results[0])
-    walk.define(result, op.results[0].type, home, walk.get(value, home, purpose))
+    walk.define(result, home, walk.get(value, home, Use(number, 0, value, to=result)))
 
 
 def _nothing(walk: Writer, number: int, known: Knowledge) -> None:
     """For ops that matter to propagation alone."""
 
 
-def _define(walk: Writer, number: int, layouts: Sequence[Layout], locals_: Sequence[Any]) -> None:
-    types = walk.kinds.ops[number].results.types
-    for result, type_, local, layout in zip(walk.kinds.results(number), types, locals_, layouts, strict=True):
-        walk.define(result, type_, layout, local)
-
-
 def _pass(walk: Writer, number: int, known: Knowledge) -> None:
     op = walk.kinds.ops[number]
     homes = walk.homes(number)
-    values = walk.entering(number, homes, list(op.results), chosen=True)
+    values = walk.entering(number, homes, walk.kinds.results(number), chosen=True)
     made = walk.builder.op(op.name, values, [value.type for value in values], _plain(op))
-    _define(walk, number, homes, made.results)
+    walk.define_all(walk.kinds.results(number), homes, made.results)
 
 
 def _loop(walk: Writer, number: int, known: Knowledge) -> None:
@@ -154,13 +146,13 @@ def _loop(walk: Writer, number: int, known: Knowledge) -> None:
     where it is used, in its turns too."""
     op, kinds = walk.kinds.ops[number], walk.kinds
     test, body = walk.open(number)
-    asked, carried = (list(region.blocks[0].arguments) for region in op.regions)
     propagated = walk.reading.homes(op)
     ends = kinds.arguments(test), kinds.arguments(body), kinds.results(number)
-    homes = walk.settled(ends[1], propagated)
+    carried = ends[1]
+    homes = walk.settled(carried, propagated)
     around = list[int]()  # the slots of what it carries
     for slot, (value, last) in enumerate(zip(kinds.operands(number), kinds.operands(body[-1]), strict=True)):
-        if last != ends[1][slot] or not walk.tensors[value].made:
+        if last != carried[slot] or not walk.tensors[value].made:
             around.append(slot)
             continue
         for numbers in ends:
@@ -172,25 +164,22 @@ def _loop(walk: Writer, number: int, known: Knowledge) -> None:
     made = walk.builder.op(op.name, values, types, _plain(op), regions=len(op.regions))
     some = [homes[slot] for slot in around]
 
-    def receive(
-        values: Sequence[Any], numbers: Sequence[int], given: Sequence[Any], beside: Any = None
-    ) -> None:
+    def receive(numbers: range, given: Sequence[Any], beside: int = -1) -> None:
         """Takes what the loop hands on, to its turns and to what is behind it, from where it carries it."""
-        sources = [carried[slot] for slot in around]
-        here, there = ([each[slot] for slot in around] for each in (values, numbers))
-        walk.received(op, here, there, (sources, given, some), [propagated[slot] for slot in around], beside)
+        sources, there = [carried[slot] for slot in around], [numbers[slot] for slot in around]
+        walk.received(number, there, (sources, given, some), [propagated[slot] for slot in around], beside)
 
     with _region(walk, number, 0, made) as block:
         walk.builder.scope.move(walk.copies[test[0]])
         parts = walk.parts(block, homes)
-        receive(asked, ends[0], [parts[slot] for slot in around], kinds.ops[test[-1]])
+        receive(ends[0], [parts[slot] for slot in around], test[-1])
         _return(walk, walk.block(test, [replicated(0)]))
         _erase_arguments(block, around)
     with _region(walk, number, 1, made) as block:
         walk.arguments(body, block, homes, around)
         _return(walk, walk.block(body, homes, carried, around))
         _erase_arguments(block, around)
-    receive(list(op.results), ends[2], list(made.results))
+    receive(ends[2], list(made.results))
 
 
 def _erase_arguments(block: Any, kept: Sequence[int]) -> None:
@@ -203,31 +192,16 @@ def _branches(walk: Writer, number: int, known: Knowledge) -> None:
     op = walk.kinds.ops[number]
     homes = walk.homes(number)
     types = [walk.local(r.type, home) for r, home in zip(op.results, homes, strict=True)]
-    which = walk.get(walk.kinds.operands(number)[0], replicated(0), Purpose(op, 0, op.operands[0]))
-    for value, purpose in _of_several(walk, op):
-        walk.get(value, walk.copied_first[value], purpose)
+    index = walk.kinds.operands(number)[0]
+    which = walk.get(index, replicated(0), Use(number, 0, index))
+    for value, use in walk.of_several(number):
+        walk.get(value, walk.copied_first[value], use)
     walk.builder.loc = op.location
     made = walk.builder.op(op.name, [which], types, _plain(op), regions=len(op.regions))
     for i, ops in enumerate(walk.open(number)):
         with _region(walk, number, i, made):
-            _return(walk, walk.block(ops, homes, list(op.results)))
-    _define(walk, number, homes, made.results)
-
-
-def _of_several(walk: Writer, op: Any) -> Iterator[tuple[int, Purpose]]:
-    """The values that are made first in another layout than at home and that several branches use, and for
-    what: they are made before the branches, and not in each of them."""
-    found: dict[int, dict[int, Purpose]] = {}
-    for branch, region in enumerate(op.regions if walk.copied_first else ()):
-        for inner in region.blocks[0].operations:
-            for each in with_inner(inner.operation):
-                for slot, value in enumerate(each.operands):
-                    number = walk.kinds.value(value)
-                    if number in walk.copied_first and number in walk.tensors:  # it comes from around
-                        found.setdefault(number, {}).setdefault(branch, Purpose(each.opview, slot, value))
-    for number, users in found.items():
-        if len(users) > 1:
-            yield number, next(iter(users.values()))
+            _return(walk, walk.block(ops, homes, walk.kinds.results(number)))
+    walk.define_all(walk.kinds.results(number), homes, made.results)
 
 
 @contextmanager
@@ -257,13 +231,13 @@ def _calls(walk: Writer, number: int, attributes: dict[str, Any]) -> None:
     op, name = walk.kinds.ops[number], ir.FlatSymbolRefAttr(attributes["callee"]).value
     func = walk.functions[name]
     ends = walk.function(func)
-    values = walk.entering(number, ends.takes, list(func.arguments), chosen=True)
+    values = walk.entering(number, ends.takes, ends.arguments, chosen=True)
     walk.builder.loc = op.location
     types = [walk.local(t, layout) for t, layout in zip(func.type.results, ends.gives, strict=True)]
     made = walk.builder.op("func.call", values, types, attributes)
     homes = walk.reading.homes(op) if "sdy.sharding" in op.attributes else ends.gives
     given = ends.returned, list(made.results), ends.gives
-    walk.received(op, list(op.results), walk.kinds.results(number), given, homes)
+    walk.received(number, walk.kinds.results(number), given, homes)
 
 
 def _body(walk: Writer, number: int, known: Knowledge) -> None:
@@ -280,20 +254,17 @@ def _body(walk: Writer, number: int, known: Knowledge) -> None:
     def inside(layout: Layout) -> Layout:
         return layout.without(cut)
 
-    body = op.regions[0].blocks[0]
-    arguments = zip(walk.kinds.arguments(ops), body.arguments, entering, values, strict=True)
-    for value, argument, layout, local in arguments:
-        walk.define(value, argument.type, inside(layout), local)
+    walk.define_all(walk.kinds.arguments(ops), map(inside, entering), values)
     returned = walk.block(ops, [inside(layout) for layout in leaving])
     walk.builder.scope.move(copy)
     walk.leave()
-    _define(walk, number, leaving, returned)
+    walk.define_all(walk.kinds.results(number), leaving, returned)
 
 
 def _collective(walk: Writer, number: int, known: Knowledge) -> bool:
     """A collective inside of a manual computation, over the same groups of devices."""
     op, first = walk.kinds.ops[number], walk.kinds.results(number)[0]
-    kept = walk.computed(number, known)
+    kept = walk.computed(number)
     made = walk.find(first, walk.known_layouts(first)[0]).owner.operation
     if made.name == op.name:
         walk.builder.adopt(made, walk.reading.groups(op), Purpose(op, 0, op.operands[0]))
@@ -308,7 +279,8 @@ def _callback(walk: Writer, number: int, known: Knowledge) -> None:
 
 def _device(walk: Writer, number: int, known: Knowledge) -> None:
     op = walk.kinds.ops[number]
-    _define(walk, number, [replicated(0)], [walk.builder.device_id(op.results[0].type, op.name)])
+    made = walk.builder.device_id(op.results[0].type, op.name)
+    walk.define(walk.kinds.results(number)[0], replicated(0), made)
 
 
 def _plain(op: Any) -> dict[str, Any]:

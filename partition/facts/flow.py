@@ -1,0 +1,196 @@
+"""Ops that make values of no data, and those that hand values on, as the recorder takes them: what stands for
+what they give. Their ops are written by ``writing/local/flow.py``, in the same order."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from math import prod
+from typing import TYPE_CHECKING
+
+from jaxlib.mlir import ir
+
+from ...program.function import RESULT_SHARDING
+from ..choice.purposes import Use
+from ..executions import has_effect
+from ..layouts import Layout, replicated
+from ..preparing.computations import lacking
+from ..writing.building import PAIRS, sends_of
+from .knowledge import Knowledge
+from .made import Made, Place, SentOnce
+from .reading import static_shape
+
+if TYPE_CHECKING:
+    from .recording import Recorder
+
+
+def anew(layout: Layout) -> Made:
+    """What stands for what is made of nothing."""
+    return Made()
+
+
+def _made(walk: Recorder, number: int, known: Knowledge) -> None:
+    op, (result,) = walk.kinds.ops[number], walk.kinds.results(number)
+    walk.define_made(result, static_shape(op.results[0].type) or (), walk.reading.homes(op)[0], anew)
+
+
+def _identity(walk: Recorder, number: int, known: Knowledge) -> None:
+    op, (value,), (result,) = (
+        walk.kinds.ops[number],
+        walk.kinds.operands(number),
+        walk.kinds.results(number),
+    )
+    (home,) = walk.reading.homes(op)
+    if "sdy.sharding" not in op.attributes and not any(label in op.attributes for label in RESULT_SHARDING):
+        home = walk.tensors[value].home
+    if walk.tensors[value].made:
+        walk.define_made(result, walk.tensors[value].shape, home, partial(walk.get, value))
+        return
+    use = Use(number, 0, value, to=result)
+    walk.note(use, value, home)
+    walk.define(result, home, walk.get(value, home, use))
+
+
+def _nothing(walk: Recorder, number: int, known: Knowledge) -> None:
+    """For ops that matter to propagation alone."""
+
+
+def _pass(walk: Recorder, number: int, known: Knowledge) -> None:
+    homes, results = walk.homes(number), walk.kinds.results(number)
+    values = walk.entering(number, homes, results, chosen=True)
+    name = walk.kinds.ops[number].name
+    made = walk.made_of(values, pure=name in walk.pure, effect=has_effect(name, walk.traits))
+    walk.define_all(results, homes, [made] * len(results))
+
+
+def _loop(walk: Recorder, number: int, known: Knowledge) -> None:
+    op, kinds = walk.kinds.ops[number], walk.kinds
+    test, body = kinds.blocks(number)
+    ends = kinds.arguments(test), kinds.arguments(body), kinds.results(number)
+    carried, propagated = ends[1], walk.reading.homes(op)
+    homes, around, last = walk.settled(carried, propagated), list[int](), kinds.operands(body[-1])
+    for slot, value in enumerate(kinds.operands(number)):
+        if last[slot] != carried[slot] or not walk.tensors[value].made:
+            around.append(slot)
+            continue
+        for numbers in ends:
+            make, shape = partial(walk.get, value), walk.tensors[value].shape
+            walk.define_made(numbers[slot], shape, propagated[slot], make)
+    walk.carried.update((carried[slot], number) for slot in around)
+    values = walk.entering(number, homes, carried, chosen=True, slots=around)
+    loop = walk.made_of(values, pure=False, effect=True)
+    some, as_propagated = ([each[slot] for slot in around] for each in (homes, propagated))
+    sources = [carried[slot] for slot in around]
+
+    def receive(numbers: range, given: Sequence[Made], beside: int = -1) -> None:
+        """Takes what the loop hands on, to its turns and to what is behind it, from where it carries it."""
+        there = [numbers[slot] for slot in around]
+        walk.received(number, there, (sources, given, some), as_propagated, beside)
+
+    depth, blocks = walk.place.depth + 1, [region.blocks[0] for region in op.regions]
+    with walk.inside(Place(blocks[0], False, depth, walk.place)):
+        receive(ends[0], [Made(depth=depth, pure=False) for _ in around], test[-1])
+        walk.block(test, [replicated(0)])
+    with walk.inside(Place(blocks[1], True, depth, walk.place)):
+        for slot, made in zip(around, values, strict=True):
+            varies = made.depth if last[slot] == carried[slot] else depth
+            walk.define(carried[slot], homes[slot], Made(depth=varies, pure=False))
+        walk.block(body, homes, carried, around)
+    receive(ends[2], [loop] * len(around))
+
+
+def _branches(walk: Recorder, number: int, known: Knowledge) -> None:
+    op, homes, results = walk.kinds.ops[number], walk.homes(number), walk.kinds.results(number)
+    which = walk.kinds.operands(number)[0]
+    use = Use(number, 0, which)
+    walk.note(use, which, replicated(0))
+    index = walk.get(which, replicated(0), use)
+    for value, several in walk.of_several(number):
+        walk.get(value, walk.copied_first[value], several)
+    for region, ops in zip(op.regions, walk.kinds.blocks(number), strict=True):
+        with walk.inside(Place(region.blocks[0], False, walk.place.depth, walk.place)):
+            walk.block(ops, homes, results)
+    made = walk.made_of([index], pure=False, effect=True)
+    walk.define_all(results, homes, [made] * len(results))
+
+
+def _call(walk: Recorder, number: int, known: Knowledge) -> None:
+    _calls(walk, number, "callee")
+
+
+def _composite(walk: Recorder, number: int, known: Knowledge) -> None:
+    _calls(walk, number, "decomposition")
+
+
+def _calls(walk: Recorder, number: int, label: str) -> None:
+    op, before, results = walk.kinds.ops[number], len(walk.spots), walk.kinds.results(number)
+    ends = walk.function(walk.functions[ir.FlatSymbolRefAttr(op.attributes[label]).value])
+    within = walk.spots[before:]
+    del walk.spots[before:]
+    values = walk.entering(number, ends.takes, ends.arguments, chosen=True)
+    walk.spots += within  # what it does comes behind what it is given
+    made = walk.made_of(values, pure=False, effect=True)
+    homes = walk.reading.homes(op) if "sdy.sharding" in op.attributes else ends.gives
+    given = ends.returned, [made] * len(results), ends.gives
+    walk.received(number, results, given, homes)
+
+
+def _body(walk: Recorder, number: int, known: Knowledge) -> None:
+    op, kinds = walk.kinds.ops[number], walk.kinds
+    cut, entering, leaving = walk.reading.around(op)
+    values = walk.entering(number, entering)
+    (ops,) = kinds.blocks(number)
+    walk.enter(cut)
+    walk.define_all(kinds.arguments(ops), [layout.without(cut) for layout in entering], values)
+    returned = walk.block(ops, [layout.without(cut) for layout in leaving])
+    walk.leave()
+    for each in returned:  # the body is in place of the op, and nothing ends it
+        each.uses -= 1
+    walk.define_all(kinds.results(number), leaving, returned)
+
+
+def _collective(walk: Recorder, number: int, known: Knowledge) -> bool:
+    """A collective inside of a manual computation."""
+    op, results = walk.kinds.ops[number], walk.kinds.results(number)
+    kept = walk.computed(number, known)
+    groups, paired = walk.reading.groups(op), PAIRS in op.attributes
+    pieces = walk.axes.between(groups) if paired else walk.axes.along(groups)
+    kind, known = op.name.partition(".")[2], walk.recipe.computed.known
+    sizes = [
+        prod(walk.axes.local(known.shapes[slot] or (), layout.dims)) * known.widths[slot]
+        for slot, layout, _ in walk.recipe.takes
+    ]
+    sends, group = sends_of(kind, sum(sizes), groups, paired=paired)
+    first = walk.find(results[0], walk.known_layouts(results[0])[0])
+    sent = SentOnce(kind, pieces, group, round(sends), paired, walk.place)
+    while sent.place.turns and first.depth < sent.place.depth and sent.place.outer:
+        sent.place = sent.place.outer
+    first.sent = sent
+    first.pure = False
+    walk.sent.append(first)
+    return kept
+
+
+def _callback(walk: Recorder, number: int, known: Knowledge) -> None:
+    raise lacking(walk.kinds.ops[number])
+
+
+def _device(walk: Recorder, number: int, known: Knowledge) -> None:
+    walk.define_all(walk.kinds.results(number), [replicated(0)], [Made(pure=False)])
+
+
+FLOWS: dict[str, Callable[[Recorder, int, Knowledge], bool | None]] = {
+    "constant": _made,
+    "iota": _made,
+    "identity": _identity,
+    "nothing": _nothing,
+    "pass": _pass,
+    "loop": _loop,
+    "branches": _branches,
+    "call": _call,
+    "composite": _composite,
+    "body": _body,
+    "collective": _collective,
+    "device": _device,
+    "callback": _callback,
+}
