@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..partition.choice.homes import Found
     from ..runs.executing.collectives import Collective
     from ..runs.executing.comparing import Comparison
+    from ..runs.executing.partitioned import Partitioned
     from ..runs.executing.values import Value
     from ..runs.result import Result
 
@@ -31,10 +32,12 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     partition = commands.add_parser(
         "partition", parents=[common, choice_arguments()], help="write the program that each device runs"
     )
-    about = "where to write the program; default: standard output; .mlirbc is bytecode"
+    about = "where to write the program; default: standard output; .mlirbc is bytecode, .json is the plan"
     partition.add_argument("-o", "--output", metavar="OUT", help=about)
     about = "list the collectives, most bytes first; writes the program only with -o"
     partition.add_argument("--list", action="store_true", help=about)
+    about = "print the plan: what is sharded otherwise than propagation decided, the way of each op, reshards"
+    partition.add_argument("--show-plan", action="store_true", help=about)
     add_json(partition, "list the collectives as JSON")
     partition.set_defaults(carry_out=_partition)
 
@@ -71,9 +74,8 @@ def _partition(options: argparse.Namespace) -> None:
         checked_choice(options)
         partitioned = program_of(options, result_of(options))
         if file is not None:
-            bytecode = options.output.endswith(".mlirbc")
-            file.write_bytes(partitioned.bytecode() if bytecode else partitioned.text().encode())
-        elif not (options.list or options.json):
+            file.write_bytes(_written(partitioned, Path(options.output).suffix))
+        elif not (options.list or options.json or options.show_plan):
             sys.stdout.buffer.write(partitioned.text().encode())
     if options.json:
         from dataclasses import asdict
@@ -85,6 +87,15 @@ def _partition(options: argparse.Namespace) -> None:
         show(f"{partitioned.choice.line}\n{collectives_text(partitioned.collectives)}")
         if options.seconds is not None and partitioned.found is not None:
             show(found_text(partitioned.found))
+    if options.show_plan:
+        show(f"{partitioned.choice.line}\n{partitioned.plan}")
+
+
+def _written(program: Partitioned, suffix: str) -> bytes:
+    """What ``-o`` writes of a program: the plan, the program as bytecode, or as text."""
+    if suffix == ".json":
+        return program.plan.file.text.encode()
+    return program.bytecode() if suffix == ".mlirbc" else program.text().encode()
 
 
 def _execute(options: argparse.Namespace) -> int:

@@ -17,6 +17,7 @@ from .finishing.passes import Draft, Pass
 from .forms import Form
 from .layouts import Axes, Layout
 from .plan import AS_DECIDED
+from .preparing.calls import Unshared
 from .writing.building import Sent
 
 
@@ -26,8 +27,9 @@ class DeviceProgram:
     ``sent`` are its collectives, in order, and ``traits`` those of its ops. ``found`` is the result of the
     search for layouts, if there was one. ``homes`` are the layouts that values have instead of propagation's:
     a value of a function may have one in each call. ``boundary`` has the layouts of arguments and of results.
-    ``plan`` is what it was written by. ``windows`` are the collectives that overlap products. ``exceeds`` is
-    the memory in bytes that a device needs if that is more than its machine has.
+    ``decided`` is the plan that it was written by, of the module as ``prepared`` for it; ``cut`` says whether
+    rows were cut for that, as in a file of the plan. ``windows`` are the collectives that overlap products.
+    ``exceeds`` is the memory in bytes that a device needs if that is more than its machine has.
     """
 
     def __init__(
@@ -40,10 +42,11 @@ class DeviceProgram:
         boundary: tuple[list[Layout], list[Layout]],
         found: Found | None = None,
         homes: Mapping[Any, tuple[Layout, ...]] | None = None,
+        prepared: Unshared | None = None,
     ) -> None:
         self.module, self.sent, self.axes, self.form, self.found = module, sent, axes, form, found
         self.traits, self.boundary, self.homes = traits, boundary, homes or {}
-        self.plan = AS_DECIDED
+        self.decided, self.cut, self.prepared = AS_DECIDED, False, prepared
         self._windows: Sequence[Window] = ()
         self.exceeds = 0
 

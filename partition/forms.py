@@ -1,7 +1,14 @@
-"""The forms in which XLA takes a partitioned program: as one manual computation, or as a program per device
-for its partitions or its replicas."""
+"""What a program may be chosen by that needs neither MLIR nor NumPy: the form in which XLA takes it, and the
+plan that it follows, as a file has it."""
 
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Literal
+
+from ..errors import ShardlogError
 
 Form = Literal["sdy-manual", "manual", "replica"]
 FORMS: tuple[Form, ...] = ("sdy-manual", "manual", "replica")
@@ -13,3 +20,37 @@ CHOSEN: tuple[Chosen, ...] = (*FORMS, "shard")
 def form_of(chosen: Chosen) -> Form:
     """The form in which a program is made that is asked for in this one."""
     return FORMS[0] if chosen == "shard" else chosen
+
+
+VERSION = 1  # of files of plans
+REMAKE = "make it anew: shardlog partition MODULE -o plan.json"
+
+
+@dataclass(frozen=True)
+class PlanFile:
+    """A plan as a file has it: ``text`` is the file, ``where`` its name, which does not count where plans are
+    compared."""
+
+    text: str
+    where: str = field(default="plan", compare=False)
+
+    def __post_init__(self) -> None:
+        try:
+            data = json.loads(self.text)
+        except ValueError:
+            data = None
+        if not isinstance(data, dict) or "reshards" not in data or "version" not in data:
+            raise ShardlogError("not a plan", where=self.where, hint=REMAKE)
+        if data["version"] != VERSION:
+            message = f"a plan of version {data['version']}, and this is version {VERSION}"
+            raise ShardlogError(message, where=self.where, hint=REMAKE)
+
+
+def read_plan(path: str | Path) -> PlanFile:
+    """The plan in a file. Raises ShardlogError where it cannot be read, or is no plan."""
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        message = f"cannot read: {getattr(error, 'strerror', None) or error}"
+        raise ShardlogError(message, where=str(path)) from None
+    return PlanFile(text, str(path))

@@ -132,7 +132,7 @@ class Program:
         writer, draft = self.written
         draft.after(FINISHED)
         made = DeviceProgram(draft.module, draft.sent, draft.traits, draft.axes, draft.form, writer.boundary)
-        made.plan = self.plan
+        made.decided = self.plan
         return made
 
     @cached_property

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -29,6 +30,7 @@ from .plan import Plan
 from .preparing.calls import unshared
 from .preparing.computations import Computation
 from .reshards.planning import Planner
+from .saved import SavedPlan
 from .writing.building import channel_of
 from .writing.writer import Writer
 
@@ -47,25 +49,31 @@ def partition(
     *,
     refuse: bool = True,
     computations: Mapping[Any, Computation] | None = None,
+    given: SavedPlan | None = None,
 ) -> DeviceProgram:
-    """Partitions an annotated module, every value as its sharding says, or as ``aim`` wants it. ``modes`` are
-    those of the run; ``computations`` say what each device computes for some of its ops.
+    """Partitions an annotated module, every value as its sharding says, or as ``aim`` wants it, or by the
+    plan that is ``given``. ``modes`` are those of the run; ``computations`` say what each device computes for
+    some of its ops.
 
     Raises ShardlogError for ops that cannot run on each device, unless ``refuse`` is false: what is
     returned then is for asking what it moves, and not for running. And where no program was found that needs
-    as little memory as the aim says.
+    as little memory as the aim says, or the plan is one of another module.
     """
-    aim = aim or Aim()
+    aim = Aim() if aim is None or given is not None else aim
     check_carried(module, "partitioning")
     with module.context, ir.Location.unknown():
         used = _used(kinds := Kinds(module), shardings)
         for each in (computations or {}).values():
             used += map(shardings.read, (*each.takes, *each.gives))
+        if given is not None:
+            given.check(module)
+            used += given.shardings(shardings.meshes)
         axes = Axes(shardings.meshes, [*used, *aim.pins.values(), *aim.begins.values()])
         if axes.count > _MOST_DEVICES:
             message, hint = f"a mesh of {axes.count:,} devices", f"expected at most {_MOST_DEVICES:,}"
             raise ShardlogError(f"{message} is not partitioned for", where="partition", hint=hint)
-        own = unshared(kinds, book.traits, cut=aim.move and not aim.pins, computations=computations)
+        cut = given.cut if given else aim.move and not aim.pins
+        own = unshared(kinds, book.traits, cut=cut, computations=computations)
         kinds = own.kinds
         channel = max(map(channel_of, kinds.examples()), default=0)
         planner = Planner(axes, aim.prices)
@@ -83,14 +91,18 @@ def partition(
 
         begins, pins = laid_out(aim.begins), numbered(laid_out(aim.pins))
         first = Plan({**numbered(begins), **pins}, pinned=frozenset(pins))
+        if given is not None:
+            first = given.plan(axes)
 
         def write(decided: Decided) -> Writer:
             return Writer(annotated, decided, channel)
 
-        best = Improving(annotated, write, aim, first, refuses=refuse).best()
-        made, value_of = best.made, kinds.listing.value
-        made.module.operation.verify()
-        made.homes = own.homes(begins | {value_of(n): home for n, home in best.plan.homes.items()})
+        with given.reading() if given else nullcontext():
+            best = Improving(annotated, write, aim, first, refuses=refuse).best()
+            made, value_of = best.made, kinds.listing.value
+            made.module.operation.verify()
+            made.homes = own.homes(begins | {value_of(n): home for n, home in best.plan.homes.items()})
+        made.cut, made.prepared = cut, own
         for sent in made.sent:
             for purpose in sent.purposes:
                 own.name(purpose)

@@ -40,11 +40,12 @@ class Plan:
     """Where a device program differs from what propagation decided. Values are called by their numbers in the
     listing of the module, ops by theirs in ``reshards``, and else by that of their first result.
 
-    ``homes`` are the layouts of values that live elsewhere than the module says, ``ways`` how ops are
-    computed, and ``copies`` other layouts that values are made in first, where they are needed otherwise than
-    at home. Values that are ``pinned`` are used as they are at home. ``again``: what was gathered is gathered
-    again where it is used much later, and not kept in between. ``reshards`` are in the order of the program;
-    None as long as they are not decided.
+    ``homes`` are the layouts of values that live elsewhere than the module says. ``ways`` are those in which
+    ops are computed, where they were chosen together. ``copies`` are other layouts that values are made in
+    first, where they are needed otherwise than at home. Values that are ``pinned`` are used as they are at
+    home. ``again``: what was gathered is gathered again where it is used much later, and not kept in between.
+    ``reshards`` are in the order of the program; None as long as they are not decided. Once they are,
+    ``ways`` has all ops.
     """
 
     homes: Mapping[int, Layout] = field(default_factory=dict)
@@ -60,9 +61,9 @@ class Plan:
         homes = {**self.homes, **other.homes, **pinned}
         return Plan(homes, other.ways, other.copies, self.pinned, again)
 
-    def with_reshards(self, reshards: tuple[Reshard, ...]) -> Plan:
-        """The plan with its reshards decided."""
-        return replace(self, reshards=reshards)
+    def decided(self, reshards: tuple[Reshard, ...], ways: Mapping[int, Way]) -> Plan:
+        """The plan with each of its reshards, and the way of each op."""
+        return replace(self, reshards=reshards, ways=ways)
 
 
 AS_DECIDED = Plan()  # by propagation

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import TypedDict, cast
 
 from ..errors import ShardlogError, closest
-from ..partition.forms import CHOSEN, Chosen
+from ..partition.forms import CHOSEN, Chosen, PlanFile, read_plan
 from ..program.elements import bytes_text
 from .options import about, memory_of, seconds_of
+
+_OF_THE_FORM = ("plan", "form", "dialect_version", "whole_arguments")  # which a plan leaves open
 
 
 class ProgramOptions(TypedDict, total=False):
@@ -25,6 +27,7 @@ class ProgramOptions(TypedDict, total=False):
     seconds: float | None
     pins: str | Sequence[str]
     collective_matmul: bool
+    plan: str | Path | PlanFile | None
     form: Chosen
     dialect_version: str | None
     whole_arguments: bool
@@ -85,6 +88,13 @@ class ProgramChoice:
         default=False,
         metadata=about("with --topology: send parts while others are multiplied, where that is faster"),
     )
+    plan: str | Path | PlanFile | None = field(
+        default=None,
+        metadata=about(
+            "follow this plan, which partition -o PLAN.json wrote for this module",
+            metavar="PLAN.json",
+        ),
+    )
     form: Chosen = field(
         default=CHOSEN[0],
         metadata=about(
@@ -116,6 +126,8 @@ class ProgramChoice:
             keep(self, "seconds", None if self.seconds is None else seconds_of(self.seconds))
         except ValueError as error:
             raise ShardlogError(str(error), where="partition") from None
+        if self.plan is not None and not isinstance(self.plan, PlanFile):
+            keep(self, "plan", read_plan(self.plan))
         keep(self, "pins", (self.pins,) if isinstance(self.pins, str) else tuple(map(str, self.pins)))
         if self.keep_shardings and self.pins:
             hint = "annotate the values instead, or leave out keep_shardings"
@@ -124,13 +136,24 @@ class ProgramChoice:
                 where="keep_shardings",
                 hint=hint,
             )
+        if self.plan is not None:
+            self._refuse_beside_plan()
         if self.form not in CHOSEN:
             hint = closest(self.form, CHOSEN)
             raise ShardlogError(f"there is no form {self.form!r}", where="partition", hint=hint)
         if self.form != "shard" and self.whole_arguments:
             raise ShardlogError("only shard has whole arguments", where="partition", hint="add --as shard")
 
+    def _refuse_beside_plan(self) -> None:
+        """Refuses options that say what a plan says already."""
+        for each in fields(self):
+            if each.name not in _OF_THE_FORM and getattr(self, each.name) != each.default:
+                hint = "a plan says how the program is: leave out the option, or the plan"
+                raise ShardlogError(f"{each.name} has no effect beside a plan", where="plan", hint=hint)
+
     def __str__(self) -> str:
+        if isinstance(self.plan, PlanFile):
+            return f"as planned in {self.plan.where}"
         if self.keep_shardings:
             named = "as decided" + (f", moved in least time on {self.topology}" if self.topology else "")
         else:
@@ -159,7 +182,9 @@ class ProgramChoice:
     @property
     def line(self) -> str:
         """The line that names the program, and the options that ask for others."""
-        if self.keep_shardings:
+        if self.plan is not None:
+            others = "without --plan: least bytes"
+        elif self.keep_shardings:
             others = "without --keep-shardings: least bytes, or least time with --topology MACHINE"
         elif self.topology is None:
             others = "--keep-shardings: as decided; --topology MACHINE: least time there"

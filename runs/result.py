@@ -15,6 +15,7 @@ from ..exporters.relations import Names, arrays, read_names, relations
 from ..exporters.shardings import Written
 from ..importers.program import Program
 from ..importers.sources.text import Text
+from ..partition.forms import PlanFile
 from ..program.ids import Item
 from ..program.mlir.modules import bytecode_of
 from ..program.shardings import Sharding
@@ -26,6 +27,8 @@ from .options import Options
 from .questions import Questions
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from ..partition.forms import Chosen
     from ..partition.preparing.computations import Computation
     from .accounts import Account
@@ -159,6 +162,7 @@ class Result(RunData, Questions):
         seconds: float | None = None,
         pins: str | Sequence[str] | Mapping[Any, Sharding] = (),
         collective_matmul: bool = False,
+        plan: str | Path | PlanFile | None = None,
         dialect_version: str | None = None,
         whole_arguments: bool = False,
         refuse: bool = True,
@@ -174,7 +178,8 @@ class Result(RunData, Questions):
         ``seconds`` bounds the search; its best result is taken. ``pins`` fix the shardings of results of ops,
         as in '%2=[{"data"}, {}]', or as a mapping from values of the annotated module. ``collective_matmul``
         overlaps collectives with the products that they serve, part by part, where that is faster on the
-        topology.
+        topology. ``plan`` is a plan of this module, or its file, that the program follows; nothing else is
+        chosen then.
 
         ``form`` is the form for XLA: one manual computation ("sdy-manual"), or a program per device for its
         partitions ("manual") or its replicas ("replica"). With "shard", its text is in MLIR's dialect shard,
@@ -182,8 +187,8 @@ class Result(RunData, Questions):
         takes its parts of whole arguments there. With ``refuse=False``, ops that cannot run on each
         device stay in the program, which can then be asked but not run.
 
-        Raises ShardlogError for ops that cannot run on each device, for an unknown machine, and for a bound
-        on memory that no program met.
+        Raises ShardlogError for ops that cannot run on each device, for an unknown machine, for a bound on
+        memory that no program met, and for a plan of another module.
         """
         choice = ProgramChoice(
             form=form,
@@ -193,6 +198,7 @@ class Result(RunData, Questions):
             seconds=seconds,
             pins=pins if isinstance(pins, str) else tuple(map(str, pins)),
             collective_matmul=collective_matmul,
+            plan=plan,
             dialect_version=dialect_version,
             whole_arguments=whole_arguments,
         )
@@ -233,14 +239,18 @@ class Result(RunData, Questions):
         from ..partition.forms import form_of
         from ..partition.improving import within
         from ..partition.partitioning import partition
+        from ..partition.saved import SavedPlan
         from .executing.partitioned import Partitioned
 
         shardings, modes = self.program.shardings, self.options.modes
         with self.source.places():
             given = self.pins_of(self, choice.pins) if pins is None else pins
-            begins = {} if choice.keep_shardings else self._further
+            plan = SavedPlan(choice.plan) if isinstance(choice.plan, PlanFile) else None
+            begins = {} if choice.keep_shardings or plan else self._further
             aim = replace(self.aim_of(self, choice), pins=given, begins=begins)
-            make = partial(partition, self.module, shardings, self.book, modes, form_of(choice.form))
+            make = partial(
+                partition, self.module, shardings, self.book, modes, form_of(choice.form), given=plan
+            )
             program = within(aim, partial(make, refuse=refuse, computations=self._computations))
             partitioned = Partitioned(self, program, choice)
             if choice.collective_matmul:

@@ -122,6 +122,7 @@ class Recorder(Walk):
         self.pure, self._scope = traits.family("pure_op"), Scope(None)
         self._ops: list[Recipe | Knowledge | None] = [None] * len(kinds.ops)
         self._within: dict[int, Recipe] = {}
+        self._ways: dict[int, Way] = {}
         self._reads: dict[int, Sequence[int]] = {}
         self._reshards: list[Reshard] = []
         self._given = None if plan.reshards is None else iter(plan.reshards)
@@ -152,7 +153,7 @@ class Recorder(Walk):
             tuple(self.computed_as),
             sendings(self.sent, counts.times),
             Decided(
-                self.plan.with_reshards(tuple(self._reshards)),
+                self.plan.decided(tuple(self._reshards), self._ways),
                 self._ops,
                 self._within,
                 self._reads,
@@ -416,6 +417,8 @@ class Recorder(Walk):
         known, held, factors, sends, pure, effect = self._about(number, recipe)
         results, locals_ = self.kinds.results(number), self.locals
         self._ops[number] = self.recipe = recipe
+        if results:
+            self._ways[results.start] = factors
         self.spots.append((number, Spot(known, (*operands, *results), held, recipe.free, sends)))
         if known.multiplies or self.planner.prices.all_work:
             self.computed_as.append((number, known, factors))

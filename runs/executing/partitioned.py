@@ -13,6 +13,7 @@ from ...partition.device_program import DeviceProgram
 from ..choice import ProgramChoice
 from ..options import TOPOLOGY
 from .collectives import Collective, OpNames, collectives
+from .plans import ProgramPlan
 
 if TYPE_CHECKING:
     from ...partition.finishing.collective_matmul import Window
@@ -39,8 +40,9 @@ class Partitioned(DeviceProgram):
             program.boundary,
             program.found,
             program.homes,
+            program.prepared,
         )
-        self.exceeds = program.exceeds
+        self.exceeds, self.decided, self.cut = program.exceeds, program.decided, program.cut
         self.result, self.choice = result, choice
         self.besides: dict[int, Any] = {}  # the times of collectives that go on beside products, by number
 
@@ -100,6 +102,11 @@ class Partitioned(DeviceProgram):
     def names(self) -> OpNames:
         """The names of ops and values in the program as it was read."""
         return OpNames(self.result.record)
+
+    @cached_property
+    def plan(self) -> ProgramPlan:
+        """The plan of the program: the layouts and ways that were chosen, and each reshard."""
+        return ProgramPlan.of(self)
 
     @property
     def topology(self) -> str | None:
