@@ -20,6 +20,7 @@ from ..program.mlir.diagnostics import explain
 from ..program.mlir.modules import boundary_attributes, main_function, symbols, with_attributes
 from ..program.mlir.places import argument_path, result_path
 from ..program.shardings import changed, mesh_attribute
+from .dialects.local import has_collectives, to_global
 from .dialects.names import names_of
 from .origins import drop_origins
 from .sources.nesting import open_module
@@ -55,7 +56,10 @@ def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> bool:
             from ..notations.gspmd.read import read_gspmd
 
             read_gspmd(module)
-    return changed or from_xla or from_gspmd
+    of_devices = b"shard." in text.data or b"mesh." in text.data
+    if of_devices and (of_devices := has_collectives(module)):
+        to_global(module)
+    return changed or from_xla or from_gspmd or of_devices
 
 
 def replace_mesh(module: ir.Module, text: str) -> None:

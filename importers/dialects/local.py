@@ -1,0 +1,511 @@
+"""A program that is local already, whose collectives are those of the dialect shard, as one for all devices.
+
+Each tensor of its boundary has one more dimension, the first: the devices of the grid, row by row. What is
+done on each device is a manual computation, in which the collectives are those of StableHLO.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cache
+from math import prod
+from typing import Any, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ...errors import ShardlogError
+from ...program.function import location
+from ...program.meshes import symbol
+from ...program.mlir.modules import operations_in, symbols
+from ...program.shardings import read_mesh
+from ...rulebook.shipped import shipped
+from .grids import DYNAMIC, axis_lists, integers, kind_of
+from .places import Places
+
+Table = npt.NDArray[np.int64]
+
+
+def _dense(table: Any) -> Any:
+    """A table of numbers as an attribute."""
+    return ir.DenseElementsAttr.get(np.ascontiguousarray(table))
+
+
+@cache
+def _reductions() -> dict[str, str]:
+    """The op of StableHLO that combines two elements, by kind of reduction."""
+    return {kind: op for op, kind in shipped("dialects/statements").evaluate({})["combined_as"]}
+
+
+def has_collectives(module: ir.Module) -> bool:
+    """Whether a module has ops of the dialect shard that are computed on devices."""
+    return any(op.name.startswith("shard.") for op in operations_in(module))
+
+
+def to_global(module: ir.Module) -> None:
+    """Turns a local program, in place, into one for all devices.
+
+    Raises ShardlogError for an op that has no meaning for all devices alike.
+    """
+    with module.context, ir.Location.unknown():
+        _Global(module).write()
+
+
+class _Global:
+    def __init__(self, module: ir.Module) -> None:
+        self.module = module
+        self.i32, self.i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
+        self.meshes = {
+            name: read_mesh(name, op.attributes["mesh"]) for name, op in symbols(module, "sdy.mesh").items()
+        }
+        self.place: Any = None
+        self.loc: Any = None
+        self.channel = 0
+
+    def write(self) -> None:
+        ops = [op for op in operations_in(self.module) if op.name.startswith("shard.")]
+        used = {ir.FlatSymbolRefAttr(op.attributes["grid"]).value for op in ops if "grid" in op.attributes}
+        if len(used) != 1:
+            where = location(ops[0])
+            names = ", ".join(symbol(name) for name in sorted(used)) or "none"
+            hint = "a program of each device is on one grid"
+            raise ShardlogError(f"the collectives are on several grids: {names}", where=where, hint=hint)
+        (self.name,) = used
+        mesh = self.meshes[self.name]
+        if any("shard.unknown" in op.attributes for op in symbols(self.module, "sdy.mesh").values()):
+            hint = f"give it sizes: --grid {self.name}=2x3"
+            raise ShardlogError(
+                f"the sizes of grid {symbol(self.name)} are not known", where=location(ops[0]), hint=hint
+            )
+        self.axes = [axis for axis, _ in mesh.axes]
+        self.sizes = [size for _, size in mesh.axes]
+        self.count = prod(self.sizes)
+        self.devices = np.arange(self.count).reshape(self.sizes)
+        functions = [f for f in symbols(self.module, "func.func").values() if len(f.regions[0].blocks)]
+        self.indices = Places(self.count, self.sizes)
+        received = [op for op in ops if op.name == "shard.recv"]
+        sent = [op for op in ops if op.name == "shard.send"]
+        others = [op for op in ops if op.name not in ("shard.recv", "shard.send")]
+        for op in received:
+            self.pair(op, sent)
+        for op in sent:
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.erase()
+        for op in others:
+            self.place, self.loc = ir.InsertionPoint(op), op.location
+            self.rewrite(op)
+        self.erase_indices()
+        for function in functions:
+            self.wrap(function)
+
+    def rewrite(self, op: Any) -> None:
+        if op.name in _INDICES:
+            return
+        make = _MADE.get(op.name)
+        if make is None:
+            self.refuse(op, "it has no meaning on all devices alike")
+        value = make(self, op)
+        if value.type != op.results[0].type:
+            self.refuse(op, f"its result is {value.type}, not {op.results[0].type}")
+        op.results[0].replace_all_uses_with(value)
+        op.erase()
+
+    def refuse(self, op: Any, why: str) -> NoReturn:
+        """Raises ShardlogError for an op."""
+        hint = "write it as a collective of a group: docs/mesh_shard.md lists those that run"
+        raise ShardlogError(f"{op.name} cannot run: {why}", where=location(op), hint=hint)
+
+    def erase_indices(self) -> None:
+        """Erases coordinates of devices that nothing uses any more. Raises ShardlogError for others."""
+        for op in reversed(operations_in(self.module)):
+            used = any(True for result in op.results for _ in result.uses)
+            if op.name.startswith(("shard.process_", "tensor.extract", "arith.constant")) and not used:
+                op.erase()
+        for op in operations_in(self.module):
+            if op.name.startswith("shard."):
+                self.refuse(op, "the program computes with the number of its device")
+
+    # ---- Groups --------------------------------------------------------------------------------------------
+
+    def group_axes(self, op: Any) -> list[int]:
+        """The axes of a group, outermost first."""
+        return list(integers(op.attributes.get("grid_axes")))
+
+    def along(self, axes: Sequence[int]) -> Table:
+        """The groups of devices that differ along axes."""
+        others = [axis for axis in range(len(self.sizes)) if axis not in axes]
+        size = prod(self.sizes[axis] for axis in axes)
+        return self.devices.transpose([*others, *axes]).reshape(-1, size)
+
+    def index(self, axes: Sequence[int]) -> Table:
+        """The place of each device in its group."""
+        found = np.zeros(self.count, np.int64)
+        for row in self.along(axes):
+            found[row] = np.arange(len(row))
+        return found
+
+    def root(self, op: Any, label: str) -> Table:
+        """The device of its group that an attribute names, by device."""
+        axes, given = self.group_axes(op), list(integers(op.attributes[label]))
+        operands = iter([*op.operands][1:])
+        coordinates = np.stack(np.unravel_index(np.arange(self.count), self.sizes))
+        for axis, number in zip(axes, given, strict=True):
+            if number == DYNAMIC:
+                known = self.indices.of(next(operands))
+                if known is None:
+                    self.refuse(op, f"its {label} is not known before it runs")
+                if ((known < 0) | (known >= self.sizes[axis])).any():
+                    self.refuse(op, f"its {label} is outside of the grid on some devices")
+                coordinates[axis] = known
+            else:
+                coordinates[axis] = number
+        return np.asarray(np.ravel_multi_index(tuple(coordinates), self.sizes))
+
+    # ---- Ops of StableHLO ----------------------------------------------------------------------------------
+
+    def op(
+        self, name: str, operands: Sequence[Any], type_: Any, attributes: Any = None, regions: int = 0
+    ) -> Any:
+        return ir.Operation.create(
+            name,
+            results=[type_],
+            operands=list(operands),
+            attributes=attributes or {},
+            regions=regions,
+            loc=self.loc,
+            ip=self.place,
+        )
+
+    def one(self, name: str, operands: Sequence[Any], type_: Any, attributes: Any = None) -> Any:
+        return self.op(name, operands, type_, attributes).results[0]
+
+    def collective(
+        self, kind: str, value: Any, sizes: Sequence[int], groups: Table, attributes: Any, combine: str = ""
+    ) -> Any:
+        """The result of a collective over groups."""
+        type_ = ir.RankedTensorType(value.type)
+        result = ir.RankedTensorType.get(list(sizes), type_.element_type)
+        self.channel += 1
+        attributes = {
+            **attributes,
+            "replica_groups": _dense(groups),
+            "channel_handle": ir.Attribute.parse(
+                f"#stablehlo.channel_handle<handle = {self.channel}, type = 1>"
+            ),
+        }
+        if kind != "all_to_all":
+            attributes["use_global_device_ids"] = ir.UnitAttr.get()
+        op = self.op(f"stablehlo.{kind}", [value], result, attributes, 1 if combine else 0)
+        if combine:
+            scalar = ir.RankedTensorType.get([], type_.element_type)
+            block = op.regions[0].blocks.append(scalar, scalar, arg_locs=[self.loc] * 2)
+            ip = ir.InsertionPoint(block)
+            both = ir.Operation.create(
+                combine, results=[scalar], operands=list(block.arguments), loc=self.loc, ip=ip
+            )
+            ir.Operation.create("stablehlo.return", operands=list(both.results), loc=self.loc, ip=ip)
+        return op.results[0]
+
+    def permuted(self, value: Any, source: Table) -> Any:
+        """The value of another device, zeros where there is none (-1)."""
+        pairs = np.asarray([(s, d) for d, s in enumerate(source.tolist()) if s >= 0], np.int64).reshape(-1, 2)
+        self.channel += 1
+        handle = f"#stablehlo.channel_handle<handle = {self.channel}, type = 1>"
+        attributes = {
+            "source_target_pairs": _dense(pairs),
+            "channel_handle": ir.Attribute.parse(handle),
+        }
+        return self.one("stablehlo.collective_permute", [value], value.type, attributes)
+
+    def number(self, table: Table) -> Any:
+        """The entry of a table for this device, a scalar of type i32."""
+        entries = _dense(table.astype(np.int32))
+        held = self.one("stablehlo.constant", [], entries.type, {"value": entries})
+        device = self.one(
+            "stablehlo.partition_id", [], ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32))
+        )
+        scalar = ir.RankedTensorType.get([], self.i32)
+        at = self.one("stablehlo.convert", [device], scalar)
+        sizes = {"slice_sizes": ir.DenseI64ArrayAttr.get([1])}
+        found = self.one("stablehlo.dynamic_slice", [held, at], ir.RankedTensorType.get([1], self.i32), sizes)
+        return self.one("stablehlo.reshape", [found], scalar)
+
+    def part(self, value: Any, dim: int, size: int, start: Table) -> Any:
+        """So many rows of a dimension, from a start that each device has."""
+        type_ = ir.RankedTensorType(value.type)
+        sizes = list(type_.shape)
+        sizes[dim] = size
+        zero = self.number(np.zeros(self.count, np.int64))
+        starts = [self.number(start) if d == dim else zero for d in range(len(sizes))]
+        result = ir.RankedTensorType.get(sizes, type_.element_type)
+        attributes = {"slice_sizes": ir.DenseI64ArrayAttr.get(sizes)}
+        return self.one("stablehlo.dynamic_slice", [value, *starts], result, attributes)
+
+    def reshape(self, value: Any, sizes: Sequence[int]) -> Any:
+        element = ir.RankedTensorType(value.type).element_type
+        return self.one("stablehlo.reshape", [value], ir.RankedTensorType.get(list(sizes), element))
+
+    # ---- Collectives of the dialect ------------------------------------------------------------------------
+
+    def dimension(self, op: Any, *labels: str) -> int:
+        """The dimension that one of these attributes names."""
+        label = next(label for label in labels if label in op.attributes)
+        return int(ir.IntegerAttr(op.attributes[label]).value)
+
+    def all_gather(self, op: Any) -> Any:
+        axes, dim, value = self.group_axes(op), self.dimension(op, "gather_axis"), op.operands[0]
+        if not axes:
+            return value
+        groups, sizes = self.along(axes), list(value.type.shape)
+        sizes[dim] *= groups.shape[1]
+        return self.collective("all_gather", value, sizes, groups, {"all_gather_dim": self.integer(dim)})
+
+    def integer(self, value: int) -> Any:
+        return ir.IntegerAttr.get(self.i64, value)
+
+    def combined(self, op: Any, kind: str, sizes: Sequence[int], attributes: Any) -> Any:
+        """The result of a collective that reduces."""
+        axes, value = self.group_axes(op), op.operands[0]
+        if not axes:
+            return value
+        reduction = kind_of(op.attributes.get("reduction"))
+        combine = _reductions().get("sum" if reduction == "average" else reduction)
+        if combine is None:
+            self.refuse(op, f"nothing says how it reduces ({reduction})")
+        groups = self.along(axes)
+        found = self.collective(kind, value, sizes, groups, attributes, combine)
+        if reduction != "average":
+            return found
+        type_ = ir.RankedTensorType(found.type)
+        if not isinstance(type_.element_type, ir.FloatType):
+            self.refuse(op, f"an average of {type_.element_type} is no {type_.element_type}")
+        count = ir.Attribute.parse(f"dense<{groups.shape[1]}.0> : {type_}")
+        held = self.one("stablehlo.constant", [], type_, {"value": count})
+        return self.one("stablehlo.divide", [found, held], type_)
+
+    def all_reduce(self, op: Any) -> Any:
+        return self.combined(op, "all_reduce", op.operands[0].type.shape, {})
+
+    def reduce_scatter(self, op: Any) -> Any:
+        dim = self.dimension(op, "scatter_dim", "scatter_axis")
+        sizes = list(op.operands[0].type.shape)
+        sizes[dim] //= prod(self.sizes[axis] for axis in self.group_axes(op))
+        return self.combined(op, "reduce_scatter", sizes, {"scatter_dimension": self.integer(dim)})
+
+    def all_slice(self, op: Any) -> Any:
+        axes, dim, value = self.group_axes(op), self.dimension(op, "slice_axis"), op.operands[0]
+        return self.own_part(value, dim, axes)
+
+    def own_part(self, value: Any, dim: int, axes: Sequence[int]) -> Any:
+        tile = value.type.shape[dim] // prod(self.sizes[axis] for axis in axes)
+        return self.part(value, dim, tile, self.index(axes) * tile) if axes else value
+
+    def all_to_all(self, op: Any) -> Any:
+        axes, value = self.group_axes(op), op.operands[0]
+        split, concat = self.dimension(op, "split_axis"), self.dimension(op, "concat_axis")
+        if not axes:
+            return value
+        groups, sizes = self.along(axes), list(value.type.shape)
+        count = groups.shape[1]
+        sizes[split] //= count
+        sizes[concat] *= count
+        attributes = {
+            "split_dimension": self.integer(split),
+            "concat_dimension": self.integer(concat),
+            "split_count": self.integer(count),
+        }
+        return self.collective("all_to_all", value, sizes, groups, attributes)
+
+    def broadcast(self, op: Any) -> Any:
+        return self.of_device(op.operands[0], self.group_axes(op), self.root(op, "root"))
+
+    def of_device(self, value: Any, axes: Sequence[int], device: Table) -> Any:
+        """The value that a device of the group has, by device."""
+        if not axes:
+            return value
+        sizes, groups = list(value.type.shape), self.along(axes)
+        stacked = self.collective(
+            "all_gather",
+            self.reshape(value, [1, *sizes]),
+            [groups.shape[1], *sizes],
+            groups,
+            {"all_gather_dim": self.integer(0)},
+        )
+        return self.reshape(self.part(stacked, 0, 1, self.index(axes)[device]), sizes)
+
+    def scatter(self, op: Any) -> Any:
+        axes = self.group_axes(op)
+        whole = self.of_device(op.operands[0], axes, self.root(op, "root"))
+        return self.own_part(whole, self.dimension(op, "scatter_dim", "scatter_axis"), axes)
+
+    def gather(self, op: Any) -> Any:
+        self.root(op, "root")  # elsewhere the result is anything, and so the same
+        return self.all_gather(op)
+
+    def reduce(self, op: Any) -> Any:
+        self.root(op, "root")
+        return self.all_reduce(op)
+
+    def shift(self, op: Any) -> Any:
+        axis = self.dimension(op, "shift_axis")
+        offset, rotates = ir.IntegerAttr(op.attributes["offset"]).value, "rotate" in op.attributes
+        coordinates = np.stack(np.unravel_index(np.arange(self.count), self.sizes))
+        moved = coordinates[axis] - offset
+        inside = (moved >= 0) & (moved < self.sizes[axis])
+        coordinates[axis] = moved % self.sizes[axis]
+        source = np.ravel_multi_index(tuple(coordinates), self.sizes)
+        return self.permuted(op.operands[0], source if rotates else np.where(inside, source, -1))
+
+    def update_halo(self, op: Any) -> Any:
+        value, lists = op.operands[0], axis_lists(op.attributes["split_axes"])
+        halos = list(integers(op.attributes.get("static_halo_sizes")))
+        if DYNAMIC in halos:
+            self.refuse(op, "its halo sizes are not known before it runs")
+        sharded = [(d, axes) for d, axes in enumerate(lists) if axes]
+        for (d, axes), low, high in zip(sharded, halos[::2], halos[1::2], strict=True):
+            for count, forward in ((low, True), (high, False)):
+                if count:
+                    value = self.with_halo(value, d, axes, (low, high), forward)
+        return value
+
+    def with_halo(
+        self, value: Any, dim: int, axes: Sequence[int], halo: tuple[int, int], forward: bool
+    ) -> Any:
+        """A value whose rows before its own (``forward``) or behind them are those of its neighbour; where
+        there is none they stay."""
+        low, high = halo
+        size, own = value.type.shape[dim], self.index(axes)
+        groups = self.along(axes)
+        neighbour = np.full(self.count, -1)
+        for row in groups:
+            if forward:
+                neighbour[row[1:]] = row[:-1]
+            else:
+                neighbour[row[:-1]] = row[1:]
+        count, everywhere = low if forward else high, np.ones(self.count, np.int64)
+        rows = self.part(value, dim, count, everywhere * (size - high - low if forward else low))
+        taken = self.permuted(rows, neighbour)
+        at = 0 if forward else size - high
+        held = self.part(value, dim, count, everywhere * at)
+        inside = own > 0 if forward else own < groups.shape[1] - 1
+        has = self.number(inside.astype(np.int64))
+        scalar = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
+        chosen = self.one("stablehlo.convert", [has], scalar)
+        wide = ir.RankedTensorType.get(list(rows.type.shape), ir.IntegerType.get_signless(1))
+        none = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
+        everyone = self.one("stablehlo.broadcast_in_dim", [chosen], wide, none)
+        rows = self.one("stablehlo.select", [everyone, taken, held], rows.type)
+        zero = self.number(np.zeros(self.count, np.int64))
+        places = [self.number(everywhere * at) if d == dim else zero for d in range(len(value.type.shape))]
+        return self.one("stablehlo.dynamic_update_slice", [value, rows, *places], value.type)
+
+    def pair(self, op: Any, sends: Sequence[Any]) -> None:
+        """Makes one permutation of a receive and the send before it, between devices that name each other."""
+        self.place, self.loc = ir.InsertionPoint(op), op.location
+        if "source" not in op.attributes:
+            self.refuse(op, "it does not say from which device")
+        source = self.root(op, "source")
+        for send in sends:
+            same = send.attributes["grid_axes"] == op.attributes["grid_axes"]
+            if (
+                same
+                and send.results[0].type == op.results[0].type
+                and send.operation.block == op.operation.block
+            ):
+                target = self.root(send, "destination")
+                if np.array_equal(target[source], np.arange(self.count)):
+                    made = self.permuted(send.operands[0], source)
+                    op.results[0].replace_all_uses_with(made)
+                    op.erase()
+                    return
+        self.refuse(op, "no shard.send sends to each device what it receives here")
+
+    # ---- The boundary --------------------------------------------------------------------------------------
+
+    def wrap(self, function: Any) -> None:
+        """Puts the body of a function into a manual computation on all devices."""
+        block = function.regions[0].blocks[0]
+        end = block.operations[len(block.operations) - 1].operation
+        where = location(function)
+        given, returned = list(block.arguments), list(end.operands)
+        for value in (*given, *returned):
+            if not isinstance(value.type, ir.RankedTensorType) or not value.type.has_static_shape:
+                hint = "tensors of static shape are the boundary of a program that runs"
+                raise ShardlogError(f"{value.type} cannot be one on each device", where=where, hint=hint)
+        local = [value.type for value in given]
+        inner_types = [self.with_devices(t, 1) for t in local]
+        outer_types = [self.with_devices(t, self.count) for t in local]
+        results = [self.with_devices(v.type, self.count) for v in returned]
+        shardings = [self.sharding(t) for t in outer_types], [self.sharding(t) for t in results]
+        inside = list(block.operations)[:-1]
+        for label in ("arg_attrs", "res_attrs"):
+            if label in function.attributes:
+                del function.attributes[label]
+        first = ir.InsertionPoint.at_block_begin(block)
+        computation = ir.Operation.create(
+            "sdy.manual_computation",
+            results=results,
+            operands=given,
+            attributes={
+                "in_shardings": sdy.TensorShardingPerValueAttr.get(shardings[0]),
+                "out_shardings": sdy.TensorShardingPerValueAttr.get(shardings[1]),
+                "manual_axes": sdy.ManualAxesAttr.get([ir.StringAttr.get(axis) for axis in self.axes]),
+            },
+            regions=1,
+            loc=function.location,
+            ip=first,
+        )
+        body = computation.regions[0].blocks.append(*inner_types, arg_locs=[function.location] * len(given))
+        self.loc, self.place = function.location, ir.InsertionPoint(body)
+        values = [self.reshape(v, t.shape) for v, t in zip(body.arguments, local, strict=True)]
+        for old, new in zip(given, values, strict=True):
+            old.replace_all_uses_except(new, computation)
+        done = ir.Operation.create(
+            "sdy.return", operands=list(end.operands), loc=end.location, ip=ir.InsertionPoint(body)
+        )
+        for op in inside:
+            op.operation.move_before(done)
+        self.place = ir.InsertionPoint(done)
+        for i, value in enumerate(list(done.operands)):
+            done.operands[i] = self.reshape(value, [1, *value.type.shape])
+        for old, type_ in zip(given, outer_types, strict=True):
+            old.set_type(type_)
+        for i, value in enumerate(computation.results):
+            end.operands[i] = value
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(outer_types, results))
+        given_to = [ir.DictAttr.get({"sdy.sharding": s}) for s in shardings[0]]
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(given_to)
+        function.attributes["res_attrs"] = ir.ArrayAttr.get(
+            [ir.DictAttr.get({"sdy.sharding": s}) for s in shardings[1]]
+        )
+
+    @staticmethod
+    def with_devices(type_: Any, count: int) -> Any:
+        """The type of the values of so many devices."""
+        tensor = ir.RankedTensorType(type_)
+        return ir.RankedTensorType.get([count, *tensor.shape], tensor.element_type)
+
+    def sharding(self, type_: Any) -> Any:
+        """A value for each device."""
+        axes = [sdy.AxisRefAttr.get(axis) for axis in self.axes]
+        first = sdy.DimensionShardingAttr.get(axes, is_closed=True)
+        rest = [sdy.DimensionShardingAttr.get([], is_closed=True)] * (ir.RankedTensorType(type_).rank - 1)
+        return sdy.TensorShardingAttr.get(self.name, [first, *rest])
+
+
+_INDICES = ("shard.process_linear_index", "shard.process_multi_index", "shard.grid_shape")
+_MADE: dict[str, Callable[[_Global, Any], Any]] = {
+    "shard.all_gather": _Global.all_gather,
+    "shard.all_reduce": _Global.all_reduce,
+    "shard.all_slice": _Global.all_slice,
+    "shard.all_to_all": _Global.all_to_all,
+    "shard.broadcast": _Global.broadcast,
+    "shard.gather": _Global.gather,
+    "shard.reduce": _Global.reduce,
+    "shard.reduce_scatter": _Global.reduce_scatter,
+    "shard.scatter": _Global.scatter,
+    "shard.shift": _Global.shift,
+    "shard.update_halo": _Global.update_halo,
+}

@@ -1,0 +1,138 @@
+"""Programs of each device, with collectives of the dialect shard, run on all devices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from itertools import product
+from typing import Any
+
+import numpy as np
+import pytest
+import shardlog
+from shardlog.errors import ShardlogError
+
+jax = pytest.importorskip("jax")
+SIZES = (2, 3)
+DEVICES = list(product(*map(range, SIZES)))  # row by row
+Values = dict[tuple[int, ...], Any]  # by device
+T = "tensor<6x12xf32>"
+OPS = {
+    "gather": f"shard.all_gather %x on @g grid_axes = [1, 0] gather_axis = 1 : {T} -> tensor<6x72xf32>",
+    "max": f"shard.all_reduce %x on @g grid_axes = [0] reduction = max : {T} -> {T}",
+    "average": f"shard.all_reduce %x on @g grid_axes = [1] reduction = average : {T} -> {T}",
+    "none": f"shard.all_reduce %x on @g grid_axes = [] : {T} -> {T}",
+    "slice": f"shard.all_slice %x on @g grid_axes = [1, 0] slice_axis = 0 : {T} -> tensor<1x12xf32>",
+    "exchange": "shard.all_to_all %x on @g grid_axes = [1] split_axis = 1 concat_axis = 0 "
+    f": {T} -> tensor<18x4xf32>",
+    "scatter": f"shard.reduce_scatter %x on @g grid_axes = [1] scatter_dim = 0 : {T} -> tensor<2x12xf32>",
+    "broadcast": f"shard.broadcast %x on @g grid_axes = [1] root = [2] : ({T}) -> {T}",
+    "parts": f"shard.scatter %x on @g grid_axes = [0] scatter_dim = 1 root = [1] : ({T}) -> tensor<6x6xf32>",
+    "rotate": f"shard.shift %x on @g grid_axes = [0, 1] shift_axis = 1 offset = -1 rotate : {T} -> {T}",
+    "shift": f"shard.shift %x on @g grid_axes = [1] shift_axis = 1 offset = 1 : {T} -> {T}",
+    "halo": f"shard.update_halo %x on @g split_axes = [[1]] halo_sizes = [2, 1] : {T}",
+}
+
+
+def group(device: tuple[int, ...], axes: Sequence[int]) -> list[tuple[int, ...]]:
+    """The devices of a device's group; the axis that is listed first is outermost."""
+    found = []
+    for coordinates in product(*(range(SIZES[axis]) for axis in axes)):
+        other = list(device)
+        for axis, coordinate in zip(axes, coordinates, strict=True):
+            other[axis] = coordinate
+        found.append(tuple(other))
+    return found
+
+
+def each(give: Callable[[tuple[int, ...]], Any]) -> Values:
+    return {device: give(device) for device in DEVICES}
+
+
+def expected(x: Values) -> dict[str, Values]:
+    """What the dialect says of each op, device by device."""
+
+    def part(value: Any, device: tuple[int, ...], axes: Sequence[int], dim: int) -> Any:
+        members = group(device, axes)
+        return np.split(value, len(members), dim)[members.index(device)]
+
+    def halo(device: tuple[int, ...]) -> Any:
+        value = x[device].copy()
+        row, column = device
+        if column > 0:
+            value[:2] = x[row, column - 1][3:5]  # the core is rows 2 to 4
+        if column < 2:
+            value[5:] = x[row, column + 1][2:3]
+        return value
+
+    def along(device: tuple[int, ...], axes: Sequence[int]) -> list[Any]:
+        return [x[other] for other in group(device, axes)]
+
+    return {
+        "gather": each(lambda d: np.concatenate(along(d, [1, 0]), 1)),
+        "max": each(lambda d: np.max(along(d, [0]), 0)),
+        "average": each(lambda d: np.mean(along(d, [1]), 0)),
+        "none": x,
+        "slice": each(lambda d: part(x[d], d, [1, 0], 0)),
+        "exchange": each(lambda d: np.concatenate([part(v, d, [1], 1) for v in along(d, [1])], 0)),
+        "scatter": each(lambda d: part(np.sum(along(d, [1]), 0), d, [1], 0)),
+        "broadcast": each(lambda d: x[d[0], 2]),
+        "parts": each(lambda d: part(x[1, d[1]], d, [0], 1)),
+        "rotate": each(lambda d: x[d[0], (d[1] + 1) % 3]),
+        "shift": each(lambda d: x[d[0], d[1] - 1] if d[1] else None),
+        "halo": each(halo),
+    }
+
+
+def program(ops: dict[str, str]) -> str:
+    results = [op.rpartition("-> ")[2].rpartition(" : ")[2] for op in ops.values()]
+    lines = [f"  %{name} = {op}" for name, op in ops.items()]
+    names = ", ".join(f"%{name}" for name in ops)
+    head = f"shard.grid @g(shape = 2x3)\nfunc.func @main(%x: {T}) -> ({', '.join(results)}) {{"
+    return "\n".join([head, *lines, f"  return {names} : {', '.join(results)}", "}"])
+
+
+def test_each_collective_gives_what_the_dialect_says() -> None:
+    x = np.random.default_rng(1).integers(-50, 50, (6, 6, 12)).astype(np.float32)
+    compiled = shardlog.run(program(OPS)).partition().compile(jax.devices()[:6])
+    outputs = compiled(x)
+    wanted = expected(dict(zip(DEVICES, x, strict=True)))
+    assert len(outputs) == len(OPS)
+    for name, output in zip(OPS, outputs, strict=True):
+        for device, value in zip(DEVICES, np.asarray(output), strict=True):
+            if (want := wanted[name][device]) is not None:  # otherwise anything
+                np.testing.assert_allclose(value, want, err_msg=f"{name} on {device}", rtol=1e-6)
+
+
+RESHARD = """
+shard.grid @g(shape = 2x3)
+func.func @main(%x: tensor<12x18xf32>) -> tensor<12x18xf32> {
+  %s = shard.sharding @g split_axes = [[0, 1]] : !shard.sharding
+  %t = shard.sharding @g split_axes = [[1, 0]] : !shard.sharding
+  %0 = shard.shard %x to %s : tensor<12x18xf32>
+  %1 = shard.shard %0 to %t annotate_for_users : tensor<12x18xf32>
+  return %1 : tensor<12x18xf32>
+}
+"""
+
+
+def test_a_program_that_was_written_runs_again() -> None:
+    """Its sends and receives are one permutation."""
+    text = shardlog.run(RESHARD, propagation="completion").partition(form="shard").text()
+    assert "shard.send" in text
+    x = np.arange(12 * 18, dtype=np.float32).reshape(6, 2, 18)
+    (output,) = [shardlog.run(text).partition().compile(jax.devices()[:6])(x)]
+    places = [column * 2 + row for row, column in DEVICES]  # of [1, 0]
+    np.testing.assert_array_equal(np.asarray(output), x[places])
+
+
+@pytest.mark.parametrize(
+    "op, message",
+    [
+        (f"shard.all_reduce %x on @g grid_axes = [0] reduction = generic : {T} -> {T}", "how it reduces"),
+        (f"shard.recv %x on @g grid_axes = [0] source = [1] : ({T}) -> {T}", "no shard.send"),
+    ],
+)
+def test_what_cannot_run_is_refused(op: str, message: str) -> None:
+    with pytest.raises(ShardlogError, match=message) as caught:
+        shardlog.run(program({"r": op}))
+    assert ":3" in caught.value.where
