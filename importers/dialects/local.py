@@ -30,7 +30,7 @@ Table = npt.NDArray[np.int64]
 
 def _dense(table: Any) -> Any:
     """A table of numbers as an attribute."""
-    return ir.DenseElementsAttr.get(np.ascontiguousarray(table))
+    return ir.DenseElementsAttr.get(np.ascontiguousarray(table))  # type: ignore[call-overload]
 
 
 @cache

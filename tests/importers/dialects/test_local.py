@@ -120,7 +120,7 @@ def test_a_program_that_was_written_runs_again() -> None:
     text = shardlog.run(RESHARD, propagation="completion").partition(form="shard").text()
     assert "shard.send" in text
     x = np.arange(12 * 18, dtype=np.float32).reshape(6, 2, 18)
-    (output,) = [shardlog.run(text).partition().compile(jax.devices()[:6])(x)]
+    (output,) = shardlog.run(text).partition().compile(jax.devices()[:6])(x)
     places = [column * 2 + row for row, column in DEVICES]  # of [1, 0]
     np.testing.assert_array_equal(np.asarray(output), x[places])
 
