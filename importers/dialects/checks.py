@@ -11,7 +11,7 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError
 from ...program.function import location
 from ...rulebook.shipped import shipped
-from .grids import DYNAMIC, Grid, axis_lists, integers
+from .grids import DYNAMIC, Grid, axis_lists, check_kind, integers, kind_of
 
 
 class Collectives:
@@ -29,6 +29,7 @@ class Collectives:
         self.names_axis_of_group: dict[str, str] = dict(rows["names_axis_of_group"])
         self.counts_axes: dict[str, str] = dict(rows["counts_axes"])
         self.whole: dict[str, tuple[str, str]] = {op: (name, label) for op, name, label in rows["whole"]}
+        self.kinds = [kind for (kind,) in rows["reduces_by"]]
         self.renamed: dict[str, dict[str, str]] = defaultdict(dict)
         for op, attribute, name in rows["renamed"]:
             self.renamed[op][attribute] = name
@@ -60,6 +61,8 @@ class _Check:
 
     def run(self) -> None:
         self.check_axes()
+        if "reduction" in self.op.attributes:
+            check_kind(kind_of(self.op.attributes["reduction"]), self.known.kinds, self.where)
         if self.name in self.known.in_group:
             self.check_device(self.known.in_group[self.name])
         if self.name in self.known.names_axis_of_group:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
+from collections.abc import Container
 from dataclasses import dataclass
 from functools import cache
 
@@ -38,10 +39,23 @@ class Statement:
     attributes that it has besides, ``defaults``; and attributes that are words of a kind, ``keywords``."""
 
     formats: tuple[tuple[Element, ...], ...]
+    own: int  # formats of the op itself; behind them come those of all ops of its dialect
     texts: tuple[str, ...]
     segments: tuple[str, ...]
     defaults: dict[str, str]
     keywords: dict[str, str]
+
+    def lacks(self, attributes: Container[str], operands: int) -> str:
+        """What an op has not that its first format says; empty where it fits one of its formats."""
+        said = ""
+        for format_ in self.formats[: self.own]:
+            labels, values = _needed(format_)
+            missing = [label for label in labels if label not in attributes and label not in self.defaults]
+            if not missing and operands >= values:
+                return ""
+            few = f"{operands} of at least {values} operands"
+            said = said or (f"no attribute {missing[0]}" if missing else few)
+        return said
 
 
 class Formats:
@@ -82,6 +96,7 @@ class Formats:
             known = f"{self._like[dialect]}.{names.get(name, name)}"
         every = f"{dialect}.*"
         formats = [text for _, text in sorted(self._formats.get(known, {}).items())]
+        own = len(formats)
         if dialect in self._like or not formats:
             formats += [text for _, text in sorted(self._formats.get(every, {}).items())]
         if not formats:
@@ -90,6 +105,7 @@ class Formats:
         defaults = {words.get(k, k): words.get(v, v) for k, v in self._defaults[known].items()}
         return Statement(
             tuple(_elements(text, words) for text in formats),
+            own,
             tuple(formats),
             () if known in self._unsegmented else segments,
             defaults,
@@ -101,6 +117,20 @@ class Formats:
 def formats() -> Formats:
     """The formats of statements, read once."""
     return Formats()
+
+
+def _needed(elements: tuple[Element, ...]) -> tuple[list[str], int]:
+    """The attributes of a format that may not be left out, and how many operands may not."""
+    labels, values = list[str](), 0
+    for element in elements:
+        if element.kind in ("attribute", "symbol", "mixed"):
+            labels.append(element.name)
+        elif element.kind == "operand":
+            values += 1
+        elif element.kind == "word":
+            inner, count = _needed(element.inner)
+            labels, values = labels + inner, values + count
+    return labels, values
 
 
 def _elements(text: str, words: dict[str, str]) -> tuple[Element, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import prod
@@ -14,6 +14,7 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError, closest
 
 DYNAMIC = -(1 << 63)  # stands for `?`
+_ARRAY = re.compile(r"array<i\d+(?::([^>]*))?>|dense<([^>]*)> : tensor<\d*x?i\d+>")
 _NUMBERS = re.compile(r"-?\d+")
 _LISTS = re.compile(r"\[\s*((?:\[[^\[\]]*\]\s*,?\s*)*)\]")
 _LIST = re.compile(r"\[([^\[\]]*)\]")
@@ -139,22 +140,28 @@ class Spec:
 
 
 def integers(attribute: Any) -> tuple[int, ...]:
-    """The numbers of an array attribute, however it is written."""
+    """The numbers of an array attribute, however it is written. Raises ValueError for another attribute."""
     if attribute is None:
         return ()
     if isinstance(attribute, ir.ArrayAttr):
         return tuple(number for entry in attribute for number in integers(entry))
     if isinstance(attribute, ir.IntegerAttr):
         return (attribute.value,)
-    text = str(attribute)
-    return tuple(map(int, _NUMBERS.findall(text.partition(":")[2] if text.startswith("array") else text)))
+    found = _ARRAY.fullmatch(str(attribute))
+    if found is None:
+        raise ValueError(attribute)
+    return tuple(map(int, _NUMBERS.findall(found[1] or "")))
 
 
 def axis_lists(attribute: Any) -> tuple[tuple[int, ...], ...]:
-    """The lists of axes that an attribute says."""
+    """The lists of axes that an attribute says. Raises ValueError for another attribute."""
     if isinstance(attribute, ir.ArrayAttr):
+        if any(isinstance(entry, ir.IntegerAttr) for entry in attribute):
+            raise ValueError(attribute)
         return tuple(integers(entry) for entry in attribute)
     found = _LISTS.search(str(attribute))
+    if found is None:
+        raise ValueError(attribute)
     inner = _LIST.findall(found[1]) if found else []
     return tuple(tuple(map(int, _NUMBERS.findall(entry))) for entry in inner)
 
@@ -166,9 +173,17 @@ def kind_of(attribute: Any) -> str:
     if isinstance(attribute, ir.StringAttr):
         return str(attribute.value)
     text = str(attribute)
-    if isinstance(attribute, ir.IntegerAttr):
-        raise ShardlogError(f"the reduction {attribute} is a number", hint="expected a word, as sum")
+    if "<" not in text:
+        raise ValueError(attribute)
     return text.partition("<")[2].rstrip(">").removeprefix("partial ").strip()
+
+
+def check_kind(kind: str, known: Collection[str], where: str) -> str:
+    """A kind of reduction. Raises ShardlogError for one that is not known."""
+    if kind not in known:
+        hint = f"{closest(kind, known)}"
+        raise ShardlogError(f"no reduction is called {kind}", where=where, hint=hint)
+    return kind
 
 
 def read_partial(text: str) -> tuple[str, tuple[int, ...]]:

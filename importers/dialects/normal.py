@@ -34,7 +34,8 @@ from ...program.shardings import mesh_attribute
 from ...program.signature import text_of
 from .axes import LABEL, Axes, axes_of
 from .checks import check_collective, collectives
-from .grids import DYNAMIC, Grid, Spec, axis_lists, find, integers, kind_of, read_partial
+from .formats import formats
+from .grids import DYNAMIC, Grid, Spec, axis_lists, check_kind, find, integers, kind_of, read_partial
 from .rfc import attributes_of, read_whole
 
 _STAND_IN = 2  # for a size that is not known: axes of size 1 shard nothing
@@ -82,15 +83,15 @@ class _Normal:
         annotations = [op for op in ours if op.name in ANNOTATIONS]
         others = [op for op in ours if op.name not in (*_GRIDS, *_SHARDINGS, *ANNOTATIONS)]
         for op in grids:
-            self.read_grid(op)
+            self.look_at(op, self.read_grid)
         if encoded:
             self.read_encodings(ops)
         for op in shardings:
-            self.specs[op.results[0]] = self.read_sharding(op)
+            self.look_at(op, self.read_sharding)
         for op in annotations:
-            self.annotate(op)
+            self.look_at(op, self.annotate)
         for op in others:
-            self.read_collective(op)
+            self.look_at(op, self.read_collective)
         for op in shardings:
             if not any(True for _ in op.results[0].uses):
                 op.erase()
@@ -104,6 +105,20 @@ class _Normal:
         if of_mhlo:
             _to_stablehlo(self.module)
         return True
+
+    def look_at(self, op: Any, read: Callable[[Any], None]) -> None:
+        """Reads an op. Raises ShardlogError for one that generic form has with other attributes and operands
+        than it has: MLIR does not look at ops that it does not know."""
+        name, where, statement = op.name, location(op), formats().of(op.name)
+        hint = f"its form is: {name} {statement.texts[0]}" if statement is not None else ""
+        lacks = statement.lacks(op.attributes, len(op.operands)) if statement is not None else ""
+        if lacks and "mesh_axis" not in op.attributes:
+            raise ShardlogError(f"{name} has {lacks}", where=where, hint=hint)
+        try:
+            read(op)
+        except (ValueError, IndexError, KeyError, RuntimeError):  # of MLIR's bindings
+            message = f"{name} has attributes, operands or results of other kinds than it takes"
+            raise ShardlogError(message, where=where, hint=hint) from None
 
     def spelling(self, names: set[str], ops: list[Any], encoded: bool) -> str:
         """The spelling that a module is in."""
@@ -161,7 +176,7 @@ class _Normal:
 
     # ---- Shardings -----------------------------------------------------------------------------------------
 
-    def read_sharding(self, op: Any) -> Spec:
+    def read_sharding(self, op: Any) -> None:
         held, where = op.attributes, location(op)
         name = held["grid"] if "grid" in held else held["mesh"]
         reduction, partial = read_partial(text_of(held["partial"])) if "partial" in held else ("sum", ())
@@ -179,7 +194,7 @@ class _Normal:
         grid = find(self.grids, spec.grid, where)
         spec.fit(grid, None, where)
         spec.check_offsets(grid, (), where)
-        return spec
+        self.specs[op.results[0]] = spec
 
     def spec_of(self, op: Any) -> Spec:
         """The sharding that an annotation says, for the tensor that it is of."""
@@ -197,6 +212,11 @@ class _Normal:
                 raise ShardlogError("the sharding is not known here", where=where, hint=hint)
             spec = self.specs[value]
         grid = find(self.grids, spec.grid, where)
+        if rank is None:
+            hint = "only tensors with a rank have shardings"
+            raise ShardlogError(f"a {type_} is annotated", where=where, hint=hint)
+        if spec.partial:
+            check_kind(spec.reduction, collectives().kinds, where)
         fitted = spec.fit(grid, rank, where)
         if rank is not None:
             shape = [None if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(rank)]

@@ -51,7 +51,11 @@ def in_generic_form(data: bytes, *, bodies: bool = False) -> bytes:
     if not any(mark in data for mark in _MARKS):
         return data
     text = _ITERATOR.sub(r'"\1"', data.decode(errors="surrogateescape"))  # as statements write them
-    return _Text(text, bodies).all().encode(errors="surrogateescape")
+    try:
+        return _Text(text, bodies).all().encode(errors="surrogateescape")
+    except RecursionError:
+        hint = "programs nest some levels deep; move what is inside into a function"
+        raise ShardlogError("regions or types nest too deeply", hint=hint) from None
 
 
 class _Text:
@@ -103,7 +107,7 @@ class _Text:
         end = self.text.find("\n", at)
         end = len(self.text) if end < 0 else end
         words = _NAME.split(self.text[at:end])
-        key = op, "%".join(words[::2])
+        key = op, "\n".join(words[::2])
         if key not in self.lines:
             self.lines[key] = _line(op, words, self.bodies)
         parts = self.lines[key]
@@ -376,7 +380,8 @@ class _Reading:
         values = [value for name in order for value in groups.get(name, ())]
         for name in order:
             if len(self.types.get(name, ())) != len(groups.get(name, ())) and not self.function:
-                raise UnfittingError(self.cursor.at, f"a type for each of {', '.join(groups[name])}")
+                said = ", ".join(groups.get(name, [f"%{name}"]))
+                raise UnfittingError(self.cursor.at, f"a type for each of {said}")
         for attribute, value in self.statement.defaults.items():
             if attribute in self.may_say:
                 attributes.setdefault(attribute, value)

@@ -222,3 +222,45 @@ def test_offsets_are_not_dropped() -> None:
     text = UNKNOWN.replace("?x3", "2x3").replace("[[0]]", "[[0]] sharded_dims_offsets = [0, 2, 6]")
     with pytest.raises(ShardlogError, match="parts that begin at offsets is not supported by partitioning"):
         shardlog.run(text).partition()
+
+
+IN_GENERIC_FORM = """
+shard.grid @d(shape = 2)
+func.func @f(%x: tensor<6x9xf32>) {{
+  %0 = {}
+  return
+}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("op", "said"),
+    [
+        (
+            '"shard.all_gather"(%x) {grid = @d} : (tensor<6x9xf32>) -> tensor<12x9xf32>',
+            "has no attribute gather_axis",
+        ),
+        (
+            '"shard.all_gather"() {grid = @d, gather_axis = 0 : index} : () -> tensor<12x9xf32>',
+            "has 0 of at least 1 operands",
+        ),
+        (
+            '"shard.all_gather"(%x) {grid = 2, gather_axis = 0 : index} : (tensor<6x9xf32>) -> index',
+            "has attributes, operands or results of other kinds",
+        ),
+        (
+            "shard.all_reduce %x on @d reduction = maxx : tensor<6x9xf32> -> tensor<6x9xf32>",
+            "no reduction is called maxx\n  hint: did you mean max?",
+        ),
+    ],
+)
+def test_what_mlir_does_not_look_at(op: str, said: str) -> None:
+    message = fails(IN_GENERIC_FORM.format(op))
+    assert message.startswith("t.mlir:4:8: error: ")
+    assert said in message
+
+
+def test_regions_that_nest_too_deeply() -> None:
+    op = "%q = linalg.generic {a} ins(%x : tensor<4xf32>) outs(%x : tensor<4xf32>) {\n"
+    text = f"func.func @f(%x: tensor<4xf32>) {{\n{op * 300}{'} -> tensor<4xf32>' * 300}}}"
+    assert "regions or types nest too deeply" in fails(text)

@@ -14,7 +14,8 @@ STATEMENTS = (
         '"shard.grid"() {sym_name = "d", shape = array<i64: 3, -9223372036854775808>} : () -> ()',
     ),
     (
-        "shard.shift %x on @d grid_axes = [1] shift_axis = 1 offset = -3 rotate : tensor<5xi8> -> tensor<5xi8>",
+        "shard.shift %x on @d grid_axes = [1] shift_axis = 1 offset = -3 rotate "
+        ": tensor<5xi8> -> tensor<5xi8>",
         '"shard.shift"(%x) {grid = @d, grid_axes = array<i16: 1>, shift_axis = 1 : index, '
         "offset = -3 : i64, rotate} : (tensor<5xi8>) -> tensor<5xi8>",
     ),
