@@ -10,6 +10,7 @@ from ...errors import ShardlogError
 SPACE = re.compile(r"(?:\s+|//[^\n]*)*")
 OPERAND = re.compile(r"%[\w$.#-]+")
 WORD = re.compile(r"[A-Za-z_][\w$.]*")
+STRING = re.compile(r'"(?:[^"\\]|\\.)*"')
 _SYMBOL = re.compile(r'@(?:[\w$.-]+|"(?:[^"\\]|\\.)*")')
 _NUMBER = re.compile(r"-?\d+")
 _NAME = re.compile(r"!?[\w$.]+")

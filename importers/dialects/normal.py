@@ -169,6 +169,8 @@ class _Normal:
         grid = self.grids[text_of(op.attributes["sym_name"])]
         mesh = Mesh(grid.name, self.named[grid.name].mesh.axes)
         made = sdy.MeshOp(grid.name, mesh_attribute(mesh), ip=ir.InsertionPoint(op), loc=op.location)
+        if "sym_visibility" in op.attributes:
+            made.operation.attributes["sym_visibility"] = op.attributes["sym_visibility"]
         unknown = [axis for axis, size in enumerate(grid.sizes) if size is None]
         if unknown:
             made.operation.attributes[UNKNOWN] = ir.DenseI64ArrayAttr.get(unknown)

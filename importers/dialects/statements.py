@@ -14,7 +14,7 @@ from typing import Any
 
 from ...errors import ShardlogError
 from .bodies import body
-from .cursor import WORD, Cursor, UnfittingError, error
+from .cursor import STRING, WORD, Cursor, UnfittingError, error
 from .formats import Element, Statement, formats
 
 _DYNAMIC = -(1 << 63)  # stands for `?`, and in lists of numbers for an operand
@@ -489,6 +489,7 @@ _ATTRIBUTES: dict[str, Callable[[Cursor, str], str]] = {
     "reduction": _reduction,
     "sharding": _sharding,
     "partial": _partial,
+    "string": lambda cursor, op: cursor.match(STRING, "a string"),
     "any": lambda cursor, op: cursor.value(),
 }
 _READERS: dict[str, Callable[[_Reading, Element], None]] = {

@@ -166,7 +166,7 @@ def test_collectives_that_do_not_fit(collective: str, said: str) -> None:
 def test_a_statement_that_is_not_one_says_its_form() -> None:
     message = fails("shard.grid @d(shape 5x3)")
     assert message.startswith("t.mlir:1:21: error: shard.grid: expected `=`")
-    assert "its form is: shard.grid @sym_name ( shape=dims )" in message
+    assert "@sym_name ( shape=dims ) <attrs>" in message
 
 
 def test_lines_stay_where_they_are() -> None:
@@ -264,3 +264,7 @@ def test_regions_that_nest_too_deeply() -> None:
     op = "%q = linalg.generic {a} ins(%x : tensor<4xf32>) outs(%x : tensor<4xf32>) {\n"
     text = f"func.func @f(%x: tensor<4xf32>) {{\n{op * 300}{'} -> tensor<4xf32>' * 300}}}"
     assert "regions or types nest too deeply" in fails(text)
+
+
+def test_a_grid_may_be_private() -> None:
+    assert 'sym_visibility = "private"' in read('shard.grid "private" @d(shape = 2)')
