@@ -1,21 +1,34 @@
-"""The Python API: ``run``, and ``explain``."""
+"""The Python API: ``run``, ``open`` and ``explain``."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import fields, replace
 from inspect import signature
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from .errors import ShardlogError, closest
+from .explanations.answers.visualize import visualize
 from .importers.sources.jax import lowered
+from .propagation.schedules.tactics import Tactic
 from .runs.choice import ProgramChoice
 from .runs.options import NAMES, Options, described, listed
 from .runs.result import Result
 from .runs.running import run_with
+from .session import Explained, Session
 
-if TYPE_CHECKING:
-    from .explanations.explained import Explained
+__all__ = [
+    "Options",
+    "Result",
+    "Session",
+    "ShardlogError",
+    "Tactic",
+    "explain",
+    "open",
+    "run",
+    "visualize",
+]
 
 
 def run(
@@ -24,8 +37,8 @@ def run(
     options: Options | None = None,
     progress: Callable[[str, float], None] | None = None,
     **keywords: Any,
-) -> Result:
-    """Propagates the shardings of a program to every value, and returns the ``Result``.
+) -> Session:
+    """Propagates the shardings of a program to every value, and returns a ``Session`` about the run.
 
     ``source`` is a function, jitted or not, with its arguments (arrays or ``jax.ShapeDtypeStruct``s) after it
     and among the keywords; or a ``jax.stages.Lowered`` or ``Traced``, a ``jax.export.Exported``, a path, MLIR
@@ -39,7 +52,17 @@ def run(
     asked = {name: keywords.pop(name) for name in NAMES if name in keywords}
     _check_keywords(source, keywords)
     options = replace(options or Options(), **asked)
-    return run_with(lowered(source, args, keywords), options, progress)
+    return Session(run_with(lowered(source, args, keywords), options, progress))
+
+
+def open(path: str | Path) -> Session:  # noqa: A001 - as a file is opened
+    """Opens a saved run, which answers questions without running again.
+
+    Raises ShardlogError for a file that is not a saved run, is damaged, or is from another version.
+    """
+    from .runs.records.saved import open_saved
+
+    return Session(open_saved(path))
 
 
 def _check_keywords(source: Any, keywords: dict[str, Any]) -> None:
@@ -59,23 +82,20 @@ run.__doc__ = f"{run.__doc__}\n    Options:\n\n{listed(indent=8)}"
 
 
 def explain(function: Any, *args: Any, value: str | None = None, **keywords: Any) -> Explained:
-    """Runs a function and returns the run, which answers questions and shows itself in notebooks.
+    """Runs a function and returns a session about the run, which shows itself in notebooks.
 
-    ``function``, ``args`` and ``keywords`` are those of ``shardlog.run``, options among them. A ``Result`` or
-    a saved run is explained as it is. With ``value``, the answer is why that value is sharded as it is.
-    Keywords of ``Result.partition`` choose the program whose collectives are counted; keywords that the
+    ``function``, ``args`` and ``keywords`` are those of ``shardlog.run``, options among them. A ``Session``
+    is explained as it is. With ``value``, the answer is why that value is sharded as it is. Keywords of
+    ``Session.partition`` choose the program whose collectives are counted; keywords that the
     function takes are its own.
 
     Raises ShardlogError as ``shardlog.run`` does, for a value that does not exist, and for arguments beside a
     run.
     """
-    from .explanations.explained import Explained
-    from .runs.records.record import Record
-
     own = signature(function).parameters if callable(function) else {}
     named = (option.name for option in fields(ProgramChoice))
     program = ProgramChoice(**{n: keywords.pop(n) for n in named if n in keywords and n not in own})
-    if isinstance(function, Result | Record):
+    if isinstance(function, Session):
         if args or keywords:
             given = f"a {type(function).__name__} takes no arguments"
             raise ShardlogError(given, where="explain", hint="it has been run already")

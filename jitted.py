@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal, get_args
 from .errors import ShardlogError, closest, from_extra
 from .runs.options import NAMES, Options
 from .runs.running import run_with
+from .session import Session
 
 if TYPE_CHECKING:
-    from .runs.executing.dispatch import Call, Chosen
-    from .runs.executing.transformed import Program
+    from .executing.dispatch import Call, Chosen
+    from .executing.transformed import Program
 
 Partitioner = Literal["xla", "shardlog"]
-_PARTITION = "keep_shardings", "topology", "memory", "seconds", "collective_matmul"  # of Result.partition
+_PARTITION = "keep_shardings", "topology", "memory", "seconds", "collective_matmul"  # of Session.partition
 
 
 class _Unspecified:
@@ -53,7 +54,7 @@ def jit(
     Arguments, results and errors are those of ``jax.jit``; ``docs/jit.md`` has a table. ``devices`` are those
     of the mesh by default. ``options`` are those of ``shardlog.run``, such as ``rules``, ``schedule`` and
     ``annotate``. ``partitioner`` makes the program that each device runs: XLA ("xla"), or
-    ``Result.partition`` ("shardlog"). The latter takes more options: ``keep_shardings``, ``topology``,
+    ``Session.partition`` ("shardlog"). The latter takes more options: ``keep_shardings``, ``topology``,
     ``memory``, ``seconds`` and ``collective_matmul``.
 
     Derivatives and batches of the function (``jax.grad``, ``jax.jvp``, ``jax.vmap``) are decided and compiled
@@ -67,7 +68,7 @@ def jit(
     }
     decided = _Decided.of(options, devices, partitioner)
     with from_extra("jax", "JAX"):
-        from .runs.executing.dispatch import dispatched
+        from .executing.dispatch import dispatched
     make = partial(dispatched, rules=decided, **given)
     return make if fun is _UNSPECIFIED else make(fun)
 
@@ -81,7 +82,7 @@ _OF_JAX = {
 
 @dataclass(frozen=True)
 class _Decided:
-    """How a function's programs are decided; ``partition`` are options of ``Result.partition``."""
+    """How a function's programs are decided; ``partition`` are options of ``Session.partition``."""
 
     options: Options
     devices: Sequence[Any] | None
@@ -109,16 +110,16 @@ class _Decided:
 
     def choose(self, lowered: Any, devices: tuple[Any, ...]) -> Chosen:
         """The program that is decided for what JAX lowered."""
-        from .runs.executing.compiling import chosen
+        from .executing.compiling import chosen
 
         result = run_with(lowered, self.options)
-        program = result.partition(**self.partition) if self.partitioner == "shardlog" else None
+        program = Session(result).partition(**self.partition) if self.partitioner == "shardlog" else None
         return chosen(result, self.devices, devices, program)
 
     def transform(self, call: Call, args: Sequence[Any]) -> Sequence[Any]:
         """The results of a call while JAX differentiates or batches."""
-        from .runs.executing.dispatch import dispatched
-        from .runs.executing.transformed import Program, call_p
+        from .executing.dispatch import dispatched
+        from .executing.transformed import Program, call_p
 
         if id(call.jaxpr) not in self.transformed:
             options = replace(self.options, annotate=(), schedule=())

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import ShardlogError
-from ..explanations.answers.text import short_why, short_why_not, wrapped
-from ..explanations.explanation import Explanation, WhyNot
-from ..explanations.questions.why import Explainer
+from ..explanations.answers.text import wrapped
+from ..explanations.answers.why import Explanation, short_why
+from ..explanations.answers.why_not import WhyNot, short_why_not
 from ..explanations.questions.why_not import Search
 from ..importers.annotations import parse_sharding
 from ..importers.sources.text import Text, parse_module
@@ -21,7 +21,8 @@ from ..program.meshes import quoted, symbol
 from ..program.mlir.origins import at
 from ..program.mlir.places import Scope
 from ..program.shardings import Dimension, Sharding, Shardings
-from ..runs.records.record import Run, Value
+from ..runs.records.record import Value
+from ..session import Session
 from .expectations import Expectation, Expectations, line, read_expectations
 from .patterns import folded
 
@@ -91,9 +92,8 @@ class Difference:
 class Expected:
     """A run beside a file of expectations."""
 
-    def __init__(self, run: Run) -> None:
-        self.explainer = Explainer(run)
-        self.record = self.explainer.record
+    def __init__(self, session: Session) -> None:
+        self.session, self.explainer, self.record = session, session.explainer, session.record
         self.values = self.explainer.values
         self.meshes = self.explainer.meshes
         if not self.meshes.meshes:
@@ -277,7 +277,7 @@ class Expected:
 
     def _boundary_names(self) -> Iterator[tuple[str, Value]]:
         """Arguments and results of the main function, by JAX path where they have one."""
-        graph = self.record.result.program.graph
+        graph = self.session.result.program.graph
         numbers = {graph.main.place + v for v in graph.main.function.arguments}
         numbers |= set(graph.result_places.tolist())
         best: dict[int, tuple[str, Value]] = {}
@@ -303,18 +303,18 @@ def _same(one: Sharding, other: Sharding) -> bool:
     )
 
 
-def check(run: Run, path: Path) -> list[Difference]:
+def check(session: Session, path: Path) -> list[Difference]:
     """The differences between a run and the expectations in a file. Raises ShardlogError for a malformed
     file."""
-    return Expected(run).differences(read_expectations(path))
+    return Expected(session).differences(read_expectations(path))
 
 
-def update(run: Run, path: Path) -> bool:
+def update(session: Session, path: Path) -> bool:
     """Writes what is so into a file, which changes as a whole or not at all; returns whether it changed.
 
     What holds stays in the file as it is. A new file has all arguments and results.
     """
-    expected = Expected(run)
+    expected = Expected(session)
     if path.exists():
         file = read_expectations(path)
         old, text = "".join(f"{text}\n" for text in file.lines), expected.updated(file)

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Any
 from ..program.elements import bytes_text
 from ..program.mlir.origins import at
 from ..runs.choice import ProgramChoice
-from ..runs.records.record import Run, in_memory
 from ..runs.table import plural, time_text
+from ..session import Session
 from .findings import Finding
 
 if TYPE_CHECKING:
-    from ..runs.executing.collectives import Collective
+    from ..runs.collectives import Collective
 
 _MOST = 20  # collectives, ops or tensors that are named
 _TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+) ?(us|ms|s|)", re.ASCII)
@@ -34,9 +34,9 @@ def count_in(text: str) -> int | None:
     return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
 
 
-def collectives(run: Run, most: int, choice: ProgramChoice) -> Iterator[Finding]:
+def collectives(session: Session, most: int, choice: ProgramChoice) -> Iterator[Finding]:
     """Too many collectives."""
-    found = in_memory(run).asked(choice).collectives
+    found = session.programs.asked(choice).collectives
     if len(found) > most:
         total = sum(each.total for each in found)
         sentence = f"the limit is {most:,}; most bytes first:"
@@ -45,18 +45,18 @@ def collectives(run: Run, most: int, choice: ProgramChoice) -> Iterator[Finding]
         )
 
 
-def sent(run: Run, most: int, choice: ProgramChoice) -> Iterator[Finding]:
+def sent(session: Session, most: int, choice: ProgramChoice) -> Iterator[Finding]:
     """Too many bytes that a device sends."""
-    found = in_memory(run).asked(choice).collectives
+    found = session.programs.asked(choice).collectives
     total = sum(each.total for each in found)
     if total > most:
         sentence = f"the limit is {bytes_text(most)}; most bytes first:"
         yield Finding("sent", f"{total:,} bytes sent by each device", "", "", total, sentence, _listed(found))
 
 
-def memory(run: Run, most: int, choice: ProgramChoice) -> Iterator[Finding]:
+def memory(session: Session, most: int, choice: ProgramChoice) -> Iterator[Finding]:
     """Too much memory that a device needs."""
-    found = run.cost(**choice.options)
+    found = session.cost(**choice.options)
     if found.peak > most:
         named = (
             f"{bytes_text(h.bytes)}: {h.count:,} of {h.what}{at(h.where, h.stack)}"
@@ -67,9 +67,9 @@ def memory(run: Run, most: int, choice: ProgramChoice) -> Iterator[Finding]:
         yield Finding("memory", what, "", "", found.peak, sentence, tuple(named))
 
 
-def time(run: Run, most: float, choice: ProgramChoice) -> Iterator[Finding]:
+def time(session: Session, most: float, choice: ProgramChoice) -> Iterator[Finding]:
     """Too long a time on the machine."""
-    found = run.cost(**choice.options)
+    found = session.cost(**choice.options)
     if found.seconds > most:
         items = sorted(found.items, key=lambda item: -item.seconds)[:_MOST]
         named = (
@@ -82,12 +82,12 @@ def time(run: Run, most: float, choice: ProgramChoice) -> Iterator[Finding]:
         yield Finding("time", what, "", "", round(found.sent), sentence, tuple(named))
 
 
-def new_collectives(run: Run, before: Run, choice: ProgramChoice) -> Iterator[Finding]:
+def new_collectives(session: Session, before: Session, choice: ProgramChoice) -> Iterator[Finding]:
     """The collectives of the program that that of another run has not, most bytes first. Those are the same
     that are of one kind, over the same axes and for the same slot of such an op, whatever line it has come
     to."""
-    found = list(in_memory(run).asked(choice).collectives)
-    known = list(in_memory(before).asked(choice).collectives)
+    found = list(session.programs.asked(choice).collectives)
+    known = list(before.programs.asked(choice).collectives)
     keys: tuple[Callable[[Collective], Any], ...] = (
         lambda c: (*_kind(c), c.where, c.value, c.total),
         lambda c: (*_kind(c), c.total),

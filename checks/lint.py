@@ -8,14 +8,17 @@ from math import prod
 from pathlib import Path
 
 from ..errors import ShardlogError, closest
-from ..explanations.answers.text import given_text, moves_text, short_why_not
+from ..explanations.answers.conflicts import moves_text
+from ..explanations.answers.text import given_text
+from ..explanations.answers.why_not import short_why_not
 from ..explanations.questions.why import Explainer
 from ..explanations.questions.why_not import Search
 from ..program.elements import bytes_in, bytes_text, size_of
 from ..runs.choice import ProgramChoice
-from ..runs.records.record import Run, Value, record
+from ..runs.records.record import Value
 from ..runs.records.saved import open_saved
 from ..runs.records.saved_file import is_saved
+from ..session import Session
 from . import limits
 from .findings import Finding
 from .limits import count_in, time_in
@@ -66,14 +69,14 @@ class Lint:
             raise ShardlogError("a limit on time needs a machine", where=f"--fail-on {self.name}", hint=hint)
 
 
-def findings(run: Run, lints: Sequence[Lint], choice: ProgramChoice | None = None) -> list[Finding]:
+def findings(session: Session, lints: Sequence[Lint], choice: ProgramChoice | None = None) -> list[Finding]:
     """The findings of lints in a run, lint by lint, most bytes first; what moves is that of the program that
     ``choice`` means."""
     meant, found = choice or ProgramChoice(), list[Finding]()
     for lint in dict.fromkeys(lints):
         lint.check(meant)
         try:
-            found += _LINTS[lint.name].find(run, lint, meant)
+            found += _LINTS[lint.name].find(session, lint, meant)
         except ShardlogError as error:
             if not _LINTS[lint.name].of_program:
                 raise
@@ -85,8 +88,8 @@ def findings(run: Run, lints: Sequence[Lint], choice: ProgramChoice | None = Non
     return found
 
 
-def _unknown_op(run: Run, lint: Lint, _: ProgramChoice) -> Iterator[Finding]:
-    for op in record(run).unknown_ops:
+def _unknown_op(session: Session, lint: Lint, _: ProgramChoice) -> Iterator[Finding]:
+    for op in session.record.unknown_ops:
         times = "once" if op["count"] == 1 else f"{op['count']:,} times"
         because = (op["reason"],) if op["reason"] else ()
         yield Finding(
@@ -94,8 +97,8 @@ def _unknown_op(run: Run, lint: Lint, _: ProgramChoice) -> Iterator[Finding]:
         )
 
 
-def _reshard_above(run: Run, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
-    for conflict in run.conflicts(**choice.options):
+def _reshard_above(session: Session, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
+    for conflict in session.conflicts(**choice.options):
         if conflict.bytes > lint.limit:
             move = moves_text(conflict)
             said = f"{bytes_text(conflict.bytes)} per device, {conflict.collective}: {move}"
@@ -120,8 +123,8 @@ class _Replicated:
     axes: tuple[str, ...]
 
 
-def _replicated_above(run: Run, lint: Lint, _: ProgramChoice) -> Iterator[Finding]:
-    explainer = Explainer(run)
+def _replicated_above(session: Session, lint: Lint, _: ProgramChoice) -> Iterator[Finding]:
+    explainer = session.explainer
     found = sorted(_replicated(explainer, int(lint.limit)), key=lambda tensor: -tensor.bytes)
     searches: dict[str, Search] = {}
     for number, tensor in enumerate(found):
@@ -175,31 +178,31 @@ def _reasons(explainer: Explainer, searches: dict[str, Search], tensor: _Replica
             continue
 
 
-def _collectives(run: Run, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
-    return limits.collectives(run, int(lint.limit), choice)
+def _collectives(session: Session, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
+    return limits.collectives(session, int(lint.limit), choice)
 
 
-def _sent(run: Run, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
-    return limits.sent(run, int(lint.limit), choice)
+def _sent(session: Session, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
+    return limits.sent(session, int(lint.limit), choice)
 
 
-def _memory(run: Run, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
-    return limits.memory(run, int(lint.limit), choice)
+def _memory(session: Session, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
+    return limits.memory(session, int(lint.limit), choice)
 
 
-def _time(run: Run, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
-    return limits.time(run, lint.limit, choice)
+def _time(session: Session, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
+    return limits.time(session, lint.limit, choice)
 
 
-def _new_collective(run: Run, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
-    return limits.new_collectives(run, open_saved(lint.against), choice)
+def _new_collective(session: Session, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
+    return limits.new_collectives(session, Session(open_saved(lint.against)), choice)
 
 
 @dataclass(frozen=True)
 class _Entry:
     """A lint: the function that finds, what it takes, and whether it looks at the program that is meant."""
 
-    find: Callable[[Run, Lint, ProgramChoice], Iterator[Finding]]
+    find: Callable[[Session, Lint, ProgramChoice], Iterator[Finding]]
     takes: str = ""
     of_program: bool = False
 

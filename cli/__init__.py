@@ -20,7 +20,7 @@ from .running import common_arguments
 
 def parser() -> Parser:
     """The arguments of the command line; ``carry_out`` of what is parsed is the function of its command."""
-    from .. import __version__
+    from ..version import __version__
 
     top = Parser(
         prog="shardlog",

@@ -63,8 +63,8 @@ def _fmt(options: argparse.Namespace) -> int:
 
 
 def _lsp(options: argparse.Namespace) -> None:
-    from .. import __version__
     from ..authoring.editing.server import server
+    from ..version import __version__
 
     server(__version__).start_io()
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from ..checks.findings import Finding
     from ..checks.lint import Lint
     from ..runs.choice import ProgramChoice
-    from ..runs.records.record import Run
+    from ..session import Session
 
 _FAILED = 1
 MEANT = "which one --fail-on checks; the default moves the fewest bytes"
@@ -59,13 +59,13 @@ def lints(options: argparse.Namespace) -> list[Lint]:
     return wanted
 
 
-def lint(run: Run, wanted: list[Lint], choice: ProgramChoice) -> list[Finding]:
+def lint(session: Session, wanted: list[Lint], choice: ProgramChoice) -> list[Finding]:
     """The findings of lints in a run, and in the program that is meant."""
     if not wanted:
         return []
     from ..checks.lint import findings
 
-    return findings(run, wanted, choice)
+    return findings(session, wanted, choice)
 
 
 def report(found: list[Any], file: TextIO, choice: ProgramChoice | None = None) -> int:
@@ -84,13 +84,13 @@ def _expect(options: argparse.Namespace) -> int:
     wanted, path = lints(options), Path(options.file)
     if not options.update:
         read_expectations(path)  # errors in the file come before the work
-    result = open_or_run(options)
+    session = open_or_run(options)
     if options.update:
-        verb = "written" if update(result, path) else "unchanged"
+        verb = "written" if update(session, path) else "unchanged"
         print(f"{path}: {verb}", file=sys.stderr)
-    differences = [] if options.update else check(result, path)
+    differences = [] if options.update else check(session, path)
     choice = choice_of(options)
-    found = lint(result, wanted, choice)
+    found = lint(session, wanted, choice)
     if options.json:
         document: dict[str, Any] = {"program": str(choice)} if wanted else {}
         document["differences"] = [difference.as_json() for difference in differences]

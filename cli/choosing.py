@@ -14,8 +14,8 @@ from .running import add_option, flag_of
 
 if TYPE_CHECKING:
     from ..cost.machine import Machine
-    from ..runs.executing.partitioned import Partitioned
-    from ..runs.result import Result
+    from ..explanations.partitioned import Partitioned
+    from ..session import Session
 
 
 def choice_arguments(
@@ -55,15 +55,15 @@ def checked_choice(options: argparse.Namespace) -> ProgramChoice:
     return choice
 
 
-def program_of(options: argparse.Namespace, result: Result) -> Partitioned:
+def program_of(options: argparse.Namespace, session: Session) -> Partitioned:
     """The program that is meant, which devices can run; warns where its machine has not as much memory as it
     needs."""
-    return _warned(result.program_of(choice_of(options)))
+    return _warned(session.programs.of(choice_of(options)))
 
 
-def asked_of(options: argparse.Namespace, result: Result) -> Partitioned:
+def asked_of(options: argparse.Namespace, session: Session) -> Partitioned:
     """As ``program_of``, for asking what it moves and costs: devices may not be able to run it."""
-    return _warned(result.asked(choice_of(options)))
+    return _warned(session.programs.asked(choice_of(options)))
 
 
 def _warned(program: Partitioned) -> Partitioned:

@@ -9,7 +9,7 @@ from typing import Any
 from ..console.colours import show
 from ..console.printing import print_json
 from .choosing import checked_choice, choice_arguments, program_of
-from .running import add_json, inputs, result_of
+from .running import add_json, inputs, session_of
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -36,7 +36,7 @@ def _compile(options: argparse.Namespace) -> None:
     refuse_loss([("-o", options.output)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:
         checked_choice(options)
-        found = program_of(options, result_of(options)).compile_ahead(options.target)
+        found = program_of(options, session_of(options)).compile_ahead(options.target)
         if file is not None:
             file.write_text(found.hlo, encoding="utf-8")
     if options.json:

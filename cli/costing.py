@@ -10,7 +10,7 @@ from ..console.printing import print_json, warn
 from ..program.elements import bytes_text
 from ..runs.options import machine_of_costs
 from .choosing import asked_of, choice_arguments, warn_of_memory
-from .running import add_json, result_of
+from .running import add_json, session_of
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -31,7 +31,7 @@ def _cost(options: argparse.Namespace) -> None:
 
     topology = machine_of_costs(options.topology)
     machine(topology)  # what is wrong with it is said before anything runs
-    program = asked_of(options, result_of(options))
+    program = asked_of(options, session_of(options))
     found = program.cost(topology)
     if options.topology is None and options.memory is not None and found.peak > options.memory:
         bound = f"the bound of {bytes_text(options.memory)} is on tensors without tiles"

@@ -10,14 +10,15 @@ from ..console.colours import show
 from ..console.printing import print_json
 from ..errors import ShardlogError
 from .choosing import asked_of, checked_choice, choice_arguments, choice_of, refuse_choice
-from .running import Progress, add_json, inputs, open_or_run, refuse_changes, result_of
+from .running import Progress, add_json, inputs, open_or_run, opened, refuse_changes, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..explanations.explanation import Explanation
-    from ..explanations.questions.pins import Chosen
+    from ..explanations.answers.pins import Chosen
+    from ..explanations.answers.why import Explanation
     from ..explanations.questions.why import Explainer
+    from ..session import Session
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -113,7 +114,6 @@ def _output(parser: argparse.ArgumentParser) -> None:
 
 def _why(options: argparse.Namespace) -> None:
     from ..explanations.questions.unreduced import unreduced
-    from ..explanations.questions.why import Explainer
 
     if (options.collective is None) == (options.value is None):
         hint = "shardlog why MODULE VALUE, or shardlog why MODULE --collective N"
@@ -126,15 +126,16 @@ def _why(options: argparse.Namespace) -> None:
     if not moved:
         options.keep_shardings = None  # which is how a value is explained anyhow
         refuse_choice(options, "a program", "--collective N or --no-keep-shardings")
-    explainer = Explainer(open_or_run(options))
+    session = open_or_run(options)
+    explainer = session.explainer
     found = explainer.why(options.value, options.dim, options.axis)
-    verdicts = [_verified(explainer, e) if options.verify else {} for e in found]
+    verdicts = [_verified(session, e) if options.verify else {} for e in found]
     pending = [] if options.dim is not None else unreduced(explainer, options.value, options.axis)
     otherwise: tuple[Chosen, ...] = ()
     if moved:
         from ..explanations.questions.pins import chosen
 
-        otherwise = chosen(explainer.record, options.value, checked_choice(options))
+        otherwise = chosen(session.programs, options.value, checked_choice(options))
     if options.json:
         said = [e.as_json(proofs=options.full) | v for e, v in zip(found, verdicts, strict=True)]
         said += [each.as_json() for each in pending]
@@ -146,20 +147,21 @@ def _why(options: argparse.Namespace) -> None:
 
         print(dot(found) if options.dot else mermaid(found))
         return
-    from ..explanations.answers.text import folded, why_text
+    from ..explanations.answers.text import folded
+    from ..explanations.answers.why import why_text
 
     if note := explainer.values.note(options.value):
         show(f"{note}\n")
     if moved:
         show(choice_of(options).line)
     for each in otherwise:
-        from ..explanations.answers.pinned_text import chosen_text
+        from ..explanations.answers.pins import chosen_text
 
         show(f"{chosen_text(each, full=options.full)}\n")
     if moved and not otherwise:
         from ..explanations.questions.pins import unchosen
 
-        show(f"{options.value}: {unchosen(explainer.record, options.value)}\n")
+        show(f"{options.value}: {unchosen(session.result, options.value)}\n")
     for answer in pending:
         show(f"{answer}\n" if found else str(answer))
     if not found:
@@ -187,12 +189,11 @@ def _refuse(options: argparse.Namespace, names: Sequence[str], about: str, wante
 
 
 def _why_collective(options: argparse.Namespace) -> None:
-    from ..explanations.answers.moved_text import moved_text
-    from ..runs.records.record import in_memory
+    from ..explanations.answers.collective import moved_text
 
     options.keep_shardings = bool(options.keep_shardings)
     checked_choice(options)
-    found = asked_of(options, in_memory(open_or_run(options))).why(options.collective)
+    found = asked_of(options, open_or_run(options)).why(options.collective)
     if options.json:
         print_json(found.as_json())
     else:
@@ -200,12 +201,13 @@ def _why_collective(options: argparse.Namespace) -> None:
 
 
 def _why_not(options: argparse.Namespace) -> None:
-    from ..explanations.answers.text import folded, why_not_text
+    from ..explanations.answers.text import folded
+    from ..explanations.answers.why_not import why_not_text
     from ..explanations.questions.why_not import after_removal, why_not
 
-    result = open_or_run(options)
-    found = why_not(result, options.value, options.dim, options.axis)
-    removals = [after_removal(result, explanation) if options.verify else None for explanation in found]
+    session = open_or_run(options)
+    found = why_not(session.explainer, options.value, options.dim, options.axis)
+    removals = [after_removal(session.result, each) if options.verify else None for each in found]
     entries, texts = [], []
     for explanation, removal in zip(found, removals, strict=True):
         entry, text = explanation.as_json(), why_not_text(explanation, full=options.full)
@@ -221,10 +223,10 @@ def _why_not(options: argparse.Namespace) -> None:
 
 
 def _conflicts(options: argparse.Namespace) -> None:
-    from ..explanations.answers.text import conflicts_text
+    from ..explanations.answers.conflicts import conflicts_text
 
     choice = checked_choice(options)
-    found = open_or_run(options).conflicts(**choice.options)
+    found = open_or_run(options).programs.conflicts(choice)
     if options.json:
         total = sum(conflict.bytes for conflict in found)
         entries = [conflict.as_json() for conflict in found]
@@ -234,25 +236,22 @@ def _conflicts(options: argparse.Namespace) -> None:
 
 
 def _report(options: argparse.Namespace) -> None:
-    from ..explanations.report import report
     from ..outputs import output, refuse_loss
 
     choice = checked_choice(options)
     refuse_loss([("-o", options.output)], inputs(options))
     with output(options.output) as file:
-        run = open_or_run(options)
+        session = open_or_run(options)
         with Progress() as progress:
-            file.write_text(report(run, progress, choice), encoding="utf-8")
+            file.write_text(session.report_html(progress, choice), encoding="utf-8")
 
 
 def _diff(options: argparse.Namespace) -> int:
     """Returns 1 where tensors are sharded otherwise."""
-    from ..explanations.answers.diff_text import diff_text
-    from ..explanations.questions.diff import diff
-    from ..runs.records.saved import open_saved
+    from ..explanations.answers.diff import diff_text
     from ..runs.records.saved_file import is_saved
 
-    runs = []
+    sessions = []
     saved = [is_saved(Path(name)) for name in (options.module, options.other)]
     if all(saved):  # otherwise, the options are those of the module
         refuse_changes(options, options.module)
@@ -261,8 +260,9 @@ def _diff(options: argparse.Namespace) -> int:
     for name, kept, as_is in zip((options.module, options.other), saved, (False, options.as_is), strict=True):
         strategy = "none" if as_is else options.strategy
         side = argparse.Namespace(**{**vars(options), "module": name, "strategy": strategy})
-        runs.append(open_saved(name) if kept else result_of(side))
-    found = diff(*runs)
+        sessions.append(opened(name) if kept else session_of(side))
+    first, second = sessions
+    found = first.diff(second)
     if options.json:
         print_json(found.as_json())
     else:
@@ -271,8 +271,7 @@ def _diff(options: argparse.Namespace) -> int:
 
 
 def _what_if(options: argparse.Namespace) -> None:
-    from ..explanations.answers.diff_text import what_if_text
-    from ..explanations.questions.what_if import what_if
+    from ..explanations.answers.what_if import what_if_text
 
     annotate, options.annotate = options.annotate, []
     if options.pins:
@@ -282,7 +281,7 @@ def _what_if(options: argparse.Namespace) -> None:
         hint = "give --annotate, --drop or --pin, each as often as you like"
         raise ShardlogError("there is nothing to change", where="what-if", hint=hint)
     choice = checked_choice(options)
-    found = what_if(open_or_run(options), annotate, options.drop, choice)
+    found = open_or_run(options).what_if(annotate, options.drop, **choice.options)
     if options.json:
         print_json(found.as_json())
     else:
@@ -290,26 +289,27 @@ def _what_if(options: argparse.Namespace) -> None:
 
 
 def _pin(options: argparse.Namespace, annotate: Any) -> None:
-    from ..explanations.answers.pinned_text import pinned_text
+    from ..explanations.answers.pins import pinned_text
     from ..explanations.questions.pins import pin
 
     if annotate or options.drop:
         hint = "use one of them at a time"
         raise ShardlogError("--pin together with --annotate or --drop", where="what-if", hint=hint)
     choice = checked_choice(options)
-    found = pin(open_or_run(options), choice.pins, choice)
+    found = pin(open_or_run(options).programs, choice.pins, choice)
     if options.json:
         print_json(found.as_json())
     else:
         show(pinned_text(found, full=options.full))
 
 
-def _verified(explainer: Explainer, explanation: Explanation) -> dict[str, Any]:
+def _verified(session: Session, explanation: Explanation) -> dict[str, Any]:
     """The findings of ``--verify``. Raises ProofError where a proof is wrong."""
     from ..explanations.questions.replay import replay
 
+    explainer = session.explainer
     checked = explainer.check_proofs(explanation)
-    verdict = replay(explainer.result, explanation)
+    verdict = replay(session.result, explanation)
     also = [explainer.annotation(cell).value for cell in verdict.also]
     return {"verified": {"proof_steps": checked, "derived_again": verdict.holds, "also_needed": also}}
 

@@ -12,16 +12,16 @@ from typing import TYPE_CHECKING, Any
 from ..console.colours import show
 from ..console.printing import print_json
 from .choosing import checked_choice, choice_arguments, program_of
-from .running import add_json, inputs, result_of
+from .running import add_json, inputs, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..executing.comparing import Comparison
+    from ..executing.values import Value
+    from ..explanations.partitioned import Partitioned
     from ..partition.choice.homes import Found
-    from ..runs.executing.collectives import Collective
-    from ..runs.executing.comparing import Comparison
-    from ..runs.executing.partitioned import Partitioned
-    from ..runs.executing.values import Value
+    from ..runs.collectives import Collective
     from ..runs.result import Result
 
 _RANDOM = 0  # the seed of random inputs
@@ -72,7 +72,7 @@ def _partition(options: argparse.Namespace) -> None:
     refuse_loss([("-o", options.output)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:
         checked_choice(options)
-        partitioned = program_of(options, result_of(options))
+        partitioned = program_of(options, session_of(options))
         if file is not None:
             file.write_bytes(_written(partitioned, Path(options.output).suffix))
         elif not (options.list or options.json or options.show_plan):
@@ -102,18 +102,19 @@ def _execute(options: argparse.Namespace) -> int:
     """Runs ``shardlog exec``; returns 1 if a result is wrong."""
     if os.environ["TF_CPP_MIN_LOG_LEVEL"] == "1":
         os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # nor XLA's warnings, such as that GSPMD is going to go
+    from ..executing.execution import devices_for
+    from ..executing.inputs import write_outputs
+    from ..executing.judging import Trial
+    from ..executing.values import boundary
     from ..outputs import output, refuse_loss
-    from ..runs.executing.execution import devices_for
-    from ..runs.executing.inputs import write_outputs
-    from ..runs.executing.judging import Trial
-    from ..runs.executing.values import boundary
     from ..runs.table import plural
 
     refuse_loss([("-o", options.output)], [*inputs(options), options.inputs])
     with output(options.output) if options.output else nullcontext() as file:
         checked_choice(options)
-        result = result_of(options)
-        partitioned = program_of(options, result)
+        session = session_of(options)
+        result = session.result
+        partitioned = program_of(options, session)
         arguments, results = boundary(result)
         devices = devices_for(partitioned.axes.count, options.devices, result.source.name)
         arrays, drawn = _inputs(options, result, arguments)
@@ -147,8 +148,8 @@ def _inputs(
 ) -> tuple[list[Any] | None, list[str]]:
     """The arrays that are given, if any, and the names of arguments that a checkpoint lacks: they are drawn
     at random."""
-    from ..runs.executing.domains import domains
-    from ..runs.executing.inputs import checkpoint_inputs, read_inputs
+    from ..executing.domains import domains
+    from ..executing.inputs import checkpoint_inputs, read_inputs
 
     if options.inputs is None:
         return None, []

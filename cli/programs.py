@@ -12,10 +12,10 @@ from ..console.printing import print_json, warn
 from ..runs.options import ON_MODULES
 from . import checks
 from .choosing import choice_arguments, choice_of
-from .running import Progress, add_json, add_options, inputs, open_or_run, result_of
+from .running import Progress, add_json, add_options, inputs, open_or_run, session_of
 
 if TYPE_CHECKING:
-    from ..runs.result import Result
+    from ..session import Session
 
 
 NOTATIONS = ("sdy", "gspmd", "shard", "mesh")
@@ -80,55 +80,53 @@ def _run(options: argparse.Namespace) -> int:
     module = options.output or not (options.save or options.stages)
     refuse_loss([("-o", options.output), ("--save", options.save)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:
-        result = result_of(options)
+        session = session_of(options)
         if module:
             with Progress() as progress:
                 progress("printing", 0.9)
                 bytecode = file is not None and options.output.endswith(".mlirbc")
-                written = result.bytecode(*how) if bytecode else result.text(*how).encode()
+                written = session.bytecode(*how) if bytecode else session.text(*how).encode()
             if file is not None:
                 file.write_bytes(written)
             else:
                 sys.stdout.buffer.write(written)
     if options.save:
         with Progress() as progress:
-            result.save(options.save, progress)
+            session.save(options.save, progress)
     report = sys.stderr if module and not options.output else sys.stdout  # it may be the module's
     choice = choice_of(options)
-    found = checks.lint(result, lints, choice)
+    found = checks.lint(session, lints, choice)
     if options.json:
         from dataclasses import asdict
 
         entries = [finding.as_json() for finding in found]
         findings = {"program": str(choice), "findings": entries} if lints else {}
-        priorities = {"priorities": [asdict(a) for a in result.accounts]} if options.stages else {}
-        print_json(_statistics(result) | priorities | findings, report)
+        priorities = {"priorities": [asdict(a) for a in session.accounts]} if options.stages else {}
+        print_json(_statistics(session) | priorities | findings, report)
         return int(bool(found))
     if options.stages:
         from ..runs.accounts import accounts_text
 
-        show(accounts_text(result.accounts), report)
+        show(accounts_text(session.accounts), report)
     if options.stats:
-        print(stages_table(result), file=report)
+        print(stages_table(session), file=report)
     return checks.report(found, report, choice)
 
 
 def _facts(options: argparse.Namespace) -> None:
     from ..outputs import refuse_loss
     from ..runs.facts import write_facts
-    from ..runs.records.record import record
 
     refuse_loss([("-o", options.output)], inputs(options))
-    written = write_facts(record(open_or_run(options)).result, options.output)
+    written = write_facts(open_or_run(options).result, options.output)
     print(f"{written:,} facts in {options.output}", file=sys.stderr)
 
 
 def _query(options: argparse.Namespace) -> None:
     from ..runs.query import Query
-    from ..runs.records.record import record
 
     query = Query(options.body)  # errors in the query come before the work
-    relation = record(open_or_run(options)).relation
+    relation = open_or_run(options).record.relation
     rows = query.run(relation, options.limits)
     for message in query.warnings(relation):
         warn(message)
@@ -138,21 +136,21 @@ def _query(options: argparse.Namespace) -> None:
         print(rows)
 
 
-def _statistics(result: Result) -> dict[str, Any]:
+def _statistics(session: Session) -> dict[str, Any]:
     """The document that ``--json`` prints."""
     from dataclasses import asdict
 
     return {
-        "stages": [asdict(stage) for stage in result.stages],
-        "unknown_ops": [asdict(op) for op in result.unknown_ops],
+        "stages": [asdict(stage) for stage in session.stages],
+        "unknown_ops": [asdict(op) for op in session.unknown_ops],
     }
 
 
-def stages_table(result: Result) -> str:
+def stages_table(session: Session) -> str:
     """The table that ``--stats`` prints: a row per stage."""
     from ..runs.table import table
 
-    stages = result.stages
+    stages = session.stages
     labels = [(str(s.priority), "-" if s.level is None else str(s.level), s.strategy) for s in stages]
     numbers = [(s.turns, s.distinct, s.changes, s.seconds) for s in stages]
     total = tuple(map(sum, zip(*numbers, strict=True)))

@@ -68,14 +68,15 @@ def _check(options: argparse.Namespace) -> None:
 
 def _reference(text: str) -> tuple[str, Reference]:
     """An op's name and the function that computes it."""
-    from importlib import import_module
+    from pkgutil import resolve_name
 
     from ..errors import ShardlogError
 
     name, _, path = text.partition("=")
-    module, _, function = path.partition(":")
     try:
-        return name, getattr(import_module(module), function)
+        if ":" not in path:
+            raise ValueError("there is no function in it")
+        return name, resolve_name(path)
     except (ImportError, AttributeError, ValueError) as error:
         hint = "as in @target=package.module:function"
         raise ShardlogError(

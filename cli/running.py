@@ -19,8 +19,7 @@ from ..runs.options import NAMES, ON_MODULES, Described, Options
 
 if TYPE_CHECKING:
     from ..console.schemas import Schema
-    from ..runs.records.record import Run
-    from ..runs.result import Result
+    from ..session import Session
 
 MODULE = "a StableHLO module (MLIR text or bytecode) or the folder of an XLA dump; - is standard input"
 _STARTED = time.monotonic()
@@ -111,37 +110,44 @@ def inputs(options: argparse.Namespace) -> list[str]:
     return [name for name in names if name]
 
 
-def result_of(options: argparse.Namespace) -> Result:
+def session_of(options: argparse.Namespace) -> Session:
     """The run that ``options`` ask for; warns of ops without a rule."""
-    from ..checks.agreement import agreement
     from ..runs.running import run_with
+    from ..session import Session
 
     asked = {name: value for name, value in vars(options).items() if name in NAMES}
     source = "-" if options.module == "-" else Path(options.module)
     with Progress() as progress:
-        result = run_with(source, Options(**asked), progress)
-    if (found := agreement(result)) is not None:
-        show(f"shardlog: {found}", sys.stderr)
-    for op in result.unknown_ops:
+        session = Session(run_with(source, Options(**asked), progress))
+    if (agreement := session.agreement()) is not None:
+        show(f"shardlog: {agreement}", sys.stderr)
+    for op in session.unknown_ops:
         times = "once" if op.count == 1 else f"{op.count:,} times"
         reason = f" ({op.reason})" if op.reason else ""
         first = f"first{at(op.location, op.stack)}"
         warn(f"no rule for {op.name} ({times}, {first}): no sharding passes through it{reason}")
-    return result
+    return session
 
 
-def open_or_run(options: argparse.Namespace) -> Run:
+def open_or_run(options: argparse.Namespace) -> Session:
     """The saved run that stands in the place of the module, or else the run that the arguments ask for.
 
     Raises ShardlogError where a saved run is asked to be another one.
     """
-    from ..runs.records.saved import open_saved
     from ..runs.records.saved_file import is_saved
 
     if not is_saved(Path(options.module)):
-        return result_of(options)
+        return session_of(options)
     refuse_changes(options, options.module)
-    return open_saved(options.module)
+    return opened(options.module)
+
+
+def opened(path: str) -> Session:
+    """A saved run. Raises ShardlogError for a file that is none."""
+    from ..runs.records.saved import open_saved
+    from ..session import Session
+
+    return Session(open_saved(path))
 
 
 def refuse_changes(options: argparse.Namespace, saved: str) -> None:

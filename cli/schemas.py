@@ -27,17 +27,17 @@ from ..cost.ahead import Kept, Memory
 from ..cost.beside import Beside
 from ..cost.cost import Held, Item
 from ..datalog.profile import Profile
-from ..explanations.explanation import Loss, Site
-from ..explanations.questions.collective import Because, Begun, Placed, Way
-from ..explanations.questions.diff import Tensor
-from ..explanations.questions.pins import Chosen, Pinned
-from ..explanations.questions.unreduced import Unreduced
+from ..explanations.answers.collective import Because, Begun, Placed, Way
+from ..explanations.answers.diff import Tensor
+from ..explanations.answers.pins import Chosen, Pinned
+from ..explanations.answers.unreduced import Unreduced
+from ..explanations.steps import Loss, Site
 from ..propagation.fixpoint import Stage as Statistics
 from ..runs import accounts as stages
 from ..runs.choice import ProgramChoice
-from ..runs.executing.collectives import Collective
+from ..runs.collectives import Collective
+from ..runs.data import UnknownOp
 from ..runs.records.record import Stage
-from ..runs.result import UnknownOp
 
 
 def schema(command: str) -> Schema:

@@ -16,7 +16,7 @@ from .text import counted
 
 if TYPE_CHECKING:
     from ..runs.choice import ProgramChoice
-    from ..runs.executing.partitioned import Partitioned
+    from ..runs.partitioned import PartitionedRun
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ class Ahead:
         return "\n".join([*lines, "", table(("collective", "ours", "bytes", "XLA's", "bytes"), rows)])
 
 
-def ahead(program: Partitioned, text: str) -> Ahead:
+def ahead(program: PartitionedRun, text: str) -> Ahead:
     """A partitioned program compiled ahead of time for a target, as ``read_target`` reads it."""
     target = read_target(text)
     known = (name for name in (target.name, target.platform) if name in names())

@@ -28,7 +28,7 @@ from .pricing import Price, Pricing
 
 if TYPE_CHECKING:
     from ..runs.choice import ProgramChoice
-    from ..runs.executing.partitioned import Partitioned
+    from ..runs.partitioned import PartitionedRun
 
 _FREE = frozenset({"constant", "iota", "loop", "branches", "call", "body", "nothing", "device"})
 _NO_WORK = ("func.", "sdy.")
@@ -232,7 +232,7 @@ class Cost:
         }
 
 
-def cost(program: Partitioned, machine: Machine) -> Cost:
+def cost(program: PartitionedRun, machine: Machine) -> Cost:
     """The cost of a partitioned program on a machine."""
     pricing = Pricing(machine, Reader(program.result.book))
     traits = program.traits
@@ -252,7 +252,7 @@ def cost(program: Partitioned, machine: Machine) -> Cost:
         return Cost(program.choice, machine, account.items(), found, most.bytes, held, open_, host.bytes)
 
 
-def kernels(program: Partitioned, machine: Machine) -> list[tuple[Facts, int]]:
+def kernels(program: PartitionedRun, machine: Machine) -> list[tuple[Facts, int]]:
     """What is known of the kernels of a partitioned program on a GPU, and how often each runs."""
     gpu, traits = Gpu(machine, Reader(program.result.book)), program.traits
     module = inlined(program.module, traits)
@@ -265,7 +265,7 @@ def kernels(program: Partitioned, machine: Machine) -> list[tuple[Facts, int]]:
 class _Account:
     """Adds up what a device does: by collective, by op and place, and op by op in the program's order."""
 
-    def __init__(self, program: Partitioned, pricing: Pricing, module: ir.Module) -> None:
+    def __init__(self, program: PartitionedRun, pricing: Pricing, module: ir.Module) -> None:
         self.program, self.pricing = program, pricing
         self.lines: list[Line] = []
         self._source = program.result.source

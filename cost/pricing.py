@@ -11,7 +11,7 @@ from jaxlib.mlir import ir
 
 from ..partition.facts.knowledge import Knowledge, Reader
 from ..program.elements import size_of
-from ..runs.executing.collectives import Collective
+from ..runs.collectives import Collective
 from .exchange import sending, solver_of, told
 from .gpu import Gpu
 from .layouts import Layouts

@@ -92,7 +92,7 @@ def lower() -> tuple[jax.stages.Lowered, list[str]]:
     return jax.jit(train_step).trace(*arguments).lower(lowering_platforms=("cpu",)), names
 
 
-def written(result: shardlog.Result) -> Counter[str]:
+def written(result: shardlog.Session) -> Counter[str]:
     """The number of tensors with each sharding, scalars left out."""
     ranks = Counter(v for v, _, _ in result.facts["dim"])
     axes: dict[tuple[str, int], list[str]] = {}
@@ -141,7 +141,7 @@ def main(then: Callable[[str, str], None] = lambda program, annotated: None) -> 
     print(NEXT.format(page=page, run=saved, line=scores))
 
 
-def show_result(result: shardlog.Result, names: list[str]) -> None:
+def show_result(result: shardlog.Session, names: list[str]) -> None:
     """Prints what was decided: stages, how many tensors have which sharding, some arguments."""
     for stage in result.stages:
         print(

@@ -13,11 +13,11 @@ from ..errors import ShardlogError
 Form = Literal["sdy-manual", "manual", "replica"]
 FORMS: tuple[Form, ...] = ("sdy-manual", "manual", "replica")
 # A program may be asked for in a dialect, too: it is made in the first form, and written in that.
-Chosen = Literal["sdy-manual", "manual", "replica", "shard"]
-CHOSEN: tuple[Chosen, ...] = (*FORMS, "shard")
+ChosenForm = Literal["sdy-manual", "manual", "replica", "shard"]
+CHOSEN: tuple[ChosenForm, ...] = (*FORMS, "shard")
 
 
-def form_of(chosen: Chosen) -> Form:
+def form_of(chosen: ChosenForm) -> Form:
     """The form in which a program is made that is asked for in this one."""
     return FORMS[0] if chosen == "shard" else chosen
 

@@ -23,7 +23,8 @@ from .choice.variables import Need, Spot, Variables
 from .device_program import DeviceProgram
 from .executions import Executions
 from .facts.annotated import Annotated
-from .facts.recording import Decided, Facts, facts_of
+from .facts.flow import facts_of
+from .facts.recording import Decided, Facts
 from .finishing.combining import combined_sizes
 from .finishing.passes import FINISHED, Draft
 from .layouts import Pieces

@@ -32,6 +32,7 @@ from .preparing.computations import Computation
 from .reshards.planning import Planner
 from .saved import SavedPlan
 from .writing.building import channel_of
+from .writing.local.flow import hand_on
 from .writing.writer import Writer
 
 _MOST_DEVICES = 100_000  # of a program: each device has a place of its own in what is written
@@ -95,7 +96,7 @@ def partition(
             first = given.plan(axes)
 
         def write(decided: Decided) -> Writer:
-            return Writer(annotated, decided, channel)
+            return Writer(annotated, decided, hand_on, channel)
 
         with given.reading() if given else nullcontext():
             best = Improving(annotated, write, aim, first, refuses=refuse).best()

@@ -1,5 +1,6 @@
 """A run: its options, performing it, its result, and what is read off it.
 
-Comes in: a program and options. Goes out: ``Result``: the module, relations, facts, JAX's shardings,
-accounts of tactics, an executable; and doors to the questions that explanations answer.
+Comes in: a program and options. Goes out: ``Result``, which is data: the module, relations and facts, and
+the record of who changed what when; and what is read off it: JAX's shardings, accounts of tactics, agreement
+with XLA.
 """

@@ -10,7 +10,7 @@ from functools import cached_property
 from itertools import groupby
 from math import prod
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -23,9 +23,7 @@ from ..program.mlir.origins import at
 from ..program.mlir.places import argument_path, result_path
 from ..program.shardings import Sharding
 from ..propagation.schedules.schedule import Applied, Given, Left
-
-if TYPE_CHECKING:
-    from .result import Result
+from .result import Result
 
 Axes = tuple[tuple[str, ...], ...]  # by dimension, major to minor
 T = TypeVar("T")

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypedDict, cast
 
 from ..errors import ShardlogError, closest
-from ..partition.forms import CHOSEN, Chosen, PlanFile, read_plan
+from ..partition.forms import CHOSEN, ChosenForm, PlanFile, read_plan
 from ..program.elements import bytes_text
 from .options import about, memory_of, seconds_of
 
@@ -28,7 +28,7 @@ class ProgramOptions(TypedDict, total=False):
     pins: str | Sequence[str]
     collective_matmul: bool
     plan: str | Path | PlanFile | None
-    form: Chosen
+    form: ChosenForm
     dialect_version: str | None
     whole_arguments: bool
 
@@ -95,7 +95,7 @@ class ProgramChoice:
             metavar="PLAN.json",
         ),
     )
-    form: Chosen = field(
+    form: ChosenForm = field(
         default=CHOSEN[0],
         metadata=about(
             "the form for XLA: a manual computation, or the program of each partition or each replica; or "
@@ -168,7 +168,7 @@ class ProgramChoice:
 
     @property
     def options(self) -> ProgramOptions:
-        """The choice as keywords of ``Result.partition``."""
+        """The choice as keywords of ``Session.partition``."""
         return cast(ProgramOptions, {each.name: getattr(self, each.name) for each in fields(self)})
 
     @property

@@ -20,6 +20,7 @@ from ..exporters.single_devices import check_single_devices
 from ..exporters.unreduced import check_unreduced
 from ..importers.annotations import apply_annotations, to_sdy
 from ..importers.asked import annotation_texts, mesh_text, meshes_of
+from ..importers.given import Given, Several
 from ..importers.program import Program, import_program
 from ..importers.sources.text import Text
 from ..importers.sources.views import view_of
@@ -32,8 +33,9 @@ from ..propagation.completion.completing import complete
 from ..propagation.fixpoint import Fixpoint, propagate
 from ..propagation.schedules.schedule import Applied, Held, apply_schedule, last_priority
 from ..rulebook.book import RuleBook
+from .data import UnknownOp
 from .options import Options
-from .result import Result, UnknownOp
+from .result import Result
 
 
 @no_collections()
@@ -108,6 +110,12 @@ def run_with(
     return Result(
         module, fixpoint.stages, unknown_ops, tactics, text, book, program, fixpoint, written, bodies, options
     )
+
+
+def run_again(result: Result, annotate: Given = (), without: Collection[Cell] = ()) -> Result:
+    """A run with more annotations, and without those of some cells. Raises what ``run_with`` does."""
+    options = replace(result.options, annotate=Several((result.options.annotate, annotate)))
+    return run_with(result.source, options, dropped=without)
 
 
 def _without(program: Program, cells: Collection[Cell]) -> Program:

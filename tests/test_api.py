@@ -34,11 +34,11 @@ ARGUMENTS = (
 
 
 @pytest.fixture(scope="module")
-def result() -> shardlog.Result:
+def result() -> shardlog.Session:
     return shardlog.run(common.lower(layer, *ARGUMENTS))
 
 
-def test_shardings_of_arguments_and_results(result: shardlog.Result) -> None:
+def test_shardings_of_arguments_and_results(result: shardlog.Session) -> None:
     params, x = result.argument_shardings
     assert params["up"] == common.sharding(None, "model")
     assert x == common.sharding("data", None)
@@ -66,7 +66,7 @@ def test_sub_axes_have_no_name_in_jax() -> None:
         _ = shardlog.run(text).argument_shardings
 
 
-def test_relations_are_arrays_with_named_columns(result: shardlog.Result) -> None:
+def test_relations_are_arrays_with_named_columns(result: shardlog.Session) -> None:
     sharded = result.relations["sharded"]
     assert sharded.dtype.names == ("v", "d", "k", "x")
     of_up = sharded[sharded["v"] == "%arg1"]
@@ -79,7 +79,7 @@ def test_relations_are_arrays_with_named_columns(result: shardlog.Result) -> Non
     ]
 
 
-def test_every_form_of_a_program_gives_the_same(result: shardlog.Result, tmp_path: Path) -> None:
+def test_every_form_of_a_program_gives_the_same(result: shardlog.Session, tmp_path: Path) -> None:
     lowered = common.lower(layer, *ARGUMENTS)
     text = lowered.as_text()
     path = tmp_path / "m.mlir"
@@ -95,7 +95,7 @@ def test_the_source_is_not_changed() -> None:
     assert str(module) == before
 
 
-def test_statistics_and_progress(result: shardlog.Result) -> None:
+def test_statistics_and_progress(result: shardlog.Session) -> None:
     assert [(s.priority, s.level, s.strategy) for s in result.stages] == [
         (0, level, "aggressive") for level in range(5)
     ]
@@ -121,7 +121,7 @@ def test_something_that_is_no_program() -> None:
 
 
 def on_eight_devices(
-    result: shardlog.Result, module: str | bytes, inputs: list[Any], shapes: list[tuple[int, ...]]
+    result: shardlog.Session, module: str | bytes, inputs: list[Any], shapes: list[tuple[int, ...]]
 ) -> list[Any]:
     """Compiles an annotated module with XLA's Shardy partitioner, runs it on eight CPU devices and puts its
     results, which have these shapes, together."""

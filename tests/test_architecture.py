@@ -1,11 +1,13 @@
-"""The layers of the package: what stands further up may use what stands below, never the other way."""
+"""The layers of the package: what stands further up may use what stands below, never the other way.
+
+All imports count: at the top of a module, for types, inside of functions, and by ``importlib``.
+"""
 
 from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
-from graphlib import CycleError, TopologicalSorter
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -14,12 +16,6 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 
 _ALONE = ("__init__.py", "__main__.py", "setup.py")  # in no layer
-
-# Doors: methods that hand over to a function further up, imported when they are called: the questions to a
-# run, what a result does, and answers that show themselves.
-DOORS = {"runs/questions.py"}
-DOORS_IN_A_LAYER = {"runs/result.py", "explanations/explanation.py"}
-_SHOWN = Path("explanations/questions")
 
 
 def layers() -> list[str]:
@@ -36,40 +32,71 @@ def modules() -> Iterator[Path]:
             yield relative
 
 
-def imported_from(path: Path, node: ast.ImportFrom) -> Path:
-    """The file without its ending, or the folder, that a relative import in a module is from."""
-    return Path(*path.parts[: len(path.parts) - node.level], *(node.module or "").split("."))
+def imports(path: Path, text: str) -> Iterator[tuple[Path, list[str]]]:
+    """What a module imports from the package, wherever in the module it does.
+
+    Files without their endings, or folders, and the names from each.
+    """
+    for node in ast.walk(ast.parse(text)):
+        found = list[tuple[str, list[str]]]()
+        if isinstance(node, ast.ImportFrom):
+            found = [("." * node.level + (node.module or ""), [alias.name for alias in node.names])]
+        elif isinstance(node, ast.Import):
+            found = [(alias.name, []) for alias in node.names]
+        elif isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            assert isinstance(node.args[0], ast.Constant), (
+                f"{path}:{node.lineno}: nobody knows what it imports"
+            )
+            found = [(str(node.args[0].value), [])]
+        for name, names in found:
+            level = len(name) - len(name.lstrip("."))
+            parts = [part for part in name[level:].split(".") if part]
+            if level:
+                yield Path(*path.parts[: len(path.parts) - level], *parts), names
+            elif parts[0] == "shardlog":
+                yield Path(*parts[1:]), names
 
 
 def used(path: Path) -> Iterator[str]:
-    """The layers that a module imports from, wherever in the module it does."""
-    for node in ast.walk(ast.parse((ROOT / path).read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level:
-            parts = imported_from(path, node).parts
-            names = [parts[0]] if parts else [alias.name for alias in node.names]
-            yield from (name for name in names if name not in {"__version__"})
+    """The layers that a module imports from."""
+    for folder, names in imports(path, (ROOT / path).read_text()):
+        yield from folder.parts[:1] or names
 
 
 def files_used(path: Path) -> Iterator[Path]:
-    """The files that a module imports when it runs: not those of which it needs types, nor, of doors, those
-    that are imported when they are called."""
-    doors = str(path) in DOORS | DOORS_IN_A_LAYER or path.parent == _SHOWN
-    waiting: list[ast.AST] = [ast.parse((ROOT / path).read_text())]
-    while waiting:
-        node = waiting.pop()
-        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+    """The files that a module imports."""
+    for folder, names in imports(path, (ROOT / path).read_text()):
+        if (ROOT / folder.with_name(f"{folder.name}.py") if folder.name else ROOT).is_file():
+            yield folder.with_name(f"{folder.name}.py")
             continue
-        if isinstance(node, ast.FunctionDef) and doors:
-            continue
-        if isinstance(node, ast.ImportFrom) and node.level:
-            folder = imported_from(path, node)
-            for found in (
-                folder.with_suffix(".py") if node.module else folder,
-                *(folder / f"{a.name}.py" for a in node.names),
-            ):
-                if (ROOT / found).is_file():
-                    yield found
-        waiting.extend(ast.iter_child_nodes(node))
+        for name in names:
+            file = folder / f"{name}.py"
+            yield file if (ROOT / file).is_file() else folder / "__init__.py"
+
+
+def knots(uses: Mapping[Path, set[Path]]) -> list[list[Path]]:
+    """The strongly connected components of several files: each of these uses all others, by way of some."""
+    index, low = dict[Path, int](), dict[Path, int]()
+    stack, found = list[Path](), list[list[Path]]()
+
+    def visit(path: Path) -> None:  # Tarjan's algorithm
+        index[path] = low[path] = len(index)
+        stack.append(path)
+        for other in sorted(uses.get(path, ())):
+            if other not in index:
+                visit(other)
+            if other in stack:
+                low[path] = min(low[path], low[other])
+        if low[path] == index[path]:
+            component = stack[stack.index(path) :]
+            del stack[-len(component) :]
+            if len(component) > 1 or path in uses.get(path, ()):
+                found.append(sorted(component))
+
+    for path in uses:
+        if path not in index:
+            visit(path)
+    return found
 
 
 def of_datalog_alone() -> set[str]:
@@ -87,7 +114,7 @@ def test_every_room_is_in_the_figure() -> None:
     assert {layer(path) for path in modules()} == set(layers())
 
 
-@pytest.mark.parametrize("path", [p for p in modules() if str(p) not in DOORS], ids=str)
+@pytest.mark.parametrize("path", list(modules()), ids=str)
 def test_arrows_go_down(path: Path) -> None:
     order = layers()
     up = {name for name in used(path) if order.index(name) < order.index(layer(path))}
@@ -101,10 +128,32 @@ def test_datalog_alone_needs_nothing_else() -> None:
 
 
 def test_no_files_use_each_other_in_a_circle() -> None:
-    try:
-        TopologicalSorter({path: set(files_used(path)) for path in modules()}).prepare()
-    except CycleError as error:
-        pytest.fail(" -> ".join(map(str, error.args[1])))
+    files = [*modules(), *(Path(name) for name in _ALONE)]
+    found = knots({path: set(files_used(path)) for path in files})
+    assert not found, "\n".join(f"{len(knot)} files: {', '.join(map(str, knot))}" for knot in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "from ..b import x",
+        "from .. import b",
+        "from shardlog.b import x",
+        "import shardlog.b",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from ..b import x",
+        "def f():\n    from ..b import x",
+        "import importlib\nimportlib.import_module('..b', __package__)",
+    ],
+)
+def test_all_imports_count(text: str) -> None:
+    ((folder, names),) = imports(Path("a/a.py"), text)
+    assert (folder / names[0] if folder == Path() else folder) == Path("b")
+
+
+def test_knots_are_whole() -> None:
+    a, b, c, d = map(Path, "abcd")
+    assert knots({a: {b}, b: {c}, c: {a, d}, d: set()}) == [[a, b, c]]
+    assert knots({a: {b}, b: {c}, c: set()}) == []
 
 
 @pytest.mark.parametrize("folder", sorted({p.parent for p in modules() if len(p.parts) > 1}), ids=str)

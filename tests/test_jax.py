@@ -173,7 +173,7 @@ def test_every_form_of_a_function_gives_the_same() -> None:
         shardlog.run(traced),
         shardlog.run(traced.lower()),
         shardlog.run(jax.export.export(jax.jit(step), platforms=["cpu"])(x, x, w=w)),
-        shardlog.explain(step, x, x, w=w).result,
+        shardlog.explain(step, x, x, w=w),
     ]
     for result in forms:
         found, dropped = (s.spec for s in result.argument_shardings)
@@ -203,7 +203,7 @@ def test_a_module_without_a_mesh() -> None:
 def test_options() -> None:
     basic = shardlog.Options(strategy="basic", closed=False)
     result = shardlog.run(lambda x: x + 1, jnp.ones(4), options=basic, closed=True)
-    assert (result.options.strategy, result.options.closed) == ("basic", True)
+    assert (result.result.options.strategy, result.result.options.closed) == ("basic", True)
     with pytest.raises(shardlog.ShardlogError, match=r"no option stratgy\n.*did you mean strategy"):
         shardlog.run("module {}", stratgy="basic")
     with pytest.raises(shardlog.ShardlogError, match="no option stratgy"):

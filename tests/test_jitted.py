@@ -465,6 +465,6 @@ def test_options() -> None:
 
 def test_without_jax(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "jax", None)
-    monkeypatch.delitem(sys.modules, "shardlog.runs.executing.dispatch", raising=False)
+    monkeypatch.delitem(sys.modules, "shardlog.executing.dispatch", raising=False)
     with pytest.raises(shardlog.ShardlogError, match=r"JAX is not installed\n.*shardlog\[jax\]"):
         shardlog.jit(powers)

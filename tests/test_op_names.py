@@ -42,7 +42,7 @@ WRITERS = {
     "_op",
 }  # what writes ops in the partitioner
 KNOWN = {  # ops that are known somewhere
-    "checks/agreement.py": {"sdy.reshard"},
+    "runs/agreement.py": {"sdy.reshard"},
     "cost/cost.py": {"func."},
     "exporters/bind.py": {"sdy.reshard"},
     "exporters/reshards.py": {"sdy.reshard", "sdy.propagation_barrier"},

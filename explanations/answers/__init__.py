@@ -1,1 +1,1 @@
-"""Answers as people read them: text that fits a screen, HTML for notebooks, graphs, pictures."""
+"""Answers as data, and as people read them: text that fits a screen, HTML, graphs, pictures."""

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from html import escape
 from typing import Generic, TypeVar
 
-from ...runs.choice import ProgramChoice
-from ..explanation import Explanation, WhyNot
-from ..questions.conflicts import Conflict
-from ..questions.unreduced import Unreduced, unreduced
-from ..questions.why import Explainer
-from ..questions.why_not import Search
 from .graphs import dot, mermaid
-from .text import conflicts_text, folded
+from .text import folded
+from .unreduced import Unreduced
+from .why import Explanation
 
 T = TypeVar("T")
 
@@ -50,37 +45,3 @@ class Reasons(Answers[Explanation]):
     def mermaid(self) -> str:
         """The derivations as a Mermaid flowchart."""
         return mermaid(self)
-
-
-class Conflicts(Answers[Conflict]):
-    """The tensors that must move in a program, most bytes first."""
-
-    def __new__(cls, found: Iterable[Conflict], program: ProgramChoice) -> Conflicts:
-        """The conflicts in a program."""
-        made = super().__new__(cls, found)
-        made.program = program
-        return made
-
-    program: ProgramChoice
-
-    def __repr__(self) -> str:
-        return conflicts_text(self, self.program)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
-
-
-def reasons(explainer: Explainer, value: str, dim: int | None, axis: str | None) -> Reasons:
-    """Why a value is sharded as it is; see ``Questions.why``."""
-    found = Reasons(explainer.why(value, dim, axis))
-    if dim is None:
-        found.unreduced = tuple(unreduced(explainer, value, axis))
-    return found
-
-
-def obstacles(explainer: Explainer, value: str, dim: int, axis: str) -> Answers[WhyNot]:
-    """Why a dimension of a value is not sharded on an axis; see ``Questions.why_not``."""
-    search, found = Search(explainer, axis), []
-    for tensor in explainer.asked(value, dim, axis):
-        found.append(search.explain(tensor, dim))
-    return Answers(found)

@@ -7,8 +7,9 @@ from dataclasses import dataclass, field
 
 from ...program.mlir.origins import at
 from ...runs.records.record import Annotation
-from ..explanation import Explanation, Site, Step
+from ..steps import Site, Step
 from .text import stage_text
+from .why import Explanation
 
 _MERMAID = {c: f"#{ord(c)};" for c in '#"&<>%`\\;{}[]|$'}
 

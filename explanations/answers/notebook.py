@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
-from typing import TYPE_CHECKING
 
+from ...runs.result import Result
 from ...runs.table import html_table
-from ..explanation import Explanation, Step
-from .text import annotation_text, dims_text, proof_lines, step_lines, why_title
-
-if TYPE_CHECKING:
-    from ...runs.result import Result
+from .text import dims_text
 
 _MOST = 100  # rows of arguments, and of results
 
@@ -21,29 +17,8 @@ def text_html(text: str) -> str:
     return f"<pre>{escape(text)}</pre>"
 
 
-def why_html(explanation: Explanation) -> str:
-    """The chain of an explanation; each step opens to its proof."""
-    lines = [f"<div><pre>{escape(why_title(explanation))}</pre>", *map(_step, explanation.steps)]
-    lines.append(f"<pre>{escape(annotation_text(explanation.origin))}</pre>")
-    others = [annotation_text(annotation, said=True) for annotation in explanation.needs[1:]]
-    if others:
-        rows = "".join(f"<li><code>{escape(other)}</code></li>" for other in others)
-        lines.append(f"which rests on the annotations of these too:<ul>{rows}</ul>")
-    return "\n".join([*lines, "</div>"])
-
-
-def _step(step: Step) -> str:
-    first, *rest = step_lines(step)
-    proof = escape("\n".join(proof_lines(step)))
-    said = escape("\n".join(line.strip() for line in rest))
-    return (
-        f"<details><summary><code>{escape(first.strip())}</code></summary><pre>{said}</pre>"
-        f"<details><summary>proof</summary><pre>{proof}</pre></details></details>"
-    )
-
-
-def result_html(result: Result) -> str:
-    """A run as a table: the shardings of the arguments and of the results of its main function."""
+def result_html(title: str, result: Result) -> str:
+    """The shardings of a run's arguments and results as a table under a title."""
     graph = result.program.graph
     arguments = [graph.main.place + v for v in graph.main.function.arguments]
     last = int(graph.places)
@@ -54,7 +29,7 @@ def result_html(result: Result) -> str:
         f"{html_table(names, _rows(result, numbers), _MOST)}</details>"
         for what, numbers in (("arguments", arguments), ("results", results))
     ]
-    return "\n".join([f"<div><pre>{escape(repr(result))}</pre>", *tables, "</div>"])
+    return "\n".join([f"<div><pre>{escape(title)}</pre>", *tables, "</div>"])
 
 
 def _rows(result: Result, numbers: Sequence[int]) -> Iterator[tuple[str, str, str]]:

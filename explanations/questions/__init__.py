@@ -1,1 +1,1 @@
-"""The questions: each reads a run and gives its answer as data."""
+"""The questions: each reads a run, or a program of it, and gives an answer."""

@@ -12,13 +12,13 @@ from ...program.mlir.modules import symbols
 
 if TYPE_CHECKING:
     from ...partition.layouts import Pieces
-    from ...runs.executing.partitioned import Partitioned
+    from ...runs.partitioned import PartitionedRun
 
 
 class Sums:
     """The partial sums of a partitioned program."""
 
-    def __init__(self, program: Partitioned) -> None:
+    def __init__(self, program: PartitionedRun) -> None:
         self._program, self._lowering = program, program.traits.lowering
 
     def begin(self, purpose: Any, primes: set[int]) -> list[Any]:

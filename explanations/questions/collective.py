@@ -4,7 +4,6 @@ behind."""
 from __future__ import annotations
 
 from collections.abc import Container, Iterator
-from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
@@ -12,119 +11,23 @@ from jaxlib.mlir import ir
 from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
 from ...program.factors import PASSING, PICKING, factor_name
-from ..explanation import Explanation, rule_place
+from ...runs.partitioned import PartitionedRun
+from ..answers.collective import Because, Begun, Moved, Placed, Way
+from ..answers.why import Explanation
+from ..steps import rule_place
 from .begun import Sums
+from .why import Explainer
 
 if TYPE_CHECKING:
-    from ...cost.beside import Beside
     from ...partition.choice.choosing import Candidate
     from ...partition.facts.knowledge import Knowledge
     from ...partition.layouts import Layout, Pieces
-    from ...runs.choice import ProgramChoice
-    from ...runs.executing.collectives import Collective
-    from ...runs.executing.partitioned import Partitioned
     from ...runs.records.record import Annotation, Op, Value
-    from .why import Explainer
 
 _MOST_WAYS = 4
 
 
-@dataclass(frozen=True)
-class Way:
-    """A way to compute the op: its factors with the axes that they are computed on, the bytes that a
-    device would send, redundant work included, and why it was not taken: the sentence and place of a rule.
-    Both are empty if it was ``taken``, and if it alone would cost no more than the way that was taken, which
-    costs least with all ops around it."""
-
-    factors: tuple[tuple[str, str], ...]
-    bytes: int
-    taken: bool
-    lost: str
-    rule: str
-
-
-@dataclass(frozen=True)
-class Because:
-    """A sentence of the rules about a factor of the op, and the place of the rule."""
-
-    factor: str
-    axes: str
-    sentence: str
-    rule: str
-
-
-@dataclass(frozen=True)
-class Begun:
-    """An op whose partial sums others hand on to a collective: its name, its first result, and where it is in
-    the user's source, with the name stack there."""
-
-    op: str
-    value: str
-    where: str
-    stack: str
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A tensor that is sharded otherwise than propagation said, as costs least with all ops around it: how it
-    is (a text per dimension, and the axes over which it is partial sums), and what propagation said."""
-
-    value: str
-    dims: tuple[str, ...]
-    partial: str
-    propagated: tuple[str, ...]
-
-
-@dataclass(frozen=True, eq=False)
-class Moved:
-    """Why there is a collective: the layout of the tensor before and after (a text per dimension, and the
-    axes over which it is partial), the numbers of the collectives that take it there one after the other
-    (``steps``), where the partial sums begin (``begun``) if ops hand them on, which tensors at the op are
-    sharded otherwise than propagation said (``chosen``), how the op is computed, and where the axes come
-    from; and the times if it goes on beside products. ``written``: it is in the program that was read, in a
-    manual computation; ``inside``: in what a Python function of the user's says that each device computes
-    for the op. The ``program`` is the one that is meant; if it has a topology, the bytes of ways are those
-    that could be sent there in the time that a way takes."""
-
-    program: ProgramChoice
-    collective: Collective
-    before: tuple[str, ...]
-    after: tuple[str, ...]
-    partial: str
-    steps: tuple[int, ...]
-    begun: tuple[Begun, ...]
-    chosen: tuple[Placed, ...]
-    written: bool
-    inside: bool
-    ways: tuple[Way, ...]
-    because: tuple[Because, ...]
-    causes: tuple[Explanation, ...]
-    beside: Beside | None = None
-
-    def __str__(self) -> str:
-        from ..answers.moved_text import moved_text
-
-        return moved_text(self)
-
-    def as_json(self) -> dict[str, Any]:
-        """The explanation as JSON has it."""
-        found: dict[str, Any] = {
-            "program": str(self.program),
-            "collective": asdict(self.collective),
-            "partial": self.partial,
-        }
-        found |= {"before": list(self.before), "after": list(self.after), "steps": list(self.steps)}
-        found["begun"] = [asdict(each) for each in self.begun]
-        found["chosen"] = [asdict(each) for each in self.chosen]
-        found |= {"topology": self.program.topology, "written": self.written, "inside": self.inside}
-        found["ways"] = [asdict(way) for way in self.ways]
-        found["because"] = [asdict(each) for each in self.because]
-        found["causes"] = [cause.as_json() for cause in self.causes]
-        found["beside"] = asdict(self.beside) if self.beside else None
-        return found
-
-
-def why_collective(explainer: Explainer, program: Partitioned, number: int) -> Moved:
+def why_collective(explainer: Explainer, program: PartitionedRun, number: int) -> Moved:
     """Why a partitioned program has the collective with this number. Raises ShardlogError where it has
     none."""
     if not 0 <= number < len(program.sent):
@@ -134,7 +37,7 @@ def why_collective(explainer: Explainer, program: Partitioned, number: int) -> M
     return Asked(explainer, program).moved(number)
 
 
-def causes(explainer: Explainer, program: Partitioned) -> list[tuple[str, ...]]:
+def causes(explainer: Explainer, program: PartitionedRun) -> list[tuple[str, ...]]:
     """The annotations that the axes of each collective come from."""
     asked = Asked(explainer, program)
     found = (dict.fromkeys(given for _, given in asked.origins(n)) for n in range(len(program.sent)))
@@ -144,7 +47,7 @@ def causes(explainer: Explainer, program: Partitioned) -> list[tuple[str, ...]]:
 class Asked:
     """Answers questions about the collectives of a partitioned program."""
 
-    def __init__(self, explainer: Explainer, program: Partitioned) -> None:
+    def __init__(self, explainer: Explainer, program: PartitionedRun) -> None:
         self.explainer, self.program, self.axes = explainer, program, program.axes
         self._sums = Sums(program)
 

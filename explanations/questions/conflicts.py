@@ -3,96 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
-from ...errors import ShardlogError
 from ...program.ids import Item
-from ...runs.choice import ProgramChoice
-from ...runs.records.record import Annotation, Run, in_memory
+from ...runs.partitioned import PartitionedRun
+from ...runs.records.record import Annotation
+from ..answers.conflicts import Conflict, Conflicts
 from .collective import Asked
 from .why import Explainer
 
 
-@dataclass(frozen=True)
-class Conflict:
-    """A tensor that must move for a slot of an op: how it lies and how it is needed (a text per
-    dimension), the axes over which it is partial before, and by which collectives. What lies as it is needed
-    is of an op that takes some of it from other devices, as one does that slides a window. Both are empty for
-    scalars.
-
-    ``bytes`` is what a device sends in all, ``executions`` of them; None where a loop does not say how
-    many turns it takes, of which one is counted. ``origin`` is the annotation that the tensor's axes come
-    from and ``against`` the one that the op's come from; None where no axis is behind it. ``number`` is
-    the tensor's and ``item`` the op's, -1 of what was not in the program as it was read. ``numbers`` are
-    those of the collectives in the program.
-    """
-
-    op: str
-    where: str
-    stack: str
-    tensor: str
-    type: str
-    slot: str
-    has: tuple[str, ...]
-    needs: tuple[str, ...]
-    partial: str
-    collective: str
-    bytes: int
-    executions: int | None
-    origin: Annotation | None
-    against: Annotation | None
-    number: int
-    item: Item
-    numbers: tuple[int, ...]
-
-    @property
-    def given(self) -> tuple[Annotation, ...]:
-        """The annotations that meet."""
-        return tuple(dict.fromkeys(given for given in (self.origin, self.against) if given))
-
-    def as_json(self) -> dict[str, Any]:
-        """The conflict as JSON has it."""
-        names = (
-            "op",
-            "where",
-            "stack",
-            "tensor",
-            "type",
-            "slot",
-            "partial",
-            "collective",
-            "bytes",
-            "executions",
-        )
-        found = {name: getattr(self, name) for name in names}
-        found |= {"numbers": list(self.numbers), "has": list(self.has), "needs": list(self.needs)}
-        return found | {name: str(getattr(self, name) or "") for name in ("origin", "against")}
-
-
-def conflicts(run: Run, explainer: Explainer, choice: ProgramChoice) -> list[Conflict]:
+def conflicts(explainer: Explainer, program: PartitionedRun) -> Conflicts:
     """The conflicts in a program of a run, most bytes first, and then in the order of the program.
 
-    ``run.conflicts()`` keeps them. ``explainer`` is one of the run, which may know the derivations already.
-    Raises ShardlogError where the program cannot be partitioned.
+    ``explainer`` is one of the run, which may know the derivations already.
     """
-    asked = Asked(explainer, in_memory(run).asked(choice))
+    asked = Asked(explainer, program)
     alike: dict[Any, list[int]] = {}  # several collectives may serve one purpose
     for number, sent in enumerate(asked.program.sent):
         alike.setdefault(id(sent.purpose), []).append(number)
-    return sorted((_conflict(asked, numbers) for numbers in alike.values()), key=lambda c: -c.bytes)
-
-
-def conflicts_or_error(run: Run, choice: ProgramChoice) -> tuple[tuple[Conflict, ...], ShardlogError | None]:
-    """The conflicts in a program of a run, or none and the error where it cannot be partitioned.
-
-    Raises ShardlogError for a saved run that cannot be run again.
-    """
-    in_memory(run)
-    try:
-        return run.conflicts(**choice.options), None
-    except ShardlogError as error:
-        return (), error
+    rows = sorted((_conflict(asked, numbers) for numbers in alike.values()), key=lambda c: -c.bytes)
+    return Conflicts(rows, program.choice)
 
 
 def _conflict(asked: Asked, numbers: list[int]) -> Conflict:

@@ -9,17 +9,17 @@ other.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import asdict, dataclass
-from html import escape
-from typing import Any
+from dataclasses import dataclass
 
 from ...errors import ShardlogError
 from ...program.ids import Cell, first_place
 from ...program.meshes import Meshes
 from ...runs.records.history import Event
-from ...runs.records.record import Run, Value, record
-from ..answers.text import short_why, short_why_not
-from ..explanation import Site
+from ...runs.records.record import Record, Value
+from ..answers.diff import Diff, Parting, Tensor
+from ..answers.why import short_why
+from ..answers.why_not import short_why_not
+from ..steps import Site
 from .match import matched
 from .why import Explainer
 from .why_not import Search
@@ -29,90 +29,19 @@ from .why_not import Search
 Axis = tuple[str, int, int]
 
 
-@dataclass(frozen=True)
-class Tensor:
-    """A tensor that is sharded otherwise in the second run: its axes by dimension, in both.
-
-    ``other`` is its name in the second run.
-    """
-
-    value: str
-    other: str
-    type: str
-    where: str
-    stack: str
-    first: tuple[str, ...]
-    second: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Parting:
-    """A point at which two runs part: ``op`` gives ``site`` an axis in only one of them (``has`` is 1 or 2).
-
-    ``why`` says what happened there, ``why_not`` what stopped the axis in the other run, and ``dims`` are the
-    dimensions that differ because of it.
-    """
-
-    has: int
-    axis: str
-    site: Site
-    op: str
-    where: str
-    stack: str
-    why: str
-    why_not: str
-    dims: tuple[tuple[str, int], ...]
-
-
-@dataclass(frozen=True, repr=False)
-class Diff:
-    """The differences between two runs.
-
-    ``compared`` is the number of tensors that both have, ``alone`` how many only the first and only the
-    second have. ``partings`` are sorted by how much follows from them.
-    """
-
-    names: tuple[str, str]
-    compared: int
-    alone: tuple[int, int]
-    tensors: tuple[Tensor, ...]
-    partings: tuple[Parting, ...]
-
-    def __repr__(self) -> str:
-        from ..answers.diff_text import diff_text
-
-        return diff_text(self)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
-
-    def as_json(self) -> dict[str, Any]:
-        """The difference as JSON has it."""
-        return {
-            "runs": list(self.names),
-            "compared": self.compared,
-            "alone": list(self.alone),
-            "tensors": [asdict(t) | {"first": list(t.first), "second": list(t.second)} for t in self.tensors],
-            "partings": [
-                asdict(p) | {"dims": [{"value": value, "dim": dim} for value, dim in p.dims]}
-                for p in self.partings
-            ],
-        }
-
-
-def diff(first: Run, second: Run) -> Diff:
+def diff(first: Record, second: Record) -> Diff:
     """The differences between two runs, of one program or of two versions of it."""
-    return _Comparison(record(first), record(second)).all()
+    return _Comparison(first, second).all()
 
 
 class _Side:
     """One of two runs, with the tensors of the other that are its own."""
 
-    def __init__(self, run: Run, other: Run, pairs: Iterable[tuple[Value, Value]]) -> None:
-        self.record = record(run)
-        sizes = _sizes(self.record.meshes), _sizes(record(other).meshes)
+    def __init__(self, record: Record, other: Record, pairs: Iterable[tuple[Value, Value]]) -> None:
+        self.record = record
+        sizes = _sizes(record.meshes), _sizes(other.meshes)
         self._resized = {axis for axis, size in sizes[0].items() if sizes[1].get(axis, size) != size}
-        self.explainer = Explainer(run)
+        self.explainer = Explainer(record)
         self.other = {mine.number: theirs for mine, theirs in pairs}
         self._axes: dict[int, list[list[Axis]]] = {}
         self._searches: dict[str, Search] = {}
@@ -160,8 +89,8 @@ class _Origin:
 
 
 class _Comparison:
-    def __init__(self, first: Run, second: Run) -> None:
-        self.pairs = matched(record(first), record(second))
+    def __init__(self, first: Record, second: Record) -> None:
+        self.pairs = matched(first, second)
         self.sides = (
             _Side(first, second, self.pairs),
             _Side(second, first, ((b, a) for a, b in self.pairs)),

@@ -13,7 +13,7 @@ from ...program.shardings import Sharding
 from ...propagation.fixpoint import Fixpoint, propagate
 from ...runs.result import Result
 from ...runs.running import run_with
-from ..explanation import Explanation
+from ..answers.why import Explanation
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from typing import overload
 
 from ...program.ids import Cell
 from ...runs.records.history import Event
-from ..explanation import Step
+from ..steps import Step
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,77 +1,21 @@
-"""What-if: the run again with other annotations, and the differences."""
+"""The annotations that a what-if drops."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from html import escape
-from typing import Any
+from collections.abc import Iterable
 
 from ...errors import ShardlogError, closest
-from ...importers.given import Given
 from ...program.ids import Cell
-from ...runs.choice import ProgramChoice
-from ...runs.records.record import Record, Run, record
-from .conflicts import Conflict, conflicts_or_error
-from .diff import Diff, diff
+from ...runs.records.record import Record
 from .values import Values
 
 
-@dataclass(frozen=True, repr=False)
-class WhatIf:
-    """The effects of changed annotations: on shardings, and on what must move in the ``program`` that is
-    meant.
+def dropped(record: Record, names: Iterable[str]) -> list[Cell]:
+    """The annotated cells that names of values, or patterns of them, stand for.
 
-    ``unpartitioned`` says why that is not known where the program cannot be partitioned.
+    Raises ShardlogError for values that do not exist or have no annotation.
     """
-
-    program: ProgramChoice
-    diff: Diff
-    before: tuple[Conflict, ...]
-    after: tuple[Conflict, ...]
-    unpartitioned: str = ""
-
-    @property
-    def bytes(self) -> tuple[int, int] | None:
-        """The bytes that each device sends without the change, and with it; None where that is not known."""
-        if self.unpartitioned:
-            return None
-        return sum(c.bytes for c in self.before), sum(c.bytes for c in self.after)
-
-    def __repr__(self) -> str:
-        from ..answers.diff_text import what_if_text
-
-        return what_if_text(self)
-
-    def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
-
-    def as_json(self) -> dict[str, Any]:
-        """The change as JSON has it."""
-        moved = self.bytes and dict(zip(("before", "after"), self.bytes, strict=True))
-        return {
-            "program": str(self.program),
-            "bytes": moved,
-            "unpartitioned": self.unpartitioned,
-            "diff": self.diff.as_json(),
-        }
-
-
-def what_if(
-    run: Run, annotate: Given = (), drop: Sequence[str] = (), choice: ProgramChoice | None = None
-) -> WhatIf:
-    """The differences if values are annotated (as in ``shardlog.run``) and the annotations of others dropped.
-
-    What moves is that of the program that ``choice`` means. ``drop`` are names of values, or patterns of
-    them. Raises ShardlogError for values that do not exist or have no annotation, and for annotations that do
-    not fit.
-    """
-    base, choice = record(run), choice or ProgramChoice()
-    cells = sorted({cell for name in drop for cell in _annotated(base, name)})
-    changed = base.again(annotate, cells) if annotate or cells else base.result
-    before, error = conflicts_or_error(run, choice)
-    after, later = conflicts_or_error(changed, choice)
-    return WhatIf(choice, diff(base, changed), before, after, str(error or later or ""))
+    return sorted({cell for name in names for cell in _annotated(record, name)})
 
 
 def _annotated(run: Record, name: str) -> list[Cell]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from weakref import WeakValueDictionary
 
 from ...engine.provenance.proof import Proof, fill
@@ -14,13 +14,11 @@ from ...rulebook import columns
 from ...rulebook.columns import Compatible, Gains, Loses, Sharded
 from ...runs.records.history import Event, History
 from ...runs.records.obstacles import Obstacles
-from ...runs.records.record import Annotation, Run, Value, record
-from ..explanation import Explanation, Loss, Site, Step, rule_place
+from ...runs.records.record import Annotation, Record, Value
+from ..answers.why import Explanation
+from ..steps import Loss, Site, Step, rule_place
 from .values import Values
 from .ways import Steps, Way, Ways
-
-if TYPE_CHECKING:
-    from ...runs.result import Result
 
 Held = tuple[Cell, int, int, int]  # cell, dimension, atom, and the change before which it is so
 
@@ -28,8 +26,8 @@ Held = tuple[Cell, int, int, int]  # cell, dimension, atom, and the change befor
 class Explainer:
     """Answers about one run."""
 
-    def __init__(self, run: Run) -> None:
-        self.record = record(run)
+    def __init__(self, record: Record) -> None:
+        self.record = record
         self.history = History(self.record)
         self.obstacles = Obstacles(self.history)
         self.values = Values(self.record)
@@ -43,11 +41,6 @@ class Explainer:
         self._steps: WeakValueDictionary[tuple[int, int, tuple[int, ...]], Step] = WeakValueDictionary()
         self._used: dict[Held, tuple[frozenset[Cell], list[Held]]] = {}
         self._needs: dict[Held, frozenset[Cell]] = {}
-
-    @property
-    def result(self) -> Result:
-        """The run in memory."""
-        return self.record.result
 
     # ---- Questions --------------------------------------------------------------------------------------
 

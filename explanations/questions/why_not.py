@@ -18,21 +18,23 @@ from ...program.ids import NO_CELL, Cell, Item, first_place
 from ...program.mlir.origins import at
 from ...rulebook.columns import AXIS, AnnotationWaits, Denied
 from ...runs.records.obstacles import telling
-from ...runs.records.record import Run, Value, record
-from ..explanation import Before, Reason, Site, Stop, WhyNot, rule_place
+from ...runs.records.record import Value
+from ...runs.result import Result
+from ..answers.why_not import WhyNot
+from ..steps import Before, Reason, Site, Stop, rule_place
+from .replay import without
 from .why import Explainer
 
 _MOST_STOPS = 20
 End = tuple[int, int]  # a slot of an item, and a dimension of it
 
 
-def why_not(run: Run, name: str, dim: int, axis: str) -> list[WhyNot]:
+def why_not(explainer: Explainer, name: str, dim: int, axis: str) -> list[WhyNot]:
     """Why dimension ``dim`` of the values called ``name`` is not sharded on a mesh axis.
 
     Raises ShardlogError for values, dimensions and axes that do not exist, and where it is sharded on the
     axis.
     """
-    explainer = Explainer(run)
     search = Search(explainer, axis)
     found = []
     for value in explainer.asked(name, dim, axis):
@@ -40,22 +42,20 @@ def why_not(run: Run, name: str, dim: int, axis: str) -> list[WhyNot]:
     return found
 
 
-def after_removal(run: Run, explanation: WhyNot) -> tuple[str, str] | None:
+def after_removal(result: Result, explanation: WhyNot) -> tuple[str, str] | None:
     """The outcome without the annotation behind the first culprit; None where there is no culprit.
 
     Returns the annotated value, and whether it gets the axis without that annotation or what stops it next.
     Raises ShardlogError where nothing changes.
     """
     reasons = [*explanation.here, *(reason for stop in explanation.stops for reason in stop.reasons)]
-    annotations = (record(run).annotation(reason.cell) for reason in reasons if reason.cell >= 0)
+    annotations = (result.record.annotation(reason.cell) for reason in reasons if reason.cell >= 0)
     first = next((a for a in annotations if a.text and not a.spec), None)
     if first is None:
         return None
-    from .replay import without
-
     site, axis, culprit, cell = explanation.site, explanation.axis, first.value, first.cell
     try:
-        again = why_not(without(record(run).result, [cell]), site.value, site.dim, axis)
+        again = why_not(Explainer(without(result, [cell]).record), site.value, site.dim, axis)
         found = next(answer for answer in again if answer.site == site)
     except ShardlogError:
         return culprit, f'{site.value} dim {site.dim} is sharded on "{axis}"'

@@ -3,24 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...cost.cost import Cost, Item
 from ...errors import ShardlogError
 from ...program.mlir.origins import said
 from ...runs.choice import ProgramChoice
-
-if TYPE_CHECKING:
-    from ...runs.result import Result
+from ..partitioned import Programs
 
 _MOST = 100  # rows of a table
 
 
-def costs(run: Result, choice: ProgramChoice) -> dict[str, Any]:
+def costs(programs: Programs, choice: ProgramChoice) -> dict[str, Any]:
     """The ``cost`` of the program that is meant, as the page has it, or None and why there is none
     (``uncosted``)."""
     try:
-        return {"cost": _page(run.cost(**choice.options)), "uncosted": ""}
+        return {"cost": _page(programs.cost(choice)), "uncosted": ""}
     except ShardlogError as error:
         return {"cost": None, "uncosted": str(error)}
 

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ... import __version__
 from ...program.elements import size_of
 from ...program.folding import stands_for
 from ...program.ids import Content
@@ -15,18 +14,17 @@ from ...program.meshes import axis_text
 from ...program.mlir.origins import said
 from ...runs.choice import ProgramChoice
 from ...runs.records.record import Value
-from ..questions.conflicts import Conflict, conflicts_or_error
+from ...version import __version__
+from ..answers.conflicts import Conflict
+from ..partitioned import Programs
 from .cost import costs
 from .steps import Kinds
-
-if TYPE_CHECKING:
-    from ...runs.result import Result
 
 _SAID = ("slot", "collective", "has", "partial", "needs", "bytes", "executions")  # of a conflict
 
 
 def collect(
-    run: Result,
+    programs: Programs,
     tell: Callable[[str, float], None] = lambda what, done: None,
     choice: ProgramChoice | None = None,
 ) -> dict[str, Any]:
@@ -36,9 +34,9 @@ def collect(
     ``tell`` is called with the fraction of the page that is done.
     """
     choice = choice or ProgramChoice()
-    found = _Collector(run, tell, choice).all()
+    found = _Collector(programs, tell, choice).all()
     tell("counting costs", 0.8)
-    return {**found, "means": choice.line, **costs(run, choice)}
+    return {**found, "means": choice.line, **costs(programs, choice)}
 
 
 class _Numbers:
@@ -52,9 +50,9 @@ class _Numbers:
 
 
 class _Collector:
-    def __init__(self, run: Result, tell: Callable[[str, float], None], choice: ProgramChoice) -> None:
+    def __init__(self, programs: Programs, tell: Callable[[str, float], None], choice: ProgramChoice) -> None:
         self.tell, self.choice = tell, choice
-        self.run, self.explainer, self.record = run, run._explainer, run.record
+        self.programs, self.explainer, self.record = programs, programs.explainer, programs.result.record
         self.history = self.explainer.history
         self.history.keep(self.record.log())
         self.meshes = self.record.meshes
@@ -162,7 +160,7 @@ class _Collector:
         """The conflicts, most bytes first, those that repeat with the ops one after the other; how many there
         are of each (``alike``); and why nothing is known of them, where it is not. ``stands``: op -> the one
         that it repeats."""
-        known, error = conflicts_or_error(self.run, self.choice)
+        known, error = self.programs.conflicts_or_error(self.choice)
         found: dict[Any, list[dict[str, Any]]] = {}
         for row in map(self.conflict, known):
             at = row["at"]

@@ -11,7 +11,7 @@ from pathlib import Path
 from ...collector import no_collections
 from ...pages import page_of
 from ...runs.choice import ProgramChoice
-from ...runs.records.record import Run, in_memory
+from ..partitioned import Programs
 from .data import collect
 
 _FOLDER = Path(__file__).parent / "browser"
@@ -23,24 +23,22 @@ _SCRIPTS = (
 
 @no_collections()
 def report(
-    run: Run,
+    programs: Programs,
     progress: Callable[[str, float], None] | None = None,
     choice: ProgramChoice | None = None,
 ) -> str:
     """A run as an HTML page that needs nothing but a browser, not even a network.
 
     ``progress`` is that of ``shardlog.run``; ``choice`` says in which program what moves and what it costs is
-    shown (docs/partitioning.md). A saved run is done again: the page has all of it, which look-ups in the
-    file would take longer for.
+    shown (docs/partitioning.md).
     """
     tell = progress or (lambda what, done: None)
     tell("reading the run", 0.0)
-    result = in_memory(run)
-    data = json.dumps(collect(result, tell, choice), separators=(",", ":"), ensure_ascii=False).encode()
+    data = json.dumps(collect(programs, tell, choice), separators=(",", ":"), ensure_ascii=False).encode()
     tell("writing", 0.95)
     return page_of(
         _FOLDER / "page.html.j2",
-        title=Path(result.record.name).name,
+        title=Path(programs.result.record.name).name,
         data=base64.b64encode(zlib.compress(data, 9)).decode(),
         style=_read("page.css"),
         scripts=[_read(f"{name}.js") for name in _SCRIPTS],

@@ -17,8 +17,8 @@ from ...program.ids import Item
 from ...rulebook.columns import SLOT, Loses
 from ...runs.records.history import Event
 from ...runs.records.live import Live
-from ..explanation import rule_place
 from ..questions.why import Explainer, factor_along, given
+from ..steps import rule_place
 
 
 class Kinds:

@@ -6,27 +6,21 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from math import prod
-from typing import TYPE_CHECKING
 
 from jaxlib.mlir import ir
 
 from ...program.function import RESULT_SHARDING
 from ..choice.purposes import Use
 from ..executions import has_effect
-from ..layouts import Layout, replicated
+from ..layouts import replicated
+from ..plan import AS_DECIDED, Plan
 from ..preparing.computations import lacking
 from ..writing.building import PAIRS, sends_of
+from .annotated import Annotated
 from .knowledge import Knowledge
-from .made import Made, Place, SentOnce
+from .made import Made, Place, SentOnce, anew
 from .reading import static_shape
-
-if TYPE_CHECKING:
-    from .recording import Recorder
-
-
-def anew(layout: Layout) -> Made:
-    """What stands for what is made of nothing."""
-    return Made()
+from .recording import Facts, Recorder
 
 
 def _made(walk: Recorder, number: int, known: Knowledge) -> None:
@@ -194,3 +188,12 @@ FLOWS: dict[str, Callable[[Recorder, int, Knowledge], bool | None]] = {
     "device": _device,
     "callback": _callback,
 }
+
+
+def facts_of(annotated: Annotated, plan: Plan = AS_DECIDED, *, refuses: bool = True) -> Facts:
+    """The facts about a module, and what a plan for it sends.
+
+    Raises RefusedError for ops that cannot run on each device, if it ``refuses`` them; and ShardlogError
+    where the plan has reshards, and they are not those of the module.
+    """
+    return Recorder(annotated, plan, FLOWS, refuses=refuses).run()

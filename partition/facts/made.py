@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from ..layouts import Pieces
+from ..layouts import Layout, Pieces
 
 
 class Sending(NamedTuple):
@@ -33,6 +33,11 @@ class Made:
     pure: bool = True
     sent: SentOnce | None = None
     uses: int = 0
+
+
+def anew(layout: Layout) -> Made:
+    """What stands for what is made of nothing."""
+    return Made()
 
 
 class Place(NamedTuple):

@@ -7,7 +7,7 @@ reduced once more) is found by writing one such op apart.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from ..choice.purposes import Computed, Use
 from ..choice.variables import Need, Spot
 from ..executions import Executions, has_effect
 from ..layouts import Layout, replicated
-from ..plan import AS_DECIDED, Plan, Reshard, Role
+from ..plan import Plan, Reshard, Role
 from ..reshards import moves
 from ..walk import RefusedError, Walk
 from ..writing.building import Builder, Scope, bytes_of
@@ -32,9 +32,8 @@ from ..writing.local.lowerings import LOWERINGS, SENDING
 from ..writing.steps import pairs_of_step
 from .annotated import Annotated
 from .bypasses import Bypasses
-from .flow import FLOWS, anew
 from .knowledge import Knowledge, inside
-from .made import Inner, Made, Place, Sending, SentOnce, Template, sendings
+from .made import Inner, Made, Place, Sending, SentOnce, Template, anew, sendings
 from .reading import Reading, static_shape
 from .recipes import Chosen, Recipe, Recipes
 
@@ -75,13 +74,6 @@ class Facts:
     decided: Decided
 
 
-def facts_of(annotated: Annotated, plan: Plan = AS_DECIDED, *, refuses: bool = True) -> Facts:
-    """The facts about a module, and what a plan for it sends. Raises RefusedError for ops that cannot run on
-    each device, if it ``refuses`` them; and ShardlogError where the plan has reshards, and they are not those
-    of the module."""
-    return Recorder(annotated, plan, refuses=refuses).run()
-
-
 # What ops have in common that are computed by a recipe: what is known of them, how their slots lie, in which
 # way they are computed, whether that sends something, whether they go with their last use, and whether they
 # have an effect.
@@ -99,10 +91,20 @@ class Ends(NamedTuple):
 
 
 class Recorder(Walk):
-    """Walks over a module and takes down what its ops need. Ops that cannot run on each device raise
-    RefusedError, if it ``refuses`` them."""
+    """Walks over a module and takes down what its ops need.
 
-    def __init__(self, annotated: Annotated, plan: Plan, *, refuses: bool) -> None:
+    ``flows`` take ops that hand values on, by their lowering (``flow.py``). Ops that cannot run on each
+    device raise RefusedError, if it ``refuses`` them.
+    """
+
+    def __init__(
+        self,
+        annotated: Annotated,
+        plan: Plan,
+        flows: Mapping[str, Callable[[Recorder, int, Knowledge], bool | None]],
+        *,
+        refuses: bool,
+    ) -> None:
         traits = annotated.chooser.reader.traits
         builder = Builder(annotated.axes, annotated.form, 0, traits)
         reading = Reading(annotated.shardings, annotated.axes)
@@ -110,7 +112,7 @@ class Recorder(Walk):
         bypasses = Bypasses(kinds, chooser.reader, annotated.functions, reading)
         recipes = Recipes(chooser, reading, builder)
         super().__init__(annotated, plan, builder, reading, bypasses, recipes)
-        self.refuses = refuses
+        self.refuses, self._flows = refuses, flows
         self.spots: list[tuple[int, Spot]] = []
         self.needs: list[tuple[int, Need]] = []
         self.carried: dict[int, int] = {}
@@ -351,7 +353,7 @@ class Recorder(Walk):
         if self.bypasses.touch(operands):
             known, operands = self.bypasses.reading(number, known)
             self._reads[number] = operands
-        flow = FLOWS.get(known.lowering)
+        flow = self._flows.get(known.lowering)
         if flow is None:
             recipe = self.recipes.find(kind, known, map(self.tensors.get, operands), self._chosen(number))
             if recipe is not None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -20,6 +20,7 @@ from ...program.shardings import manual_axes
 from ...program.signature import text_of
 from ..choice.purposes import Computed, Purpose, Use
 from ..facts.annotated import Annotated
+from ..facts.knowledge import Knowledge
 from ..facts.reading import attribute_or_none
 from ..facts.recipes import Recipe
 from ..facts.recording import Decided
@@ -28,7 +29,6 @@ from ..layouts import Layout
 from ..plan import Reshard
 from ..walk import Walk
 from .building import OUTSIDE, Builder, Scope
-from .local.flow import FLOW, empty, spread_scalar
 from .local.local import Site
 from .local.lowerings import LOWERINGS
 from .steps import carry_out
@@ -45,14 +45,23 @@ class Ends(NamedTuple):
 
 
 class Writer(Walk):
-    """Writes the device program of a module, as a plan has it. ``channel`` is the last one that is taken."""
+    """Writes the device program of a module, as a plan has it.
 
-    def __init__(self, annotated: Annotated, decided: Decided, channel: int = 0) -> None:
+    ``hand_on`` writes ops that hand values on (``local/flow.py``). ``channel`` is the last one that is taken.
+    """
+
+    def __init__(
+        self,
+        annotated: Annotated,
+        decided: Decided,
+        hand_on: Callable[[Writer, int, Knowledge], bool],
+        channel: int = 0,
+    ) -> None:
         traits = annotated.chooser.reader.traits
         builder = Builder(annotated.axes, annotated.form, channel, traits)
         plan, reading, bypasses = decided.plan, decided.reading, decided.bypasses
         super().__init__(annotated, plan, builder, reading, bypasses, decided.recipes)
-        self.decided = decided
+        self.decided, self._hand_on = decided, hand_on
         self.copies: dict[int, Any] = {}  # of the ops of functions that are written
         self.kept: set[int] = set()  # the ops whose copies are theirs, at home
         self.written: dict[str, Any] = {}
@@ -318,12 +327,7 @@ class Writer(Walk):
             return False
         op = self.kinds.ops[number]
         self.builder.loc = op.location
-        flow = FLOW.get(how.lowering)
-        if flow is not None:
-            return bool(flow(self, number, how))
-        if not (how.expands and spread_scalar(self, number)):
-            empty(self, number)
-        return False
+        return self._hand_on(self, number, how)
 
     def computed(self, number: int) -> bool:
         """Writes an op that is computed and handed on; whether that is its copy."""

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import asdict, fields, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict
 from functools import cache, cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
+from ...engine import Program
 from ...exporters.relations import value_names
 from ...importers.graph.graph import Instance
 from ...importers.graph.inside import values_inside
@@ -19,13 +20,9 @@ from ...program.mlir.origins import Origin, location_text, said, tell_apart
 from ...program.mlir.origins import origin as origin_of
 from ...program.mlir.places import Scope, argument_path, result_path
 from ...rulebook.book import reasons
+from ..data import RunData
 from .live_turns import LiveTurns
 from .record import Annotation, Facts, Key, Op, Stage, Value
-
-if TYPE_CHECKING:
-    from ...engine import Program
-    from ...importers.given import Given
-    from ..result import Result, RunData
 
 _OP_FACTS = ("factor", "maps", "elementwise", "kind", "blocked", "known", "no_rule", "same_value")
 
@@ -43,7 +40,7 @@ class _Index(NamedTuple):
 
 
 class Live(LiveTurns):
-    """The record of a ``Result``."""
+    """The record of a run in memory."""
 
     def __init__(self, run: RunData) -> None:
         super().__init__(run.fixpoint, run.book, len(run.program.graph.classes))
@@ -67,20 +64,6 @@ class Live(LiveTurns):
         self._op_facts: dict[int, Facts] = {}
         self._wheres: dict[tuple[int, int], tuple[str, str]] = {}
         self._arounds: dict[int, Origin] = {}
-
-    @property
-    def result(self) -> Result:
-        from ..result import Result
-
-        return Result(*(getattr(self.run, field.name) for field in fields(self.run)))
-
-    def again(self, annotate: Given = (), without: Collection[Cell] = ()) -> Result:
-        from ...importers.given import Several
-        from ..running import run_with
-
-        options = self.run.options
-        options = replace(options, annotate=Several((options.annotate, annotate)))
-        return run_with(self.run.source, options, dropped=without)
 
     def relation(self, name: str) -> list[tuple[Any, ...]]:
         return self.run.facts[name]

@@ -8,11 +8,10 @@ value whose sharding another one holds has that one's *place*; a place is the nu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from posixpath import normpath
-from typing import TYPE_CHECKING, Any, NamedTuple, Union
+from typing import Any, NamedTuple
 
 from ...engine import Program
 from ...engine.plan.plan import Source
@@ -21,11 +20,6 @@ from ...program.ids import Cell, Content, Item, Place
 from ...program.meshes import Meshes
 from ...program.mlir.origins import Origin, at
 from ...program.mlir.places import Scope
-from ..questions import Questions
-
-if TYPE_CHECKING:
-    from ...importers.given import Given
-    from ..result import Result
 
 Facts = dict[str, list[tuple[Any, ...]]]
 Row = tuple[Any, ...]
@@ -108,7 +102,7 @@ class Change(NamedTuple):
     new: Content
 
 
-class Record(Questions, ABC):
+class Record(ABC):
     """A run, as explanations read it. Nothing is read before it is asked for."""
 
     name: str  # of the module
@@ -223,10 +217,10 @@ class Record(Questions, ABC):
     def given(self, static: int, slots: int) -> Facts:
         """The static facts with a number, of an item with so many slots."""
 
+    @abstractmethod
     def op_facts(self, item: Item) -> Facts:
         """The answer of the op rules about an op, and its ``tensor``s; empty for other items. See
         docs/facts.md."""
-        return self.result.record.op_facts(item)
 
     @abstractmethod
     def at_end(self) -> Iterator[tuple[Item, Key]]:
@@ -252,7 +246,7 @@ class Record(Questions, ABC):
         """The annotations of the user, in the order of their cells."""
         return [annotation for annotation in self.given_shardings() if annotation.by == "user"]
 
-    # ---- Turns, and the run again -----------------------------------------------------------------------
+    # ---- Turns ------------------------------------------------------------------------------------------
 
     @abstractmethod
     def rules(self) -> Program:
@@ -267,31 +261,6 @@ class Record(Questions, ABC):
     def lost(self, number: int) -> list[tuple[Row, Proof]] | None:
         """The rows of ``loses`` in the turn of a change, where they are kept, each with the step of its
         proof that gives the reason."""
-
-    @cached_property
-    @abstractmethod
-    def result(self) -> Result:
-        """The run in memory."""
-
-    @abstractmethod
-    def again(self, annotate: Given = (), without: Collection[Cell] = ()) -> Result:
-        """A run of the module with more annotations, and without those of the cells ``without``.
-
-        Raises what ``shardlog.run`` does.
-        """
-
-
-Run = Union["Result", Record]
-
-
-def in_memory(run: Run) -> Result:
-    """A run in memory: a saved one is done again. Raises ShardlogError where it cannot be."""
-    return run.result if isinstance(run, Record) else run
-
-
-def record(run: Run) -> Record:
-    """A run as explanations read it."""
-    return run if isinstance(run, Record) else run.record
 
 
 def rule_file(source: Source) -> str:

@@ -38,9 +38,8 @@ from dataclasses import fields, replace
 from functools import lru_cache
 from itertools import count, repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from ... import __version__
 from ...engine.plan.plan import Source
 from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
@@ -49,14 +48,13 @@ from ...program.ids import Item
 from ...program.mlir.origins import Origin
 from ...propagation.schedules.tactics import schedule_text
 from ...rulebook.notations.priorities import compile_priorities
+from ...version import __version__
+from ..result import Result
 from .history import History
 from .live import Live
 from .obstacles import Obstacles
 from .record import Key, Row, rule_file
 from .saved_file import APPLICATION, FORMAT, INDICES, TABLES, seal
-
-if TYPE_CHECKING:
-    from ..result import Result
 
 
 def save(result: Result, path: Path, progress: Callable[[str, float], None] | None = None) -> None:

@@ -12,7 +12,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ... import __version__
 from ...engine.evaluate.program import Program
 from ...engine.plan.plan import Source
 from ...engine.provenance.proof import Proof
@@ -23,6 +22,7 @@ from ...program.mlir.origins import Origin
 from ...program.mlir.origins import origin as origin_of
 from ...program.mlir.places import Scope
 from ...rulebook.book import reasons
+from ...version import __version__
 from .record import Annotation, Change, Facts, Key, Op, Record, Row, Stage, Value
 from .saved_file import AGAIN, Database
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 
 def open_saved(path: str | Path) -> Saved:
-    """Opens a saved run, which answers the questions of ``Questions`` without running again.
+    """Opens a saved run.
 
     Raises ShardlogError for a file that is not a saved run, is damaged, or is from another version.
     """
@@ -50,11 +50,13 @@ def check_saved(path: Path) -> None:
 
     A file made by hand can have a right checksum, and anything in its tables.
     """
+    from .save import save
+
     file = Database(path)
     with TemporaryDirectory() as folder:
         again = Path(folder, "again")
         try:
-            Saved(path)._again(Path(folder)).save(again)
+            save(Saved(path)._again(Path(folder)), again)
             same = again.read_bytes() == path.read_bytes()
         except ImportError:  # of what it would be run with
             raise
@@ -91,9 +93,6 @@ class Saved(Record):
         self._statics: dict[int, Mapping[int, int]] = {}
         self._proofs: dict[Key, Mapping[Row, Proof]] = {}
         self._sources: dict[int, Source] = {}
-
-    def _check(self) -> None:
-        check_saved(self.path)
 
     def _one(self, query: str, *arguments: Any) -> tuple[Any, ...] | None:
         found = self._all(query, *arguments)
@@ -261,7 +260,7 @@ class Saved(Record):
         query = "SELECT value, location, cell, sharding, given_by, stack FROM annotation ORDER BY cell"
         return [Annotation(*row) for row in self._all(query)]
 
-    # ---- Turns, and the run again -----------------------------------------------------------------------
+    # ---- Turns ------------------------------------------------------------------------------------------
 
     def rules(self) -> Program:
         return self._program
@@ -313,8 +312,11 @@ class Saved(Record):
             self._sources[number] = _source(*rule)
         return self._sources[number]
 
+    # ---- The run again ----------------------------------------------------------------------------------
+
     @cached_property
     def result(self) -> Result:
+        """The run in memory. Raises ShardlogError where it does not come out as it was saved."""
         result = self.again()
         if result.record.end != self.end or self._changed(result):
             raise self._other("the run does not come out as it was saved: the rules or shardlog have changed")
@@ -326,6 +328,7 @@ class Saved(Record):
         return ShardlogError(message, where=str(self.path), hint=hint)
 
     def again(self, annotate: Given = (), without: Collection[Cell] = ()) -> Result:
+        """The run with more annotations, and without those of some cells. Raises what ``run_with`` does."""
         with TemporaryDirectory() as folder:
             return self._again(Path(folder), annotate, without)
 

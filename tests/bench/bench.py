@@ -84,7 +84,7 @@ def paired(ours: Callable[[], float], theirs: Callable[[], float], repetitions: 
 
 def fixpoint(text: str, repetitions: int = 5) -> Pair:
     """Seconds for the fixpoint alone, and for `sdy-user-priority-propagate` alone."""
-    program, book = shardlog.run(text).program, RuleBook(())
+    program, book = shardlog.run(text).result.program, RuleBook(())
     with make_context():
         prepared = ir.Module.parse(text)
         manager(*BEFORE).run(prepared.operation)

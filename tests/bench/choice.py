@@ -34,7 +34,7 @@ def measure(name: str) -> None:
 
     result = shardlog.run(source(name))
     meant = (ProgramChoice(keep_shardings=keep) for keep in (True, True, False, False))
-    ways = (partial(result.made_of, choice) for choice in meant)
+    ways = (partial(result.programs.made, choice) for choice in meant)
     row = [timed(way) for way in ways]
     print(f"{name:32}" + "".join(f"{seconds:12.2f}" for seconds in row), flush=True)
 

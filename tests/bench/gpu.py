@@ -116,7 +116,7 @@ def placed(result: Any, devices: Any) -> list[Any]:
     """The parts of random arguments that the devices hold that are there."""
     import jax
     import numpy as np
-    from shardlog.runs.executing.values import boundary
+    from shardlog.executing.values import boundary
     from shardlog.runs.jax import device_shardings
 
     rng, found = np.random.default_rng(0), []

@@ -19,9 +19,9 @@ from .bench import DEEP, SHALLOW, Pair, ops, paired, timed
 def partitioning(text: str, repetitions: int = 7) -> Pair:
     """Seconds to partition a module, and for the run of it."""
     result, meant = shardlog.run(text), ProgramChoice()
-    result.made_of(ProgramChoice(keep_shardings=True))
+    result.programs.made(ProgramChoice(keep_shardings=True))
     return paired(
-        lambda: timed(lambda: result.made_of(meant)),
+        lambda: timed(lambda: result.programs.made(meant)),
         lambda: timed(lambda: shardlog.run(text).text()),
         repetitions,
     )
@@ -30,7 +30,9 @@ def partitioning(text: str, repetitions: int = 7) -> Pair:
 def writing(text: str, repetitions: int = 3) -> float:
     """Seconds to combine the collectives of a partitioned program and to print it."""
     result = shardlog.run(text)
-    return median(timed(result.made_of(ProgramChoice(keep_shardings=True)).text) for _ in range(repetitions))
+    return median(
+        timed(result.programs.made(ProgramChoice(keep_shardings=True)).text) for _ in range(repetitions)
+    )
 
 
 def main() -> None:

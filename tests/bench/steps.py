@@ -26,8 +26,8 @@ WAYS = ways("cpu")
 def steps(result: Any, loaded: Sequence[Any]) -> list[float]:
     """The seconds of a step of each of the compiled programs of a run."""
     import jax
-    from shardlog.runs.executing.inputs import random_inputs
-    from shardlog.runs.executing.values import boundary
+    from shardlog.executing.inputs import random_inputs
+    from shardlog.executing.values import boundary
     from shardlog.runs.jax import device_shardings
 
     shardings = device_shardings(result, jax.devices())[0]

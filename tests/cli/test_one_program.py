@@ -14,7 +14,7 @@ from shardlog.checks.lint import Lint, findings
 from shardlog.cli import main
 from shardlog.explanations.report.data import collect
 from shardlog.runs.choice import ProgramChoice, ProgramOptions
-from shardlog.runs.result import Result
+from shardlog.session import Session
 
 from ..explanations.questions.test_pins import LOOP
 from ..support.sums import SUMS
@@ -72,7 +72,7 @@ def test_all_commands_are_about_one_program(
     lints = document("run", module, "-o", "out.mlir", "--fail-on", "reshard-above=0", status=1)
     assert sum(finding["bytes"] for finding in lints["findings"]) == listed["bytes"]
 
-    page = collect(result, choice=ProgramChoice(**keywords))
+    page = collect(result.programs, choice=ProgramChoice(**keywords))
     assert page["means"].startswith(f"program: {name} (")
     assert sum(conflict["bytes"] for conflict in page["conflicts"]) == listed["bytes"]
     assert (page["cost"]["sent"], page["cost"]["seconds"]) == (listed["bytes"], cost["seconds"])
@@ -123,7 +123,7 @@ def test_a_program_is_made_once() -> None:
     result = shardlog.run(SUMS)
     program = result.partition(topology="v5e", memory="1GiB")
     assert result.partition("sdy-manual", topology="v5e", memory=1 << 30) is program
-    assert result.asked(ProgramChoice(topology="v5e", memory="1GiB")) is program
+    assert result.programs.asked(ProgramChoice(topology="v5e", memory="1GiB")) is program
     assert result.partition(topology="v5e") is not program
     assert result.conflicts(topology="v5e") is result.conflicts(topology="v5e")
 
@@ -131,7 +131,7 @@ def test_a_program_is_made_once() -> None:
 def test_options_are_described_in_one_place() -> None:
     named = [option.name for option in fields(ProgramChoice)]
     assert list(get_type_hints(ProgramOptions)) == named
-    assert set(signature(Result.partition).parameters) == {"self", "refuse", *named}
+    assert set(signature(Session.partition).parameters) == {"self", "refuse", *named}
 
 
 @pytest.mark.parametrize(

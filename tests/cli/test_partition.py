@@ -14,7 +14,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from shardlog.cli import main
-from shardlog.runs.executing import execution, judging
+from shardlog.executing import execution, judging
 
 MLP = """\
 sdy.mesh @mesh = <["data"=2, "model"=4]>

@@ -82,7 +82,7 @@ def test_progress_of_saving_and_of_the_report(tmp_path: Path) -> None:
     assert [done for _, done in told] == sorted(done for _, done in told)
     assert told[-1][1] < 1
     told.clear()
-    report(result, lambda what, done: told.append((what, done)))
+    report(result.programs, lambda what, done: told.append((what, done)))
     assert list(dict.fromkeys(what for what, _ in told)) == [
         "reading the run",
         "explaining",

@@ -72,7 +72,7 @@ def shardings(module: ir.Module) -> Found:
     return found
 
 
-def check(result: shardlog.Result, bind: Literal["needed", "all"] = "all") -> int:
+def check(result: shardlog.Session, bind: Literal["needed", "all"] = "all") -> int:
     """Asserts that XLA decides what was decided; returns the number of ops that were compared."""
     seen = shardlog.run(result.bytecode(bind=bind), view="compiled")
     agreement = seen.agreement()

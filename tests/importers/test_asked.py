@@ -25,7 +25,7 @@ def layer(params: dict[str, jax.Array], x: jax.Array) -> dict[str, jax.Array]:
     return {"y": jnp.tanh(x @ params["w"]) @ params["v"]}
 
 
-def specs(result: shardlog.Result) -> tuple[Any, Any, Any]:
+def specs(result: shardlog.Session) -> tuple[Any, Any, Any]:
     """Those of w, v and x."""
     params, x = result.argument_shardings
     return params["w"].spec, params["v"].spec, x.spec
@@ -46,9 +46,9 @@ FORMS: list[Any] = [
 def test_annotations(annotate: Any, tmp_path: Path) -> None:
     result = shardlog.run(layer, *SHAPES, mesh=MESH, annotate=annotate)
     assert specs(result) == EXPECTED
-    assert all(isinstance(text, str) for text in result.options.annotate)
+    assert all(isinstance(text, str) for text in result.result.options.annotate)
     result.save(tmp_path / "run")  # which keeps what it was asked for
-    assert shardlog.open(tmp_path / "run").result.text() == result.text()
+    assert shardlog.open(tmp_path / "run").text() == result.text()
 
 
 def test_a_prefix_of_the_tree_holds_for_all_below() -> None:
@@ -74,7 +74,7 @@ def test_meshes(concrete: bool) -> None:
         (_, x), y = (r := shardlog.run(layer, *SHAPES, **given)).argument_shardings, r.result_shardings["y"]
         assert x.mesh == y.mesh == mesh and isinstance(x.mesh, Mesh) == concrete
         assert x.spec == y.spec == P("data", None)
-        assert r.options.mesh == "data=2,model=4"
+        assert r.result.options.mesh == "data=2,model=4"
 
 
 def test_another_mesh_in_place_of_the_module_s() -> None:

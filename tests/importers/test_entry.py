@@ -45,7 +45,7 @@ def test_all_public_functions_are_propagated_whichever_runs(library: Path) -> No
 def test_views_and_saved_runs(library: Path, view: str, tmp_path: Path) -> None:
     result = shardlog.run(library, entry="step", view=view)
     result.save(tmp_path / "run")
-    assert shardlog.open(tmp_path / "run").result.text() == result.text()
+    assert shardlog.open(tmp_path / "run").text() == result.text()
     assert "stablehlo.exponential" in result.text()
 
 

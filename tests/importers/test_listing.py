@@ -111,7 +111,7 @@ def test_what_a_signature_says_is_the_same_in_a_later_module() -> None:
     """Types and attributes have other numbers there."""
 
     def said(text: str) -> list[Any]:
-        classes = shardlog.run(text).program.classes
+        classes = shardlog.run(text).result.program.classes
         return [classes.facts(number) for number in range(len(classes.signatures.examples))]
 
     op = "stablehlo.transpose %x, dims = {} : (tensor<4x4xf32>) -> tensor<4x4xf32>"

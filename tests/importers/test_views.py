@@ -29,7 +29,7 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #rows}) -> tensor<8x16xf32>
 """
 
 
-def run(program: Any, **options: Any) -> shardlog.Result:
+def run(program: Any, **options: Any) -> shardlog.Session:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return shardlog.run(program, **options)
@@ -48,7 +48,7 @@ def specs(shardings: Any) -> list[Any]:
 
 
 def boundary(of: Any) -> list[Any]:
-    if isinstance(of, shardlog.Result):
+    if isinstance(of, shardlog.Session):
         return specs((of.argument_shardings, of.result_shardings))
     return specs((of.input_shardings[0], of.output_shardings))
 

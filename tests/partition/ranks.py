@@ -69,21 +69,21 @@ def _main() -> None:
         jax.config.update("jax_cpu_collectives_implementation", "gloo")  # type: ignore[no-untyped-call]
     jax.distributed.initialize(f"127.0.0.1:{port}", count, rank)
     import shardlog
-    from shardlog.runs.executing.comparing import compare
-    from shardlog.runs.executing.execution import alone_on
-    from shardlog.runs.executing.inputs import random_inputs
-    from shardlog.runs.executing.values import boundary
+    from shardlog.executing.comparing import compare
+    from shardlog.executing.execution import alone_on
+    from shardlog.executing.inputs import random_inputs
+    from shardlog.executing.values import boundary
 
     found, devices = [], jax.devices()
     for number, module in enumerate(json.load(sys.stdin)):
         result = shardlog.run(module)
-        inputs = [np.abs(array) for array in random_inputs(boundary(result)[0], 0)]
-        alone = alone_on(result, jax.local_devices()[:1]) if rank == 0 else None
+        inputs = [np.abs(array) for array in random_inputs(boundary(result.result)[0], 0)]
+        alone = alone_on(result.result, jax.local_devices()[:1]) if rank == 0 else None
         for name, way in ways("h100").items():
             outputs = jax.tree.leaves(result.partition(**way).compile(devices)(*inputs))
             whole = [np.asarray(multihost_utils.process_allgather(each, tiled=True)) for each in outputs]
             if alone is not None:
-                compared = compare(result, alone, inputs, whole)
+                compared = compare(result.result, alone, inputs, whole)
                 found += [f"{number}, {name}: {one}" for one in compared if not one.right]
     if rank == 0:
         print(json.dumps(found))

@@ -15,7 +15,7 @@ from shardlog.partition.device_program import DeviceProgram
 from shardlog.partition.forms import Form
 from shardlog.partition.layouts import Axes, Layout
 from shardlog.program.mlir.modules import bytecode_of, main_function, symbols
-from shardlog.runs.result import Result
+from shardlog.session import Session
 
 from ..support.lines_of_jax import quick
 
@@ -110,7 +110,7 @@ def _execute(loaded: Any, arguments: Sequence[Sequence[Array]]) -> list[list[Arr
     return [[np.asarray(array) for array in arrays] for arrays in results]
 
 
-def run_partitioned(result: Result, program: DeviceProgram, arrays: Sequence[Array]) -> list[Array]:
+def run_partitioned(result: Session, program: DeviceProgram, arrays: Sequence[Array]) -> list[Array]:
     """The whole results of a partitioned program."""
     axes, (inputs, outputs) = program.axes, program.boundary
     functions = symbols(result.module, "func.func")

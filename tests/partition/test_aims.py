@@ -16,7 +16,7 @@ from shardlog.cost.machine import machine as known_machine
 from shardlog.cost.memory import peak_memory
 from shardlog.errors import ShardlogError
 from shardlog.partition.choice.costs import Costs
-from shardlog.runs.result import Result
+from shardlog.session import Session
 
 from ..support import models
 from ..support.programs import array
@@ -44,7 +44,7 @@ latency = {latency}
 
 
 @pytest.fixture(scope="module")
-def lstm() -> Result:
+def lstm() -> Session:
     return shardlog.run(models.text("lstm"))
 
 
@@ -229,7 +229,7 @@ def test_options_as_text() -> None:
     assert program.cost("v5e").sent == pinned.bytes
 
 
-def test_a_bound_that_nothing_meets_names_the_largest_values(lstm: Result) -> None:
+def test_a_bound_that_nothing_meets_names_the_largest_values(lstm: Session) -> None:
     with pytest.raises(ShardlogError, match="the least that was found is") as error:
         lstm.partition(keep_shardings=False, memory=1000)
     assert "the largest values" in str(error.value.hint)
@@ -242,7 +242,7 @@ def test_the_choice_is_as_good_as_the_bound_says() -> None:
     assert found.bound == pytest.approx(found.cost, rel=2e-2)
 
 
-def test_without_time_nothing_is_priced(lstm: Result, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_time_nothing_is_priced(lstm: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     """On large meshes prices take most of the time."""
     priced: list[int] = []
     price = Costs._term
@@ -258,7 +258,7 @@ def test_without_time_nothing_is_priced(lstm: Result, monkeypatch: pytest.Monkey
     assert priced
 
 
-def test_without_time_the_shardings_are_those_of_propagation(lstm: Result) -> None:
+def test_without_time_the_shardings_are_those_of_propagation(lstm: Session) -> None:
     found = lstm.partition(keep_shardings=False, seconds=0).found
     assert found is not None
     assert not found.plan.homes

@@ -15,7 +15,7 @@ import pytest
 import shardlog
 from jax.ad_checkpoint import checkpoint_name
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
-from shardlog.runs.executing.execution import alone_on
+from shardlog.executing.execution import alone_on
 from shardlog.tests.support.lines_of_jax import on_host
 
 pytestmark = pytest.mark.versions
@@ -98,7 +98,7 @@ def test_inspected_shardings_run_in_other_processes() -> None:
     array = np.arange(16 * 8, dtype=np.float32).reshape(16, 8)
     (found,) = result.partition().compile()(array)
     np.testing.assert_array_equal(found, array)
-    (alone,) = alone_on(result, jax.devices())([array])
+    (alone,) = alone_on(result.result, jax.devices())([array])
     np.testing.assert_array_equal(alone, array)
 
 

@@ -12,6 +12,7 @@ import pytest
 import shardlog
 from jaxlib.mlir import ir
 from shardlog.errors import ShardlogError
+from shardlog.executing.partitioning import put_beside, windows_of
 from shardlog.partition.device_program import DeviceProgram
 from shardlog.partition.facts.knowledge import Reader
 from shardlog.partition.finishing.collective_matmul import windows
@@ -89,6 +90,7 @@ def test_a_gather_and_a_scatter_are_rings_of_products(form: Any, tmp_path: Path)
 def test_why_says_what_it_saves(tmp_path: Path) -> None:
     program = shardlog.run(MLP).partition(topology=machine(tmp_path), collective_matmul=True)
     said = program.why(0)
+    assert said.beside is not None
     assert (said.beside.products, said.beside.devices) == (2, 4)
     assert said.beside.apart > said.beside.beside
     assert "take less time than the collective" in " ".join(str(said).split())
@@ -129,10 +131,10 @@ def test_collectives_that_are_alike_are_rings_each(tmp_path: Path) -> None:
 def test_rings_are_as_many_as_there_is_memory_for(tmp_path: Path) -> None:
     topology, result = machine(tmp_path), shardlog.run(MLP)
     program = result.partition(topology=topology)
-    found = result.windows_of(program, topology)
+    found = windows_of(result.result, program, topology)
     assert len(written(program)) == 5
     for most, number in ((2, 2), (1, 1), (0, 0)):
-        program.put_beside(found, Aim(memory=most, peak=lambda program: len(program.windows)))
+        put_beside(program, found, Aim(memory=most, peak=lambda program: len(program.windows)))
         assert len(program.windows) == number
         saved = [each.apart - each.beside for window, each in found if window in program.windows]
         best = sorted((each.apart - each.beside for _, each in found), reverse=True)[:number]
@@ -194,7 +196,7 @@ def test_random_products() -> None:
         result = shardlog.run(module)
         program = result.partition(random.choice(FORMS))
         with program.module.context:
-            found = list(windows(program.sent, Reader(result.book)))
+            found = list(windows(program.sent, Reader(result.result.book)))
         if not found:
             continue
         window = random.choice(found)

@@ -19,7 +19,7 @@ from shardlog.importers.sources.text import make_context, parse_module
 from shardlog.partition.executions import Executions
 from shardlog.partition.forms import FORMS
 from shardlog.program.mlir.modules import ops_in
-from shardlog.runs.executing.collectives import Collective
+from shardlog.runs.collectives import Collective
 
 from ..support.programs import PROGRAMS, array, lowered
 from ..support.traits import TRAITS

@@ -11,11 +11,11 @@ import pytest
 import shardlog
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
+from shardlog.explanations.partitioned import Partitioned
 from shardlog.partition.device_program import DeviceProgram
 from shardlog.partition.finishing.collectives import KINDS
 from shardlog.partition.forms import Form
 from shardlog.program.mlir.modules import ops_in
-from shardlog.runs.executing.partitioned import Partitioned
 
 from ..support.programs import PROGRAMS, array, lowered
 

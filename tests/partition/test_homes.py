@@ -14,6 +14,7 @@ import shardlog
 from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
 from shardlog.cli.partitioning import collectives_text
+from shardlog.explanations.partitioned import Partitioned
 from shardlog.partition import improving
 from shardlog.partition.choice.candidates import Candidates
 from shardlog.partition.choice.choosing import Chooser
@@ -22,13 +23,12 @@ from shardlog.partition.choice.homes import Homes, never
 from shardlog.partition.choice.least.sums import sum_of
 from shardlog.partition.choice.variables import Variables
 from shardlog.partition.facts.annotated import Annotated
+from shardlog.partition.facts.flow import facts_of
 from shardlog.partition.facts.kinds import Kinds
-from shardlog.partition.facts.recording import facts_of
 from shardlog.partition.layouts import Axes
 from shardlog.partition.partitioning import _used
 from shardlog.partition.reshards.planning import Planner, kept_for
 from shardlog.runs.choice import ProgramChoice
-from shardlog.runs.executing.partitioned import Partitioned
 
 from ..support import models
 from ..support.programs import PROGRAMS, array, lowered, mesh
@@ -451,11 +451,11 @@ def test_results_are_the_same(name: str) -> None:
 
 def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
     result = shardlog.run(SUMS)
-    module, shardings = result.module, result.program.shardings
+    module, shardings = result.module, result.result.program.shardings
     with module.context, ir.Location.unknown():
         axes = Axes(shardings.meshes, _used(Kinds(module), shardings))
         planner = Planner(axes)
-        chooser = Chooser(result.book, axes, planner)
+        chooser = Chooser(result.result.book, axes, planner)
         facts = facts_of(Annotated(module, Kinds(module), shardings, axes, chooser, planner))
         variables = Variables([spot for _, spot in facts.spots], [need for _, need in facts.needs])
         candidates = Candidates(variables, chooser, planner)
@@ -475,10 +475,10 @@ def test_ways_are_those_that_the_rules_give_each_time(name: str, monkeypatch: py
     result = shardlog.run(lowered(name, 3))
     kept_for.cache_clear()
     shared = result.partition().text()
-    assert result.made_of(ProgramChoice()).text() == shared
+    assert result.programs.made(ProgramChoice()).text() == shared
     monkeypatch.setattr(Chooser, "_splits_alike", lambda self, known, held, moves: (held,))
     kept_for.cache_clear()
-    assert result.made_of(ProgramChoice()).text() == shared
+    assert result.programs.made(ProgramChoice()).text() == shared
     kept_for.cache_clear()
 
 

@@ -198,7 +198,7 @@ def test_without_the_core_the_same_is_chosen(monkeypatch: pytest.MonkeyPatch) ->
     expected = result.partition().text()
     assert expected != result.partition(keep_shardings=True).text()
     monkeypatch.setitem(sys.modules, core.__name__, None)
-    assert result.made_of(ProgramChoice()).text() == expected
+    assert result.programs.made(ProgramChoice()).text() == expected
 
 
 def test_the_first_of_equal_values_and_ways_is_taken() -> None:

@@ -7,8 +7,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 import shardlog
+from shardlog.explanations.partitioned import Partitioned
 from shardlog.program.mlir.modules import ops_in
-from shardlog.runs.executing.partitioned import Partitioned
 
 HEAD = 'sdy.mesh @mesh = <["x"=2]>\n'
 # The gradient of a weight: of what both operands have, the first dimensions are summed.

@@ -11,13 +11,13 @@ import pytest
 import shardlog
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
+from shardlog.executing.comparing import compare
+from shardlog.executing.execution import alone_on, run_partitioned
+from shardlog.executing.values import Value, boundary
 from shardlog.importers.sources.text import make_context
 from shardlog.program.mlir.modules import symbols
 from shardlog.program.shardings import read_mesh
-from shardlog.runs.executing.comparing import compare
-from shardlog.runs.executing.execution import alone_on, run_partitioned
-from shardlog.runs.executing.values import Value, boundary
-from shardlog.runs.result import Result
+from shardlog.session import Session
 
 from ..support import models
 from ..support.models.expert_parallel import expert_parallel
@@ -38,13 +38,15 @@ def inputs(values: list[Value]) -> list[Any]:
     ]
 
 
-def assert_right(result: Result, *, keep: bool = False) -> None:
+def assert_right(result: Session, *, keep: bool = False) -> None:
     """The partitioned program gives what the program gives on one device."""
-    arrays = inputs(boundary(result)[0])
+    arrays = inputs(boundary(result.result)[0])
     partitioned = result.partition(keep_shardings=keep)
     devices = jax.devices("cpu")[: partitioned.axes.count]
-    got = run_partitioned(result, partitioned.compile(devices), arrays)
-    assert [str(c) for c in compare(result, alone_on(result, devices), arrays, got) if not c.right] == []
+    got = run_partitioned(result.result, partitioned.compile(devices), arrays)
+    assert [
+        str(c) for c in compare(result.result, alone_on(result.result, devices), arrays, got) if not c.right
+    ] == []
 
 
 def scattered(text: str, seed: int) -> str:

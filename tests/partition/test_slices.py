@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 import shardlog
-from shardlog.runs.executing.partitioned import Partitioned
+from shardlog.explanations.partitioned import Partitioned
 
 from .running import run_partitioned
 

@@ -11,10 +11,10 @@ import pytest
 import shardlog
 from hypothesis import assume, given, note
 from shardlog.errors import ShardlogError
+from shardlog.executing.execution import alone_on
+from shardlog.executing.partial import combined
 from shardlog.partition.forms import FORMS, Form
 from shardlog.program.shardy import installed
-from shardlog.runs.executing.execution import alone_on
-from shardlog.runs.executing.partial import combined
 
 from ..support.drawing import drawing
 from ..support.generators.random_unreduced import unreduced_modules
@@ -70,7 +70,7 @@ def test_random_modules_are_right_whichever_parts_devices_hold(text: str) -> Non
     note(text)
     executable = result.partition("replica").compile()
     arrays = [_parts(sharding, number) for number, sharding in enumerate(executable._arguments)]
-    expected = alone_on(result, jax.devices()[:1])([np.asarray(combined(array)) for array in arrays])
+    expected = alone_on(result.result, jax.devices()[:1])([np.asarray(combined(array)) for array in arrays])
     for got, wanted in zip(executable(*arrays), expected, strict=True):
         np.testing.assert_allclose(combined(got), wanted, rtol=2e-3, atol=1e-3)
 

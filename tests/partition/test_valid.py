@@ -84,7 +84,7 @@ def spoiling(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
     monkeypatch.setattr(passes, name, (*getattr(passes, name), lambda draft: spoil(draft.module)))
 
 
-Use = Callable[[shardlog.Result], Any]
+Use = Callable[[shardlog.Session], Any]
 USES: dict[str, Use] = {
     "partition": lambda result: result.partition().text(),
     "compile": lambda result: result.partition().compile(),

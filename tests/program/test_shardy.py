@@ -17,7 +17,6 @@ from shardlog.cli import main
 from shardlog.errors import ShardlogError
 from shardlog.program.shardy import LINES, installed, line_of
 from shardlog.rulebook.book import RuleBook
-from shardlog.runs.records.saved import open_saved
 
 from ..support.compare import differences
 from ..support.oracle import OracleError, forked, propagate, run_passes
@@ -112,7 +111,7 @@ def test_without_jaxlib(tmp_path: Path) -> None:
 def test_the_installed_one_is_meant() -> None:
     assert __version__.startswith(installed())
     result = shardlog.run(RESHAPE)
-    assert result.options.shardy == installed()
+    assert result.result.options.shardy == installed()
     assert result.text() == shardlog.run(RESHAPE, shardy=installed()).text()
 
 
@@ -292,7 +291,7 @@ def test_programs_are_right_by_every_line(shardy: str) -> None:
 def test_a_saved_run_keeps_its_line(tmp_path: Path) -> None:
     run = shardlog.run(RESHAPE, shardy="0.12")
     run.save(tmp_path / "saved")
-    assert open_saved(tmp_path / "saved").result.text() == run.text()
+    assert shardlog.open(tmp_path / "saved").text() == run.text()
 
 
 def test_an_unknown_line() -> None:

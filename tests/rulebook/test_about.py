@@ -81,7 +81,7 @@ def test_signatures_of_other_ops_are_not_solved_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     text = models.text("transformer", scan=True, train=True)
-    plain = run(text).book
+    plain = run(text).result.book
     asked = list(plain.asked["ops"])
     answers = rulebook._answers(installed())
     shared: Any = Counting(answers.solver)

@@ -37,7 +37,7 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
 """
 COLUMNS, ROWS = "[{}, {x}]", "[{x}, {}]"
 
-Listed = Callable[..., shardlog.Result]
+Listed = Callable[..., shardlog.Session]
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +45,14 @@ def listed(tmp_path_factory: pytest.TempPathFactory) -> Listed:
     """Runs a module with a list of op priorities."""
     path = tmp_path_factory.mktemp("lists") / "list.txt"
 
-    def run(text: str, order: str, **options: object) -> shardlog.Result:
+    def run(text: str, order: str, **options: object) -> shardlog.Session:
         path.write_text(order)
         return shardlog.run(text, op_priorities=path, **options)  # type: ignore[arg-type]
 
     return run
 
 
-def sharding(result: shardlog.Result, value: str) -> str:
+def sharding(result: shardlog.Session, value: str) -> str:
     """The dimensions of a value's sharding, such as "[{x}, {}]"."""
     axes = [x for v, _, _, x in result.facts["sharded"] if v == value]
     dims = {d: [x for v, e, _, x in result.facts["sharded"] if (v, e) == (value, d)] for d in (0, 1)}
@@ -63,7 +63,7 @@ def sharding(result: shardlog.Result, value: str) -> str:
 # ---- Shardy's list -----------------------------------------------------------------------------------------
 
 
-def assert_same(found: shardlog.Result, expected: shardlog.Result) -> None:
+def assert_same(found: shardlog.Session, expected: shardlog.Session) -> None:
     assert differences(found.text(), expected.text()) == []
     stages = [(s.priority, s.level, s.turns, s.changes) for s in found.stages]
     assert stages == [(s.priority, s.level, s.turns, s.changes) for s in expected.stages]

@@ -233,7 +233,8 @@ def test_programs_run_as_with_xla(name: str) -> None:
 
 def test_collectives_serve_the_call_with_their_causes() -> None:
     function, inputs = contracted(Wrapped())
-    partitioned = shardlog.run(function, *inputs).partition()
+    session = shardlog.run(function, *inputs)
+    partitioned = session.partition()
     (collective,) = partitioned.collectives
     assert (collective.op, collective.slot, collective.axes) == ("stablehlo.custom_call", "result", ("t",))
     assert Path(collective.where.partition(":")[0]).name == Path(__file__).name
@@ -241,7 +242,7 @@ def test_collectives_serve_the_call_with_their_causes() -> None:
     text = str(partitioned.why(0))
     assert "for result of stablehlo.custom_call" in text
     assert "as its partition function says" in " ".join(text.split())
-    (conflict,) = partitioned.result.conflicts()
+    (conflict,) = session.conflicts()
     assert (conflict.collective, conflict.bytes) == ("all-reduce", collective.bytes)
 
 

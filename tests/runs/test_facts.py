@@ -47,7 +47,7 @@ def as_text(rows: Any) -> Rows:
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, shardlog.Result]:
+def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, shardlog.Session]:
     """A folder with the facts of a transformer's train step with a scan, and its run."""
     folder = tmp_path_factory.mktemp("facts")
     module = folder / "m.mlir"
@@ -56,21 +56,21 @@ def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, shardlog.Resu
     return folder, shardlog.run(module)
 
 
-def test_every_input_of_every_program_has_a_file(model: tuple[Path, shardlog.Result]) -> None:
+def test_every_input_of_every_program_has_a_file(model: tuple[Path, shardlog.Session]) -> None:
     folder, result = model
-    for name, program in result.book.programs().items():
+    for name, program in result.result.book.programs().items():
         inputs = {relation.name for relation in program.plan.relations if relation.input}
         assert set(read(folder / name, ".facts")) == inputs
 
 
-def test_relations_of_the_result(model: tuple[Path, shardlog.Result]) -> None:
+def test_relations_of_the_result(model: tuple[Path, shardlog.Session]) -> None:
     folder, result = model
     assert read(folder / "module", ".facts") == {name: as_text(rows) for name, rows in result.facts.items()}
 
 
 @pytest.mark.souffle
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_souffle_gives_our_answers(model: tuple[Path, shardlog.Result], name: str, tmp_path: Path) -> None:
+def test_souffle_gives_our_answers(model: tuple[Path, shardlog.Session], name: str, tmp_path: Path) -> None:
     folder, file = model[0], RULES / PROGRAMS[name]
     subprocess.run([tools.souffle() or "", "-w", "-F", folder / name, "-D", tmp_path, file], check=True)
     program = load([file], include_from=[RULES])
@@ -115,7 +115,7 @@ def test_souffle_gives_our_answers_with_more_rules(tmp_path: Path) -> None:
     out, folder = tmp_path / "out", tmp_path / "facts" / "ops"
     out.mkdir()
     subprocess.run([tools.souffle() or "", "-w", "-F", folder, "-D", out, folder / "rules.dl"], check=True)
-    book = shardlog.run(tmp_path / "m.mlir", rules=rules, op_priorities=tmp_path / "order").book
+    book = shardlog.run(tmp_path / "m.mlir", rules=rules, op_priorities=tmp_path / "order").result.book
     asked, theirs = list(book.asked["ops"]), read(out, ".csv")
     for relation in ("factor", "maps", "kind", "known", "flows", "pure"):
         ours = [(s, *row) for s, facts in enumerate(asked) for row in book.classify(facts)[relation]]
@@ -125,7 +125,7 @@ def test_souffle_gives_our_answers_with_more_rules(tmp_path: Path) -> None:
 
 @pytest.mark.souffle
 def test_souffle_reads_the_relations_of_the_result(
-    model: tuple[Path, shardlog.Result], tmp_path: Path
+    model: tuple[Path, shardlog.Session], tmp_path: Path
 ) -> None:
     folder, result = model
     rule = "split(v) :- sharded(v, _, _, x), sharded(v, _, _, y), x != y.\n"

@@ -17,8 +17,6 @@ from shardlog.errors import ShardlogError
 from shardlog.explanations.questions.replay import replay
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.questions.why_not import after_removal, why_not
-from shardlog.runs.questions import Questions
-from shardlog.runs.records.record import Record
 from shardlog.runs.records.saved import check_saved, open_saved
 from shardlog.runs.records.saved_file import is_saved, seal
 
@@ -39,9 +37,9 @@ func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data
 """
 
 
-def answers(run: shardlog.Result | Record) -> Iterator[Any]:
+def answers(run: shardlog.Session) -> Iterator[Any]:
     """The explanations of a run: of a sample of its values, and of all conflicts."""
-    explainer = Explainer(run)
+    explainer = run.explainer
     values = explainer.values.all()
     yield explainer.values.names()
     yield explainer.record.stages, explainer.record.statistics, explainer.record.unknown_ops
@@ -51,7 +49,7 @@ def answers(run: shardlog.Result | Record) -> Iterator[Any]:
         yield [found.as_json(proofs=True) for found in explainer.why(value.name)]
         for dim in range(len(value.shape)):
             try:
-                yield [found.as_json() for found in why_not(run, value.name, dim, "data")]
+                yield [found.as_json() for found in why_not(explainer, value.name, dim, "data")]
             except ShardlogError as error:  # because it is sharded on the axis
                 yield str(error)
     yield run.conflicts(keep_shardings=True)
@@ -68,7 +66,7 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_answers_are_those_of_the_run(name: str, scan: bool, tmp_path: Path) -> None:
     result = shardlog.run(models.lower(name, train=name != "decode", scan=scan))
     result.save(tmp_path / "run.shardlog")
-    for saved, live in zip(answers(open_saved(tmp_path / "run.shardlog")), answers(result), strict=True):
+    for saved, live in zip(answers(shardlog.open(tmp_path / "run.shardlog")), answers(result), strict=True):
         assert saved == live
 
 
@@ -80,13 +78,13 @@ def test_same_run_same_bytes(file: Path, tmp_path: Path) -> None:
 
 def test_no_turn_is_solved_again_for_why(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shardlog.runs.records.saved.Saved.rules", None)
-    (found,) = Explainer(shardlog.open(file)).why("%0", 0)
+    (found,) = Explainer(shardlog.open(file).record).why("%0", 0)
     assert [step.op for step in found.steps] == ["stablehlo.dot_general"]
     assert found.steps[0].sentence.startswith('Slot 0 (%arg0) has "data"')
 
 
 def test_places(file: Path) -> None:
-    explainer = Explainer(shardlog.open(file))
+    explainer = Explainer(shardlog.open(file).record)
     assert [found.site.value for found in explainer.why("model.py:7")] == ["%0"]
     assert [found.site.value for found in explainer.why("batch['x']")] == ["%arg0"]
     with pytest.raises(ShardlogError) as error:
@@ -97,12 +95,12 @@ def test_places(file: Path) -> None:
 def test_run_again(file: Path) -> None:
     """Questions that need another run are answered by a run of the module in the file."""
     saved = shardlog.open(file)
-    explainer = Explainer(saved)
+    explainer = Explainer(saved.record)
     (found,) = explainer.why("%0", 0)
     assert explainer.check_proofs(found) > 1
     assert replay(saved.result, found).holds
-    (missing,) = why_not(saved, "%0", 1, "data")
-    assert after_removal(saved, missing) == ("%arg0", '%0 dim 1 is sharded on "data"')
+    (missing,) = why_not(saved.explainer, "%0", 1, "data")
+    assert after_removal(saved.result, missing) == ("%arg0", '%0 dim 1 is sharded on "data"')
 
 
 def test_run_again_with_rules_and_options(tmp_path: Path) -> None:
@@ -119,7 +117,7 @@ func.func @main(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
     )
     result.save(tmp_path / "run.shardlog")
     rules.unlink()
-    again = shardlog.open(tmp_path / "run.shardlog").result
+    again = shardlog.open(tmp_path / "run.shardlog")
     assert again.text() == result.text()
     assert '[{"x"}, {}]' in again.text().splitlines()[-4]
 
@@ -261,7 +259,7 @@ def test_other_things_under_a_right_checksum(
     assert capsys.readouterr().err.startswith(f"{path}: error: ")
 
 
-QUESTIONS: dict[str, Callable[[Questions], object]] = {
+QUESTIONS: dict[str, Callable[[shardlog.Session], object]] = {
     "why": lambda run: run.why("%0"),
     "why not": lambda run: run.why_not("%0", 1, "data"),
     "conflicts": lambda run: run.conflicts(),
@@ -276,7 +274,7 @@ QUESTIONS: dict[str, Callable[[Questions], object]] = {
 @pytest.mark.parametrize("ask", QUESTIONS.values(), ids=QUESTIONS)
 @pytest.mark.parametrize("explained", [False, True])
 def test_other_things_in_the_api(
-    ask: Callable[[Questions], object],
+    ask: Callable[[shardlog.Session], object],
     explained: bool,
     file: Path,
     tmp_path: Path,
@@ -330,7 +328,7 @@ def test_other_rules_of_turns(file: Path, tmp_path: Path) -> None:
     saved = open_saved(edited(file, tmp_path, f"UPDATE plan SET data = x'{plan}'"))
     assert Explainer(saved).why("%0", 0)
     with pytest.raises(ShardlogError, match="the rules of turns are others than those it was saved with"):
-        why_not(saved, "%0", 1, "data")
+        why_not(Explainer(saved), "%0", 1, "data")
 
 
 def test_checked_with_its_rules(tmp_path: Path) -> None:

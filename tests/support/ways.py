@@ -6,5 +6,5 @@ from typing import Any
 
 
 def ways(topology: str) -> dict[str, dict[str, Any]]:
-    """What ``Result.partition`` takes for each: with a ``topology`` what is least is time."""
+    """What ``Session.partition`` takes for each: with a ``topology`` what is least is time."""
     return {"as decided": {"keep_shardings": True}, "least bytes": {}, "least time": {"topology": topology}}

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from jaxlib.mlir import ir
 
@@ -22,9 +22,7 @@ from ...layouts import Layout, replicated
 from ...preparing.computations import lacking
 from ..building import Scope, shape_of
 from ..steps import carry_out
-
-if TYPE_CHECKING:
-    from ..writer import Writer
+from ..writer import Writer
 
 
 def spread_scalar(walk: Writer, number: int) -> bool:
@@ -286,6 +284,19 @@ def _device(walk: Writer, number: int, known: Knowledge) -> None:
 def _plain(op: Any) -> dict[str, Any]:
     attributes = op.attributes
     return {n: attributes[n] for n in attributes if n not in ("sdy.sharding", "mhlo.sharding")}
+
+
+def hand_on(walk: Writer, number: int, known: Knowledge) -> bool:
+    """Writes an op that hands values on, or has what it makes of no data made where it is used.
+
+    Returns whether what is written is the copy of the op.
+    """
+    flow = FLOW.get(known.lowering)
+    if flow is not None:
+        return bool(flow(walk, number, known))
+    if not (known.expands and spread_scalar(walk, number)):
+        empty(walk, number)
+    return False
 
 
 FLOW: dict[str, Callable[[Writer, int, Knowledge], bool | None]] = {

@@ -142,7 +142,7 @@ def page(browser: webdriver.Chrome, small: Path) -> Page:
 def train_step(tmp_path_factory: pytest.TempPathFactory) -> Path:
     text = models.text("transformer", depth=24, scan=False, train=True)
     file = tmp_path_factory.mktemp("report") / "report.html"
-    file.write_text(report(shardlog.run(text)))
+    file.write_text(report(shardlog.run(text).programs))
     return file
 
 
@@ -185,7 +185,7 @@ def test_where_the_time_goes(page: Page) -> None:
 def test_places_are_read_in_narrow_windows(browser: webdriver.Chrome, tmp_path: Path) -> None:
     folders = iter(("/home/someone/projects/training/models", "/opt/lib/python3.11/site-packages"))
     text = re.sub(r"model\.py", lambda _: f"{next(folders)}/model.py", MODULE)
-    (tmp_path / "report.html").write_text(report(shardlog.run(text)))
+    (tmp_path / "report.html").write_text(report(shardlog.run(text).programs))
     size = browser.get_window_size()
     browser.set_window_size(520, 900)
     try:
@@ -212,7 +212,7 @@ STACKED = MODULE.replace(
 def test_lines_and_name_stacks_fit(browser: webdriver.Chrome, tmp_path: Path, width: int) -> None:
     """Every view names the program, no text runs out of its place, shortened places keep the user's line."""
     result = shardlog.run(STACKED)
-    (tmp_path / "report.html").write_text(report(result))
+    (tmp_path / "report.html").write_text(report(result.programs))
     size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 500}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)  # windows are at least 500 wide
     try:
@@ -296,8 +296,8 @@ def test_every_derivation_is_that_of_why(browser: webdriver.Chrome, tmp_path: Pa
     model = partial(models.text, "recommender", scan=False, train=True)
     result = shardlog.run(PRIORITIES if program == "priorities" else model())
     file = tmp_path / "report.html"
-    file.write_text(report(result))
-    explainer, expected = Explainer(result), []
+    file.write_text(report(result.programs))
+    explainer, expected = Explainer(result.record), []
     for name in dict.fromkeys(value.name for value in explainer.values.all()):
         for e in explainer.why(name):
             steps = []
@@ -362,7 +362,7 @@ func.func @main(%x: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"data
 
 def test_long_paths_are_shortened_in_the_middle(browser: webdriver.Chrome, tmp_path: Path) -> None:
     """The end, which tells them apart, is in sight, however little room there is."""
-    (tmp_path / "report.html").write_text(report(shardlog.run(chain(3))))
+    (tmp_path / "report.html").write_text(report(shardlog.run(chain(3)).programs))
     page = Page(browser, tmp_path / "report.html")
     page.run("app.show('tensors'); app.select(app.run.tensor('%1'))")
     ends = page.all("#view-tensors .space .middle .end")
@@ -381,7 +381,7 @@ def test_long_paths_are_shortened_in_the_middle(browser: webdriver.Chrome, tmp_p
 def test_steps_have_their_lines_and_a_single_one_is_not_hidden(
     browser: webdriver.Chrome, tmp_path: Path, steps: int, more: str
 ) -> None:
-    (tmp_path / "report.html").write_text(report(shardlog.run(chain(steps))))
+    (tmp_path / "report.html").write_text(report(shardlog.run(chain(steps)).programs))
     page = Page(browser, tmp_path / "report.html")
     page.run(f"app.select(app.run.tensor('%{steps - 1}'))")
     lines = [line.text for line in page.all("#details .step .place")]
@@ -593,7 +593,7 @@ func.func @main(%x: tensor<8x16xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"x
 }}
 """
     file = tmp_path / "report.html"
-    file.write_text(report(shardlog.run(module)))
+    file.write_text(report(shardlog.run(module).programs))
     page = Page(browser, file)
     assert f"{4 * LAYERS + 1:,}" in page.text(".cards")
     page.click("#tabs button", "Tensors")
@@ -705,7 +705,7 @@ def test_a_turn_is_solved_once_for_all_that_it_changes(monkeypatch: pytest.Monke
     monkeypatch.setattr(Obstacles, "_facts", facts)
     for operands in (4, 30):
         solved.append(0)
-        report(shardlog.run(wide(operands)))
+        report(shardlog.run(wide(operands)).programs)
     assert solved[0] == solved[1] > 0
 
 

@@ -19,10 +19,11 @@ from jax.sharding import PartitionSpec as P
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
 from shardlog.explanations.answers.graphs import dot, mermaid
-from shardlog.explanations.explained import Explained
-from shardlog.explanations.explanation import Explanation, Site
+from shardlog.explanations.answers.why import Explanation
+from shardlog.explanations.steps import Site
 from shardlog.program.ids import Cell, Place
 from shardlog.runs.records.record import Annotation
+from shardlog.session import Explained
 
 from ...support.drawing import drawing
 

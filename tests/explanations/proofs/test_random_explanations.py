@@ -8,7 +8,7 @@ import shardlog
 from hypothesis import Phase, given, note
 from hypothesis import strategies as st
 from shardlog.errors import ShardlogError
-from shardlog.explanations.explanation import WhyNot
+from shardlog.explanations.answers.why_not import WhyNot
 from shardlog.explanations.questions.replay import replay
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.questions.why_not import why_not
@@ -18,12 +18,12 @@ from ...support.drawing import drawing
 from ...support.generators.random_modules import modules
 
 
-def missing(result: shardlog.Result, value: str, rank: int) -> Iterator[WhyNot]:
-    axes = sorted({atom.axis for atom in result.program.shardings.meshes.atoms})
+def missing(result: shardlog.Session, value: str, rank: int) -> Iterator[WhyNot]:
+    axes = sorted({atom.axis for atom in result.result.program.shardings.meshes.atoms})
     for dim in range(rank):
         for axis in axes[:2]:
             try:
-                yield from why_not(result, value, dim, axis)
+                yield from why_not(result.explainer, value, dim, axis)
             except ShardlogError as error:  # because it is sharded on the axis
                 assert "is sharded on" in error.message
 
@@ -38,11 +38,11 @@ def test_explanations() -> None:
     def explained(text: str, strategy: str) -> None:
         note(f"strategy {strategy}\n{text}")
         result = shardlog.run(text, strategy=strategy)
-        explainer = Explainer(result)
+        explainer = Explainer(result.record)
         for value in explainer.values.all()[::3]:
             for explanation in explainer.why(value.name):
                 explainer.check_proofs(explanation)
-                enough.append(replay(result, explanation).holds)
+                enough.append(replay(result.result, explanation).holds)
                 assert all(loss.sentence and loss.rule for step in explanation.steps for loss in step.lost)
             for absent in missing(result, value.name, len(value.shape)):
                 assert all(stop.reasons for stop in absent.stops)

@@ -10,7 +10,8 @@ from shutil import copytree
 import pytest
 import shardlog
 from shardlog.engine import load
-from shardlog.explanations.answers.text import why_not_text, why_text
+from shardlog.explanations.answers.why import why_text
+from shardlog.explanations.answers.why_not import why_not_text
 from shardlog.rulebook import book, shipped
 
 MODULE = """

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 import shardlog
-from shardlog.explanations.explanation import Explanation
+from shardlog.explanations.answers.why import Explanation
 from shardlog.explanations.questions.replay import again, replay
-from shardlog.explanations.questions.why import Explainer
 
 from ...support import models
 from ...support.drawing import by_day
@@ -19,7 +18,8 @@ CHECKED = 12  # of these whose proofs are checked
     ("name", "scan"), by_day([("resnet", False), ("grouped_query", True)], models.LAYERED)
 )
 def test_models(name: str, scan: bool) -> None:
-    explainer = Explainer(shardlog.run(models.text(name, train=name != "decode", scan=scan)))
+    session = shardlog.run(models.text(name, train=name != "decode", scan=scan))
+    explainer = session.explainer
     values = explainer.values.all()
     found = [explainer.why(value.name) for value in values[:: 1 + len(values) // MOST]]
     for explanations in found[:: 1 + len(found) // CHECKED]:
@@ -31,10 +31,10 @@ def test_models(name: str, scan: bool) -> None:
     assert by_need
     for needed in by_need.values():
         # All that rest on the same annotations are derived again by one run.
-        assert replay(explainer.result, needed[0]).holds
-        fixpoint = again(explainer.result, {a.cell for a in needed[0].needs})
+        assert replay(session.result, needed[0]).holds
+        fixpoint = again(session.result, {a.cell for a in needed[0].needs})
         for explanation in needed:
-            cell = int(explainer.result.program.cells[explanation.place])
+            cell = int(session.result.program.cells[explanation.place])
             held = fixpoint.agenda.facts(int(fixpoint.outcome.contents[cell]))["sharded"]
             assert set(explanation.atoms) <= {x for d, _, x in held if d == explanation.site.dim}
 
@@ -42,5 +42,6 @@ def test_models(name: str, scan: bool) -> None:
 def test_without_annotations_nothing_is_derived() -> None:
     result = shardlog.run(models.text("transformer"))
     assert not any(
-        result.fixpoint.agenda.facts(int(c)) for c in set(again(result, ()).outcome.contents.tolist())
+        result.result.fixpoint.agenda.facts(int(c))
+        for c in set(again(result.result, ()).outcome.contents.tolist())
     )

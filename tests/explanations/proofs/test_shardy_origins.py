@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 import shardlog
 from jaxlib.mlir import ir
-from shardlog.explanations.questions.why import Explainer
 from shardlog.importers.graph.graph import Instance
 from shardlog.program.ids import Item, Place
 from shardlog.program.meshes import Atom
@@ -69,8 +68,9 @@ def covers(key: str, atom: Atom) -> bool:
 
 def differing(text: str) -> tuple[int, list[str]]:
     """The number of axes compared, and those with another origin than in Shardy's record."""
-    explainer = Explainer(shardlog.run(text, strict_shardy=True))
-    history, values, main = explainer.history, explainer.values, explainer.result.program.graph.main
+    session = shardlog.run(text, strict_shardy=True)
+    explainer = session.explainer
+    history, values, main = explainer.history, explainer.values, session.result.program.graph.main
     function = main.function
     inputs = {values.name(Place(main.place + v)): f"input: {i}" for i, v in enumerate(function.arguments)}
     constraints = {values.op(Item(i.item + n)).slots[-1] for i, n in ops(main) if n in i.function.constraints}

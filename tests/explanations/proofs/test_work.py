@@ -76,7 +76,7 @@ class Counter:
     def report(self, module: str) -> int:
         """The calls that a report makes."""
         result, self.calls = shardlog.run(module), 0
-        report(result)
+        report(result.programs)
         return self.calls
 
     def why(self, module: str, line: str) -> int:

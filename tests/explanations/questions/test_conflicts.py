@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 import shardlog
-from shardlog.explanations.questions.conflicts import Conflict
-from shardlog.runs.result import Result
+from shardlog.explanations.answers.conflicts import Conflict
+from shardlog.session import Session
 
 
-def conflicts(run: Result) -> list[Conflict]:
+def conflicts(run: Session) -> list[Conflict]:
     """What moves if all values are sharded as decided."""
     return list(run.conflicts(keep_shardings=True))
 

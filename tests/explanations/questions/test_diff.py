@@ -10,7 +10,7 @@ import shardlog
 from jsonschema import validate
 from shardlog.cli import main
 from shardlog.cli.schemas import schema
-from shardlog.explanations.answers.diff_text import diff_text
+from shardlog.explanations.answers.diff import diff_text
 from shardlog.explanations.questions.diff import diff
 
 from ...support import models, oracle
@@ -30,12 +30,12 @@ COLUMNS = '%arg1=[{}, {"model"}]'
 
 
 def test_a_run_does_not_differ_from_itself() -> None:
-    found = diff(shardlog.run(DOT), shardlog.run(DOT))
+    found = diff(shardlog.run(DOT).record, shardlog.run(DOT).record)
     assert (found.compared, found.alone, found.tensors, found.partings) == (5, (0, 0), (), ())
 
 
 def test_they_part_at_an_annotation() -> None:
-    found = diff(shardlog.run(DOT), shardlog.run(DOT, annotate=[COLUMNS]))
+    found = diff(shardlog.run(DOT).record, shardlog.run(DOT, annotate=[COLUMNS]).record)
     assert [(t.value, t.first, t.second) for t in found.tensors] == [
         ("%arg1", ("", ""), ("", "model")),
         ("%0", ("data", ""), ("data", "model")),
@@ -54,7 +54,7 @@ def test_they_part_at_an_op() -> None:
     both = '%arg1=[{}, {"data"}]'
     first = shardlog.run(DOT, annotate=[both])
     second = shardlog.run(DOT.replace('{"data"}, {}', "{}, {}"), annotate=[both])
-    parting = next(p for p in diff(first, second).partings if p.site.dim == 1)
+    parting = next(p for p in diff(first.record, second.record).partings if p.site.dim == 1)
     assert (parting.has, parting.axis, parting.op, parting.where) == (
         2, "data", "stablehlo.dot_general", "model.py:7"
     )  # fmt: skip
@@ -66,7 +66,7 @@ def test_they_part_at_an_op() -> None:
 def test_strategies() -> None:
     """The aggressive strategy settles a conflict within an op, the basic one leaves it."""
     both = '%arg1=[{}, {"data"}]'
-    runs = [shardlog.run(DOT, annotate=[both], strategy=name) for name in ("aggressive", "basic")]
+    runs = [shardlog.run(DOT, annotate=[both], strategy=name).record for name in ("aggressive", "basic")]
     (parting,) = diff(*runs).partings
     assert (parting.has, parting.axis, parting.op, parting.site.dim) == (
         1,
@@ -79,7 +79,7 @@ def test_strategies() -> None:
 
 def test_meshes_of_other_sizes() -> None:
     """An axis is the same axis, however many devices it has."""
-    runs = [shardlog.run(DOT, mesh=f"data=2,model={size}", annotate=[COLUMNS]) for size in (2, 8)]
+    runs = [shardlog.run(DOT, mesh=f"data=2,model={size}", annotate=[COLUMNS]).record for size in (2, 8)]
     assert diff(*runs).tensors == ()
 
 
@@ -90,7 +90,7 @@ def test_shardy(name: str, scan: bool) -> None:
     """The tensors of a module that Shardy has annotated are those of our run, and are sharded the same."""
     text = models.text(name, train=name != "decode", scan=scan)
     theirs = shardlog.run(oracle.propagate(text), strategy="none")
-    found = diff(shardlog.run(text, strict_shardy=True), theirs)
+    found = diff(shardlog.run(text, strict_shardy=True).record, theirs.record)
     assert found.tensors == ()
     # Apart from constants, of which Shardy's module has those that are used, and reshards that it adds.
     assert found.compared > 5 * sum(found.alone) / 2
@@ -101,7 +101,7 @@ def test_another_version_of_the_program() -> None:
     other = DOT.replace(
         "%1 = stablehlo.tanh %0 ", "%n = stablehlo.negate %0 : tensor<64x32xf32>\n  %1 = stablehlo.tanh %n "
     )
-    found = diff(shardlog.run(DOT), shardlog.run(other, annotate=[COLUMNS]))
+    found = diff(shardlog.run(DOT).record, shardlog.run(other, annotate=[COLUMNS]).record)
     assert (found.compared, found.alone) == (5, (0, 1))
     assert {(t.value, t.other) for t in found.tensors} == {
         ("%arg1", "%arg1"),
@@ -126,7 +126,7 @@ def test_command(module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str
     assert main(["run", str(module), "--annotate", COLUMNS, "--save", str(saved)]) == 0
     assert main(["diff", str(module), str(saved)]) == 1
     shown = capsys.readouterr().out
-    live = diff_text(diff(shardlog.run(module), shardlog.run(module, annotate=[COLUMNS])))
+    live = diff_text(diff(shardlog.run(module).record, shardlog.run(module, annotate=[COLUMNS]).record))
     assert shown == f"{live}\n"
     assert shown.splitlines() == [
         "4 of 5 tensors are sharded otherwise",
@@ -157,5 +157,5 @@ def test_as_is(module: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str])
 def test_json(module: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["diff", str(module), str(module), "--json"]) == 0
     validate(json.loads(capsys.readouterr().out), schema("diff"))
-    found = diff(shardlog.run(DOT), shardlog.run(DOT, annotate=[COLUMNS])).as_json()
+    found = diff(shardlog.run(DOT).record, shardlog.run(DOT, annotate=[COLUMNS]).record).as_json()
     validate(json.loads(json.dumps(found)), schema("diff"))

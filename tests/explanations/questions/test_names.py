@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 import shardlog
 from shardlog.explanations.questions.values import Values
-from shardlog.runs.records.record import record
 
 MODULE = """\
 sdy.mesh @mesh = <["data"=2, "model"=4]>
@@ -33,9 +32,9 @@ def values(request: pytest.FixtureRequest, tmp_path: Path) -> Values:
     (tmp_path / "m.mlir").write_text(MODULE)
     result = shardlog.run(tmp_path / "m.mlir")
     if request.param == "in memory":
-        return Values(record(result))
+        return Values(result.record)
     result.save(tmp_path / "m.run")
-    return Values(record(shardlog.open(tmp_path / "m.run")))
+    return Values(shardlog.open(tmp_path / "m.run").record)
 
 
 def test_a_constant_stands_for_its_copies(values: Values) -> None:

@@ -11,7 +11,8 @@ import shardlog
 from shardlog.cli import main
 from shardlog.cost.machine import machine
 from shardlog.errors import ShardlogError
-from shardlog.explanations.questions.pins import Total, _result
+from shardlog.explanations.answers.pins import Total
+from shardlog.explanations.questions.pin_texts import op_result
 
 from ...support import models
 from ...support.mlp import MLP
@@ -137,7 +138,9 @@ def test_what_is_made_anywhere_is_not_chosen() -> None:
         shardlog.run(text).pin("%cst=[{}, {}]")
     result = shardlog.run(models.text("vit"))
     copies = (each for each in result.record.values() if each.name.endswith("'1"))
-    name = next(each.name for each in copies if _result(result, each.number) is None)  # not in the module
+    name = next(
+        each.name for each in copies if op_result(result.result, each.number) is None
+    )  # not in the module
     with pytest.raises(ShardlogError, match=f"{name} is made wherever it is needed"):
         result.pin(f"{name}=[{{}}, {{}}]")
 

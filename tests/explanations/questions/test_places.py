@@ -14,7 +14,7 @@ from shardlog.errors import ShardlogError
 from shardlog.program.mlir.origins import Frame, Origin, is_library, origin, tell_apart
 from shardlog.program.mlir.places import Scope
 from shardlog.runs.records.record import Record
-from shardlog.runs.records.saved import open_saved
+from shardlog.session import Session
 
 LIBRARY = "/usr/lib/python3.11/site-packages/flax/linen/linear.py"
 
@@ -184,16 +184,16 @@ AT = "at model.py:31 (flax/linen/linear.py:700) in jvp(Net)/Dense_0"
 
 
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Record, Record]:
+def model(tmp_path_factory: pytest.TempPathFactory) -> tuple[Session, Session]:
     """A run of a model whose layers are a library's, and the same saved."""
     result, file = shardlog.run(MODEL), tmp_path_factory.mktemp("runs") / "run.db"
     result.save(file)
-    return result.record, open_saved(file)
+    return result, shardlog.open(file)
 
 
 @pytest.mark.parametrize("saved", [False, True])
-def test_values_have_lines_and_stacks(model: tuple[Record, Record], saved: bool) -> None:
-    record = model[saved]
+def test_values_have_lines_and_stacks(model: tuple[Session, Session], saved: bool) -> None:
+    record = model[saved].record
     (product,) = record.named("%0")
     assert (product.where, product.stack) == ("model.py:31 (flax/linen/linear.py:700)", "jvp(Net)/Dense_0")
     places = [(v.where, v.stack) for call in (1, 2) for v in record.named(f"@silu#{call}:%1")]
@@ -207,8 +207,8 @@ def test_values_have_lines_and_stacks(model: tuple[Record, Record], saved: bool)
 
 
 @pytest.mark.parametrize("saved", [False, True])
-def test_values_are_found_by_scope_and_by_lines_of_calls(model: tuple[Record, Record], saved: bool) -> None:
-    record = model[saved]
+def test_values_are_found_by_scope_and_by_lines_of_calls(model: tuple[Session, Session], saved: bool) -> None:
+    record = model[saved].record
     explainer = shardlog.explanations.questions.why.Explainer(record)
     found = {
         name: [v.name for v in explainer.values.find(name)] for name in ("Net/Dense_0", "Block_*", "silu")
@@ -222,7 +222,7 @@ def test_values_are_found_by_scope_and_by_lines_of_calls(model: tuple[Record, Re
 
 
 def test_explanations_and_lists_say_both(
-    model: tuple[Record, Record], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    model: tuple[Session, Session], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     file = tmp_path / "model.mlir"
     file.write_text(MODEL)
@@ -241,7 +241,7 @@ def test_explanations_and_lists_say_both(
     assert '"stack": "jvp(Net)/Dense_0"' in said("why", "Dense_0", "--json")
 
 
-def test_expectations_of_scopes(model: tuple[Record, Record], tmp_path: Path) -> None:
+def test_expectations_of_scopes(model: tuple[Session, Session], tmp_path: Path) -> None:
     file = tmp_path / "expected.toml"
     file.write_text('"Net/Block_*" = \'[{"data"}, {}]\'\n"Dense_*" = \'[{}, {"model"}]\'\n')
     (wrong,) = check(model[0], file)

@@ -83,9 +83,9 @@ class _Parsed(HTMLParser):
             self.cells[-1] += data
 
 
-def test_a_result_shows_itself() -> None:
+def test_a_session_shows_itself() -> None:
     result = shardlog.run(layer, *SHAPES, mesh=MESH, annotate=ASKED)
-    assert repr(result) == "<Result of <module>: 3 arguments, 1 results; mesh @mesh: data=2, model=4>"
+    assert repr(result) == "<Session of <module>: 3 arguments, 1 results; mesh @mesh: data=2, model=4>"
     page = _Parsed(result._repr_html_())
     assert not page.open
     assert page.cells[3:6] == ["params['w<1>']", "tensor<16x32xf32>", "[{}, {model}]"]

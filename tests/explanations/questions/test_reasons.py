@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 import shardlog
 from shardlog.errors import ShardlogError
-from shardlog.explanations.answers.text import why_not_text, why_text
-from shardlog.explanations.explanation import Explanation, Reason, WhyNot
+from shardlog.explanations.answers.why import Explanation, why_text
+from shardlog.explanations.answers.why_not import WhyNot, why_not_text
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.questions.why_not import why_not
+from shardlog.explanations.steps import Reason
 
 DOT = """%0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]
    : (tensor<8x4xf32>, tensor<4x16xf32>) -> tensor<8x16xf32>"""
@@ -39,7 +40,7 @@ ADD_PARTIAL = f"%0 = stablehlo.add %x, %y {SUM} : tensor<8x4xf32>", ADD[1]
 
 
 def first(text: str, value: str, dim: int, axis: str) -> Reason:
-    (found,) = why_not(shardlog.run(text), value, dim, axis)
+    (found,) = why_not(shardlog.run(text).explainer, value, dim, axis)
     return found.stops[0].reasons[0]
 
 
@@ -240,7 +241,7 @@ def test_beyond_an_op_without_a_rule() -> None:
         "  %2 = stablehlo.tanh %1 : tensor<4x8xf32>",
         "%2 : tensor<4x8xf32>",
     )
-    (found,) = why_not(shardlog.run(text), "%2", 0, "model")
+    (found,) = why_not(shardlog.run(text).explainer, "%2", 0, "model")
     assert found.stops == ()
     assert [(r.reason, r.sentence) for r in found.here] == [
         ("no rule", "No rule says how my.op at <text>:5 is sharded.")
@@ -253,7 +254,7 @@ def test_text() -> None:
         DOT,
         "%0 : tensor<8x16xf32>",
     )
-    (found,) = why_not(shardlog.run(text), "%0", 0, "data")
+    (found,) = why_not(shardlog.run(text).explainer, "%0", 0, "data")
     assert isinstance(found, WhyNot)
     assert why_not_text(found).splitlines()[6:10] == [
         "          that came in user priority 0, op priority 2, aggressive, when the axis could not get to",
@@ -267,7 +268,7 @@ def test_text() -> None:
 
 
 def explain(text: str, value: str, dim: int) -> Explanation:
-    (found,) = Explainer(shardlog.run(text)).why(value, dim)
+    (found,) = Explainer(shardlog.run(text).record).why(value, dim)
     return found
 
 
@@ -310,7 +311,7 @@ def test_another_axis_lost() -> None:
     )
     lost = {
         (loss.axis, loss.site.value, loss.site.dim, loss.reason)
-        for found in Explainer(shardlog.run(text)).why("%0", 0)
+        for found in Explainer(shardlog.run(text).record).why("%0", 0)
         for loss in found.steps[0].lost
     }
     assert ("model", "%arg1", 0, "in use") in lost

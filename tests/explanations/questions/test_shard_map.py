@@ -11,12 +11,10 @@ import shardlog
 from shardlog.checks.lint import Lint, findings
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
-from shardlog.explanations.answers.text import why_not_text
-from shardlog.explanations.questions.what_if import what_if
-from shardlog.explanations.questions.why import Explainer
+from shardlog.explanations.answers.why_not import why_not_text
 from shardlog.explanations.questions.why_not import why_not
 from shardlog.explanations.report.data import collect
-from shardlog.runs.records.record import Record
+from shardlog.session import Session
 
 MODULE = """
 sdy.mesh @mesh = <["a"=2, "b"=4]>
@@ -45,19 +43,19 @@ SHARD_MAP = "the shard_map at model.py:7"
 
 
 @pytest.fixture(params=["live", "saved"])
-def run(request: pytest.FixtureRequest, tmp_path: Path) -> Record:
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Session:
     result = shardlog.run(MODULE)
     if request.param == "live":
-        return result.record
+        return result
     result.save(tmp_path / "run.shardlog")
     return shardlog.open(tmp_path / "run.shardlog")
 
 
-def manual_of(run: Record, name: str) -> tuple[tuple[str, str], ...]:
-    return run.named(name)[0].manual
+def manual_of(run: Session, name: str) -> tuple[tuple[str, str], ...]:
+    return run.record.named(name)[0].manual
 
 
-def test_what_is_inside_is_a_part_along_the_manual_axes(run: Record) -> None:
+def test_what_is_inside_is_a_part_along_the_manual_axes(run: Session) -> None:
     inside = (("a", "model.py:7"),)
     for name in ("%arg2", "%3", "%4", "@relu_0:%arg0", "@relu_0:%0"):
         assert manual_of(run, name) == inside, name
@@ -65,22 +63,22 @@ def test_what_is_inside_is_a_part_along_the_manual_axes(run: Record) -> None:
         assert manual_of(run, name) == (), name
 
 
-def test_specs_are_those_of_the_shard_map(run: Record) -> None:
-    given = {a.value: (a.by, a.where) for a in run.given_shardings()}
+def test_specs_are_those_of_the_shard_map(run: Session) -> None:
+    given = {a.value: (a.by, a.where) for a in run.record.given_shardings()}
     assert given["%1"] == ("in_specs[1]", "model.py:7")
     assert given["%0'1"] == ("in_specs[0]", "model.py:7")  # where data flows from a call: a constraint
     assert given["%2"] == ("out_specs[0]", "model.py:7")
-    assert [a.value for a in run.annotations()] == ["%arg0"]
+    assert [a.value for a in run.record.annotations()] == ["%arg0"]
 
 
-def test_why_names_the_spec(run: Record) -> None:
-    (found,) = Explainer(run).why("%arg1", 0)
+def test_why_names_the_spec(run: Session) -> None:
+    (found,) = run.why("%arg1", 0)
     assert str(found.origin) == f"in_specs[1] of {SHARD_MAP}"
     assert str(found).splitlines()[-1] == f'  in_specs[1] of {SHARD_MAP}: %1 <@mesh, [{{"a"}}, {{}}]>'
 
 
-def test_why_not_inside(run: Record) -> None:
-    (found,) = why_not(run, "%3", 0, "a")
+def test_why_not_inside(run: Session) -> None:
+    (found,) = why_not(run.explainer, "%3", 0, "a")
     sentence = f"Manual axis of {SHARD_MAP}: inside, a tensor is a device's own part."
     assert [(reason.reason, reason.sentence) for reason in found.here] == [("manual", sentence)]
 
@@ -91,12 +89,12 @@ def test_why_not_at_the_boundary() -> None:
     module = module.replace('-> tensor<8x16xf32> loc("model.py":7', '-> tensor<4x16xf32> loc("model.py":7')
     module = module.replace("return %2 : tensor<8x16", "return %2 : tensor<4x16")
     module = module.replace('loc("y")) -> tensor<8x16xf32>', 'loc("y")) -> tensor<4x16xf32>')
-    (found,) = why_not(shardlog.run(module), "%2", 0, "a")
+    (found,) = why_not(shardlog.run(module).explainer, "%2", 0, "a")
     assert {reason.reason for stop in found.stops for reason in stop.reasons} == {"manual"}
     assert SHARD_MAP in why_not_text(found)
 
 
-def test_lint_counts_manual_axes(run: Record) -> None:
+def test_lint_counts_manual_axes(run: Session) -> None:
     found = findings(run, [Lint.parse("replicated-above=0")])
     (inside,) = [f for f in found if f.what.startswith("%3")]
     assert inside.bytes == 4 * 16 * 4 * 3 // 4
@@ -116,8 +114,8 @@ def test_summary_counts_manual_axes() -> None:
     assert sharded == total, of
 
 
-def test_report_counts_manual_axes(run: Record) -> None:
-    data = collect(run.result)
+def test_report_counts_manual_axes(run: Session) -> None:
+    data = collect(run.programs)
     tensors = data["tensors"]
     found = {
         name: (size, data["manual"][manual])
@@ -129,13 +127,13 @@ def test_report_counts_manual_axes(run: Record) -> None:
 
 
 @pytest.mark.parametrize("name", ["%1", "%2", "y"])
-def test_specs_cannot_be_dropped(run: Record, name: str) -> None:
+def test_specs_cannot_be_dropped(run: Session, name: str) -> None:
     if name == "y":
         with pytest.raises(ShardlogError, match="y has no annotation"):
-            what_if(run, drop=[name])
+            run.what_if(drop=[name])
         return
     with pytest.raises(ShardlogError, match=f"of {SHARD_MAP}, which cannot be dropped"):
-        what_if(run, drop=[name])
+        run.what_if(drop=[name])
 
 
 def test_conflicts_name_the_spec() -> None:

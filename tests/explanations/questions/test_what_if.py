@@ -11,9 +11,8 @@ from jsonschema import validate
 from shardlog.cli import main
 from shardlog.cli.schemas import schema
 from shardlog.errors import ShardlogError
-from shardlog.explanations.questions.what_if import what_if
 from shardlog.explanations.report.data import collect
-from shardlog.runs.records.record import Run
+from shardlog.session import Session
 
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>
@@ -34,7 +33,7 @@ V = '%v: tensor<32x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}]>}'
 
 
 @pytest.fixture(params=["live", "saved"])
-def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
+def run(request: pytest.FixtureRequest, tmp_path: Path) -> Session:
     result = shardlog.run(MODULE)
     if request.param == "live":
         return result
@@ -42,17 +41,17 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Run:
     return shardlog.open(tmp_path / "run.shardlog")
 
 
-def test_another_annotation(run: Run) -> None:
-    found = what_if(run, annotate=['%arg2=[{}, {"model"}]'])
+def test_another_annotation(run: Session) -> None:
+    found = run.what_if(annotate=['%arg2=[{}, {"model"}]'])
     changed = shardlog.run(MODULE, annotate=['%arg2=[{}, {"model"}]'])
     assert {t.value: t.second for t in found.diff.tensors}["result#0"] == ("", "model")
     assert found.bytes == tuple(sum(c.bytes for c in r.conflicts()) for r in (run, changed))
 
 
 @pytest.mark.parametrize("name", ["%arg2", "params['v']"])
-def test_an_annotation_less(run: Run, name: str) -> None:
+def test_an_annotation_less(run: Session, name: str) -> None:
     """As if it had not been written."""
-    found = what_if(run, drop=[name])
+    found = run.what_if(drop=[name])
     parting = next(p for p in found.diff.partings if p.op == "annotation")
     assert (parting.has, parting.site.value, parting.why_not) == (1, "%arg2", "not annotated")
     changed = shardlog.run(MODULE.replace(V, "%v: tensor<32x4xf32>"))
@@ -60,19 +59,19 @@ def test_an_annotation_less(run: Run, name: str) -> None:
     assert {c.collective for c in found.after} != {c.collective for c in found.before}
 
 
-def test_patterns(run: Run) -> None:
-    found = what_if(run, drop=["params[*]"])
+def test_patterns(run: Session) -> None:
+    found = run.what_if(drop=["params[*]"])
     assert {p.site.value for p in found.diff.partings if p.op == "annotation"} == {"%arg1", "%arg2"}
     assert found.bytes == (sum(c.bytes for c in found.before), 0)
 
 
-def test_both(run: Run) -> None:
-    found = what_if(run, annotate=['%arg1=[{}, {"model"}]'], drop=["%arg2"])
+def test_both(run: Session) -> None:
+    found = run.what_if(annotate=['%arg1=[{}, {"model"}]'], drop=["%arg2"])
     assert {t.value: t.second for t in found.diff.tensors}["%0"] == ("data", "model")
 
 
-def test_no_change(run: Run) -> None:
-    found = what_if(run)
+def test_no_change(run: Session) -> None:
+    found = run.what_if()
     assert found.diff.tensors == ()
     assert found.before == found.after
 
@@ -86,7 +85,7 @@ def test_a_constraint_is_dropped() -> None:
         '%w: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}]>}', "%w: tensor<16x32xf32>"
     )
     run = shardlog.run(text)
-    found = what_if(run, drop=["%1"])
+    found = run.what_if(drop=["%1"])
     assert {t.value: t.second for t in found.diff.tensors}["%0"] == ("data", "")
     # The constraint asks for nothing any more: what moves is what moves without it.
     free = shardlog.run(text.replace('[{?}, {"model", ?}]', "[{?}, {?}]"))
@@ -110,7 +109,7 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"dat
   return %2 : tensor<8x16xf32>
 }
 """
-    found = what_if(shardlog.run(text), drop=["%arg1", "%arg2"])
+    found = shardlog.run(text).what_if(drop=["%arg1", "%arg2"])
     (conflict,) = found.before
     assert (conflict.tensor, conflict.partial, conflict.collective) == ("%2", "model", "all-reduce")
     # Of 4 * 16 elements of four bytes, three quarters are sent to be added up, and as much of the sums.
@@ -151,7 +150,7 @@ func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32> {sdy.sharding = #sdy.shardi
     assert "reshard-above: what must move is not known" in capsys.readouterr().out
     result = shardlog.run(module)
     assert message in repr(shardlog.explain(result))
-    assert message in collect(result)["unpartitioned"]
+    assert message in collect(result.programs)["unpartitioned"]
 
 
 @pytest.mark.parametrize(
@@ -162,9 +161,9 @@ func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32> {sdy.sharding = #sdy.shardi
         ("parms[*]", "no value is called parms[*]", "params['w']"),
     ],
 )
-def test_bad_input(run: Run, drop: str, message: str, hint: str) -> None:
+def test_bad_input(run: Session, drop: str, message: str, hint: str) -> None:
     with pytest.raises(ShardlogError) as error:
-        what_if(run, drop=[drop])
+        run.what_if(drop=[drop])
     assert error.value.message == message
     assert hint in error.value.hint
 
@@ -175,7 +174,7 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["what-if", str(module), "--drop", "params['v']"]) == 0
     program, first, second, *_ = capsys.readouterr().out.splitlines()
     assert program.startswith("program: least bytes (")
-    found = what_if(shardlog.run(module), drop=["%arg2"])
+    found = shardlog.run(module).what_if(drop=["%arg2"])
     assert found.bytes is not None
     before, after = found.bytes
     assert first == f"{before} bytes must move to each device before, {after} after: {after - before:+}"

@@ -8,8 +8,7 @@ from typing import Any
 import pytest
 import shardlog
 from shardlog.errors import ShardlogError
-from shardlog.explanations.answers.text import why_text
-from shardlog.explanations.explanation import Explanation
+from shardlog.explanations.answers.why import Explanation, why_text
 from shardlog.explanations.questions.replay import replay
 from shardlog.explanations.questions.why import Explainer
 
@@ -30,7 +29,7 @@ func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data
 def explain(
     text: str, value: str, dim: int | None = None, axis: str | None = None, **options: Any
 ) -> Explanation:
-    (found,) = Explainer(shardlog.run(text, **options)).why(value, dim, axis)
+    (found,) = Explainer(shardlog.run(text, **options).record).why(value, dim, axis)
     return found
 
 
@@ -70,7 +69,7 @@ def test_text() -> None:
     ],
 )
 def test_names(name: str, values: list[str]) -> None:
-    found = Explainer(shardlog.run(DOT)).why(name)
+    found = Explainer(shardlog.run(DOT).record).why(name)
     assert found
     assert {explanation.site.value for explanation in found} == set(values)
 
@@ -82,7 +81,7 @@ def test_an_annotation_explains_itself() -> None:
 
 
 def test_atoms_of_an_axis_are_explained_together() -> None:
-    assert len(Explainer(shardlog.run(DOT)).why("%0", 1)) == 1
+    assert len(Explainer(shardlog.run(DOT).record).why("%0", 1)) == 1
 
 
 def test_user_priority() -> None:
@@ -117,10 +116,11 @@ func.func @main(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 
 
 def test_verified() -> None:
-    explainer = Explainer(shardlog.run(DOT))
+    session = shardlog.run(DOT)
+    explainer = session.explainer
     (found,) = explainer.why("%1", 1)
     assert explainer.check_proofs(found) > len(found.steps)
-    assert replay(explainer.result, found).holds
+    assert replay(session.result, found).holds
 
 
 def test_json() -> None:
@@ -145,7 +145,7 @@ def test_json() -> None:
 )
 def test_bad_input(value: str, dim: int | None, axis: str | None, message: str, hint: str) -> None:
     with pytest.raises(ShardlogError) as error:
-        Explainer(shardlog.run(DOT)).why(value, dim, axis)
+        Explainer(shardlog.run(DOT).record).why(value, dim, axis)
     assert message in error.value.message
     assert hint in error.value.hint
 
@@ -162,6 +162,6 @@ func.func @main(%x: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"data
 {ops}  return %99 : tensor<8xf32>
 }}
 """
-    found = Explainer(shardlog.run(text)).why("model.py:7")
+    found = Explainer(shardlog.run(text).record).why("model.py:7")
     assert [len(explanation.steps) for explanation in found] == list(range(1, 101))
     assert len({id(step) for explanation in found for step in explanation.steps}) == 100

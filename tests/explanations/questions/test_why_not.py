@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import shardlog
 from shardlog.errors import ShardlogError
-from shardlog.explanations.answers.text import why_not_text
-from shardlog.explanations.explanation import Reason, WhyNot
+from shardlog.explanations.answers.why_not import WhyNot, why_not_text
 from shardlog.explanations.questions.why_not import after_removal, why_not
+from shardlog.explanations.steps import Reason
 
 
 def module(x: str, w: str, body: str = "") -> str:
@@ -25,7 +25,7 @@ func.func @main(%x: tensor<8x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, {x}>}}
 
 
 def ask(text: str, value: str, dim: int, axis: str) -> WhyNot:
-    (found,) = why_not(shardlog.run(text), value, dim, axis)
+    (found,) = why_not(shardlog.run(text).explainer, value, dim, axis)
     return found
 
 
@@ -103,8 +103,8 @@ def test_without_the_culprit(
     x: str, w: str, value: str, dim: int, axis: str, culprit: str, then: str
 ) -> None:
     result = shardlog.run(module(x, w))
-    (found,) = why_not(result, value, dim, axis)
-    assert after_removal(result, found) == (culprit, then)
+    (found,) = why_not(result.explainer, value, dim, axis)
+    assert after_removal(result.result, found) == (culprit, then)
 
 
 def test_a_name_that_stands_for_two_tensors() -> None:
@@ -123,7 +123,10 @@ func.func @main(%a: tensor<8xf32>, %b: tensor<8x4xf32>, %i: tensor<i32>) -> tens
 }
 """
     run = shardlog.run(text)
-    assert [found.site.type for found in why_not(run, "%1", 0, "x")] == ["tensor<8xf32>", "tensor<8x4xf32>"]
-    assert [found.site.type for found in why_not(run, "%1", 1, "x")] == ["tensor<8x4xf32>"]
+    assert [found.site.type for found in why_not(run.explainer, "%1", 0, "x")] == [
+        "tensor<8xf32>",
+        "tensor<8x4xf32>",
+    ]
+    assert [found.site.type for found in why_not(run.explainer, "%1", 1, "x")] == ["tensor<8x4xf32>"]
     with pytest.raises(shardlog.ShardlogError, match="%1 has no dimension 2"):
-        why_not(run, "%1", 2, "x")
+        why_not(run.explainer, "%1", 2, "x")

@@ -1,0 +1,66 @@
+"""What is compiled for a run, and for which devices; by us, or by JAX in place of what it lowered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..errors import ShardlogError, from_extra
+from ..exporters.bind import bind
+from ..exporters.plain import tell_nobody
+from ..program.mlir.modules import with_main
+from ..runs.jax import device_count, device_shardings, main_mesh
+from .inspecting import tell
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
+    from ..partition.device_program import DeviceProgram
+    from ..runs.result import Result
+    from .dispatch import Chosen
+
+
+def chosen(
+    result: Result, devices: Sequence[Any] | None, known: tuple[Any, ...], program: DeviceProgram | None
+) -> Chosen:
+    """What JAX compiles in place of what it lowered for the devices ``known``, as ``compiled``."""
+    from .dispatch import Chosen
+
+    whole = not main_mesh(result.program.shardings.meshes.meshes).axes
+    devices = known if whole and devices is None and known else devices_for(result, devices, known)
+    arguments, _ = device_shardings(result, devices, program)
+    module = with_main(module_for(result, devices, program))
+    return Chosen(module, tuple(devices), tuple(arguments))
+
+
+def devices_for(
+    result: Result, devices: Sequence[Any] | None = None, known: Sequence[Any] = ()
+) -> Sequence[Any]:
+    """The devices of a run: those that are asked for; or else those that are ``known``, those of its mesh, if
+    it is JAX's, or the first that there are, whichever are as many as the mesh has. Raises ShardlogError
+    where none are."""
+    with from_extra("jax", "JAX"):
+        import jax
+        from jax.sharding import Mesh
+
+    count = device_count(main_mesh(result.program.shardings.meshes.meshes))
+    if devices is None:
+        concrete = next((mesh for mesh in result.source.interface.meshes if isinstance(mesh, Mesh)), None)
+        meant = concrete.devices.flat if concrete is not None else ()
+        each = (list(known), list(meant), jax.devices()[:count])
+        devices = next((some for some in each if len(some) == count), each[-1])
+    if len(devices) != count:
+        hint = "give devices=, or start JAX with more: XLA_FLAGS=--xla_force_host_platform_device_count=8"
+        raise ShardlogError(f"{len(devices)} devices for a mesh of {count}", where="compile", hint=hint)
+    return devices
+
+
+def module_for(result: Result, devices: Sequence[Any], program: DeviceProgram | None) -> ir.Module:
+    """What XLA compiles for a run on these devices: with shardings that bind, or as it is partitioned."""
+    if program is None:
+        module = bind(result.module, result.book.traits)
+        if not result.source.interface.alive:
+            tell_nobody(module, result.book.traits)
+        return module
+    tell(result, program)
+    return program.module_for(devices[0].platform)

@@ -1,0 +1,135 @@
+"""Which values the arguments of a program take after, so that random ones make sense.
+
+A walk from the results of a program back to its arguments: each op asks something of its operands, in any
+case or where something is asked of its results, as the op rules say (``rules/ops/domains.dl``). What goes
+through loops and branches follows their data-flow edges, and a function is walked for what is asked of each
+call.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from jaxlib.mlir import ir
+
+from ..program.mlir.modules import main_function, symbols
+from ..program.signature import Told, describe, looks_at
+
+if TYPE_CHECKING:
+    from ..runs.result import Result
+
+_CALLED = {"call": "callee", "composite": "decomposition"}  # how ops are lowered that have a function do it
+
+
+@dataclass(frozen=True, order=True)
+class Domain:
+    """What a value is to be: a word of ``domain_id``, and for an "index" what it is below."""
+
+    kind: str
+    below: int = 0
+
+
+Asked = frozenset[Domain]
+_Wanted = defaultdict[Any, set[Domain]]  # by value
+
+
+def domains(result: Result) -> list[Asked]:
+    """What the program asks of each of its arguments that are arrays."""
+    functions = symbols(result.module, "func.func")
+    with result.module.context:
+        main = functions[main_function(functions)]
+        found = _Walk(result, functions).function(main, [frozenset()] * len(main.type.results))
+        kinds = zip(found, main.type.inputs, strict=True)
+        return [asked for asked, kind in kinds if isinstance(kind, ir.RankedTensorType)]
+
+
+class _Walk:
+    def __init__(self, result: Result, functions: dict[str, Any]) -> None:
+        self._book, self._functions = result.book, functions
+        self._looks_at = looks_at({*self._book.looks_at, *self._book.domains_look_at})
+        self._told, self._traits = Told(), result.book.traits
+        self._said: dict[Any, dict[str, list[tuple[Any, ...]]]] = {}
+        self._called: dict[Any, list[Asked]] = {}
+
+    def function(self, function: Any, wanted: Sequence[Asked]) -> list[Asked]:
+        """What is asked of the arguments of a function where so much is of its results."""
+        block, found = function.regions[0].blocks[0], _Wanted(set)
+        for value, asked in zip(_returned(block), wanted, strict=True):
+            found[value] |= asked
+        self._block(block, found)
+        return [frozenset(found[value]) for value in block.arguments]
+
+    def _block(self, block: Any, found: _Wanted) -> None:
+        for op in reversed([each.operation for each in block.operations]):
+            self._op(op, found)
+
+    def _op(self, op: ir.Operation, found: _Wanted) -> None:
+        if (label := _CALLED.get(self._traits.lowering(op.name))) is not None:
+            asked = self._call(op.attributes[label], [frozenset(found[value]) for value in op.results])
+            for value, more in zip(op.operands, asked, strict=True):
+                found[value] |= more
+            return
+        said = self._rules(op)
+        for slot, kind, below in said["asks"]:
+            found[op.operands[slot]].add(Domain(kind, below))
+        for index, slot in said["hands"]:
+            found[op.operands[slot]] |= found[op.results[index]]
+        for wanted, slot, kind in said["asks_for"]:
+            for domain in [each for each in found[op.results[0]] if each.kind == wanted]:
+                found[op.operands[slot]].add(Domain(kind, domain.below))
+        if len(op.regions) and said["edge_source"]:
+            self._regions(op, said, found)
+        else:
+            self._edges(op, said, found)
+
+    def _regions(self, op: ir.Operation, said: dict[str, list[tuple[Any, ...]]], found: _Wanted) -> None:
+        """Until what is asked of what goes around is asked of all that it comes from."""
+        while self._edges(op, said, found) or not said.get("walked"):
+            said = {**said, "walked": [()]}
+            for region in op.regions:
+                for block in region.blocks:
+                    self._block(block, found)
+
+    def _edges(self, op: ir.Operation, said: dict[str, list[tuple[Any, ...]]], found: _Wanted) -> bool:
+        """Asks of the sources of edges what is asked of their targets; returns whether that is news."""
+        wanted: dict[int, set[Domain]] = defaultdict(set)
+        for edge, *end in said["edge_target"]:
+            wanted[edge] |= found[_end(op, *end)]
+        news = False
+        for edge, *end in said["edge_source"]:
+            held = found[_end(op, *end)]
+            news = news or not wanted[edge] <= held
+            held |= wanted[edge]
+        return news
+
+    def _call(self, name: Any, wanted: list[Asked]) -> list[Asked]:
+        key = ir.FlatSymbolRefAttr(name).value, tuple(wanted)
+        if key not in self._called:
+            self._called[key] = self.function(self._functions[key[0]], wanted)
+        return self._called[key]
+
+    def _rules(self, op: ir.Operation) -> dict[str, list[tuple[Any, ...]]]:
+        facts = describe(op, False, self._looks_at, self._told)
+        key = tuple((name, tuple(rows)) for name, rows in facts.items())
+        if key not in self._said:
+            self._said[key] = self._book.domains(facts)
+        return self._said[key]
+
+
+def _end(op: ir.Operation, end: str, region: int, index: int) -> Any:
+    """The value at an end of a data-flow edge."""
+    if end == "operand":
+        return op.operands[index]
+    if end == "result":
+        return op.results[index]
+    block = op.regions[region].blocks[0]
+    return block.arguments[index] if end == "argument" else _returned(block)[index]
+
+
+def _returned(block: Any) -> Sequence[Any]:
+    operations = block.operations
+    found: Sequence[Any] = operations[len(operations) - 1].operands
+    return found

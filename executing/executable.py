@@ -1,0 +1,194 @@
+"""The decisions of a run as a function that runs: the annotated module, compiled with shardings that bind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..errors import ShardlogError
+from ..exporters.tokens import is_token, without_tokens
+from ..exporters.wide import wide
+from ..importers.sources.compiling import load, refused
+from ..importers.sources.jax import visible
+from ..notations.frontend_attributes import calls_back
+from ..partition.preparing.computations import lacking
+from ..program.elements import dtype_of
+from ..program.function import location
+from ..program.mlir.modules import main_function, operations_in, ops_in, symbols
+from ..program.mlir.places import argument_path
+from ..runs.custom_partitioning import calls
+from ..runs.jax import device_shardings
+from .compiling import devices_for, module_for
+from .partial import placed
+
+if TYPE_CHECKING:
+    from ..partition.device_program import DeviceProgram
+    from ..runs.result import Result
+
+
+@dataclass(frozen=True)
+class Executable:
+    """A compiled program, which is called as the function that was lowered.
+
+    It takes arrays, or what becomes arrays, and returns ``jax.Array``s with the shardings that were decided,
+    unreduced ones too. Arguments and results are flat where only a module was given. A call raises
+    ShardlogError for arguments of another tree, type or shape.
+    """
+
+    _loaded: Any
+    _devices: tuple[Any, ...]  # in the order of the program's partitions
+    _arguments: tuple[Any, ...]  # the shardings of the module's arguments
+    _taken: tuple[tuple[str, str, tuple[int, ...], str], ...]  # their names, types, shapes and dtypes
+    _results: tuple[tuple[Any, tuple[int, ...]], ...]  # sharding and shape
+    _interface: Any
+
+    @property
+    def hlo(self) -> str:
+        """The optimised HLO that each device runs, as text."""
+        return "\n".join(module.to_string() for module in self._loaded.hlo_modules())
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the program; see the class."""
+        import jax
+
+        interface = self._interface
+        if interface.arguments is None:
+            leaves: Sequence[Any] = args
+        else:
+            given, tree = jax.tree.flatten((args, kwargs))
+            if tree != interface.arguments:
+                message = f"arguments like {tree}"
+                hint = f"expected what was lowered: {interface.arguments}"
+                raise ShardlogError(message, where="executable", hint=hint)
+            leaves = [*interface.constants, *(given[i] for i in interface.kept)]
+        if len(leaves) != len(self._arguments):
+            message = f"{len(leaves)} arguments"
+            raise ShardlogError(message, where="executable", hint=f"expected {len(self._arguments)}")
+        keys = [jax.numpy.issubdtype(jax.typeof(leaf).dtype, jax.dtypes.prng_key) for leaf in leaves]
+        leaves = [jax.random.key_data(leaf) if key else leaf for leaf, key in zip(leaves, keys, strict=True)]
+        arrays = [placed(leaf, to) for leaf, to in zip(leaves, self._arguments, strict=True)]
+        for array, taken in zip(arrays, self._taken, strict=bool(self._taken)):
+            _check_argument(array, *taken)
+        given = [_reordered(array, self._devices) for array in arrays]
+        parts = self._loaded.execute_sharded(given).disassemble_into_single_device_arrays()
+        found = [
+            _array(shape, sharding, list(held))
+            for (sharding, shape), held in zip(self._results, parts, strict=True)
+        ]
+        if interface.results is None:
+            return tuple(found)
+        kinds = zip(found, interface.keys, strict=True)
+        return interface.results.unflatten(
+            [jax.random.wrap_key_data(array, impl=key) if key else array for array, key in kinds]
+        )
+
+
+def _array(shape: tuple[int, ...], sharding: Any, parts: list[Any]) -> Any:
+    """The array of which devices have these parts."""
+    import jax
+
+    if 0 in shape:  # XLA takes the sharding from what has no elements
+        return jax.device_put(jax.numpy.empty(shape, parts[0].dtype), sharding)
+    return jax.make_array_from_single_device_arrays(shape, sharding, parts)
+
+
+def compiled(
+    result: Result,
+    devices: Sequence[Any] | None = None,
+    program: DeviceProgram | None = None,
+    *,
+    in_64_bits: bool = False,
+) -> Executable:
+    """Compiles what a run decided; see ``Session.compile``.
+
+    ``program`` is what each device runs, where it is partitioned already; else the program may be compiled
+    ``in_64_bits``. Tokens that it takes and gives are left out.
+    """
+    devices = devices_for(result, devices)
+    functions = symbols(result.module, "func.func")
+    main = functions[main_function(functions)]
+    with result.source.places():
+        _check(result, main)
+    arguments, results = device_shardings(result, devices, program)
+    form: Any = {} if program is None else {"form": program.form}
+    try:
+        module = module_for(result, devices, program)
+        module = wide(module, result.book.traits) if in_64_bits else module
+        loaded = load(without_tokens(module), devices, result.source.interface.callbacks, **form)
+    except ShardlogError:
+        raise
+    except Exception as error:  # XLA's, of many classes
+        raise refused(error, result.source, result.module) from None
+
+    inputs, given = main.type.inputs, zip(results, main.type.results, strict=True)
+    taken = [sharding for sharding, kind in zip(arguments, inputs, strict=True) if not is_token(kind)]
+    ends = tuple((sharding, tuple(kind.shape)) for sharding, kind in given if not is_token(kind))
+    checked = () if in_64_bits else _taken(main)
+    return Executable(loaded, tuple(devices), tuple(taken), checked, ends, result.source.interface)
+
+
+def _taken(main: Any) -> tuple[tuple[str, str, tuple[int, ...], str], ...]:
+    """The name, the type, the shape and the dtype of each argument."""
+    return tuple(
+        (argument_path(a.location) or f"%arg{i}", str(a.type), tuple(a.type.shape), _dtype(a.type))
+        for i, a in enumerate(main.arguments)
+        if not is_token(a.type)
+    )
+
+
+def _dtype(type_: Any) -> str:
+    return dtype_of(str(type_.element_type)) or ""
+
+
+def _check_argument(array: Any, name: str, type_: str, shape: tuple[int, ...], dtype: str) -> None:
+    """Raises ShardlogError for an array of another type than was compiled for: XLA would crash."""
+    if array.shape == shape and dtype in ("", str(array.dtype)):
+        return
+    wide = dtype.endswith("64") or dtype == "complex128"
+    hint = "jax.config.update('jax_enable_x64', True)" if wide else "as it was lowered"
+    given = f"{name} is {array.dtype}{list(array.shape)}, expected {type_}"
+    raise ShardlogError(given, where="executable", hint=hint)
+
+
+def _reordered(array: Any, devices: Sequence[Any]) -> Any:
+    """An array with its parts in the order of the program's devices; each device keeps what it holds."""
+    import jax
+
+    held = array.sharding
+    if getattr(held, "mesh", None) is None or list(held.mesh.devices.flat) == list(devices):
+        return array
+    mesh = jax.sharding.Mesh(
+        np.asarray(devices, object).reshape(held.mesh.devices.shape),
+        held.mesh.axis_names,
+        axis_types=held.mesh.axis_types,
+    )
+    parts = [shard.data for shard in array.addressable_shards]
+    sharding = jax.sharding.NamedSharding(mesh, held.spec, memory_kind=held.memory_kind)
+    return jax.make_array_from_single_device_arrays(array.shape, sharding, parts)
+
+
+def _check(result: Result, main: Any) -> None:
+    """Raises ShardlogError for programs that only JAX itself can call, and for ops that XLA does not have."""
+    interface = result.source.interface
+    hidden = len(main.type.inputs) - len(visible(main, "arg_attrs")) - len(interface.constants)
+    hidden += len(main.type.results) - len(visible(main, "res_attrs"))
+    if interface.arguments is None:  # of a module alone, whose tokens are left out
+        hidden = 0
+    for op in operations_in(result.module.operation):
+        if not op.context.is_registered_operation(op.name):  # XLA ends the process
+            hint = "lower it to StableHLO before it runs; run, partition and cost take it as it is"
+            raise ShardlogError(f"XLA does not have the op {op.name}", where=location(op), hint=hint)
+    if hidden:
+        message = "the program hands on tokens, for effects in order, or constants of its own"
+        hint = "leave out ordered=True, and compile what jax.jit(f).lower(...) gives"
+        raise ShardlogError(message, where="compile", hint=hint)
+    if interface.results is not None and interface.results.num_leaves != len(main.type.results):
+        raise ShardlogError("the program changes its arguments in place", where="compile", hint="return them")
+    if not interface.alive and (call := next(calls(result), None)):
+        raise lacking(call[0])
+    if not interface.callbacks and (called := next(filter(calls_back, ops_in(result.module)), None)):
+        message, hint = "the program calls back into Python", "compile what jax.jit(f).lower(...) gives"
+        raise ShardlogError(message, where=result.source.line(location(called)), hint=hint)

@@ -1,0 +1,170 @@
+"""Whether a partitioned program gives what one device gives, by all that can be asked before it is called
+wrong: the program in 64 bits, smaller inputs, and inputs from other seeds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from math import isfinite
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..runs.table import plural
+from . import execution
+from .comparing import BIAS, TELLING, Comparison, beside, nudged
+from .deciding import decided_by, lets_rounding_decide
+from .differences import apart, difference, wide_array
+from .domains import domains
+from .execution import Alone, run_alone, wide_on
+from .inputs import random_inputs
+from .rounding import eps_of
+from .undefined import undefined
+from .values import Arrays, Value, boundary
+
+if TYPE_CHECKING:
+    from ..runs.result import Result
+    from .executable import Executable
+
+_SMALLER, _TIMES = 4, 2  # random inputs are divided by so much where results cannot be judged, so often
+_SEEDS = 3  # are tried before a result is called wrong
+_FURTHER = 4.0  # times as far from 64 bits as one device, or as rounded inputs lead, may a result be
+_NUDGES, _BITS = 3, 16  # inputs are moved so often, by up to so many times their last bit
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """What is known of the results of a run: each beside that of one device, and the ``outputs`` themselves.
+    ``seeds`` are those of the random inputs that were tried."""
+
+    comparisons: tuple[Comparison, ...]
+    outputs: Arrays
+    seeds: tuple[int, ...] = ()
+
+
+class Trial:
+    """A partitioned program that is run, and compared."""
+
+    def __init__(self, result: Result, executable: Executable, devices: Sequence[Any]) -> None:
+        self._result, self._executable, self._devices = result, executable, devices
+        self._arguments, self._results = boundary(result)
+        self._alone = execution.alone_on(result, devices)
+
+    @cached_property
+    def _wide(self) -> Alone | None:
+        return wide_on(self._result, self._devices)
+
+    def of(self, inputs: Arrays) -> Judgement:
+        """The results for some inputs."""
+        again = nudged(self._arguments, inputs)
+        expected, moved = run_alone(self._result, self._alone, inputs, again)
+        outputs = execution.run_partitioned(self._result, self._executable, inputs, expected)
+        found = list(beside(self._result, outputs, expected, moved))
+        if not all(one.right and one.judged for one in found):
+            found = self._in_64_bits(inputs, outputs, expected, found)
+        if not all(one.right for one in found) and (reason := undefined(self._result, self._devices, inputs)):
+            found = [one if one.right else replace(one, reason=reason) for one in found]
+        return Judgement(tuple(found), outputs)
+
+    def at_random(self, seed: int) -> Judgement:
+        """The results for random inputs that take after what the program asks for. Where a result is not
+        right with them, smaller ones and those of other seeds are tried."""
+        asked = domains(self._result)
+
+        def tried(seed: int) -> Judgement:
+            return self._with_smaller(random_inputs(self._arguments, seed, asked))
+
+        first = tried(seed)
+        if all(one.right for one in first.comparisons):
+            return replace(first, seeds=(seed,))
+        seeds = tuple(range(seed, seed + _SEEDS))
+        others = [tried(other).comparisons for other in seeds[1:]]
+        decides = lets_rounding_decide(self._result)
+        found = list(first.comparisons)
+        for i, one in enumerate(found):
+            may_be = one.off <= BIAS * one.allowed or (decides and not eps_of(self._results[i].element))
+            if not one.right and may_be and all(each[i].right for each in others):
+                found[i] = replace(one, reason=_once(one, seeds))
+        return Judgement(tuple(found), first.outputs, seeds)
+
+    def _with_smaller(self, inputs: Arrays) -> Judgement:
+        """The results for inputs; of those that cannot be judged, for smaller ones, if they can then. Where
+        values are large a softmax picks one of them, and sums cancel out: what is left is as rounding has
+        it."""
+        first = self.of(inputs)
+        found = first.comparisons
+        for turn in range(1, _TIMES + 1):
+            if all(comparison.judged for comparison in found):
+                break
+            divided = _SMALLER**turn
+            smaller = [
+                array / array.dtype.type(divided) if eps_of(value.element) else array
+                for value, array in zip(self._arguments, inputs, strict=True)
+            ]
+            found = tuple(
+                replace(other, divided=divided) if other.judged and not comparison.judged else comparison
+                for comparison, other in zip(found, self.of(smaller).comparisons, strict=True)
+            )
+        return replace(first, comparisons=found)
+
+    def _in_64_bits(
+        self, inputs: Arrays, outputs: Arrays, expected: Arrays, found: Sequence[Comparison]
+    ) -> list[Comparison]:
+        """What was found, and where that is not right what 64 bits say."""
+        if self._wide is None:
+            return list(found)
+        moved = [nudged(self._arguments, inputs, _BITS, seed) for seed in range(_NUDGES)]
+        exact, *others = run_alone(self._result, self._wide, inputs, *moved)
+        settled = []
+        reason: str | None = None
+        for i, (value, one) in enumerate(zip(self._results, found, strict=True)):
+            if not (one.right and one.judged) and not one.reason:
+                one = _settled(value, one, outputs[i], expected[i], exact[i], [each[i] for each in others])
+                if one.reason:
+                    if reason is None:
+                        reason = decided_by(self._result, self._devices, inputs, moved)
+                    one = replace(one, reason=f"{one.reason}: {reason}" if reason else one.reason)
+            settled.append(one)
+        return settled
+
+
+def _settled(
+    value: Value, one: Comparison, mine: Any, theirs: Any, exact: Any, moved: Sequence[Any]
+) -> Comparison:
+    """A comparison, where rounding explains it beside the same in 64 bits, and such with ``moved`` inputs."""
+    if not eps_of(value.element):
+        # With moved inputs ties are none any more, and who wins a tie is no matter of rounding.
+        count = int(np.count_nonzero(theirs != exact))
+        if one.right or np.count_nonzero(mine != theirs) > _FURTHER * count:
+            return one
+        return replace(one, reason=f"rounding decides {count:,} of {plural(exact.size, 'element')}")
+    if one.unlike or one.only_nans:
+        return one
+    first = wide_array(exact)
+    decided = np.zeros(exact.shape, bool)
+    for other in (theirs, *moved):
+        decided |= apart(wide_array(other), first)
+
+    def off(other: Any) -> float:
+        return difference(np.where(decided, first, wide_array(other)), first)
+
+    own, alone = off(mine), off(theirs)
+    bound = _FURTHER * max(alone, eps_of(value.element), *map(off, moved))
+    if not isfinite(own) or own > bound:
+        return one
+    if decided.any():
+        many = plural(int(np.count_nonzero(decided)), "element")
+        return replace(one, reason=f"in {many} what is finite is as rounding decides")
+    if bound >= TELLING:
+        return replace(one, reason=f"it is off by {one.off:.1e} of the largest element, as rounding decides")
+    return replace(one, exact=(own, alone))
+
+
+def _once(one: Comparison, seeds: Sequence[int]) -> str:
+    """Why a result that is wrong with the first of the seeds alone is not called so, if it is off by little,
+    as a bound that holds nearly always is exceeded, or is a whole number that floating-point ones decide."""
+    explained = f"up to {one.allowed:.1e}" if one.allowed else "nothing"
+    named = " and ".join(map(str, seeds[1:]))
+    reason = f"it is off by {one.off:.1e} with seed {seeds[0]} alone, and not with {named}"
+    return f"{reason}; reordered sums explain {explained}"

@@ -1,0 +1,88 @@
+"""The values whose shardings XLA would decide otherwise, so that they alone need constraints.
+
+What XLA would decide is what a run decides on the program as it comes back from HLO, with the rules of Shardy
+alone. In every round the values that come out otherwise are bound as well, until none does.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING, Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ..exporters.bind import bind
+from ..program.mlir.modules import bytecode_of, copy_of, ops_in
+from ..program.signature import text_of
+from ..runs.options import Options
+from ..runs.running import run_with
+
+if TYPE_CHECKING:
+    from ..runs.result import Result
+
+_ATTRIBUTES, _NUMBER = "mhlo.frontend_attributes", "shardlog.number"  # survive HLO
+
+
+def needed(result: Result) -> set[tuple[int, int]]:
+    """The values of a run that need a constraint: the number of the op, in the order of ``ops_in``, and of
+    the result. A value that cannot be found in what XLA makes of the program needs one."""
+    decided = _decided(result.module)
+    chosen: set[tuple[int, int]] = set()
+    numbered = _numbered(result.module)
+    while True:
+        module = bytecode_of(bind(numbered, result.book.traits, chosen))
+        seen = _seen(run_with(module, Options(view="roundtrip")).module)
+        more = {
+            value
+            for value, sharding in decided.items()
+            if value not in chosen and {sharding} != seen.get(value)
+        }
+        if not more:
+            return chosen
+        chosen |= more
+
+
+def _decided(module: ir.Module) -> dict[tuple[int, int], str]:
+    """The shardings of all values of a module that can be sharded."""
+    found: dict[tuple[int, int], str] = {}
+    for number, op in enumerate(ops_in(module)):
+        if "sharding" not in op.attributes and "out_shardings" not in op.attributes:
+            found |= {(number, i): text for i, text in _texts(op).items()}
+    return found
+
+
+def _seen(module: ir.Module) -> dict[tuple[int, int], set[str]]:
+    """The shardings of the values of numbered ops, wherever they are; there may be copies of an op."""
+    found: dict[tuple[int, int], set[str]] = defaultdict(set)
+    for op in ops_in(module):
+        given: Any = op.attributes.get(_ATTRIBUTES)
+        if given is not None and _NUMBER in given:
+            number, count = map(int, text_of(given[_NUMBER]).split())
+            for index, text in _texts(op).items() if count == len(op.results) else ():
+                found[number, index].add(text)
+    return found
+
+
+def _texts(op: Any) -> dict[int, str]:
+    """The shardings of the results of an op that have dimensions; a value without one is replicated."""
+    held = op.attributes.get("sdy.sharding")
+    texts = [str(s) for s in sdy.TensorShardingPerValueAttr(held).shardings] if held is not None else []
+    return {
+        i: texts[i] if texts else ""
+        for i, result in enumerate(op.results)
+        if isinstance(result.type, ir.RankedTensorType) and result.type.rank
+    }
+
+
+def _numbered(module: ir.Module) -> ir.Module:
+    """A copy of a module in which every op carries its number, and that of its results."""
+    copy = copy_of(module)
+    with copy.context:
+        for number, op in enumerate(ops_in(copy)):
+            if op.results:
+                given: Any = op.attributes.get(_ATTRIBUTES, ())
+                entries = {entry.name: entry.attr for entry in given}
+                entries[_NUMBER] = ir.StringAttr.get(f"{number} {len(op.results)}")
+                op.attributes[_ATTRIBUTES] = ir.DictAttr.get(entries)
+    return copy

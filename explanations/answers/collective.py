@@ -1,0 +1,203 @@
+"""The answer to why a partitioned program has a collective, as JSON and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ...cost.beside import Beside
+from ...program.mlir.origins import at
+from ...runs.choice import ProgramChoice
+from ...runs.collectives import Collective
+from ...runs.table import time_text
+from .text import dims_text, wrapped
+from .why import Explanation, why_text
+
+_MOST = 6  # causes, and ops at which partial sums begin
+_DOES = {
+    "all-gather": "puts the parts of {value} together",
+    "all-reduce": "combines the partial values of {value}",
+    "reduce-scatter": "combines the partial values of {value}, each device a part",
+    "all-to-all": "splits {value} along another dimension",
+    "collective-permute": "gives each device the part of {value} that another one has",
+}
+_OF_PARTS = {  # sent by an op itself
+    "all-gather": "puts together what all parts make of {value}",
+    "all-reduce": "hands {value} of one device to all",
+    "collective-permute": "fetches what a device needs of {value} from the parts of others",
+}
+
+
+@dataclass(frozen=True)
+class Way:
+    """A way to compute the op: its factors with the axes that they are computed on, the bytes that a
+    device would send, redundant work included, and why it was not taken: the sentence and place of a rule.
+    Both are empty if it was ``taken``, and if it alone would cost no more than the way that was taken, which
+    costs least with all ops around it."""
+
+    factors: tuple[tuple[str, str], ...]
+    bytes: int
+    taken: bool
+    lost: str
+    rule: str
+
+
+@dataclass(frozen=True)
+class Because:
+    """A sentence of the rules about a factor of the op, and the place of the rule."""
+
+    factor: str
+    axes: str
+    sentence: str
+    rule: str
+
+
+@dataclass(frozen=True)
+class Begun:
+    """An op whose partial sums others hand on to a collective: its name, its first result, and where it is in
+    the user's source, with the name stack there."""
+
+    op: str
+    value: str
+    where: str
+    stack: str
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A tensor that is sharded otherwise than propagation said, as costs least with all ops around it: how it
+    is (a text per dimension, and the axes over which it is partial sums), and what propagation said."""
+
+    value: str
+    dims: tuple[str, ...]
+    partial: str
+    propagated: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """Why there is a collective: the layout of the tensor before and after (a text per dimension, and the
+    axes over which it is partial), the numbers of the collectives that take it there one after the other
+    (``steps``), where the partial sums begin (``begun``) if ops hand them on, which tensors at the op are
+    sharded otherwise than propagation said (``chosen``), how the op is computed, and where the axes come
+    from; and the times if it goes on beside products. ``written``: it is in the program that was read, in a
+    manual computation; ``inside``: in what a Python function of the user's says that each device computes
+    for the op. The ``program`` is the one that is meant; if it has a topology, the bytes of ways are those
+    that could be sent there in the time that a way takes."""
+
+    program: ProgramChoice
+    collective: Collective
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    partial: str
+    steps: tuple[int, ...]
+    begun: tuple[Begun, ...]
+    chosen: tuple[Placed, ...]
+    written: bool
+    inside: bool
+    ways: tuple[Way, ...]
+    because: tuple[Because, ...]
+    causes: tuple[Explanation, ...]
+    beside: Beside | None = None
+
+    def __str__(self) -> str:
+        return moved_text(self)
+
+    def as_json(self) -> dict[str, Any]:
+        """The explanation as JSON has it."""
+        found: dict[str, Any] = {
+            "program": str(self.program),
+            "collective": asdict(self.collective),
+            "partial": self.partial,
+        }
+        found |= {"before": list(self.before), "after": list(self.after), "steps": list(self.steps)}
+        found["begun"] = [asdict(each) for each in self.begun]
+        found["chosen"] = [asdict(each) for each in self.chosen]
+        found |= {"topology": self.program.topology, "written": self.written, "inside": self.inside}
+        found["ways"] = [asdict(way) for way in self.ways]
+        found["because"] = [asdict(each) for each in self.because]
+        found["causes"] = [cause.as_json() for cause in self.causes]
+        found["beside"] = asdict(self.beside) if self.beside else None
+        return found
+
+
+def moved_text(moved: Moved, *, full: bool = False) -> str:
+    """The collective, the op that it serves, how that is computed, and where the axes come from."""
+    made = moved.collective
+    over = f" over {', '.join(f'{chr(34)}{axis}{chr(34)}' for axis in made.axes)}" if made.axes else ""
+    times = _times(made.repeats)
+    if made.executions is None:
+        times += " in each turn of a loop that does not say how many it takes"
+    lines = [
+        moved.program.line,
+        f"{made.kind} {made.number}{over}: {made.bytes:,} bytes from each of {made.group} devices, {times}",
+    ]
+    reshard = bool(moved.before or moved.after or moved.partial or not moved.ways)
+    does = (_DOES if reshard else _OF_PARTS)[made.kind].format(value=made.value or "a value")
+    end = ", in the program as it was read" if moved.written else ""
+    end += ", as its partition function says" if moved.inside else ""
+    lines += wrapped("  ", f"it {does} for {made.slot} of {made.op}{at(made.where, made.stack)}{end}")
+    for served in made.also:
+        lines += wrapped("  ", f"at once, other devices send of {served}")
+    if moved.before or moved.partial:
+        partial = f', partial over "{moved.partial}"' if moved.partial else ""
+        lines.append(f"    before: {dims_text(moved.before)}{partial}")
+        lines.append(f"    after:  {dims_text(moved.after)}")
+    if len(moved.steps) > 1:
+        steps = ", ".join(map(str, moved.steps))
+        lines.append(f"    in {len(moved.steps)} steps: collectives {steps}")
+    lines += _begun(moved.begun, full=full)
+    for each in moved.chosen:
+        partial = f", partial sums over {each.partial}" if each.partial else ""
+        said = f"{dims_text(each.dims)}{partial}, and not {dims_text(each.propagated)} as propagation says"
+        lines += wrapped("  ", f"{each.value} is sharded {said}: with all ops around it that costs less")
+    if beside := moved.beside:
+        lines += wrapped("  ", f"{beside.sentence} [rules/cost/beside.dl]")
+        apart, both = time_text(beside.apart), time_text(beside.beside)
+        products = "1 product" if beside.products == 1 else f"{beside.products} products"
+        lines.append(f"    {beside.devices} parts, beside {products}: {both} in place of {apart}")
+    if moved.because:
+        lines.append(f"  {made.op} is computed in parts:")
+        for because in moved.because:
+            lines += _because(because)
+    if len(moved.ways) > 1:
+        topology = moved.program.topology
+        sends = "a device sends" if topology is None else f"take as long to send on {topology}"
+        said = f"ways to compute it, with the bytes that {sends}, work in excess counted as bytes"
+        if not all(way.taken or way.lost for way in moved.ways):
+            said += "; the one that is taken costs least with all ops around it"
+        lines += wrapped("  ", f"{said}:")
+        lines += [line for way in moved.ways for line in _way(way)]
+    causes = moved.causes if full else moved.causes[:_MOST]
+    for cause in causes:
+        lines += [f"  {line}" for line in why_text(cause, full=full).splitlines()]
+    if left := len(moved.causes) - len(causes):
+        lines.append(f"  ... {left} more tensors with these axes (--full shows all)")
+    return "\n".join(lines)
+
+
+def _begun(begun: Sequence[Begun], *, full: bool) -> list[str]:
+    """Where partial sums begin."""
+    if not begun:
+        return []
+    shown = begun if full else begun[:_MOST]
+    each = [f"{b.value} by {b.op}{at(b.where, b.stack)}" for b in shown]
+    if left := len(begun) - len(shown):
+        each.append(f"{left} more (--full shows all)")
+    return wrapped("  ", f"the partial sums begin as {', '.join(each)}, and are handed on")
+
+
+def _times(count: int) -> str:
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _because(because: Because) -> list[str]:
+    lines = [f'    factor {because.factor} on "{because.axes}"']
+    return lines + wrapped("        ", f"{because.sentence} [{because.rule}]") if because.sentence else lines
+
+
+def _way(way: Way) -> list[str]:
+    factors = ", ".join(f'{factor} on "{axes}"' for factor, axes in way.factors) or "whole"
+    taken = "  <- taken" if way.taken else ""
+    return [f"    {way.bytes:12,}  {factors}{taken}"]

@@ -1,0 +1,138 @@
+"""The tensors that must move between devices, as JSON and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from ...program.ids import Item
+from ...program.mlir.origins import at
+from ...runs.choice import ProgramChoice
+from ...runs.records.record import Annotation
+from .alike import groups, left_out, others
+from .answers import Answers
+from .text import dims_text, given_text, wrapped
+
+_MOST_SHOWN = 6
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A tensor that must move for a slot of an op: how it lies and how it is needed (a text per
+    dimension), the axes over which it is partial before, and by which collectives. What lies as it is needed
+    is of an op that takes some of it from other devices, as one does that slides a window. Both are empty for
+    scalars.
+
+    ``bytes`` is what a device sends in all, ``executions`` of them; None where a loop does not say how
+    many turns it takes, of which one is counted. ``origin`` is the annotation that the tensor's axes come
+    from and ``against`` the one that the op's come from; None where no axis is behind it. ``number`` is
+    the tensor's and ``item`` the op's, -1 of what was not in the program as it was read. ``numbers`` are
+    those of the collectives in the program.
+    """
+
+    op: str
+    where: str
+    stack: str
+    tensor: str
+    type: str
+    slot: str
+    has: tuple[str, ...]
+    needs: tuple[str, ...]
+    partial: str
+    collective: str
+    bytes: int
+    executions: int | None
+    origin: Annotation | None
+    against: Annotation | None
+    number: int
+    item: Item
+    numbers: tuple[int, ...]
+
+    @property
+    def given(self) -> tuple[Annotation, ...]:
+        """The annotations that meet."""
+        return tuple(dict.fromkeys(given for given in (self.origin, self.against) if given))
+
+    def as_json(self) -> dict[str, Any]:
+        """The conflict as JSON has it."""
+        names = (
+            "op",
+            "where",
+            "stack",
+            "tensor",
+            "type",
+            "slot",
+            "partial",
+            "collective",
+            "bytes",
+            "executions",
+        )
+        found = {name: getattr(self, name) for name in names}
+        found |= {"numbers": list(self.numbers), "has": list(self.has), "needs": list(self.needs)}
+        return found | {name: str(getattr(self, name) or "") for name in ("origin", "against")}
+
+
+class Conflicts(Answers[Conflict]):
+    """The tensors that must move in a program, most bytes first."""
+
+    def __new__(cls, found: Iterable[Conflict], program: ProgramChoice) -> Conflicts:
+        """The conflicts in a program."""
+        made = super().__new__(cls, found)
+        made.program = program
+        return made
+
+    program: ProgramChoice
+
+    def __repr__(self) -> str:
+        return conflicts_text(self, self.program)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+
+def conflicts_text(conflicts: Sequence[Conflict], program: ProgramChoice, *, full: bool = False) -> str:
+    """The tensors that must move in a program, most bytes first."""
+    lines = [program.line, must_move(conflicts)]
+    found = [[c] for c in conflicts] if full else groups(conflicts, lambda c: "\n".join(_conflict(c, 1)))
+    found.sort(key=lambda same: -same[0].bytes * len(same))
+    shown = found if full else found[:_MOST_SHOWN]
+    for first, *alike in shown:
+        lines += _conflict(first, 1 + len(alike))
+        if alike:
+            lines += wrapped("      ", f"so do {others([conflict.tensor for conflict in alike])}")
+    if len(shown) < len(found):
+        lines.append(f"  {left_out(sum(map(len, found[len(shown) :])), 'tensor')}")
+    return "\n".join(lines)
+
+
+def must_move(conflicts: Sequence[Conflict]) -> str:
+    """How many tensors must move, and their bytes."""
+    total = sum(conflict.bytes for conflict in conflicts)
+    tensors = f"{len(conflicts)} tensor{'' if len(conflicts) == 1 else 's'}"
+    return f"{tensors} must move, {total:,} bytes to each device"
+
+
+def _conflict(conflict: Conflict, times: int) -> list[str]:
+    size = f"{times} times {conflict.bytes:,} bytes" if times > 1 else f"{conflict.bytes:,} bytes"
+    op = f"{conflict.op}{at(conflict.where, conflict.stack)}, {conflict.slot}"
+    if conflict.executions is None or conflict.executions > 1:
+        turns = "each turn" if conflict.executions is None else f"in {conflict.executions:,} turns"
+        size += f" {turns}"
+    lines = [
+        f"  {size}, {conflict.collective}: {conflict.tensor} : {conflict.type}",
+        f"      {f'{moves_text(conflict)} for {op}'.strip()}",
+    ]
+    return lines + (wrapped("      ", given_text(conflict.given)) if conflict.given else [])
+
+
+def moves_text(conflict: Conflict) -> str:
+    """How the tensor lies, and how it is needed: ``[{a}, {}] -> [{}, {}]``; of a scalar over which axes it is
+    partial, if it is."""
+    partial = f" partial over {conflict.partial}" if conflict.partial else ""
+    if not (conflict.has or conflict.needs):
+        return partial.strip()
+    if conflict.has == conflict.needs and not partial:
+        return dims_text(conflict.has)
+    return f"{dims_text(conflict.has)}{partial} -> {dims_text(conflict.needs)}"

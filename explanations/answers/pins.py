@@ -1,0 +1,190 @@
+"""What pins change, and why shardings were chosen, as JSON and as text."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ...program.elements import bytes_text
+from ...program.mlir.origins import at
+from ...runs.choice import ProgramChoice
+from ...runs.table import time_text
+from .text import dims_text, wrapped
+
+_MOST = 6
+
+
+@dataclass(frozen=True)
+class Total:
+    """What a program costs: the bytes that a device sends, the seconds that it takes on the machine, and the
+    bytes of memory that it needs."""
+
+    bytes: int
+    seconds: float
+    memory: int
+
+
+@dataclass(frozen=True)
+class Move:
+    """Collectives that only one of two programs has: their kind, what they move (a slot of an op, which holds
+    ``value``) and where, how many there are, and the bytes that they send."""
+
+    collective: str
+    op: str
+    slot: str
+    value: str
+    where: str
+    stack: str
+    count: int
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Change:
+    """Two programs side by side: what each costs, and the collectives that only one of them has."""
+
+    before: Total
+    after: Total
+    gone: tuple[Move, ...]
+    new: tuple[Move, ...]
+
+
+@dataclass(frozen=True)
+class Pin:
+    """A value that is pinned: how it is sharded then, a text per dimension, how it is sharded without the
+    pin, over which axes it is partial sums then, and what propagation said."""
+
+    value: str
+    pinned: tuple[str, ...]
+    chosen: tuple[str, ...]
+    partial: str
+    propagated: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Pinned:
+    """What pins change in the ``program`` that is meant without them; ``topology`` is the machine on which
+    times are counted."""
+
+    program: ProgramChoice
+    topology: str
+    pins: tuple[Pin, ...]
+    change: Change
+
+    def __str__(self) -> str:
+        return pinned_text(self)
+
+    def as_json(self) -> dict[str, Any]:
+        """The change as JSON has it."""
+        return asdict(self) | {"program": str(self.program)}
+
+
+@dataclass(frozen=True)
+class Other:
+    """A sharding that a value could have had, a text per dimension and the axes over which it would be
+    partial sums, and what everything would cost more if it alone were so: in bytes that are sent, or, on a
+    machine, in as many bytes as could be sent in the time, and in ``seconds``."""
+
+    dims: tuple[str, ...]
+    partial: str
+    more: float
+    seconds: float | None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """Why a value is sharded otherwise than propagation said in the ``program`` that is meant: how it is (and
+    over which axes it is partial sums), what propagation said, what changes if that binds it, and the
+    shardings that lost. ``least`` is what the choice makes least in all: "bytes" that are sent, or "time" on
+    the topology. ``carried``: that is about what a loop carries for the value, which may be sharded otherwise
+    behind the loop."""
+
+    program: ProgramChoice
+    value: str
+    carried: bool
+    topology: str
+    least: str
+    dims: tuple[str, ...]
+    partial: str
+    propagated: tuple[str, ...]
+    otherwise: Change
+    lost: tuple[Other, ...]
+
+    def __str__(self) -> str:
+        return f"{self.program.line}\n{chosen_text(self)}"
+
+    def as_json(self) -> dict[str, Any]:
+        """The explanation as JSON has it."""
+        return asdict(self) | {"program": str(self.program)}
+
+
+def pinned_text(found: Pinned, *, full: bool = False) -> str:
+    """What pins change: shardings, costs, and what moves."""
+    lines = [found.program.line]
+    for pin in found.pins:
+        chosen = _sharding(pin.chosen, pin.partial)
+        lines.append(f"{pin.value} pinned to {dims_text(pin.pinned)}, otherwise {chosen}")
+        if pin.propagated != pin.chosen:
+            lines[-1] += f" (propagation says {dims_text(pin.propagated)})"
+    return "\n".join([*lines, *_change(found.change, found.topology, "with it", "without it", full=full)])
+
+
+def chosen_text(found: Chosen, *, full: bool = False) -> str:
+    """Why a value is sharded otherwise than propagation said."""
+    about = "what the loop carries for " if found.carried else ""
+    said = f"{about}{found.value} is sharded {_sharding(found.dims, found.partial)}"
+    lines = wrapped(
+        "", f"{said}, and not {dims_text(found.propagated)} as propagation says: {_reason(found)}"
+    )
+    lines += _change(found.otherwise, found.topology, "as propagation says", "as it is", full=full)
+    for other in found.lost:
+        more = f"{round(other.more):+,} bytes" if other.seconds is None else _more_time(other.seconds)
+        lines.append(f"  lost: {_sharding(other.dims, other.partial)}: {more}, if it alone were so")
+    return "\n".join(lines)
+
+
+def _reason(found: Chosen) -> str:
+    """Why the choice has it so, as far as the costs of the whole program say it, too."""
+    before, after = found.otherwise.before, found.otherwise.after
+    more = after.bytes - before.bytes if found.least == "bytes" else after.seconds - before.seconds
+    if more > 0:
+        return "that costs less"
+    whole = "costs as much either way" if more == 0 else "would cost less as propagation says"
+    return f"that costs less as the choice counts, op by op; counted as a whole, the program {whole}"
+
+
+def _sharding(dims: Sequence[str], partial: str) -> str:
+    return f"{dims_text(dims)}{f', partial sums over {partial}' if partial else ''}"
+
+
+def _change(change: Change, topology: str, then: str, now: str, *, full: bool) -> list[str]:
+    before, after = change.before, change.after
+    more = after.bytes - before.bytes
+    seconds = after.seconds - before.seconds
+    lines = [
+        f"  sent by each device: {before.bytes:,} bytes, {after.bytes:,} {then}: {more:+,}",
+        f"  time on {topology}: {time_text(before.seconds)}, {time_text(after.seconds)} {then}: "
+        f"{_more_time(seconds)}",
+        f"  memory: {bytes_text(before.memory)}, {bytes_text(after.memory)} {then}",
+    ]
+    for moves, what in ((change.new, f"moves only {then}"), (change.gone, f"moves only {now}")):
+        lines += _moves(moves, what, full=full)
+    return lines
+
+
+def _more_time(seconds: float) -> str:
+    """A time with its sign; what is left of two equal sums is none."""
+    rounded = round(seconds, 9)
+    return f"{'-' if rounded < 0 else '+'}{time_text(abs(rounded))}"
+
+
+def _moves(moves: Sequence[Move], what: str, *, full: bool) -> list[str]:
+    shown = moves if full else moves[:_MOST]
+    found = []
+    for m in shown:
+        count = f"{m.count} x " if m.count > 1 else ""
+        said = f"{count}{m.collective} of {m.value or '-'} for {m.slot} of {m.op}{at(m.where, m.stack)}"
+        found.append(f"  {what}: {said}, {m.bytes:,} bytes")
+    left = len(moves) - len(shown)
+    return [*found, f"  ... {left} more (--full shows all)"] if left else found

@@ -1,0 +1,58 @@
+"""The effects of changed annotations, as JSON and as text."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from html import escape
+from typing import Any
+
+from ...runs.choice import ProgramChoice
+from .conflicts import Conflict
+from .diff import Diff, diff_text
+
+
+@dataclass(frozen=True, repr=False)
+class WhatIf:
+    """The effects of changed annotations: on shardings, and on what must move in the ``program`` that is
+    meant.
+
+    ``unpartitioned`` says why that is not known where the program cannot be partitioned.
+    """
+
+    program: ProgramChoice
+    diff: Diff
+    before: tuple[Conflict, ...]
+    after: tuple[Conflict, ...]
+    unpartitioned: str = ""
+
+    @property
+    def bytes(self) -> tuple[int, int] | None:
+        """The bytes that each device sends without the change, and with it; None where that is not known."""
+        if self.unpartitioned:
+            return None
+        return sum(c.bytes for c in self.before), sum(c.bytes for c in self.after)
+
+    def __repr__(self) -> str:
+        return what_if_text(self)
+
+    def _repr_html_(self) -> str:
+        return f"<pre>{escape(repr(self))}</pre>"
+
+    def as_json(self) -> dict[str, Any]:
+        """The change as JSON has it."""
+        moved = self.bytes and dict(zip(("before", "after"), self.bytes, strict=True))
+        return {
+            "program": str(self.program),
+            "bytes": moved,
+            "unpartitioned": self.unpartitioned,
+            "diff": self.diff.as_json(),
+        }
+
+
+def what_if_text(found: WhatIf, *, full: bool = False) -> str:
+    """The differences as text, and the change in the bytes that move."""
+    moved = f"the bytes that must move are not known: {found.unpartitioned}"
+    if found.bytes:
+        before, after = found.bytes
+        moved = f"{before:,} bytes must move to each device before, {after:,} after: {after - before:+,}"
+    return f"{found.program.line}\n{moved}\n{diff_text(found.diff, labels=('before', 'after'), full=full)}"

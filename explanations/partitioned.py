@@ -1,0 +1,166 @@
+"""The partitioned programs of a run, which answer questions about themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from ..cost.beside import Beside
+from ..errors import ShardlogError
+from ..executing.partitioning import Partitioning, machine_of
+from ..partition.device_program import DeviceProgram
+from ..partition.walk import RefusedError
+from ..program.shardings import Sharding
+from ..runs.choice import ProgramChoice
+from ..runs.collectives import Collective
+from ..runs.options import TOPOLOGY, machine_of_costs
+from ..runs.partitioned import PartitionedRun
+from ..runs.result import Result
+from .answers.collective import Moved
+from .answers.conflicts import Conflict, Conflicts
+from .questions.collective import causes, why_collective
+from .questions.conflicts import conflicts
+from .questions.pin_texts import read_pins
+from .questions.why import Explainer
+
+if TYPE_CHECKING:
+    from ..cost.ahead import Ahead
+    from ..cost.cost import Cost
+    from ..executing.executable import Executable
+
+
+class Partitioned(PartitionedRun):
+    """The program that each device runs; see ``docs/partitioning.md``.
+
+    ``Session.partition`` makes it. ``module`` is an ``ir.Module`` with the local shapes of one device,
+    ``result`` the run that it carries out, and ``choice`` the options that chose it. ``exceeds`` is the
+    memory in bytes that a device needs if that is more than the machine has, else 0.
+    """
+
+    def __init__(
+        self,
+        explainer: Explainer,
+        result: Result,
+        program: DeviceProgram,
+        choice: ProgramChoice,
+        besides: Mapping[int, Beside],
+    ) -> None:
+        super().__init__(result, program, choice, besides)
+        self._explainer = explainer
+
+    @cached_property
+    def collectives(self) -> tuple[Collective, ...]:
+        """The collectives of the program in its order, each with its bytes and its causes."""
+        pairs = zip(super().collectives, causes(self._explainer, self), strict=True)
+        return tuple(replace(each, causes=given) for each, given in pairs)
+
+    def cost(self, topology: str = TOPOLOGY) -> Cost:
+        """The ``Cost`` of the program for one device, in seconds and bytes; see ``docs/cost.md``.
+
+        ``topology`` is a machine, by name or as a TOML file. Raises ShardlogError for an unknown machine.
+        """
+        from ..cost.cost import cost
+
+        return cost(self, machine_of(self, topology))
+
+    def compile_ahead(self, target: str) -> Ahead:
+        """What a compiler makes of the program, an ``Ahead``; see ``docs/cost.md``.
+
+        ``target`` is such as "tpu:v5e:2x4"; its devices need not be there. Raises ShardlogError for an
+        unknown target, and where its compiler is not installed.
+        """
+        from ..cost.ahead import ahead
+
+        return ahead(self, target)
+
+    def why(self, number: int) -> Moved:
+        """Why the program has collective ``number``, a ``Moved``; see ``docs/partitioning.md``.
+
+        Raises ShardlogError where it has none.
+        """
+        return why_collective(self._explainer, self, number)
+
+    def compile(self, devices: Sequence[Any] | None = None) -> Executable:
+        """Compiles the program for the devices of its mesh, or for ``devices``.
+
+        Returns an ``Executable``, which is called as the function was, with whole arrays, and returns whole
+        arrays. Where its boundary is unreduced it takes and returns unreduced arrays:
+        ``jax.sharding.reshard`` makes them whole. Raises ShardlogError as ``Session.compile`` does.
+        """
+        from ..executing.executable import compiled
+
+        return compiled(self.result, devices, self)
+
+
+class Programs:
+    """The programs of a run, each made once.
+
+    ``explainer`` is one of the run in memory.
+    """
+
+    def __init__(self, result: Result, explainer: Explainer) -> None:
+        self.result, self.explainer = result, explainer
+        self._partitioning = Partitioning(result)
+        self._programs: dict[tuple[ProgramChoice, bytes, bool], Partitioned] = {}
+        self._conflicts: dict[tuple[ProgramChoice, bytes], Conflicts] = {}
+
+    def of(self, choice: ProgramChoice, *, refuse: bool = True) -> Partitioned:
+        """The program of a choice.
+
+        Raises ShardlogError as ``Session.partition`` does.
+        """
+        key = choice, choice.machine, refuse
+        if key not in self._programs:
+            self._programs[key] = self.made(choice, refuse=refuse)
+        return self._programs[key]
+
+    def asked(self, choice: ProgramChoice) -> Partitioned:
+        """The program of a choice, to ask what it moves and costs.
+
+        Ops that cannot run on each device stay in it. Raises ShardlogError where it cannot be partitioned.
+        """
+        try:
+            return self.of(choice)
+        except RefusedError:
+            return self.of(choice, refuse=False)
+
+    def pins(self, choice: ProgramChoice) -> dict[Any, Sharding]:
+        """The pins of a choice, by value of the annotated module. Raises ShardlogError as ``read_pins``."""
+        return {value: sharding for value, (_, sharding) in read_pins(self.result, choice.pins).items()}
+
+    def made(
+        self, choice: ProgramChoice, pins: Mapping[Any, Sharding] | None = None, *, refuse: bool = True
+    ) -> Partitioned:
+        """The program of a choice, made anew.
+
+        ``pins`` are shardings of values of the annotated module, in place of those of the choice.
+        """
+        held = self.pins(choice) if pins is None else pins
+        program, besides = self._partitioning.program(choice, held, refuse=refuse)
+        return Partitioned(self.explainer, self.result, program, choice, besides)
+
+    def conflicts(self, choice: ProgramChoice) -> Conflicts:
+        """The tensors that must be resharded in the program of a choice, most bytes first.
+
+        Raises ShardlogError where it cannot be partitioned.
+        """
+        key = choice, choice.machine
+        if key not in self._conflicts:
+            self._conflicts[key] = conflicts(self.explainer, self.asked(choice))
+        return self._conflicts[key]
+
+    def conflicts_or_error(self, choice: ProgramChoice) -> tuple[tuple[Conflict, ...], ShardlogError | None]:
+        """The conflicts of a choice, or none and the error where the program cannot be partitioned."""
+        try:
+            return self.conflicts(choice), None
+        except ShardlogError as error:
+            return (), error
+
+    def cost(self, choice: ProgramChoice) -> Cost:
+        """The cost of the program of a choice; without a topology, on a v5e.
+
+        Raises ShardlogError for an unknown machine.
+        """
+        return self.asked(choice).cost(machine_of_costs(choice.topology))

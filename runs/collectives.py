@@ -1,0 +1,130 @@
+"""The collectives of a partitioned program, and what each is for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from ..partition.device_program import DeviceProgram
+from ..partition.executions import Executions
+from ..program.ids import Item
+from ..program.mlir.origins import at, location_text, origin
+from .records.live import Live
+from .records.record import Op
+
+
+@dataclass(frozen=True)
+class Collective:
+    """A collective of the program that each device runs.
+
+    ``number`` counts them in the order of the program. ``kind`` is such as "all-gather", ``axes`` are those
+    that it goes over ("model", "x:(1)2"), ``group`` is how many devices take part in one. ``bytes`` is what a
+    device sends in one execution by the ring model, and ``executions`` how often it runs, loops and calls
+    counted; None where the trip count of a loop is unknown, and ``repeats`` what it is if such take one turn.
+
+    It serves an ``op`` of the program: a ``slot`` of it ("operand 0", "result"), which holds ``value``, at
+    ``where`` in the user's source, with the name ``stack`` there; and ``also`` others ("%1 for operand 1 of
+    stablehlo.add at f.mlir:7"), where permutations in which no device sends twice are one. ``causes`` are the
+    annotations that the axes come from.
+    """
+
+    number: int
+    kind: str
+    axes: tuple[str, ...]
+    group: int
+    bytes: int
+    executions: int | None
+    op: str
+    slot: str
+    value: str
+    where: str
+    causes: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+    repeats: int = 1
+    stack: str = ""
+
+    @property
+    def total(self) -> int:
+        """The bytes of all executions; those of one turn of loops that do not say how many they take."""
+        return self.bytes * self.repeats
+
+
+def collectives(names: OpNames, program: DeviceProgram) -> tuple[Collective, ...]:
+    """The collectives of a partitioned run, in order."""
+    executions = Executions(program.module, program.traits)
+    found = []
+    with program.module.context:
+        for number, sent in enumerate(program.sent):
+            op, slot = names.of(sent.purpose)
+            found.append(
+                Collective(
+                    number,
+                    sent.kind.replace("_", "-"),
+                    program.axes.names(sent.pieces),
+                    sent.group,
+                    sent.bytes,
+                    executions.of(sent.op),
+                    op.name,
+                    op.roles[slot],
+                    op.slots[slot],
+                    op.where,
+                    also=tuple(map(names.served, sent.also)),
+                    repeats=executions.often(sent.op),
+                    stack=op.stack,
+                )
+            )
+    return tuple(found)
+
+
+class OpNames:
+    """The ops of an annotated module as the program that was read has them."""
+
+    def __init__(self, record: Live) -> None:
+        self._record, self._items = record, record.run.items
+
+    def item(self, purpose: Any) -> Item | None:
+        """The op that a collective serves, where it was in the program as it was read."""
+        return self._items.get(purpose.op.operation)
+
+    def op(self, purpose: Any) -> Op | None:
+        """The op that a collective serves, as ``item``."""
+        return self.made(purpose.op.operation)
+
+    def made(self, op: Any) -> Op | None:
+        """An op as it was in the program that was read, or None where it was not there."""
+        item = self._items.get(op)
+        return None if item is None else self._record.op(item)
+
+    def result(self, value: Any) -> int:
+        """The number of a tensor that an op gives; -1 of what none gives that was in the program."""
+        maker = None if value is None else self._maker(value)
+        return -1 if maker is None else maker.values[len(value.owner.operands) + value.result_number]
+
+    def of(self, purpose: Any) -> tuple[Op, int]:
+        """The op that a collective serves, and the slot."""
+        op = self.op(purpose)
+        if op is None:
+            return self._added(purpose), 0
+        return op, min(purpose.slot, len(op.roles) - 1)
+
+    def served(self, purpose: Any) -> str:
+        """The value, slot and op that a collective serves."""
+        op, slot = self.of(purpose)
+        place = at(op.where, op.stack)
+        return f"{op.slots[slot] or 'a value'} for {op.roles[slot]} of {op.name}{place}"
+
+    def _added(self, purpose: Any) -> Op:
+        """An op that was written with the shardings, such as a reshard at a call."""
+        maker = None if purpose.value is None else self._maker(purpose.value)
+        name = "" if maker is None else maker.slots[-1]
+        where, stack = origin(location_text(purpose.op)).place
+        result = purpose.slot - len(purpose.op.operands)
+        role = f"operand {purpose.slot}" if result < 0 else "result"
+        if result >= 0 and len(purpose.op.results) > 1:
+            role = f"result {result}"
+        where = self._record.run.source.place(where)
+        return Op(purpose.op.operation.name, where, (), (name,), (role,), stack)
+
+    def _maker(self, value: Any) -> Op | None:
+        owner = value.owner
+        return self.made(owner.operation) if hasattr(owner, "operation") else None

@@ -1,0 +1,75 @@
+"""The data that a run leaves behind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..exporters.module import Body
+from ..exporters.relations import Names, read_names, relations
+from ..exporters.shardings import Written
+from ..importers.program import Program
+from ..importers.sources.text import Text
+from ..program.ids import Item
+from ..propagation.fixpoint import Fixpoint, Stage
+from ..propagation.schedules.schedule import Applied
+from ..rulebook.book import RuleBook
+from .options import Options
+
+
+@dataclass(frozen=True)
+class UnknownOp:
+    """An op without a rule: shardings stop there.
+
+    ``count`` is how often it occurs, ``location`` and ``stack`` say where first, and ``reason`` says why it
+    has no rule, if the rules tell.
+    """
+
+    name: str
+    count: int
+    location: str
+    reason: str = ""
+    stack: str = ""
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RunData:
+    """The data that a run leaves behind."""
+
+    module: ir.Module
+    stages: tuple[Stage, ...]
+    unknown_ops: tuple[UnknownOp, ...]
+    tactics: tuple[Applied, ...]
+    source: Text
+    book: RuleBook
+    program: Program
+    fixpoint: Fixpoint
+    written: Written
+    bodies: tuple[Body, ...]
+    options: Options
+
+    @cached_property
+    def names(self) -> dict[str, Names]:
+        """The names of values and the places of ops, in the program as it was read, by function."""
+        functions = (instance.function for instance in self.program.graph.instances)
+        return read_names(self.source, self.options.mesh, functions)
+
+    @cached_property
+    def items(self) -> dict[Any, Item]:
+        """The items of the ops of the annotated module that were in the program.
+
+        An op that is written once for several calls stands for the first of them.
+        """
+        items: dict[Any, Item] = {}
+        for body in self.bodies:
+            for node, op in body.alive.items():
+                items.setdefault(op.operation, Item(body.instance.item + node))
+        return items
+
+    @cached_property
+    def facts(self) -> dict[str, list[tuple[Any, ...]]]:
+        """The relations of ``shardlog query`` by name, as sorted tuples; see ``docs/facts.md``."""
+        return relations(self.program, self.written, self.names)

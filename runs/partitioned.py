@@ -1,0 +1,91 @@
+"""A partitioned run: the program that each device runs, in the names of the program that was read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..partition.device_program import DeviceProgram
+from .choice import ProgramChoice
+from .collectives import Collective, OpNames, collectives
+from .plans import ProgramPlan
+from .result import Result
+
+
+class PartitionedRun(DeviceProgram):
+    """The program that each device runs, and the run that it carries out.
+
+    ``choice`` are the options that chose it. ``besides`` are the times of collectives that go on beside
+    products, by number.
+    """
+
+    def __init__(
+        self, result: Result, program: DeviceProgram, choice: ProgramChoice, besides: Mapping[int, Any]
+    ) -> None:
+        super().__init__(
+            program.module,
+            program.sent,
+            program.traits,
+            program.axes,
+            program.form,
+            program.boundary,
+            program.found,
+            program.homes,
+            program.prepared,
+        )
+        self.exceeds, self.windows = program.exceeds, program.windows
+        self.decided, self.cut = program.decided, program.cut
+        self.result, self.choice, self.besides = result, choice, besides
+
+    @cached_property
+    def combined(self) -> ir.Module:
+        """The module with collectives combined; see ``DeviceProgram.combined``.
+
+        Raises ShardlogError where the module is not valid.
+        """
+        with self.result.source.places():
+            return super().combined
+
+    def text(self) -> str:
+        """The module as MLIR text, in the form that was chosen.
+
+        Raises ShardlogError where a dialect cannot say it.
+        """
+        if self.choice.form != "shard":
+            return super().text()
+        from ..exporters.dialects.text import local_text
+
+        with self.result.source.places():
+            version, whole = self.choice.dialect_version, self.choice.whole_arguments
+            return local_text(self.module, self.axes, version, whole_arguments=whole)
+
+    def module_for(self, platform: str) -> ir.Module:
+        """The module for a platform; see ``DeviceProgram.module_for``.
+
+        Raises ShardlogError where the module is not valid.
+        """
+        with self.result.source.places():
+            return super().module_for(platform)
+
+    @cached_property
+    def collectives(self) -> tuple[Collective, ...]:
+        """The collectives of the program in its order, each with its bytes."""
+        return collectives(self.names, self)
+
+    @cached_property
+    def names(self) -> OpNames:
+        """The names of ops and values in the program as it was read."""
+        return OpNames(self.result.record)
+
+    @cached_property
+    def plan(self) -> ProgramPlan:
+        """The plan of the program: the layouts and ways that were chosen, and each reshard."""
+        return ProgramPlan.of(self, self.result.module, self.names)
+
+    @property
+    def topology(self) -> str | None:
+        """The machine whose time is minimised; None if bytes are."""
+        return self.choice.topology

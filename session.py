@@ -1,0 +1,525 @@
+"""A session: a run that answers questions, and whose programs are partitioned, compiled and saved.
+
+It stands above all that answers, and imports what answers a question when it is asked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property, wraps
+from html import escape
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack
+
+from .errors import ShardlogError
+from .runs.choice import ProgramChoice, ProgramOptions
+from .runs.result import Result
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
+    from jaxlib.mlir import ir
+
+    from .cost.cost import Cost
+    from .executing.executable import Executable
+    from .explanations.answers.answers import Answers, Reasons
+    from .explanations.answers.conflicts import Conflicts
+    from .explanations.answers.diff import Diff
+    from .explanations.answers.pins import Chosen, Pinned
+    from .explanations.answers.visualize import Picture
+    from .explanations.answers.what_if import WhatIf
+    from .explanations.answers.why_not import WhyNot
+    from .explanations.partitioned import Partitioned, Programs
+    from .explanations.questions.why import Explainer
+    from .exporters.relations import Names
+    from .importers.given import Given
+    from .partition.forms import ChosenForm, PlanFile
+    from .program.ids import Cell, Item
+    from .program.shardings import Sharding
+    from .propagation.fixpoint import Stage
+    from .propagation.schedules.schedule import Applied
+    from .runs.accounts import Account
+    from .runs.agreement import Agreement
+    from .runs.data import UnknownOp
+    from .runs.query import Rows
+    from .runs.records.live import Live
+    from .runs.records.saved import Saved
+
+Progress = Callable[[str, float], None]
+Notation = Literal["sdy", "gspmd", "shard", "mesh"]
+Bind = Literal["none", "needed", "all"]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def _asked(question: Callable[Concatenate[Session, P], T]) -> Callable[Concatenate[Session, P], T]:
+    """A question after whose failure saved runs are looked at: files made by hand may hold anything."""
+
+    @wraps(question)
+    def answer(self: Session, /, *arguments: P.args, **options: P.kwargs) -> T:
+        try:
+            return question(self, *arguments, **options)
+        except (ShardlogError, OSError):
+            raise
+        except Exception:
+            for session in (self, *arguments):
+                if isinstance(session, Session):
+                    session._check()
+            raise
+
+    return answer
+
+
+class Session:
+    """A run that answers questions: that of ``shardlog.run``, or a saved one of ``shardlog.open``.
+
+    Values are named by JAX paths of arguments or results (``params['wq']``), SSA names, or places
+    (``model.py:42``). Answers show as text, and as HTML in notebooks. All methods raise ShardlogError for
+    values, dimensions and axes that do not exist. What a file of a saved run does not have, such as its
+    module, is there once it is run again, which happens when it is asked for.
+    """
+
+    def __init__(self, run: Result | Saved) -> None:
+        self._run = run
+
+    def _check(self) -> None:
+        """Raises ShardlogError where the run is from a file that is not as shardlog writes it."""
+        if not isinstance(self._run, Result):
+            from .runs.records.saved import check_saved
+
+            check_saved(self._run.path)
+
+    def __repr__(self) -> str:
+        if isinstance(self._run, Result):
+            return f"<Session of {self._run.described}>"
+        return f"<Session of {self._run.name}, saved in {self._run.path}>"
+
+    def _repr_html_(self) -> str:
+        if not isinstance(self._run, Result):
+            return f"<pre>{escape(repr(self))}</pre>"
+        from .explanations.answers.notebook import result_html
+
+        return result_html(repr(self), self._run)
+
+    # ---- The run ----------------------------------------------------------------------------------------
+
+    @property
+    def result(self) -> Result:
+        """The decisions of the run, as data. Raises ShardlogError where a saved run cannot be run again."""
+        return self._run if isinstance(self._run, Result) else self._run.result
+
+    @property
+    def record(self) -> Live | Saved:
+        """The run as explanations read it."""
+        return self._run.record if isinstance(self._run, Result) else self._run
+
+    @property
+    def module(self) -> ir.Module:
+        """The annotated module."""
+        return self.result.module
+
+    @property
+    def stages(self) -> tuple[Stage, ...]:
+        """The statistics of every stage."""
+        return self.result.stages
+
+    @property
+    def unknown_ops(self) -> tuple[UnknownOp, ...]:
+        """The ops without a rule, one entry per name."""
+        return self.result.unknown_ops
+
+    @property
+    def tactics(self) -> tuple[Applied, ...]:
+        """The tactics of the schedule as they were applied."""
+        return self.result.tactics
+
+    @property
+    def names(self) -> dict[str, Names]:
+        """The names of values and the places of ops, in the program as it was read, by function."""
+        return self.result.names
+
+    @property
+    def items(self) -> dict[Any, Item]:
+        """The ops of the annotated module that were in the program as it was read, as items."""
+        return self.result.items
+
+    @property
+    def facts(self) -> dict[str, list[tuple[Any, ...]]]:
+        """The relations of ``shardlog query`` by name, as sorted tuples; see ``docs/facts.md``."""
+        return self.result.facts
+
+    @cached_property
+    def relations(self) -> dict[str, npt.NDArray[Any]]:
+        """``facts`` as structured NumPy arrays, one field per column."""
+        from .exporters.relations import arrays
+
+        return arrays(self.facts)
+
+    @cached_property
+    def accounts(self) -> tuple[Account, ...]:
+        """What each tactic or user priority did, in order."""
+        from .runs.accounts import accounts
+
+        return accounts(self.result)
+
+    @property
+    def argument_shardings(self) -> tuple[Any, ...]:
+        """The shardings of the positional arguments, for ``in_shardings`` of ``jax.jit``.
+
+        A tuple of trees of ``jax.sharding.NamedSharding``, one like each argument; ``jax.device_put`` takes
+        them too. They are on the program's own mesh, concrete where it is concrete. Arguments without a
+        sharding, and those that ``jax.jit`` drops, are replicated; all are None where the program has no
+        mesh. Where only a module is known, the arguments are flat. Raises ShardlogError for sub-axes, which
+        JAX cannot name.
+        """
+        return self._arguments[0]
+
+    @property
+    def keyword_shardings(self) -> dict[str, Any]:
+        """The shardings of the keyword arguments by name, as ``argument_shardings``."""
+        return self._arguments[1]
+
+    @property
+    def result_shardings(self) -> Any:
+        """The shardings of the results, for ``out_shardings`` of ``jax.jit``.
+
+        A tree like what the function returns; otherwise as ``argument_shardings``.
+        """
+        from .runs.jax import result_shardings
+
+        return result_shardings(self.result)
+
+    @cached_property
+    def _arguments(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        from .runs.jax import argument_shardings
+
+        return argument_shardings(self.result)
+
+    def text(
+        self, notation: Notation = "sdy", bind: Bind = "none", dialect_version: str | None = None
+    ) -> str:
+        """The annotated module as MLIR text.
+
+        ``notation`` is "sdy", "gspmd" (``mhlo.sharding``), or one of MLIR's own dialects: "shard" or "mesh",
+        as the ``dialect_version`` of LLVM reads it ("19", "22" or "main"). XLA ignores shardings on ops: with
+        ``bind="all"`` every value gets a sharding constraint too, which XLA keeps; with ``bind="needed"``
+        only the values that XLA would shard otherwise do.
+
+        Raises ShardlogError where the notation cannot express a sharding.
+        """
+        if notation in ("shard", "mesh"):
+            from .exporters.dialects.text import spelled
+
+            return spelled(self._in("sdy", bind), notation, dialect_version, self.result.source.name)
+        return str(self._in(notation, bind).operation.get_asm(assume_verified=True))
+
+    def bytecode(self, notation: Notation = "sdy", bind: Bind = "none") -> bytes:
+        """The annotated module as MLIR bytecode; arguments and errors are those of ``text``."""
+        from .program.mlir.modules import bytecode_of
+
+        return bytecode_of(self._in(notation, bind))
+
+    def _in(self, notation: Notation, bind: Bind) -> ir.Module:
+        result, module = self.result, self.result.module
+        if bind != "none":
+            from .executing.needed import needed
+            from .exporters.bind import bind as bound
+
+            module = bound(module, result.book.traits, needed(result) if bind == "needed" else None)
+        if notation == "sdy":
+            return module
+        from .notations.gspmd.write import to_gspmd
+
+        with result.source.places():
+            return to_gspmd(module, result.book.traits)
+
+    def agreement(self) -> Agreement | None:
+        """How far the run agrees with what XLA decided.
+
+        None where the program is neither from an XLA dump nor read in the view "compiled", and where its
+        shardings are open.
+        """
+        from .runs.agreement import agreement
+
+        return agreement(self.result)
+
+    @_asked
+    def query(self, body: str) -> Rows:
+        """The rows for which the body of a rule holds, over the relations of ``docs/facts.md``.
+
+        Raises ``engine.DatalogError`` for a malformed body.
+        """
+        from .runs.query import rows
+
+        return rows(body, self.record.relation)
+
+    @_asked
+    def save(self, path: str | Path, progress: Progress | None = None) -> None:
+        """Saves the run to a file, which ``shardlog.open`` and most commands read.
+
+        ``progress`` is that of ``shardlog.run``. Raises ShardlogError where the file cannot be written.
+        """
+        from .runs.records.save import save
+
+        save(self.result, Path(path), progress)
+
+    # ---- Programs ---------------------------------------------------------------------------------------
+
+    def compile(self, devices: Sequence[Any] | None = None) -> Executable:
+        """Compiles the program with exactly these shardings.
+
+        ``devices`` are JAX devices, as many as the mesh has; by default the first of JAX's. Returns an
+        ``Executable``, which is called as the function was.
+
+        Raises ShardlogError where XLA cannot compile the program, and where there are too few devices.
+        """
+        from .executing.executable import compiled
+
+        return compiled(self.result, devices)
+
+    def partition(
+        self,
+        form: ChosenForm = "sdy-manual",
+        *,
+        keep_shardings: bool = False,
+        topology: str | None = None,
+        memory: int | str | None = None,
+        seconds: float | None = None,
+        pins: str | Sequence[str] | Mapping[Any, Sharding] = (),
+        collective_matmul: bool = False,
+        plan: str | Path | PlanFile | None = None,
+        dialect_version: str | None = None,
+        whole_arguments: bool = False,
+        refuse: bool = True,
+    ) -> Partitioned:
+        """The program that each device runs, as ``docs/partitioning.md`` describes.
+
+        The shardings of the boundary and of constraints are kept. Other values may be sharded otherwise than
+        propagation decided, where that costs less in all. The result is cached: the same choice gives the
+        same object.
+
+        ``keep_shardings`` keeps all shardings. ``topology`` is a machine, by name or as a TOML file: time is
+        minimised there instead of bytes. ``memory`` bounds what a device needs, in bytes or as in "16GiB".
+        ``seconds`` bounds the search; its best result is taken. ``pins`` fix the shardings of results of ops,
+        as in '%2=[{"data"}, {}]', or as a mapping from values of the annotated module. ``collective_matmul``
+        overlaps collectives with the products that they serve, part by part, where that is faster on the
+        topology. ``plan`` is a plan of this module, or its file, that the program follows; nothing else is
+        chosen then.
+
+        ``form`` is the form for XLA: one manual computation ("sdy-manual"), or a program per device for its
+        partitions ("manual") or its replicas ("replica"). With "shard", its text is in MLIR's dialect shard,
+        as the ``dialect_version`` of LLVM reads it ("22" or "main"); with ``whole_arguments`` each device
+        takes its parts of whole arguments there. With ``refuse=False``, ops that cannot run on each
+        device stay in the program, which can then be asked but not run.
+
+        Raises ShardlogError for ops that cannot run on each device, for an unknown machine, for a bound on
+        memory that no program met, and for a plan of another module.
+        """
+        choice = ProgramChoice(
+            form=form,
+            keep_shardings=keep_shardings,
+            topology=topology,
+            memory=memory,
+            seconds=seconds,
+            pins=pins if isinstance(pins, str) else tuple(map(str, pins)),
+            collective_matmul=collective_matmul,
+            plan=plan,
+            dialect_version=dialect_version,
+            whole_arguments=whole_arguments,
+        )
+        if isinstance(pins, Mapping):
+            return self.programs.made(choice, pins, refuse=refuse)
+        return self.programs.of(choice, refuse=refuse)
+
+    @cached_property
+    def programs(self) -> Programs:
+        """The partitioned programs of the run, each made once."""
+        from .explanations.partitioned import Programs
+        from .explanations.questions.why import Explainer
+
+        if isinstance(self._run, Result):
+            return Programs(self._run, self.explainer)
+        return Programs(self.result, Explainer(self.result.record))
+
+    @_asked
+    def conflicts(self, **program: Unpack[ProgramOptions]) -> Conflicts:
+        """The tensors that must be resharded, most bytes first.
+
+        Keywords are those of ``partition`` and choose the program; the default moves the fewest bytes.
+        Raises ShardlogError where it cannot be partitioned.
+        """
+        return self.programs.conflicts(ProgramChoice(**program))
+
+    @_asked
+    def cost(self, **program: Unpack[ProgramOptions]) -> Cost:
+        """The ``Cost`` of a partitioned program for one device, in seconds and bytes.
+
+        Keywords are those of ``partition``. Without a ``topology`` the machine is a v5e. ``docs/cost.md``
+        describes the model. Raises ShardlogError for an unknown machine.
+        """
+        return self.programs.cost(ProgramChoice(**program))
+
+    @_asked
+    def pin(self, pins: str | Sequence[str], /, **program: Unpack[ProgramOptions]) -> Pinned:
+        """What changes in a partitioned program if the shardings of some values are fixed.
+
+        ``pins`` are values and shardings, as in ``'%2=[{"data"}, {}]'``; keywords are those of
+        ``partition``. Raises ShardlogError for values that cannot be pinned.
+        """
+        from .explanations.questions.pins import pin
+
+        texts = (pins,) if isinstance(pins, str) else pins
+        return pin(self.programs, texts, ProgramChoice(**program))
+
+    @_asked
+    def chosen(self, value: str, **program: Unpack[ProgramOptions]) -> tuple[Chosen, ...]:
+        """Why a partitioned program shards a value otherwise than propagation did.
+
+        Keywords are those of ``partition``. Empty if it does not.
+        """
+        from .explanations.questions.pins import chosen
+
+        return chosen(self.programs, value, ProgramChoice(**program))
+
+    # ---- Explanations -----------------------------------------------------------------------------------
+
+    @cached_property
+    def explainer(self) -> Explainer:
+        """What explains the shardings of the run."""
+        from .explanations.questions.why import Explainer
+
+        return Explainer(self.record)
+
+    @_asked
+    def why(self, value: str, dim: int | None = None, axis: str | None = None) -> Reasons:
+        """Why a value is sharded as it is.
+
+        Returns an explanation for each axis, or for those on dimension ``dim`` (from 0) and of name ``axis``;
+        none if the value is not sharded there. The method: ``docs/explanations.md``.
+        """
+        from .explanations.answers.answers import Reasons
+        from .explanations.questions.unreduced import unreduced
+
+        reasons = Reasons(self.explainer.why(value, dim, axis))
+        if dim is None:
+            reasons.unreduced = tuple(unreduced(self.explainer, value, axis))
+        return reasons
+
+    @_asked
+    def why_not(self, value: str, dim: int, axis: str) -> Answers[WhyNot]:
+        """Why dimension ``dim`` (from 0) of a value is not sharded on ``axis``.
+
+        Returns an explanation for each value of that name. Raises ShardlogError where it is sharded on it.
+        """
+        from .explanations.answers.answers import Answers
+        from .explanations.questions.why_not import why_not
+
+        return Answers(why_not(self.explainer, value, dim, axis))
+
+    @_asked
+    def diff(self, other: Session) -> Diff:
+        """The tensors that this run and another shard differently, and why."""
+        from .explanations.questions.diff import diff
+
+        return diff(self.record, other.record)
+
+    @_asked
+    def what_if(
+        self, annotate: Given = (), drop: str | Sequence[str] = (), **program: Unpack[ProgramOptions]
+    ) -> WhatIf:
+        """What other annotations would change.
+
+        ``annotate`` is that of ``shardlog.run``; ``drop`` names values, or patterns of them, whose
+        annotations are dropped. Keywords are those of ``partition`` and choose the program whose bytes are
+        counted. Raises ShardlogError for a value without an annotation to drop.
+        """
+        from .explanations.answers.what_if import WhatIf
+        from .explanations.questions.diff import diff
+        from .explanations.questions.what_if import dropped
+
+        choice = ProgramChoice(**program)
+        cells = dropped(self.record, (drop,) if isinstance(drop, str) else drop)
+        changed = self._again(annotate, cells) if annotate or cells else self
+        before, error = self.programs.conflicts_or_error(choice)
+        after, later = changed.programs.conflicts_or_error(choice)
+        unpartitioned = str(error or later or "")
+        return WhatIf(choice, diff(self.record, changed.record), before, after, unpartitioned)
+
+    def _again(self, annotate: Given, without: Collection[Cell]) -> Session:
+        """The run with more annotations, and without those of some cells."""
+        if not isinstance(self._run, Result):
+            return Session(self._run.again(annotate, without))
+        from .runs.running import run_again
+
+        return Session(run_again(self._run, annotate, without))
+
+    @_asked
+    def visualize(self, value: str) -> Picture:
+        """A picture of the devices that hold each part of a value; of several, of the first."""
+        from .explanations.answers.visualize import picture_of
+
+        return picture_of(self.record, self.explainer.values.find(value)[0])
+
+    @_asked
+    def report(
+        self, path: str | Path, progress: Progress | None = None, **program: Unpack[ProgramOptions]
+    ) -> None:
+        """Writes an HTML page about the run, with the collectives and the cost of a partitioned program.
+
+        Keywords are those of ``partition``. ``progress`` is that of ``shardlog.run``. Raises ShardlogError
+        where the file cannot be written, and where Jinja is not installed.
+        """
+        from .outputs import write
+
+        write(path, self.report_html(progress, ProgramChoice(**program)).encode())
+
+    def report_html(self, progress: Progress | None = None, choice: ProgramChoice | None = None) -> str:
+        """The page that ``report`` writes."""
+        from .explanations.report import report
+
+        if progress is not None:
+            progress("reading the run", 0.0)
+        return report(self.programs, progress, choice)
+
+
+class Explained(Session):
+    """A session that shows as a summary, or as an answer.
+
+    The answer is why ``value`` is sharded as it is. The summary counts the collectives of ``program``.
+    """
+
+    def __init__(
+        self, session: Session, value: str | None = None, program: ProgramChoice | None = None
+    ) -> None:
+        super().__init__(session._run)
+        self._choice = program or ProgramChoice()
+        self._reasons = None if value is None else self.why(value)
+
+    def summary(self) -> str:
+        """The meshes, the number of sharded tensors, and the tensors that must be resharded."""
+        record = self.record
+        lines = [f"mesh @{m.name}: {', '.join(f'{n}={s}' for n, s in m.axes)}" for m in record.meshes.meshes]
+        tensors = {value.place: value for value in record.values()}
+        sharded = sum(bool(v.manual) or any(record.axes(v.number)) for v in tensors.values())
+        given = record.given_shardings()
+        # A constraint may be its operand's annotation too.
+        annotated = f"{len({(a.value, a.where) for a in given if a.by == 'user'}):,} annotations"
+        specs = " and the specs of shard_maps" if any(a.spec for a in given) else ""
+        lines.append(f"{sharded:,} of {len(tensors):,} tensors are sharded, by {annotated}{specs}")
+        lines += [self._choice.line, self._moved()]
+        lines += [f"no rule for {op['name']} at {op['location']}" for op in record.unknown_ops]
+        return "\n".join([*lines, "ask: .why(value), .why_not(value, dim, axis), .conflicts()"])
+
+    def _moved(self) -> str:
+        """The tensors that must move, or why they are not known."""
+        from .explanations.answers.conflicts import must_move
+
+        conflicts, error = self.programs.conflicts_or_error(self._choice)
+        return f"what must move is not known: {error}" if error else must_move(conflicts)
+
+    def __repr__(self) -> str:
+        return self.summary() if self._reasons is None else repr(self._reasons)
+
+    def _repr_html_(self) -> str:
+        if self._reasons is None:
+            return f"<pre>{escape(self.summary())}</pre>"
+        return self._reasons._repr_html_()
