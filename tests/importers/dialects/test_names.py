@@ -20,17 +20,17 @@ func.func @f(%x: tensor<6x8xf32>, %w: tensor<8x8xf32>) -> tensor<6x8xf32> {
 
 
 @pytest.fixture(scope="module")
-def result() -> shardlog.Result:
+def result() -> shardlog.Session:
     return shardlog.run(TEXT)
 
 
 @pytest.mark.parametrize("name", ["%p", "%u", "%q#0"])
-def test_the_text_has_the_names(name: str, result: shardlog.Result) -> None:
+def test_the_text_has_the_names(name: str, result: shardlog.Session) -> None:
     assert str(result.why(name, dim=0)).startswith(f"{name} : tensor<6x8xf32>")
 
 
 @pytest.mark.parametrize("name", ["%x", "%here", "%arg0"])
-def test_an_annotation_is_a_further_name_for_its_value(name: str, result: shardlog.Result) -> None:
+def test_an_annotation_is_a_further_name_for_its_value(name: str, result: shardlog.Session) -> None:
     assert str(result.why(name, dim=0)).startswith("%x : tensor<6x8xf32>")
 
 
