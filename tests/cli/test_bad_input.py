@@ -368,7 +368,7 @@ ARGUMENTS = {
     "unknown choice": (
         "partition m.mlir --as hlo",
         "shardlog partition: error: argument --as: invalid choice: 'hlo'\n"
-        "  hint: there are: sdy-manual, manual, replica",
+        "  hint: there are: sdy-manual, manual, replica, shard",
     ),
     "missing argument": (
         "report m.mlir",
