@@ -10,6 +10,7 @@ from ...partition.layouts import Axes
 from ...program.meshes import SubAxis, symbol
 from .annotations import to_dialect
 from .grids import Grid
+from .linalg import as_linalg
 from .local import localized
 from .printing import pretty
 from .spelling import SPELLINGS, Spelling
@@ -66,4 +67,4 @@ def _as_llvm_reads_it(module: ir.Module) -> str:
     context.append_dialect_registry(registry)
     context.allow_unregistered_dialects = True
     generic = str(module.operation.get_asm(print_generic_op_form=True))
-    return str(ir.Module.parse(generic, context))
+    return str(ir.Module.parse(as_linalg(generic), context))

@@ -121,6 +121,8 @@ class Body:
                 each = [a for v in results if (a := self.attribute(v, self.defined.get(v, NONE))) is not None]
                 if len(each) == len(results):
                     op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(each)
+                if "shard.entries" in op.attributes and any(v in self.given for v in results):
+                    del op.attributes["shard.entries"]  # of the annotation that its users see
                 self.reshard(op, results)
             for i, value in enumerate(function.operands[node]):
                 note = self.used.get((node, i), NONE)
