@@ -124,7 +124,7 @@ def _of_text(text: Text) -> ir.Module:
     try:
         module = ir.Module.parse(in_generic_form(text.data))
         if any(mark in text.data for mark in MARKS):
-            to_normal_form(module, text.place)
+            to_normal_form(module, text.data, text.place)
     except ShardlogError as error:
         where = text.place(error.where) or text.name
         raise ShardlogError(error.message, where=where, hint=error.hint) from None
