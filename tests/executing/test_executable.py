@@ -91,7 +91,9 @@ def test_what_would_be_zero_but_for_rounding_may_be_anything_of_its_size() -> No
 BEYOND_XLA = {"convolution", "dynamic", "fft", "gather", "reduce", "scatter", "top_k"}
 
 
-@pytest.mark.skipif(installed() == "0.12", reason="XLA's own partitioner of 0.12 ends the process on some")
+@pytest.mark.skipif(
+    installed() != "0.10", reason="XLA's own partitioner ends the process on some, since 0.11"
+)
 @pytest.mark.parametrize("part", range(4))
 def test_random_programs_give_the_results_of_one_device(part: int) -> None:
     """Meshes that list their devices in an order, sub-axes, types of all kinds."""
