@@ -56,6 +56,7 @@ def test_models_give_the_results_of_one_device(name: str) -> None:
     check_results(models.text(name, depth=1, train=False))
 
 
+@pytest.mark.nightly
 @pytest.mark.slow
 @pytest.mark.parametrize("name", ["vit", "lstm"])
 def test_train_steps_give_the_results_of_one_device(name: str) -> None:

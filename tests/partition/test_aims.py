@@ -19,6 +19,7 @@ from shardlog.partition.choice.costs import Costs
 from shardlog.session import Session
 
 from ..support import models
+from ..support.drawing import by_day
 from ..support.programs import array
 from ..support.scanned import scanned_step
 from ..support.traits import TRAITS
@@ -90,7 +91,10 @@ def test_sums_of_which_a_compiler_makes_one_cost_what_one_does_to_begin(tmp_path
         assert {c.kind for c in result.partition(topology=file).collectives} == kinds
 
 
-@pytest.mark.parametrize("name, scan", [("transformer", False), ("grouped_query", True)])
+BOUND = [("transformer", False), ("grouped_query", True)]
+
+
+@pytest.mark.parametrize(("name", "scan"), by_day(BOUND[:1], BOUND))
 def test_a_bound_on_memory_holds(name: str, scan: bool) -> None:
     result = shardlog.run(models.text(name, scan=scan))
     plain = result.partition(keep_shardings=False)
