@@ -193,6 +193,7 @@ def test_what_lost_by_time_has_a_time() -> None:
     (by_bytes,), (by_time,) = (
         shardlog.run(SUMS).chosen("%0", topology=topology) for topology in (None, "v5e")
     )
+    assert (by_bytes.least, by_time.least) == ("bytes", "time")
     assert all(other.seconds is None for other in by_bytes.lost)
     for other in by_time.lost:
         assert other.seconds == pytest.approx(other.more / machine("v5e").link.bandwidth)
