@@ -14,8 +14,13 @@ from ..console.datalog import FILES
 from ..console.parser import Parser, check_texts
 from ..console.status import is_bad_input, status_of
 from ..program.shardy import unusable
-from . import authoring, checks, compiling, costing, datalog, explain, partitioning, programs, rules
+from . import authoring, checks, compiling, costing, datalog, dialects, explain, partitioning, programs, rules
 from .running import common_arguments
+
+_GROUPS = (
+    *(programs, partitioning, dialects, costing, compiling),
+    *(explain, checks, rules, authoring, datalog),
+)
 
 
 def parser() -> Parser:
@@ -30,7 +35,7 @@ def parser() -> Parser:
     top.add_argument("--version", action="version", version=f"shardlog {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
     common = common_arguments()
-    for group in (programs, partitioning, costing, compiling, explain, checks, rules, authoring, datalog):
+    for group in _GROUPS:
         group.add(commands, common)
     for command in commands.choices.values():
         command.set_defaults(parser=command)

@@ -201,6 +201,7 @@ _DOCUMENTS = {
         stages=array(_of(Statistics)),
         unknown_ops=array(_of(UnknownOp)),
     ),
+    "simplify": record(rewrites={"type": "object", "additionalProperties": NUMBER}),
     "partition": record(program=TEXT, bytes=NUMBER, collectives=array(_of(Collective))),
     "cost": record(
         program=TEXT,

@@ -28,6 +28,7 @@ KEYS = {
     "propagation/schedule": None,
     "partition/candidates": "item",
     "partition/choice": "item",
+    "dialects/simplify": "step",
     "cost/cost": "event",
     "cost/fusing": "op_id",
     "cost/kernels": "kernel",

@@ -75,6 +75,8 @@ class _Writer:
         for i, op in enumerate(ops):
             if op.name in _CONSTRAINTS:
                 self.constrain(op, held[i][0])
+            elif op.name.startswith("shard."):
+                self.spelling.respell(op)
             else:
                 self.define(op, held[i])
         for name, function in self.functions.items():

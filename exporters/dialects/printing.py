@@ -152,6 +152,8 @@ def _lists(value: str) -> str:
 
 
 def _kind(value: str) -> str:
+    if value.startswith("#mesh.partial"):
+        return value.removeprefix("#mesh.partial")
     return value.rstrip(">").rpartition(" ")[2]
 
 

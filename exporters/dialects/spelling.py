@@ -10,6 +10,8 @@ from jaxlib.mlir import ir
 from .grids import lists_attribute
 
 _SAID = "shard.said"  # what sdy says beyond the dialect's words, as text
+_OF_MESH = {"grid": "mesh", "grid_axes": "mesh_axes"}
+_WORDS_OF_MESH = {"grid_shape": "mesh_shape"}
 
 
 @dataclass(frozen=True)
@@ -32,6 +34,32 @@ class Spelling:
             return make(name, [value], [value.type], flags | self.more(spec), place).results[0]
         made = make(f"{self.dialect}.sharding", [], [self.type], self.attributes(spec), place)
         return make(name, [value, made.results[0]], [value.type], flags, place).results[0]
+
+    def respell(self, op: Any) -> None:
+        """Puts an op of the version in the place of one of the newest, such as a collective."""
+        held = {label: op.attributes[label] for label in op.attributes}
+        if "scatter_dim" in held:
+            held[self.scatter] = held.pop("scatter_dim")
+        if self.dialect == "mesh":
+            held = {_OF_MESH.get(label, label): attribute for label, attribute in held.items()}
+            if "reduction" in held:
+                kind = str(held["reduction"]).rstrip(">").split()[-1]
+                held["reduction"] = ir.Attribute.parse(f"#mesh.partial<{kind}>")
+        word = op.name.partition(".")[2]
+        name = f"{self.dialect}.{_WORDS_OF_MESH.get(word, word) if self.dialect == 'mesh' else word}"
+        if name == op.name and held.keys() == set(op.attributes):
+            return
+        made = ir.Operation.create(
+            name,
+            results=[result.type for result in op.results],
+            operands=[*op.operands],
+            attributes=held,
+            loc=op.location,
+            ip=ir.InsertionPoint(op),
+        )
+        for old, new in zip(op.results, made.results, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
 
     def says(self, value: Any, spec: dict[str, Any]) -> bool:
         """Whether a value comes from an annotation for users that says this."""

@@ -8,6 +8,7 @@ from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from ...errors import ShardlogError, closest
 from ...partition.layouts import Axes
 from ...program.meshes import SubAxis, symbol
+from ...program.signature import text_of
 from .annotations import to_dialect
 from .grids import Grid
 from .linalg import as_linalg
@@ -16,6 +17,8 @@ from .printing import pretty
 from .spelling import SPELLINGS, Spelling
 
 VERSIONS = (*SPELLINGS,)
+# The version that writes what a module came in.
+_CAME = {"rfc": "19", "mesh19": "19", "shard22": "22", "shard": "main"}
 # The version that is meant by the name of a dialect alone.
 LATEST = {"mesh": "19", "shard": "main"}
 
@@ -28,6 +31,18 @@ def spelled(module: ir.Module, dialect: str, version: str | None, where: str) ->
     """
     spelling = _spelling(dialect, version)
     return pretty(_as_llvm_reads_it(to_dialect(module, spelling, where)))
+
+
+def respelled(module: ir.Module, version: str | None, where: str) -> str:
+    """The text of a module in the normal form, in the dialect that it came in, or in that of a version of
+    LLVM. Raises ShardlogError as ``spelled`` does."""
+    if version is None:
+        held = module.operation.attributes
+        came = text_of(held["shard.spelling"]) if "shard.spelling" in held else "shard"
+        version = _CAME[came]
+    elif version not in SPELLINGS:
+        raise ShardlogError(f"no version {version!r} of the dialects", hint=closest(version, VERSIONS))
+    return spelled(module, SPELLINGS[version].dialect, version, where)
 
 
 def local_text(module: ir.Module, axes: Axes, version: str | None, *, whole_arguments: bool = False) -> str:

@@ -63,7 +63,7 @@ def test_parts_in_another_order_are_sent_and_received() -> None:
     assert re.search(r"shard.send %arg0 on @g grid_axes = \[0, 1\] destination = \[%\w+, %\w+\]", done)
     assert re.search(r"shard.recv %arg0 on @g grid_axes = \[0, 1\] source = \[%\w+, %\w+\]", done)
     tables = re.findall(r"arith.constant dense<\[(.*)\]> : tensor<6xindex>", done)
-    # Part 3 of 6 is that of device (1, 0) at first, and of the device with coordinates 1 of 3 and 1 of 2 then.
+    # Part 3 of 6 is that of device (1, 0) at first, and that of device (1, 1) then.
     target, source = (
         [tuple(map(int, row)) for row in zip(*(t.split(", ") for t in pair), strict=True)]
         for pair in (tables[:2], tables[2:])

@@ -1,0 +1,55 @@
+"""``shardlog simplify``: programs in MLIR's dialects mesh and shard."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from contextlib import nullcontext
+from pathlib import Path
+from typing import Any
+
+from ..console.printing import print_json
+from .running import add_json
+
+
+def add(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Adds the command."""
+    simplify = commands.add_parser(
+        "simplify",
+        help="make the collectives of a program in MLIR's dialect shard fewer (docs/mesh_shard.md)",
+    )
+    simplify.add_argument("module", metavar="MODULE", help="a module in shard or mesh; - is standard input")
+    about = "do this rewrite, as in all-reduce-folder; may be repeated; default: all"
+    simplify.add_argument("--rewrite", metavar="NAME", action="append", default=[], help=about)
+    about = "a file with more op rules; may be repeated"
+    simplify.add_argument("--rules", metavar="FILE", action="append", default=[], help=about)
+    about = "the LLVM that is to read it; default: that of the dialect that the module is in"
+    simplify.add_argument("--dialect-version", choices=("19", "22", "main"), help=about)
+    about = "where to write the module; default: standard output"
+    simplify.add_argument("-o", "--output", metavar="OUT", help=about)
+    add_json(simplify, "print how often each rewrite was done as JSON; writes the module only with -o")
+    simplify.set_defaults(carry_out=_simplify)
+
+
+def _simplify(options: argparse.Namespace) -> None:
+    from ..exporters.dialects.text import respelled
+    from ..importers.sources.source import read_program
+    from ..importers.sources.text import parse_module
+    from ..outputs import output, refuse_loss
+    from ..partition.dialects.simplifying import simplify
+    from ..rulebook.book import RuleBook
+
+    name = "/dev/stdin" if options.module == "-" else options.module
+    refuse_loss([("-o", options.output)], [name, *options.rules])
+    with output(options.output) if options.output else nullcontext() as file:
+        text, _ = read_program("-" if options.module == "-" else Path(options.module))
+        module = parse_module(text)
+        with text.places():
+            done = simplify(module, RuleBook(map(Path, options.rules)), options.rewrite)
+            written = respelled(module, options.dialect_version, text.name).encode()
+        if file is not None:
+            file.write_bytes(written)
+        elif not options.json:
+            sys.stdout.buffer.write(written)
+    if options.json:
+        print_json({"rewrites": done})

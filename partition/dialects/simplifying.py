@@ -1,0 +1,245 @@
+"""Makes collectives fewer, as ``rules/dialects/simplify.dl`` says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ...engine import Solver
+from ...errors import ShardlogError, closest
+from ...program.mlir.modules import operations_in
+from ...program.signature import describe, text_of
+from ...rulebook.book import RuleBook
+from ...rulebook.shipped import shipped
+
+Facts = dict[str, list[tuple[Any, ...]]]
+_DIMENSIONS = ("gather_axis", "slice_axis", "scatter_dim")
+_ERASED = ("shard.all_gather", "shard.all_reduce", "shard.all_slice", "shard.reduce_scatter")  # if unused
+_SHARES = (
+    "shard.all_gather",
+    "shard.all_reduce",
+    "shard.broadcast",
+)  # all devices of the group have the result
+
+
+def rewrites() -> list[str]:
+    """The names of the rewrites, in the order in which they are tried."""
+    return [name for _, name in sorted(_solver().solve({}, ["rewrite"])["rewrite"])]
+
+
+def simplify(module: ir.Module, book: RuleBook, only: Collection[str] = ()) -> dict[str, int]:
+    """Rewrites the collectives of a module, in place, until no rewrite applies.
+
+    ``only`` are the rewrites to do, all by default. Returns how often each was done. Raises ShardlogError for
+    a rewrite that does not exist.
+    """
+    known = rewrites()
+    for name in only:
+        if name not in known:
+            raise ShardlogError(f"there is no rewrite {name!r}", hint=closest(name, known))
+    with module.context, ir.Location.unknown():
+        return _Rewriting(module, book, [name for name in known if not only or name in only]).run()
+
+
+def _solver() -> Solver:
+    return shipped("dialects/simplify").solver({})
+
+
+class _Rewriting:
+    def __init__(self, module: ir.Module, book: RuleBook, names: list[str]) -> None:
+        self.module, self.book, self.names = module, book, names
+        self.solver = _solver()
+        self.done: dict[str, int] = {}
+        self._answers: dict[Any, list[str]] = {}
+
+    def run(self) -> dict[str, int]:
+        while self.sweep():
+            pass
+        return {name: self.done[name] for name in self.names if name in self.done}
+
+    def sweep(self) -> bool:
+        """Rewrites what it comes across; returns whether that is anything."""
+        changed = False
+        for op in operations_in(self.module):
+            if not self.alive(op) or len(op.results) != 1 or not len(op.operands):
+                continue
+            if (name := self.choose(op)) is not None:
+                _REWRITES[name](self, op)
+                self.done[name] = self.done.get(name, 0) + 1
+                changed = True
+        return changed
+
+    @staticmethod
+    def alive(op: Any) -> bool:
+        """Whether an op is still part of the module."""
+        try:
+            return op.parent is not None
+        except RuntimeError:  # it has been erased
+            return False
+
+    def choose(self, op: Any) -> str | None:
+        """The first rewrite that applies to an op."""
+        makers = [self.maker(value) for value in op.operands]
+        if not any(each is not None and each.name.startswith("shard.") for each in (op, *makers)):
+            return None
+        facts = self.facts(op, makers)
+        key = tuple((name, tuple(rows)) for name, rows in sorted(facts.items()))
+        if key not in self._answers:
+            found = {name for (name,) in self.solver.solve(facts, ["applies"])["applies"]}
+            self._answers[key] = [name for name in self.names if name in found]
+        return next(iter(self._answers[key]), None)
+
+    @staticmethod
+    def maker(value: Any) -> Any:
+        """The op that makes a value; None for an argument."""
+        return None if isinstance(value.owner, ir.Block) else value.owner.operation
+
+    def facts(self, op: Any, makers: list[Any]) -> Facts:
+        """What the rules are told of a step."""
+        facts: Facts = {"operands": [(len(op.operands),)]}
+        for place, each in enumerate([op, *makers]):
+            if each is None:
+                continue
+            if len(each.results) != 1 or (place and each.operation.block != op.operation.block):
+                continue  # what is made outside of a branch may serve others
+            self.add(facts, "op", (place, each.name))
+            self.add(facts, "used", (place, sum(1 for _ in each.results[0].uses)))
+            self.add(facts, "element", (place, _element(each.results[0])))
+            if "grid_axes" not in each.attributes:
+                continue
+            axes = _axes(each)
+            self.add(facts, "grid", (place, ir.FlatSymbolRefAttr(each.attributes["grid"]).value))
+            self.add(facts, "axes", (place, ", ".join(map(str, axes))))
+            for axis in axes:
+                self.add(facts, "axis", (place, axis))
+                if self.is_shared(each.operands[0], axis):
+                    self.add(facts, "shared", (place, axis))
+            for label in _DIMENSIONS:
+                if label in each.attributes:
+                    self.add(facts, "dimension", (place, ir.IntegerAttr(each.attributes[label]).value))
+            if "reduction" in each.attributes:
+                self.add(facts, "reduced_by", (place, _kind(each)))
+        if not op.name.startswith("shard.") and not len(op.regions):
+            said = self.book.said(describe(op, False, {}))
+            if said["elementwise"]:
+                facts["elementwise"] = [()]
+            shapes = {_shape(value) for value in (*op.operands, op.results[0])}
+            if len(shapes) == 1 and None not in shapes:
+                facts["one_shape"] = [()]
+        return facts
+
+    @staticmethod
+    def add(facts: Facts, relation: str, row: tuple[Any, ...]) -> None:
+        facts.setdefault(relation, []).append(row)
+
+    def is_shared(self, value: Any, axis: int) -> bool:
+        """Whether devices along an axis are known to have the same value."""
+        maker = self.maker(value)
+        if maker is None:
+            return False
+        if maker.name in _SHARES:
+            return axis in _axes(maker)
+        if not len(maker.operands) or maker.name.startswith("shard.") or len(maker.regions):
+            return not maker.name.startswith("shard.") and not len(maker.operands)  # a constant
+        return all(self.is_shared(operand, axis) for operand in maker.operands)
+
+    # ---- The rewrites --------------------------------------------------------------------------------------
+
+    def replace(self, op: Any, value: Any) -> None:
+        """Puts a value in the place of what an op gives, and erases what is not used any more."""
+        op.results[0].replace_all_uses_with(value)
+        self.erase(op)
+
+    def erase(self, op: Any) -> None:
+        makers = {maker for value in op.operands if (maker := self.maker(value)) is not None}
+        op.erase()
+        for maker in makers:
+            unused = not any(True for result in maker.results for _ in result.uses)
+            if unused and maker.name in _ERASED:
+                self.erase(maker)
+
+    def operand(self, op: Any) -> None:
+        self.replace(op, op.operands[0])
+
+    def skip(self, op: Any) -> None:
+        """The operand of the collective before."""
+        self.replace(op, op.operands[0].owner.operation.operands[0])
+
+    def fold(self, op: Any) -> None:
+        inner = op.operands[0].owner.operation
+        made = self.like(inner, [inner.operands[0]], op.results[0].type, before=op)
+        made.attributes["grid_axes"] = ir.DenseI16ArrayAttr.get([*_axes(inner), *_axes(op)])
+        self.replace(op, made.results[0])
+
+    def scatter(self, op: Any) -> None:
+        inner = op.operands[0].owner.operation
+        attributes = {label: inner.attributes[label] for label in ("grid", "grid_axes", "reduction")}
+        attributes["scatter_dim"] = op.attributes["slice_axis"]
+        made = ir.Operation.create(
+            "shard.reduce_scatter",
+            results=[op.results[0].type],
+            operands=[inner.operands[0]],
+            attributes=attributes,
+            loc=op.location,
+            ip=ir.InsertionPoint(op),
+        )
+        self.replace(op, made.results[0])
+
+    def move_down(self, op: Any) -> None:
+        """Computes an op of what collectives take, and then one collective of that."""
+        collective = op.operands[0].owner.operation
+        operands = [value.owner.operation.operands[0] for value in op.operands]
+        element = ir.RankedTensorType(op.results[0].type).element_type
+        type_ = ir.RankedTensorType.get(list(ir.RankedTensorType(operands[0].type).shape), element)
+        computed = self.like(op, operands, type_, before=op)
+        made = self.like(collective, computed.results, op.results[0].type, before=op)
+        self.replace(op, made.results[0])
+
+    @staticmethod
+    def like(op: Any, operands: Any, type_: Any, before: Any) -> Any:
+        """An op like another, of other operands."""
+        return ir.Operation.create(
+            op.name,
+            results=[type_],
+            operands=list(operands),
+            attributes={label: op.attributes[label] for label in op.attributes},
+            loc=before.location,
+            ip=ir.InsertionPoint(before),
+        )
+
+
+_REWRITES: dict[str, Callable[[_Rewriting, Any], None]] = {
+    "no-axes": _Rewriting.operand,
+    "slice-of-gather": _Rewriting.skip,
+    "gather-of-slice": _Rewriting.skip,
+    "all-reduce-folder": _Rewriting.fold,
+    "slice-of-all-reduce": _Rewriting.scatter,
+    "all-reduce-reassociation": _Rewriting.move_down,
+    "reduce-scatter-reassociation": _Rewriting.move_down,
+    "all-gather-move-down": _Rewriting.move_down,
+}
+
+
+def _axes(op: Any) -> list[int]:
+    return list(ir.DenseI16ArrayAttr(op.attributes["grid_axes"]))
+
+
+def _kind(op: Any) -> str:
+    attribute = op.attributes["reduction"]
+    return (
+        text_of(attribute) if isinstance(attribute, ir.StringAttr) else str(attribute).rstrip(">").split()[-1]
+    )
+
+
+def _element(value: Any) -> str:
+    type_ = value.type
+    return str(ir.RankedTensorType(type_).element_type if isinstance(type_, ir.RankedTensorType) else type_)
+
+
+def _shape(value: Any) -> tuple[int, ...] | None:
+    type_ = value.type
+    if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
+        return None
+    return tuple(type_.shape)
