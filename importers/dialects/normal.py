@@ -70,13 +70,9 @@ class _Normal:
         self.specs: dict[Any, Spec] = {}  # by the value of a sharding
         self.of_values: dict[Any, Spec] = {}  # by the value that is sharded so
         self.noted = set[str]()
+        self.definers: dict[Any, Any] = {}  # the ops that make values; MLIR's ``owner`` looks for a dialect
         self.meant: dict[Any, tuple[Spec, ir.Attribute]] = {}  # by what an annotation says, and a type
         self.fitting = set[Any]()  # kinds of ops that have what they need
-
-    @cached_property
-    def definers(self) -> dict[Any, Any]:
-        """The ops that make values. (MLIR's own ``owner`` looks for the dialect of an op each time.)"""
-        return {value: op for op in self.ops for value in op.results}
 
     def run(self) -> bool:
         ops = self.ops
@@ -94,6 +90,8 @@ class _Normal:
         others = [op for op in ours if op.name not in (*_GRIDS, *_SHARDINGS, *ANNOTATIONS)]
         for op in grids:
             self.look_at(op, self.read_grid)
+        if annotations or spelling == "rfc":
+            self.definers = {value: op for op in ops for value in op.results}
         if encoded:
             self.read_encodings(ops)
         for op in shardings:
@@ -293,7 +291,7 @@ class _Normal:
         users = "annotate_for_users" in held
         if "as_result" in held:
             users = not ir.BoolAttr(held["as_result"]).value
-        beside = self.beside(spec)
+        beside, made = self.beside(spec), None
         if "required" in held and not ir.BoolAttr(held["required"]).value:
             beside["shard.required"] = ir.BoolAttr.get(False)
         if not users and self.define(value, sharding, beside):
@@ -305,8 +303,17 @@ class _Normal:
                 beside["shard.for_users"] = ir.UnitAttr.get()
             for label, attribute in beside.items():
                 made.operation.attributes[label] = attribute
-            self.of_values[made.result] = spec
             op.results[0].replace_all_uses_with(made.result)
+        self.erase(op)
+        if made is not None:
+            self.of_values[made.result] = spec
+            self.definers[made.result] = made.operation
+
+    def erase(self, op: Any) -> None:
+        """Erases an op. Its results are forgotten: others may come to stand at their addresses."""
+        for value in op.results:
+            self.definers.pop(value, None)
+            self.of_values.pop(value, None)
         op.erase()
 
     def define(self, value: Any, sharding: ir.Attribute, beside: dict[str, ir.Attribute]) -> bool:
@@ -457,7 +464,9 @@ class _Normal:
             held["reduction"] = _reduction(kind_of(held["reduction"]))
         if name == op.name and not set(renamed) & set(op.attributes):
             return op
-        return _in_place(op, name, held)
+        made = _made_before(op, name, held)
+        self.erase(op)
+        return made
 
     def read_rfc(self, op: Any, where: str) -> None:
         """A collective of the RFC becomes that of sdy."""
@@ -492,8 +501,10 @@ class _Normal:
         if reduction != "sum":
             number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), self.reductions.index(reduction))
             held["reduction_op"] = number
-        made = _in_place(op, collectives().whole[name][0], held)
+        made = _made_before(op, collectives().whole[name][0], held)
+        self.erase(op)
         self.of_values[made.results[0]] = after
+        self.definers[made.results[0]] = made
 
     def note(self, message: str, where: str) -> None:
         """Warns of what was read in one of two ways, once of each kind."""
@@ -515,8 +526,8 @@ def _reduction(kind: str) -> ir.Attribute:
     return ir.Attribute.parse(f"#shard<partial {kind}>")
 
 
-def _in_place(op: Any, name: str, attributes: dict[str, ir.Attribute]) -> Any:
-    """Another op in the place of one, with its operands and types."""
+def _made_before(op: Any, name: str, attributes: dict[str, ir.Attribute]) -> Any:
+    """Another op for the uses of one, with its operands and types."""
     made = ir.Operation.create(
         name,
         results=[result.type for result in op.results],
@@ -527,7 +538,6 @@ def _in_place(op: Any, name: str, attributes: dict[str, ir.Attribute]) -> Any:
     )
     for old, new in zip(op.results, made.results, strict=True):
         old.replace_all_uses_with(new)
-    op.erase()
     return made
 
 

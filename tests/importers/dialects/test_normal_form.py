@@ -268,3 +268,16 @@ def test_regions_that_nest_too_deeply() -> None:
 
 def test_a_grid_may_be_private() -> None:
     assert 'sym_visibility = "private"' in read('shard.grid "private" @d(shape = 2)')
+
+
+def test_a_definition_behind_a_use_is_a_constraint_of_its_own() -> None:
+    lines = ["%s = shard.sharding @d split_axes = [[0]] : !shard.sharding"]
+    lines += ["%w = shard.sharding @d split_axes = [[]] : !shard.sharding"]
+    value = "%x"
+    for i in range(20):  # ops that are erased leave their addresses to others
+        lines += [f"%u{i} = shard.shard {value} to %s annotate_for_users : tensor<20x9xf32>"]
+        lines += [f"%d{i} = shard.shard %u{i} to %w : tensor<20x9xf32>"]
+        value = f"%d{i}"
+    found = read("shard.grid @d(shape = 5)" + IDENTITY.format("\n".join(lines)).replace("%0", value))
+    assert found.count('<@d, [{"0"}, {}]> {shard.entries = 1 : i64, shard.for_users}') == 20
+    assert found.count("<@d, [{}, {}]> {shard.entries = 1 : i64} :") == 20
