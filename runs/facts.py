@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..exporters.relations import SCHEMA, declarations
+from ..exporters.schema import SCHEMA, declarations
 from ..outputs import output_folder
 
 if TYPE_CHECKING:

@@ -11,7 +11,7 @@ from typing import Any
 from ..engine import DatalogError
 from ..engine.evaluate.query import load_query, mentions
 from ..errors import ShardlogError, closest
-from ..exporters.relations import SCHEMA, declarations
+from ..exporters.schema import SCHEMA, declarations
 from ..rulebook.book import LIMITS
 from .table import html_table, table
 

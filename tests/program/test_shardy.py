@@ -101,6 +101,9 @@ def test_without_jaxlib(tmp_path: Path) -> None:
     assert (status, "2" in said.splitlines()) == (0, True)
     status, said = ended("why", "saved.run", "%0")
     assert (status, "tensor<7x5xf32>" in said) == (0, True)
+    status, said = ended("query", "saved.run", "value(v, t)")
+    assert (status, "%0" in said) == (0, True)
+    assert ended("diff", "saved.run", "saved.run") == (0, "0 of 4 tensors are sharded otherwise\n")
     for command in (("run", "reshape.mlir"), ("conflicts", "saved.run")):
         status, said = ended(*command)
         assert (status, "Traceback" in said) == (2, False)
