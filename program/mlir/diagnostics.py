@@ -17,6 +17,12 @@ _UNKNOWN = re.compile(
 )
 _DIALECTS = ("sdy", "stablehlo", "chlo", "mhlo")
 _OTHERS = "is the name of the op right? ops of other dialects are written in generic form"
+_ENUM = re.compile(
+    r"custom op '(?P<op>[\w.]+)' expected (?:string or keyword containing one of the following enum values "
+    r"for attribute '\w+' \[(?P<words>.*)\]|::mlir::[\w:]+ to be one of: (?P<others>[^;]*))"
+)
+_NAME = re.compile(r"[A-Za-z_]\w*")
+_KEY = re.compile(rf"\s*({_NAME.pattern})\s*=")
 _UNREAD = "failed to parse Sdy_"  # an attribute that says more than is known of it, or less
 _HINTS = (
     ("unknown mesh", 'declare the mesh: sdy.mesh @name = <["axis"=size]>'),
@@ -59,6 +65,11 @@ def explain(error: ir.MLIRError, text: str) -> tuple[str, str]:
     if _UNREAD in message:
         word = _word(str(first.location), text)
         return f"{word} is not known: {message}" if word else message, newer()
+    line, column = _at(str(first.location), text)
+    if (enum := _ENUM.match(message)) and (word := _NAME.match(line, column)):
+        return f"{word[0]} is not known: {enum['op']} expects {enum['words'] or enum['others']}", newer()
+    if "expected '" in message and "sdy." in line[:column] and (key := _KEY.match(line, column)):
+        return f"{message}, not {key[1]}", newer()
     return message, _suggestion(message, text) or next((h for part, h in _HINTS if part in message), "")
 
 

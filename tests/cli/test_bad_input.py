@@ -99,6 +99,23 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
         "m.mlir:3:87: error: spread is not known: failed to parse Sdy_TensorSharding, "
         f"expected valid named axis list after comma\n  hint: {newer()}",
     ),
+    "part of a mesh of a newer Shardy": (
+        GOOD.replace("]>", '], shape="ring">', 1),
+        f"m.mlir:1:42: error: custom op 'sdy.mesh' expected 'device_ids', not shape\n  hint: {newer()}",
+    ),
+    "kind of factor of a newer Shardy": (
+        body(
+            "%0 = stablehlo.abs %arg0 {sdy.sharding_rule = #sdy.op_sharding_rule<([i, j])->([i, j]) "
+            "{i=8, j=16} shuffled={i}>} : tensor<8x16xf32>"
+        ),
+        f"m.mlir:3:101: error: expected '>', not shuffled\n  hint: {newer()}",
+    ),
+    "direction of a newer Shardy": (
+        body("%0 = sdy.propagation_barrier %arg0 allowed_direction=SIDEWAYS : tensor<8x16xf32>"),
+        "m.mlir:3:56: error: SIDEWAYS is not known: sdy.propagation_barrier expects NONE, FORWARD, BACKWARD, "
+        "BOTH\n"
+        f"  hint: {newer()}",
+    ),
     "dynamic shape": (
         body(
             "%1 = stablehlo.dynamic_reshape %arg0, %arg1 : "
