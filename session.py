@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar,
 
 from .errors import ShardlogError
 from .runs.choice import ProgramChoice, ProgramOptions
-from .runs.result import Result
+from .runs.records.saved import Saved
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .runs.data import UnknownOp
     from .runs.query import Rows
     from .runs.records.live import Live
-    from .runs.records.saved import Saved
+    from .runs.result import Result
 
 Progress = Callable[[str, float], None]
 Notation = Literal["sdy", "gspmd", "shard", "mesh"]
@@ -83,18 +83,18 @@ class Session:
 
     def _check(self) -> None:
         """Raises ShardlogError where the run is from a file that is not as shardlog writes it."""
-        if not isinstance(self._run, Result):
+        if isinstance(self._run, Saved):
             from .runs.records.saved import check_saved
 
             check_saved(self._run.path)
 
     def __repr__(self) -> str:
-        if isinstance(self._run, Result):
+        if not isinstance(self._run, Saved):
             return f"<Session of {self._run.described}>"
         return f"<Session of {self._run.name}, saved in {self._run.path}>"
 
     def _repr_html_(self) -> str:
-        if not isinstance(self._run, Result):
+        if isinstance(self._run, Saved):
             return f"<pre>{escape(repr(self))}</pre>"
         from .explanations.answers.notebook import result_html
 
@@ -105,12 +105,12 @@ class Session:
     @property
     def result(self) -> Result:
         """The decisions of the run, as data. Raises ShardlogError where a saved run cannot be run again."""
-        return self._run if isinstance(self._run, Result) else self._run.result
+        return self._run.result if isinstance(self._run, Saved) else self._run
 
     @property
     def record(self) -> Live | Saved:
         """The run as explanations read it."""
-        return self._run.record if isinstance(self._run, Result) else self._run
+        return self._run if isinstance(self._run, Saved) else self._run.record
 
     @property
     def module(self) -> ir.Module:
@@ -336,7 +336,7 @@ class Session:
         from .explanations.partitioned import Programs
         from .explanations.questions.why import Explainer
 
-        if isinstance(self._run, Result):
+        if not isinstance(self._run, Saved):
             return Programs(self._run, self.explainer)
         return Programs(self.result, Explainer(self.result.record))
 
@@ -446,7 +446,7 @@ class Session:
 
     def _again(self, annotate: Given, without: Collection[Cell]) -> Session:
         """The run with more annotations, and without those of some cells."""
-        if not isinstance(self._run, Result):
+        if isinstance(self._run, Saved):
             return Session(self._run.again(annotate, without))
         from .runs.running import run_again
 

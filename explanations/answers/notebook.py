@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from html import escape
+from typing import TYPE_CHECKING
 
-from ...runs.result import Result
 from ...runs.table import html_table
 from .text import dims_text
+
+if TYPE_CHECKING:  # answers of saved runs need no jaxlib
+    from ...runs.result import Result
 
 _MOST = 100  # rows of arguments, and of results
 

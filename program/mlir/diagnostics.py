@@ -66,8 +66,8 @@ def explain(error: ir.MLIRError, text: str) -> tuple[str, str]:
         word = _word(str(first.location), text)
         return f"{word} is not known: {message}" if word else message, newer()
     line, column = _at(str(first.location), text)
-    if (enum := _ENUM.match(message)) and (word := _NAME.match(line, column)):
-        return f"{word[0]} is not known: {enum['op']} expects {enum['words'] or enum['others']}", newer()
+    if (enum := _ENUM.match(message)) and (said := _NAME.match(line, column)):
+        return f"{said[0]} is not known: {enum['op']} expects {enum['words'] or enum['others']}", newer()
     if "expected '" in message and "sdy." in line[:column] and (key := _KEY.match(line, column)):
         return f"{message}, not {key[1]}", newer()
     return message, _suggestion(message, text) or next((h for part, h in _HINTS if part in message), "")
