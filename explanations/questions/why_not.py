@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 from ...engine.provenance.proof import Derivations, Proof
 from ...errors import ShardlogError
@@ -19,11 +20,12 @@ from ...program.mlir.origins import at
 from ...rulebook.columns import AXIS, AnnotationWaits, Denied
 from ...runs.records.obstacles import telling
 from ...runs.records.record import Value
-from ...runs.result import Result
 from ..answers.why_not import WhyNot
 from ..steps import Before, Reason, Site, Stop, rule_place
-from .replay import without
 from .why import Explainer
+
+if TYPE_CHECKING:  # answers of saved runs need no jaxlib
+    from ...runs.result import Result
 
 _MOST_STOPS = 20
 End = tuple[int, int]  # a slot of an item, and a dimension of it
@@ -48,6 +50,8 @@ def after_removal(result: Result, explanation: WhyNot) -> tuple[str, str] | None
     Returns the annotated value, and whether it gets the axis without that annotation or what stops it next.
     Raises ShardlogError where nothing changes.
     """
+    from .replay import without  # which runs again
+
     reasons = [*explanation.here, *(reason for stop in explanation.stops for reason in stop.reasons)]
     annotations = (result.record.annotation(reason.cell) for reason in reasons if reason.cell >= 0)
     first = next((a for a in annotations if a.text and not a.spec), None)
