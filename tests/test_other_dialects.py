@@ -16,7 +16,7 @@ from jaxlib.mlir import ir
 
 from .support import models
 from .support.compare import differences
-from .support.drawing import drawing
+from .support.drawing import by_day, drawing
 from .support.generators.random_modules import modules
 from .support.oracle import context
 from .support.renamed import renamed, renamed_rules
@@ -211,7 +211,7 @@ def answers(text: str, rules: Sequence[Path], *, keep: bool) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("keep", [True, False], ids=["as decided", "least bytes"])
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", by_day(["small", "loop"], PROGRAMS))
 def test_partition_cost_and_explanations(name: str, keep: bool, rules: Path) -> None:
     text = PROGRAMS[name] or models.text(name)
     assert answers(renamed(text, HOST, OTHER), [rules], keep=keep) == answers(text, [], keep=keep)

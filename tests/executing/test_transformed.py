@@ -139,11 +139,13 @@ def test_derivatives_are_without_annotations(jit: Jit) -> None:
 @pytest.mark.parametrize(
     "options",
     [
-        {"partitioner": "xla"},
-        {"partitioner": "shardlog"},
-        {"partitioner": "shardlog", "keep_shardings": False, "topology": "v5e", "memory": 1 << 30},
+        pytest.param({"partitioner": "xla"}, id="xla", marks=pytest.mark.nightly),
+        pytest.param({"partitioner": "shardlog"}, id="as decided", marks=pytest.mark.nightly),
+        pytest.param(
+            {"partitioner": "shardlog", "keep_shardings": False, "topology": "v5e", "memory": 1 << 30},
+            id="least time",
+        ),
     ],
-    ids=["xla", "as decided", "least time"],
 )
 def test_jit_trains_as_jax_does(options: dict[str, Any]) -> None:
     """Three steps of a transformer, whose layers are scanned, with Adam."""
@@ -174,7 +176,7 @@ def test_jit_trains_as_jax_does(options: dict[str, Any]) -> None:
 
 HOISTED = """
 import jax, jax.numpy as jnp, numpy as np, shardlog
-from shardlog.tests.runs.test_transformed import inputs
+from shardlog.tests.executing.test_transformed import inputs
 numbers = jnp.arange(256.0).reshape(16, 16)
 def f(x, y):
     return x @ numbers
