@@ -194,6 +194,13 @@ def _is_value(attribute: ir.Attribute, results: Sequence[ir.Type]) -> bool:
     return isinstance(attribute, _ELEMENTS) and attribute.type in results
 
 
+def value_of(op: ir.Operation) -> tuple[str, ir.Attribute] | None:
+    """The elements of a constant: the name of the attribute that has the type of the result, and the attribute.
+    None where there is none, or where MLIR's bindings cannot hold it."""
+    types = op.results.types
+    return next((named for named in attributes(op) if _is_value(named[1], types)), None)
+
+
 def _add(facts: Facts, relation: str, row: tuple[Any, ...]) -> None:
     facts.setdefault(relation, []).append(row)
 

@@ -102,6 +102,7 @@ LOCAL = (
         "looks_up",
         "gives_nothing",
         "evenly",
+        "sized_by",
     ),
     "touches_part",
 )

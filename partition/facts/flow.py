@@ -175,6 +175,7 @@ def _device(walk: Recorder, number: int, known: Knowledge) -> None:
 
 FLOWS: dict[str, Callable[[Recorder, int, Knowledge], bool | None]] = {
     "constant": _made,
+    "empty": _made,
     "iota": _made,
     "identity": _identity,
     "nothing": _nothing,

@@ -66,6 +66,7 @@ class Knowledge:
     multiplies: bool
     fills: Mapping[tuple[int, int], str]  # (slot, factor) -> what must stand in the padding
     local_sizes: tuple[tuple[str, int, int, int], ...]  # attribute, index, slot, dimension
+    sized_by: tuple[int, ...]  # operands that have the sizes of the first result
     counts: tuple[tuple[str, int], ...]  # attribute, factor
     reads: tuple[Read, ...]
     passes: Mapping[int, frozenset[int]]  # way -> the operands of which partial sums are passed on
@@ -187,6 +188,7 @@ def handing_on(shape: Shape, width: int, at_home: bool) -> Knowledge:
         multiplies=False,
         fills=nothing,
         local_sizes=(),
+        sized_by=(),
         counts=(),
         reads=(),
         passes={0: frozenset({0})},
@@ -347,6 +349,7 @@ class Reader:
             multiplies=bool(said["multiplies"]),
             fills={(t, factor): what for t, factor, what in said["fills"]},
             local_sizes=tuple(said["local_size"]),
+            sized_by=tuple(sorted(slot for (slot,) in said["sized_by"])),
             counts=tuple(said["counts"]),
             reads=tuple(
                 Read(*row, *(row[:2] in said[how] for how in _READING))

@@ -16,6 +16,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from ...program.signature import value_of
 from ...rulebook.traits import OpTraits
 from ..writing.building import element_of, shape_of
 from ..writing.neutral import zero
@@ -124,7 +125,8 @@ def _keeps_signs(op: Any, traits: OpTraits) -> bool:
     ):
         return False
     written = ir.Attribute.parse(f"dense<{zero(element_of(op.operands[1]))}> : {op.operands[1].type}")
-    return bool(start.attributes["value"] == written)
+    _, held = value_of(start.operation) or ("", None)
+    return held == written
 
 
 def _adds(op: Any, traits: OpTraits) -> bool:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
+from ...program.signature import value_of
 from ...rulebook.traits import OpTraits
 from ..layouts import Axes, Layout, Shape
 from ..reshards.moves import Places, Step
@@ -143,9 +144,9 @@ def _splat(value: Any, traits: OpTraits) -> Any:
     owner = value.owner.operation
     if owner.name in traits.family("broadcast_op"):
         return _splat(owner.operands[0], traits)
-    if traits.lowering(owner.name) != "constant" or isinstance(element_of(value), ir.ComplexType):
+    if traits.lowering(owner.name) != "constant":
         return None
-    held: Any = owner.attributes["value"]
+    _, held = value_of(owner) or ("", None)
     return held.get_splat_value() if isinstance(held, ir.DenseElementsAttr) and held.is_splat else None
 
 

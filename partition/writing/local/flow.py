@@ -15,6 +15,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ....program.function import RESULT_SHARDING
+from ....program.signature import value_of
 from ...choice.purposes import Purpose, Use
 from ...facts.knowledge import Knowledge
 from ...facts.reading import static_shape
@@ -73,9 +74,8 @@ def _result(walk: Writer, number: int) -> tuple[Any, int, Layout]:
 
 def _constant(walk: Writer, number: int, known: Knowledge) -> None:
     op, (type_, result, home) = walk.kinds.ops[number], _result(walk, number)
-    shape, loc = static_shape(type_) or (), op.location
-    complex_ = isinstance(type_.element_type, ir.ComplexType)  # whose values have no class in Python
-    value: Any = None if complex_ else op.attributes["value"]
+    shape, loc, held = static_shape(type_) or (), op.location, value_of(op)
+    name, value = held or ("", None)
     splat = isinstance(value, ir.DenseElementsAttr) and value.is_splat
 
     def make(layout: Layout) -> Any:
@@ -83,12 +83,32 @@ def _constant(walk: Writer, number: int, known: Knowledge) -> None:
         if splat and any(layout.dims):
             local = walk.local(type_, layout)
             part = ir.DenseElementsAttr.get_splat(local, value.get_splat_value())
-            return walk.builder.one("stablehlo.constant", [], local, {"value": part})
+            return _shaped(walk, op, local, {name: part})
         whole = replicated(len(shape))
         found = walk.builder.known((result, whole), lambda: walk.builder.copy(op).results[0])
         return carry_out(walk.builder, found, shape, whole, walk.planner.plan(shape, whole, layout).steps)
 
     walk.define_made(result, shape, home, make)
+
+
+def _empty(walk: Writer, number: int, known: Knowledge) -> None:
+    """A tensor that holds anything, in any shape."""
+    op, (type_, result, home) = walk.kinds.ops[number], _result(walk, number)
+
+    def make(layout: Layout) -> Any:
+        walk.builder.loc = op.location
+        return _shaped(walk, op, walk.local(type_, layout), {})
+
+    walk.define_made(result, static_shape(type_) or (), home, make)
+
+
+def _shaped(walk: Writer, op: Any, type_: Any, attributes: dict[str, Any]) -> Any:
+    """The result of a copy of an op that takes nothing, in another type."""
+    made = walk.builder.copy(op)
+    made.results[0].set_type(type_)
+    for name, value in attributes.items():
+        made.attributes[name] = value
+    return made.results[0]
 
 
 def _iota(walk: Writer, number: int, known: Knowledge) -> None:
@@ -301,6 +321,7 @@ def hand_on(walk: Writer, number: int, known: Knowledge) -> bool:
 
 FLOW: dict[str, Callable[[Writer, int, Knowledge], bool | None]] = {
     "constant": _constant,
+    "empty": _empty,
     "iota": _iota,
     "identity": _identity,
     "nothing": _nothing,

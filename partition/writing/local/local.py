@@ -15,6 +15,9 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from ....errors import ShardlogError
+from ....program.function import location
+from ....program.signature import attributes
 from ...choice.choosing import Candidate
 from ...choice.purposes import Computed, Purpose, purpose_of
 from ...facts.knowledge import Knowledge
@@ -113,7 +116,7 @@ class Site:
     def plain(self) -> bool:
         """Whether the local op needs nothing but the parts of its operands, as they are."""
         known = self.known
-        if known.names_functions or known.looks_up:
+        if known.names_functions or known.looks_up or known.sized_by:
             return False
         return not any(
             self.taken.of(factor) and self.size(slot, dim) % self.builder.axes.product(self.pieces(slot, dim))
@@ -189,8 +192,23 @@ def parts(site: Site, operands: list[Any]) -> list[Any]:
     """The same op on parts, with sizes of parts among its attributes."""
     if site.known.fills:
         operands = [site.filled(operands, t) for t in range(len(operands))]
+    if site.known.sized_by and site.types()[0] is not None:
+        operands = [_sizes(site, v) if t in site.known.sized_by else v for t, v in enumerate(operands)]
     special = site.known.local_sizes or site.known.counts
     return clone(site, operands, site.attributes() if special else None)
+
+
+def _sizes(site: Site, value: Any) -> Any:
+    """A constant like ``value``, which has the sizes of the first result, with those of its part."""
+    maker = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    for name, attribute in attributes(maker) if maker is not None else ():
+        if isinstance(attribute, ir.DenseElementsAttr):
+            made = site.builder.copy(maker)
+            written = f"dense<{list(site.types()[0].shape)}> : {attribute.type}"
+            made.attributes[name] = ir.Attribute.parse(written)
+            return made.results[0]
+    hint = "make them a constant, which has other sizes in a part"
+    raise ShardlogError("sizes that are not known before it runs", where=location(site.op), hint=hint)
 
 
 # ---- Reductions ------------------------------------------------------------------------------------------
