@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..errors import ShardlogError
+from ..exporters.lowering.lowering import runnable
 from ..exporters.tokens import is_token, without_tokens
 from ..exporters.wide import wide
 from ..importers.sources.compiling import load, refused
@@ -17,7 +18,7 @@ from ..notations.frontend_attributes import calls_back
 from ..partition.preparing.computations import lacking
 from ..program.elements import dtype_of
 from ..program.function import location
-from ..program.mlir.modules import main_function, operations_in, ops_in, symbols
+from ..program.mlir.modules import main_function, ops_in, symbols
 from ..program.mlir.places import argument_path
 from ..runs.custom_partitioning import calls
 from ..runs.jax import device_shardings
@@ -116,6 +117,8 @@ def compiled(
     form: Any = {} if program is None else {"form": program.form}
     try:
         module = module_for(result, devices, program)
+        with result.source.places():
+            module = runnable(module, result.book)
         module = wide(module, result.book.traits) if in_64_bits else module
         loaded = load(without_tokens(module), devices, result.source.interface.callbacks, **form)
     except ShardlogError:
@@ -177,10 +180,6 @@ def _check(result: Result, main: Any) -> None:
     hidden += len(main.type.results) - len(visible(main, "res_attrs"))
     if interface.arguments is None:  # of a module alone, whose tokens are left out
         hidden = 0
-    for op in operations_in(result.module.operation):
-        if not op.context.is_registered_operation(op.name):  # XLA ends the process
-            hint = "lower it to StableHLO before it runs; run, partition and cost take it as it is"
-            raise ShardlogError(f"XLA does not have the op {op.name}", where=location(op), hint=hint)
     if hidden:
         message = "the program hands on tokens, for effects in order, or constants of its own"
         hint = "leave out ordered=True, and compile what jax.jit(f).lower(...) gives"

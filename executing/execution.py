@@ -12,6 +12,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError, from_extra
+from ..exporters.lowering.lowering import runnable
 from ..exporters.plain import plain
 from ..exporters.tokens import without_tokens
 from ..exporters.wide import wide
@@ -132,7 +133,11 @@ def module_alone(result: Result, module: ir.Module, devices: Sequence[Any]) -> A
     """A module without shardings on the first of the devices. Raises ShardlogError where XLA does not compile
     it."""
     try:
+        with result.source.places():
+            module = runnable(module, result.book)
         loaded = load(without_tokens(module), devices[:1], result.source.interface.callbacks)
+    except ShardlogError:
+        raise
     except Exception as error:  # XLA's, of many classes
         raise refused(error, result.source, result.module) from None
     return lambda arrays: _run_alone(loaded, devices[0], arrays)

@@ -195,8 +195,8 @@ def _is_value(attribute: ir.Attribute, results: Sequence[ir.Type]) -> bool:
 
 
 def value_of(op: ir.Operation) -> tuple[str, ir.Attribute] | None:
-    """The elements of a constant: the name of the attribute that has the type of the result, and the attribute.
-    None where there is none, or where MLIR's bindings cannot hold it."""
+    """The elements of a constant: the attribute that has the type of the result, behind its name. None where
+    there is none, or where MLIR's bindings cannot hold it."""
     types = op.results.types
     return next((named for named in attributes(op) if _is_value(named[1], types)), None)
 

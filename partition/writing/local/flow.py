@@ -76,13 +76,13 @@ def _constant(walk: Writer, number: int, known: Knowledge) -> None:
     op, (type_, result, home) = walk.kinds.ops[number], _result(walk, number)
     shape, loc, held = static_shape(type_) or (), op.location, value_of(op)
     name, value = held or ("", None)
-    splat = isinstance(value, ir.DenseElementsAttr) and value.is_splat
+    splat = value.get_splat_value() if isinstance(value, ir.DenseElementsAttr) and value.is_splat else None
 
     def make(layout: Layout) -> Any:
         walk.builder.loc = loc
-        if splat and any(layout.dims):
+        if splat is not None and any(layout.dims):
             local = walk.local(type_, layout)
-            part = ir.DenseElementsAttr.get_splat(local, value.get_splat_value())
+            part = ir.DenseElementsAttr.get_splat(local, splat)
             return _shaped(walk, op, local, {name: part})
         whole = replicated(len(shape))
         found = walk.builder.known((result, whole), lambda: walk.builder.copy(op).results[0])

@@ -1,0 +1,233 @@
+"""A module in StableHLO."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from ...errors import ShardlogError
+from ...program.function import location
+from ...program.mlir.modules import copy_of, operations_in, symbols
+from ...program.signature import Told, describe, looks_at
+from ...rulebook.book import RuleBook
+from .formulas import value_of_formula
+from .loops import Loops, Nest
+from .moves import MOVES, Move, constant_of
+from .writer import Writer, element_of, shape_of, written_element, written_type
+
+_WRITTEN = "stablehlo."
+
+
+def lowered(module: ir.Module, book: RuleBook) -> ir.Module:
+    """The module with ops of other dialects written in StableHLO: a copy, or the module itself where it has
+    none that rules say how to write. What they do not know stays.
+
+    Raises ShardlogError for ops that are known but cannot be written so.
+    """
+    how = _How(book)
+    if not any(op.name in how.known for op in operations_in(module)):
+        return module
+    copy = copy_of(module)
+    with copy.context, ir.Location.unknown():
+        for function in symbols(copy, "func.func").values():
+            _Lowering(how).function(function)
+    return copy
+
+
+def runnable(module: ir.Module, book: RuleBook) -> ir.Module:
+    """As ``lowered``, for XLA. Raises ShardlogError for ops that XLA does not have, too."""
+    made = lowered(module, book)
+    for op in operations_in(made.operation):
+        if not op.context.is_registered_operation(op.name):  # XLA ends the process
+            hint = "lower it to StableHLO before it runs; run, partition and cost take it as it is"
+            raise ShardlogError(f"XLA does not have the op {op.name}", where=location(op), hint=hint)
+    return made
+
+
+@dataclass
+class _How:
+    """What the rules say of ops by name, and of signatures."""
+
+    book: RuleBook
+    told: Told = field(default_factory=Told)
+
+    def __post_init__(self) -> None:
+        relations = self.book.traits.relations
+        self.written: Mapping[str, str] = dict(relations["written_as"])
+        self.formulas: Mapping[str, str] = dict(relations["formula"])
+        self.cases: dict[str, list[tuple[str, int, str]]] = {}
+        for name, attribute, value, text in relations["formula_if"]:
+            self.cases.setdefault(name, []).append((attribute, value, text))
+        self.zeros: dict[str, dict[int, int]] = {}
+        for name, operand, of in relations["zero_point"]:
+            self.zeros.setdefault(name, {})[of] = operand
+        self.takes_zero: dict[str, list[int]] = {}
+        for name, operand in relations["takes_zero"]:
+            self.takes_zero.setdefault(name, []).append(operand)
+        self.known = {*self.written, *self.formulas, *self.cases}
+        self.around = looks_at(self.book.looks_at)
+
+    def formula(self, op: Any) -> str | None:
+        """The formula of an op, if it is elementwise."""
+        for attribute, value, text in self.cases.get(op.name, ()):
+            held: Any = op.attributes.get(attribute)
+            if held is not None and int(held.value) == value:
+                return text
+        if op.name in self.cases:
+            raise _refused(op, "its attributes are not supported")
+        return self.formulas.get(op.name)
+
+    def loops(self, op: Any) -> Loops:
+        """An op as loops."""
+        facts = describe(op, False, self.around, self.told)
+        said, local = self.book.classify(facts), self.book.localize(facts)
+        moves: dict[tuple[int, int], list[tuple[int, int]]] = {}
+        for t, d, loop, step in sorted(said["moves_along"]):
+            moves.setdefault((t, d), []).append((loop, step))
+        return Loops(
+            dict(sorted(said["iterates"])),
+            dict(said["turns"]),
+            {place: tuple(rows) for place, rows in moves.items()},
+            {(t, d): element for t, d, element in said["moves_from"]},
+            next((_WRITTEN + how.removeprefix(_WRITTEN) for (how,) in local["combined_by"]), ""),
+            tuple(sorted(t for (t,) in said["starts_from"])),
+            self.zeros.get(op.name, {}),
+        )
+
+
+class _Lowering:
+    """Writes the ops of a function. ``values`` are what values became; None for what is no value any more."""
+
+    def __init__(self, how: _How) -> None:
+        self.how = how
+        self.values: dict[Any, Any] = {}
+
+    def function(self, function: Any) -> None:
+        """Writes a function anew, in its place."""
+        for region in function.operation.regions:
+            for block in region.blocks:
+                for argument in block.arguments:
+                    if (kind := written_type(argument.type)) is not None:
+                        argument.set_type(kind)
+                self.block(block)
+        inputs, results = (
+            [written_type(t) or t for t in ts] for ts in (function.type.inputs, function.type.results)
+        )
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
+
+    def block(self, block: Any) -> None:
+        """Writes the ops of a block."""
+        written = []
+        for op in [op.operation for op in block.operations]:
+            if op.name in self.how.known:
+                self.write(op)
+                written.append(op)
+                continue
+            for i, operand in enumerate(op.operands):
+                if self.values.get(operand) is not None:
+                    op.operands[i] = self.values[operand]
+            for region in op.regions:
+                for inner in region.blocks:
+                    self.block(inner)
+        for op in reversed(written):
+            op.erase()
+
+    def value(self, value: Any) -> Any:
+        """What a value became."""
+        return self.values.get(value, value if written_type(value.type) == value.type else None)
+
+    def write(self, op: Any) -> None:
+        """Writes an op before it, and takes down what its results became."""
+        writer, values = (
+            Writer(ir.InsertionPoint(op), op.location),
+            [self.value(value) for value in op.operands],
+        )
+        for operand in self.how.takes_zero.get(op.name, ()):
+            known = constant_of(op.operands[operand]) if operand < len(op.operands) else 0
+            if known is None or np.any(np.asarray(known) != 0):
+                raise _refused(op, f"operand {operand} is not a constant zero")
+        if (text := self.how.formula(op)) is not None:
+            results = [self._elementwise(writer, op, text, values, None)]
+        else:
+            results = self._of_family(writer, op, values)
+        for result, made in zip(op.results, results, strict=True):
+            self.values[result] = made
+
+    def _of_family(self, writer: Writer, op: Any, values: Sequence[Any]) -> list[Any]:
+        how = self.how.written[op.name]
+        if how not in ("loops", "average"):
+            return [MOVES[how](Move(writer, op, values, self.value))]
+        nest = Nest(writer, op, self.how.loops(op), values, self.body)
+        results = nest.results()
+        if how == "average":
+            (result,) = results
+            counts = writer.integers(nest.counts(), ir.IntegerType.get_signless(32))
+            counts = writer.converted(counts, element_of(result))
+            results = [writer.op("divide", [result, writer.reshaped(counts, shape_of(result))])]
+        return results
+
+    def _elementwise(
+        self, writer: Writer, op: Any, text: str, values: Sequence[Any], shape: Sequence[int] | None
+    ) -> Any:
+        """An elementwise op, of operands that are repeated to the shape of the result."""
+        kind = op.results[0].type
+        element = written_element(getattr(kind, "element_type", kind))
+        if shape is None:
+            shape = list(written_type(kind).shape)
+        ranked = [value for value in values if len(shape_of(value)) in (0, len(shape))]
+        spread = [writer.repeated(value, shape) for value in ranked]
+        attributes = {label: op.attributes[label] for label in op.attributes}
+        return value_of_formula(writer, text, spread, element, attributes)
+
+    def body(
+        self, writer: Writer, value: Any, known: Mapping[Any, Any], space: Sequence[int], shape: Sequence[int]
+    ) -> Any:
+        """What a value in the region of an op is, over a space of loops, where ``known`` values are. Of an op
+        in place of a value: whether it multiplies."""
+        if isinstance(value, ir.Operation):
+            return self.how.formula(value) == "multiply(a, b)" if value.name in self.how.known else False
+        return _Body(self, writer, dict(known), space, shape).value(value)
+
+
+@dataclass
+class _Body:
+    lowering: _Lowering
+    writer: Writer
+    known: dict[Any, Any]
+    space: Sequence[int]
+    shape: Sequence[int]
+
+    def value(self, value: Any) -> Any:
+        """A value of the body, over the space, or a scalar."""
+        if value not in self.known:
+            self.known[value] = self._made(value)
+        return self.known[value]
+
+    def _made(self, value: Any) -> Any:
+        outside = self.lowering.values.get(value)
+        if outside is not None:
+            return outside
+        if isinstance(value.owner, ir.Block):
+            return value
+        op, how = value.owner.operation, self.lowering.how
+        if op.name not in how.known:
+            raise _refused(op, "it is in the body of another op")
+        if (text := how.formula(op)) is not None:
+            operands = [self.writer.repeated(self.value(operand), self.shape) for operand in op.operands]
+            return self.lowering._elementwise(self.writer, op, text, operands, self.shape)
+        if how.written[op.name] == "constant":
+            return MOVES["constant"](Move(self.writer, op, ()))
+        if "dim" in op.attributes and not len(op.operands):
+            dim: Any = op.attributes["dim"]
+            i64 = ir.IntegerType.get_signless(64)
+            return self.writer.counted(self.shape, list(self.space).index(dim.value), i64)
+        raise _refused(op, "it is in the body of another op")
+
+
+def _refused(op: Any, why: str) -> ShardlogError:
+    hint = "partition it with --as, which keeps the op, or write it in StableHLO"
+    return ShardlogError(f"{op.name} cannot run: {why}", where=location(op), hint=hint)
