@@ -24,7 +24,7 @@ def tensor(array: Array) -> str:
     return f"tensor<{''.join(f'{n}x' for n in array.shape)}{_NAMES[str(array.dtype)]}>"
 
 
-def run(text: str, *inputs: Array) -> list[Array]:
+def run(text: str, *inputs: Any) -> list[Array]:
     """What a program gives on one device."""
     import jax
     from shardlog.executing.execution import alone_on
@@ -61,7 +61,7 @@ def draw(*shape: int, kind: str = "float32", low: float = -3, high: float = 3) -
 
 
 def _erf(a: Array) -> Array:
-    return np.vectorize(math.erf)(a).astype(a.dtype)
+    return np.asarray(np.vectorize(math.erf)(a), a.dtype)
 
 
 A, B = draw(4, 6), draw(6, 4).T
@@ -77,6 +77,19 @@ def _unsigned(f: Callable[[Array, Array], Array]) -> Callable[[Array, Array], Ar
     return lambda a, b: f(a.view(np.uint32), b.view(np.uint32))
 
 
+_COMPARISONS: list[Callable[..., Any]] = [
+    *(np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal),
+    *map(_unsigned, (np.less, np.less_equal, np.greater, np.greater_equal)),
+]
+_ORDERED: dict[int, Callable[..., Any]] = {
+    1: np.equal,
+    3: np.greater_equal,
+    6: lambda a, b: (a < b) | (a > b),
+    7: lambda a, b: ~(np.isnan(a) | np.isnan(b)),
+    9: lambda a, b: ~(a <= b),
+    13: np.not_equal,
+    14: lambda a, b: np.isnan(a) | np.isnan(b),
+}
 ELEMENTWISE: list[tuple[str, list[int], str, Callable[..., Any]]] = [
     ("tosa.abs", [0], F, np.abs),
     ("tosa.add", [0, 8], F, np.add),
@@ -139,25 +152,6 @@ ELEMENTWISE: list[tuple[str, list[int], str, Callable[..., Any]]] = [
     ("arith.fptoui", [9], INT, np.trunc),
     ("arith.bitcast", [0], INT, lambda a: a.view(np.int32)),
     ("arith.select", [5, 0, 1], F, np.where),
-    *(
-        (f"arith.cmpi {{predicate = {i} : i64}}", [2, 3], BIT, f)
-        for i, f in enumerate(
-            [np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal]
-            + [_unsigned(f) for f in (np.less, np.less_equal, np.greater, np.greater_equal)]
-        )
-    ),
-    *(
-        (f"arith.cmpf {{predicate = {i} : i64}}", [0, 4], BIT, f)
-        for i, f in {
-            1: np.equal,
-            3: np.greater_equal,
-            6: lambda a, b: (a < b) | (a > b),
-            7: lambda a, b: ~(np.isnan(a) | np.isnan(b)),
-            9: lambda a, b: ~(a <= b),
-            13: np.not_equal,
-            14: lambda a, b: np.isnan(a) | np.isnan(b),
-        }.items()
-    ),
     ("math.exp2", [0], F, np.exp2),
     ("math.log2", [9], F, np.log2),
     ("math.log10", [9], F, np.log10),
@@ -179,6 +173,10 @@ ELEMENTWISE: list[tuple[str, list[int], str, Callable[..., Any]]] = [
     ("math.ctpop", [2], INT, np.vectorize(lambda n: bin(int(n) & 0xFFFFFFFF).count("1"))),
     ("math.cttz", [3], INT, np.vectorize(lambda n: (int(n) & -int(n)).bit_length() - 1)),
 ]
+
+
+ELEMENTWISE += [(f"arith.cmpi {{predicate = {i} : i64}}", [2, 3], BIT, f) for i, f in enumerate(_COMPARISONS)]
+ELEMENTWISE += [(f"arith.cmpf {{predicate = {i} : i64}}", [0, 4], BIT, f) for i, f in _ORDERED.items()]
 
 
 def test_elementwise_ops() -> None:
