@@ -29,7 +29,7 @@ def run(text: str, *inputs: Any) -> list[Array]:
     import jax
     from shardlog.executing.execution import alone_on
 
-    result = shardlog.run(text.encode())
+    result = shardlog.run(text.encode()).result
     with jax.enable_x64(True):
         return list(alone_on(result, jax.devices())(list(inputs)))
 
