@@ -287,6 +287,7 @@ class Session:
         pins: str | Sequence[str] | Mapping[Any, Sharding] = (),
         collective_matmul: bool = False,
         plan: str | Path | PlanFile | None = None,
+        order: str | None = None,
         dialect_version: str | None = None,
         whole_arguments: bool = False,
         refuse: bool = True,
@@ -302,7 +303,8 @@ class Session:
         ``seconds`` bounds the search; its best result is taken. ``pins`` fix the shardings of results of ops,
         as in '%2=[{"data"}, {}]', or as a mapping from values of the annotated module. ``collective_matmul``
         overlaps collectives with the products that they serve, part by part, where that is faster on the
-        topology. ``plan`` is a plan of this module, or its file, that the program follows; nothing else is
+        topology. ``order`` is "rfc" for reshards in the stages of the device mesh RFC, with all shardings
+        kept. ``plan`` is a plan of this module, or its file, that the program follows; nothing else is
         chosen then.
 
         ``form`` is the form for XLA: one manual computation ("sdy-manual"), or a program per device for its
@@ -323,6 +325,7 @@ class Session:
             pins=pins if isinstance(pins, str) else tuple(map(str, pins)),
             collective_matmul=collective_matmul,
             plan=plan,
+            order=order,
             dialect_version=dialect_version,
             whole_arguments=whole_arguments,
         )

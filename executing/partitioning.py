@@ -109,7 +109,8 @@ def _aim(result: Result, choice: ProgramChoice) -> Aim:
         return peak_memory(inlined(program.module_for(allocation.platform), traits), allocation, traits)
 
     modest = move and topology is None and memory is None
-    return Aim(move, asked, most, memory is not None, modest, peak, choice.seconds)
+    bound = memory is not None
+    return Aim(move, asked, most, bound, modest, peak, choice.seconds, order=choice.order)
 
 
 def windows_of(result: Result, program: DeviceProgram, topology: str | None) -> list[tuple[Window, Beside]]:

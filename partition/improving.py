@@ -60,7 +60,8 @@ class Aim:
     it seems to be more whatever is done. If it is ``modest``, what is sent is weighed against memory that
     propagation's shardings do not need. After so many ``seconds`` the best homes so far are taken. ``pins``
     are homes that ops' results, or what loops carry, have whatever that costs. ``begins`` are the homes that
-    values have before any is moved, where the annotated module does not say them."""
+    values have before any is moved, where the annotated module does not say them. ``order`` is that of the
+    steps of reshards (``rules/partition/order.dl``), in place of the cheapest steps."""
 
     move: bool = False
     prices: Prices = field(default_factory=Prices)
@@ -71,6 +72,7 @@ class Aim:
     seconds: float | None = None
     pins: Mapping[Any, Sharding] = field(default_factory=dict)
     begins: Mapping[Any, Sharding] = field(default_factory=dict)
+    order: str | None = None
 
 
 def within(aim: Aim, make: Callable[[Aim], DeviceProgram]) -> DeviceProgram:

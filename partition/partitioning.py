@@ -29,6 +29,7 @@ from .layouts import Axes, Layout
 from .plan import Plan
 from .preparing.calls import unshared
 from .preparing.computations import Computation
+from .reshards.ordered import InOrder
 from .reshards.planning import Planner
 from .saved import SavedPlan
 from .writing.building import channel_of
@@ -77,7 +78,7 @@ def partition(
         own = unshared(kinds, book.traits, cut=cut, computations=computations)
         kinds = own.kinds
         channel = max(map(channel_of, kinds.examples()), default=0)
-        planner = Planner(axes, aim.prices)
+        planner = Planner(axes, aim.prices) if aim.order is None else InOrder(axes, aim.order, aim.prices)
         chooser = Chooser(book, axes, planner, modes)
         annotated = Annotated(own.module, kinds, shardings, axes, chooser, planner, form)
 

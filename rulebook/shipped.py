@@ -28,6 +28,7 @@ KEYS = {
     "propagation/schedule": None,
     "partition/candidates": "item",
     "partition/choice": "item",
+    "partition/order": None,
     "dialects/simplify": "step",
     "cost/cost": "event",
     "cost/fusing": "op_id",

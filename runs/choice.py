@@ -18,6 +18,9 @@ from .options import about, memory_of, seconds_of
 _OF_THE_FORM = ("plan", "form", "dialect_version", "whole_arguments")  # which a plan leaves open
 
 
+ORDERS = ("rfc",)
+
+
 class ProgramOptions(TypedDict, total=False):
     """``ProgramChoice`` as keywords."""
 
@@ -29,6 +32,7 @@ class ProgramOptions(TypedDict, total=False):
     collective_matmul: bool
     plan: str | Path | PlanFile | None
     form: ChosenForm
+    order: str | None
     dialect_version: str | None
     whole_arguments: bool
 
@@ -104,6 +108,15 @@ class ProgramChoice:
             choices=CHOSEN,
         ),
     )
+    order: str | None = field(
+        default=None,
+        metadata=about(
+            "carry out reshards in these stages, and keep all shardings: rfc is that of the device mesh RFC, "
+            "all-reduce, all-gather, local split",
+            otherwise="in the cheapest way",
+            choices=ORDERS,
+        ),
+    )
     dialect_version: str | None = field(
         default=None,
         metadata=about(
@@ -129,6 +142,11 @@ class ProgramChoice:
         if self.plan is not None and not isinstance(self.plan, PlanFile):
             keep(self, "plan", read_plan(self.plan))
         keep(self, "pins", (self.pins,) if isinstance(self.pins, str) else tuple(map(str, self.pins)))
+        if self.order is not None:
+            if self.order not in ORDERS:
+                hint = closest(self.order, ORDERS)
+                raise ShardlogError(f"there is no order {self.order!r}", where="partition", hint=hint)
+            keep(self, "keep_shardings", True)
         if self.keep_shardings and self.pins:
             hint = "annotate the values instead, or leave out keep_shardings"
             raise ShardlogError(
@@ -155,7 +173,8 @@ class ProgramChoice:
         if isinstance(self.plan, PlanFile):
             return f"as planned in {self.plan.where}"
         if self.keep_shardings:
-            named = "as decided" + (f", moved in least time on {self.topology}" if self.topology else "")
+            named = "as decided" + (f", in the order {self.order}" if self.order else "")
+            named += f", moved in least time on {self.topology}" if self.topology else ""
         else:
             named = "least bytes" if self.topology is None else f"least time on {self.topology}"
         if self.memory is not None:

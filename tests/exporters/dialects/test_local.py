@@ -77,6 +77,37 @@ def test_a_product_is_reduced_over_the_axes_of_its_contraction() -> None:
     assert "%arg0: tensor<4x2xf32>, %arg1: tensor<2x6xf32>" in done
 
 
+NET = """
+mesh.cluster @m(rank = 3, dim_sizes = [2, 2, 2])
+func.func @main(%x: tensor<2x6x8xf32>, %w: tensor<8x16xf32>, %v: tensor<16x8xf32>) -> tensor<2x6x8xf32>
+    attributes {mesh_cluster = @m} {
+  %0 = mesh.annotate %x {required = true, sharding = [[0], [], [1, 2]]}
+      : tensor<2x6x8xf32> -> tensor<2x6x8xf32>
+  %1 = stablehlo.dot_general %0, %w, contracting_dims = [2] x [0]
+      : (tensor<2x6x8xf32>, tensor<8x16xf32>) -> tensor<2x6x16xf32>
+  %2 = stablehlo.tanh %1 : tensor<2x6x16xf32>
+  %3 = stablehlo.dot_general %2, %v, contracting_dims = [2] x [0]
+      : (tensor<2x6x16xf32>, tensor<16x8xf32>) -> tensor<2x6x8xf32>
+  %4 = mesh.annotate %3 {required = true, sharding = [[], [], [], [0, 1, 2]]}
+      : tensor<2x6x8xf32> -> tensor<2x6x8xf32>
+  %5 = mesh.annotate %4 {as_result = false, required = true, sharding = [[], [], [1, 2]]}
+      : tensor<2x6x8xf32> -> tensor<2x6x8xf32>
+  return %5 : tensor<2x6x8xf32>
+}
+"""
+
+
+def test_the_order_of_the_rfc_reduces_gathers_and_splits() -> None:
+    assert ops(local(NET, order="rfc"))[-2:] == [
+        "shard.all_reduce on @m grid_axes = [0]",
+        "shard.reduce_scatter on @m grid_axes = [1, 2] scatter_dim = 2",
+    ]
+    assert ops(local(RESHARD.format("[[1]]", "[[], [1]]"), order="rfc")) == [
+        "shard.all_gather on @g grid_axes = [1] gather_axis = 0",
+        "shard.all_slice on @g grid_axes = [1] slice_axis = 1",
+    ]
+
+
 def test_whole_arguments_are_cut_by_each_device() -> None:
     done = local(PRODUCT, whole_arguments=True)
     assert "%arg0: tensor<4x8xf32>, %arg1: tensor<8x6xf32>" in done

@@ -1,0 +1,108 @@
+"""Reshards whose steps come in a given order; see ``rules/partition/order.dl``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from itertools import takewhile
+from typing import Any
+
+from ...rulebook.shipped import shipped
+from ..layouts import Axes, Layout, Pieces, Shape
+from .moves import Plan, Step
+from .planning import Planner
+from .prices import Prices
+
+Taken = frozenset[int]
+
+
+@cache
+def orders() -> dict[str, tuple[str, ...]]:
+    """What the stages of each order do, in turn."""
+    rows = sorted(shipped("partition/order").evaluate({})["stage"])
+    found: dict[str, tuple[str, ...]] = {}
+    for order, _, does, _ in rows:
+        found[order] = (*found.get(order, ()), does)
+    return found
+
+
+class InOrder(Planner):
+    """A planner whose plans have their steps in the order of this name. Where a tensor does not divide
+    evenly, the plan is the cheapest one."""
+
+    def __init__(self, axes: Axes, order: str, prices: Prices | None = None) -> None:
+        super().__init__(axes, prices)
+        self.stages = orders()[order]
+        self._ordered: dict[Any, Plan] = {}
+
+    def plan(self, shape: Shape, start: Layout, goal: Layout, taken: Taken = frozenset()) -> Plan:
+        """The plan in stages."""
+        key = shape, start, goal
+        if key not in self._ordered:
+            self._ordered[key] = self._in_stages(shape, start, goal) or super().plan(
+                shape, start, goal, taken
+            )
+        return self._ordered[key]
+
+    def likely(self, shape: Shape, start: Layout, goal: Layout, taken: Taken = frozenset()) -> Plan:
+        """The same plan."""
+        return self.plan(shape, start, goal, taken)
+
+    def _in_stages(self, shape: Shape, start: Layout, goal: Layout) -> Plan | None:
+        steps, layout = list[Step](), start
+        for stage in self.stages:
+            for wanted in _STAGES[stage](layout, goal):
+                step = self._step(shape, layout, goal, *wanted)
+                if step is None:
+                    return None
+                steps.append(step)
+                layout = step.after
+        return Plan.of(steps) if layout == goal else None
+
+    def _step(
+        self, shape: Shape, layout: Layout, goal: Layout, kind: str, pieces: Pieces, dim: int
+    ) -> Step | None:
+        """The step of a kind along pieces, of a dimension if it has one."""
+        for step in self.moves.steps(shape, layout, goal):
+            if step.kind == kind and step.dim == dim and step.pieces == pieces:
+                return step
+        return None
+
+
+Wanted = list[tuple[str, Pieces, int]]
+
+
+def _reduce(layout: Layout, goal: Layout) -> Wanted:
+    split = {p for dim in goal.dims for p in dim}
+    loose = tuple(p for p in layout.partial if p not in goal.partial and p not in split)
+    return [("all_reduce", loose, -1)] if loose else []
+
+
+def _gather(layout: Layout, goal: Layout) -> Wanted:
+    found: Wanted = []
+    for d, (held, wanted) in enumerate(zip(layout.dims, goal.dims, strict=True)):
+        kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(held, wanted, strict=False)))
+        if held[kept:]:
+            found.append(("all_gather", held[kept:], d))
+    return found
+
+
+def _split(layout: Layout, goal: Layout) -> Wanted:
+    found: Wanted = []
+    for d, (held, wanted) in enumerate(zip(layout.dims, goal.dims, strict=True)):
+        runs: list[tuple[str, Pieces]] = []
+        for piece in wanted[len(held) :]:
+            kind = "reduce_scatter" if piece in layout.partial else "slice"
+            if runs and runs[-1][0] == kind == "reduce_scatter":
+                runs[-1] = kind, (*runs[-1][1], piece)
+            else:
+                runs.append((kind, (piece,)))
+        found += [(kind, pieces, d) for kind, pieces in runs]
+    return found
+
+
+_STAGES: dict[str, Callable[[Layout, Layout], Wanted]] = {
+    "reduce": _reduce,
+    "gather": _gather,
+    "split": _split,
+}
