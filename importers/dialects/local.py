@@ -27,6 +27,8 @@ from .places import Places
 
 Table = npt.NDArray[np.int64]
 
+_OF_SHARDINGS = ("shard.sharding", "shard.get_sharding", "shard.shard_shape")  # which whole tensors have
+
 
 def _dense(table: Any) -> Any:
     """A table of numbers as an attribute."""
@@ -41,7 +43,7 @@ def _reductions() -> dict[str, str]:
 
 def has_collectives(module: ir.Module) -> bool:
     """Whether a module has ops of the dialect shard that are computed on devices."""
-    return any(op.name.startswith("shard.") for op in operations_in(module))
+    return any(op.name.startswith("shard.") and op.name not in _OF_SHARDINGS for op in operations_in(module))
 
 
 def to_global(module: ir.Module) -> None:
@@ -75,7 +77,7 @@ class _Global:
         (self.name,) = used
         mesh = self.meshes[self.name]
         if any("shard.unknown" in op.attributes for op in symbols(self.module, "sdy.mesh").values()):
-            hint = f"give it sizes: --grid {self.name}=2x3"
+            hint = f"give it sizes: --mesh {self.name}=2x3"
             raise ShardlogError(
                 f"the sizes of grid {symbol(self.name)} are not known", where=location(ops[0]), hint=hint
             )

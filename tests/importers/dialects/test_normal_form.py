@@ -281,3 +281,11 @@ def test_a_definition_behind_a_use_is_a_constraint_of_its_own() -> None:
     found = read("shard.grid @d(shape = 5)" + IDENTITY.format("\n".join(lines)).replace("%0", value))
     assert found.count('<@d, [{"0"}, {}]> {shard.entries = 1 : i64, shard.for_users}') == 20
     assert found.count("<@d, [{}, {}]> {shard.entries = 1 : i64} :") == 20
+
+
+def test_a_sharding_that_is_asked_for_is_no_collective() -> None:
+    lines = ["%s = shard.sharding @d split_axes = [[0]] : !shard.sharding"]
+    lines += ["%0 = shard.shard %x to %s : tensor<20x9xf32>"]
+    lines += ["%r = shard.get_sharding %0 : tensor<20x9xf32> -> !shard.sharding"]
+    found = shardlog.run("shard.grid @d(shape = 5)" + IDENTITY.format("\n".join(lines))).text()
+    assert '"shard.get_sharding"(%arg0)' in found
