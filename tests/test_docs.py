@@ -15,7 +15,11 @@ import pytest
 from shardlog.program.shardy import LINES, installed
 
 ROOT = Path(__file__).parent.parent
-README = ROOT / "README.md"  # as printed, with each JAX
+README = ROOT / "README.md"
+COUNTED = {
+    "tactics.md",
+    "tutorial.md",
+}  # with numbers of what JAX 0.10 lowers; newer ones have a few ops more
 PAGES = [page for page in (README, *sorted((ROOT / "docs").glob("*.md"))) if "$ " in page.read_text()]
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)\n?((?:(?!\$ ).*\n?)*)", re.MULTILINE)
@@ -40,7 +44,7 @@ def run_page(page: Path, folder: Path, python: str | Path = sys.executable) -> i
             )
             printed = expected.strip(), done.stdout.strip()
             alike = printed_alike(*printed)
-            if page != README and installed() != LINES[0]:
+            if page.name in COUNTED and installed() != LINES[0]:
                 alike = alike or printed_alike(*map(numberless, printed))
             assert alike, f"$ {command}\n{done.stdout}"
             ran += 1
@@ -53,7 +57,7 @@ def printed_alike(expected: str, printed: str) -> bool:
 
 
 def numberless(text: str) -> str:
-    """A text without its numbers and the widths of its columns: newer JAXs lower to a few ops more."""
+    """A text without its numbers and the widths of its columns."""
     return re.sub(r"[ -]+", " ", re.sub(r"\d+", "0", text)).replace("\n ", "\n")
 
 
