@@ -21,7 +21,7 @@ from ..partition.finishing.collective_matmul import Window
 from ..partition.forms import PlanFile, form_of
 from ..partition.improving import Aim, within
 from ..partition.partitioning import partition
-from ..partition.preparing.computations import Computation
+from ..partition.preparing.preparing import Preparing
 from ..partition.reshards.prices import Prices
 from ..partition.saved import SavedPlan
 from ..program.shardings import Sharding
@@ -52,13 +52,12 @@ class Partitioning:
             aim = replace(_aim(result, choice), pins=pins, begins=begins)
             make = partial(
                 partition,
-                result.module,
+                self._prepare,
                 result.program.shardings,
                 result.book,
                 result.options.modes,
                 form_of(choice.form),
                 refuse=refuse,
-                computations=self._computations,
                 given=plan,
             )
             program = within(aim, make)
@@ -73,9 +72,10 @@ class Partitioning:
         return {value: sharding for body in self.result.bodies for value, sharding in body.held(further)}
 
     @cached_property
-    def _computations(self) -> dict[Any, Computation]:
-        """What each device computes for ops of which the user's functions say so, each asked once."""
-        return computations(self.result)
+    def _prepare(self) -> Preparing:
+        """The annotated module, prepared once for all programs; the user's functions that say what each
+        device computes for some ops are asked once, too."""
+        return Preparing(self.result.module, self.result.book.traits, computations(self.result))
 
 
 def machine_of(program: DeviceProgram, topology: str) -> Machine:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import io
-from collections.abc import Hashable
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -84,14 +84,15 @@ class Listing:
         return int(np.searchsorted(self.first_arguments, argument, side="right")) - 1
 
 
-def listing_of(module: ir.Module, written: bytes = b"") -> Listing:
-    """The ops of a module as arrays. ``written`` is its ``bytecode``, where that is there already."""
+def listing_of(module: ir.Module, written: bytes = b"", ops: Sequence[Any] | None = None) -> Listing:
+    """The ops of a module as arrays. ``written`` is its ``bytecode``, and ``ops`` those in it, in order,
+    where these are there already."""
     try:
         core: Any = importlib.import_module("._core", __package__)
     except ImportError:  # it is not built
         return through_bindings(module)
     arrays = core.read_bytecode(written or bytecode(module))
-    return Listing([module.operation, *operations_in(module)], **arrays)
+    return Listing([module.operation, *(operations_in(module) if ops is None else ops)], **arrays)
 
 
 def bytecode(module: ir.Module) -> bytes:

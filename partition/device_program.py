@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cached_property
 from typing import Any
 
@@ -25,8 +25,7 @@ class DeviceProgram:
     """The program that each device runs.
 
     ``sent`` are its collectives, in order, and ``traits`` those of its ops. ``found`` is the result of the
-    search for layouts, if there was one. ``homes`` are the layouts that values have instead of propagation's:
-    a value of a function may have one in each call. ``boundary`` has the layouts of arguments and of results.
+    search for layouts, if there was one. ``boundary`` has the layouts of arguments and of results.
     ``decided`` is the plan that it was written by, of the module as ``prepared`` for it; ``cut`` says whether
     rows were cut for that, as in a file of the plan. ``windows`` are the collectives that overlap products.
     ``exceeds`` is the memory in bytes that a device needs if that is more than its machine has.
@@ -41,14 +40,32 @@ class DeviceProgram:
         form: Form,
         boundary: tuple[list[Layout], list[Layout]],
         found: Found | None = None,
-        homes: Mapping[Any, tuple[Layout, ...]] | None = None,
         prepared: Unshared | None = None,
     ) -> None:
         self.module, self.sent, self.axes, self.form, self.found = module, sent, axes, form, found
-        self.traits, self.boundary, self.homes = traits, boundary, homes or {}
+        self.traits, self.boundary = traits, boundary
         self.decided, self.cut, self.prepared = AS_DECIDED, False, prepared
         self._windows: Sequence[Window] = ()
         self.exceeds = 0
+
+    @cached_property
+    def homes(self) -> dict[Any, tuple[Layout, ...]]:
+        """The layouts of values of the annotated module that are not propagation's.
+
+        A value of a function may have one in each call.
+        """
+        if self.prepared is None:
+            return {}
+        value_of = self.prepared.kinds.listing.value
+        return self.prepared.homes({value_of(n): home for n, home in self.decided.homes.items()})
+
+    @cached_property
+    def others(self) -> dict[Any, tuple[tuple[Layout, float], ...]]:
+        """For each of these values the layouts that lost, and what they would cost more."""
+        if self.prepared is None or self.found is None:
+            return {}
+        value_of = self.prepared.kinds.listing.value
+        return self.prepared.by_original({value_of(n): lost for n, lost in self.found.others.items()})
 
     @property
     def windows(self) -> Sequence[Window]:

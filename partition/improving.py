@@ -24,6 +24,7 @@ from .device_program import DeviceProgram
 from .executions import Executions
 from .facts.annotated import Annotated
 from .facts.flow import facts_of
+from .facts.made import may_repeat
 from .facts.recording import Decided, Facts
 from .finishing.combining import combined_sizes
 from .finishing.passes import FINISHED, Draft
@@ -133,6 +134,7 @@ class Program:
         """The program as it is handed out, after passes that change the one that was written: what it costs
         is to be asked before."""
         writer, draft = self.written
+        draft.repeats = may_repeat(self.facts.sent)
         draft.after(FINISHED)
         made = DeviceProgram(draft.module, draft.sent, draft.traits, draft.axes, draft.form, writer.boundary)
         made.decided = self.plan
@@ -193,7 +195,7 @@ class Improving:
     ) -> None:
         self.annotated, self.write, self.aim, self._refuses = annotated, write, aim, refuses
         self._until = None if aim.seconds is None else monotonic() + aim.seconds
-        facts = facts_of(annotated, plan, refuses=refuses)
+        facts = facts_of(annotated, plan, refuses=refuses, asked=aim.move or bool(plan.pinned))
         self._check_pins(facts, plan)
         self.first = Program(facts, annotated, write)
         self._peaks: dict[ir.Module, int] = {}
@@ -303,7 +305,7 @@ class Improving:
         """The program whose values have these homes; ``again``: what was gathered is gathered again where it
         is used much later."""
         plan = self.first.plan.changed_to(found.plan, again=again)
-        facts = facts_of(self.annotated, plan, refuses=self._refuses)
+        facts = facts_of(self.annotated, plan, refuses=self._refuses, asked=False)
         return Program(facts, self.annotated, self.write, found)
 
     # ---- Memory -----------------------------------------------------------------------------------------

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -27,8 +26,7 @@ from .forms import Form
 from .improving import Aim, Improving
 from .layouts import Axes, Layout
 from .plan import Plan
-from .preparing.calls import unshared
-from .preparing.computations import Computation
+from .preparing.preparing import Preparing
 from .reshards.ordered import InOrder
 from .reshards.planning import Planner
 from .saved import SavedPlan
@@ -42,7 +40,7 @@ _OF_VALUES = ("sdy.sharding", "in_shardings", "out_shardings")
 
 @no_collections()
 def partition(
-    module: ir.Module,
+    prepare: Preparing,
     shardings: Shardings,
     book: RuleBook,
     modes: Sequence[str] = (),
@@ -50,22 +48,20 @@ def partition(
     aim: Aim | None = None,
     *,
     refuse: bool = True,
-    computations: Mapping[Any, Computation] | None = None,
     given: SavedPlan | None = None,
 ) -> DeviceProgram:
     """Partitions an annotated module, every value as its sharding says, or as ``aim`` wants it, or by the
-    plan that is ``given``. ``modes`` are those of the run; ``computations`` say what each device computes for
-    some of its ops.
+    plan that is ``given``. ``modes`` are those of the run.
 
     Raises ShardlogError for ops that cannot run on each device, unless ``refuse`` is false: what is
     returned then is for asking what it moves, and not for running. And where no program was found that needs
     as little memory as the aim says, or the plan is one of another module.
     """
-    aim = Aim() if aim is None or given is not None else aim
+    aim, module = Aim() if aim is None or given is not None else aim, prepare.module
     check_carried(module, "partitioning")
     with module.context, ir.Location.unknown():
-        used = _used(kinds := Kinds(module), shardings)
-        for each in (computations or {}).values():
+        used = _used(prepare.kinds, shardings)
+        for each in prepare.computations.values():
             used += map(shardings.read, (*each.takes, *each.gives))
         if given is not None:
             given.check(module)
@@ -75,7 +71,7 @@ def partition(
             message, hint = f"a mesh of {axes.count:,} devices", f"expected at most {_MOST_DEVICES:,}"
             raise ShardlogError(f"{message} is not partitioned for", where="partition", hint=hint)
         cut = given.cut if given else aim.move and not aim.pins
-        own = unshared(kinds, book.traits, cut=cut, computations=computations)
+        own = prepare.unshared(cut=cut)
         kinds = own.kinds
         channel = max(map(channel_of, kinds.examples()), default=0)
         planner = Planner(axes, aim.prices) if aim.order is None else InOrder(axes, aim.order, aim.prices)
@@ -101,16 +97,12 @@ def partition(
 
         with given.reading() if given else nullcontext():
             best = Improving(annotated, write, aim, first, refuses=refuse).best()
-            made, value_of = best.made, kinds.listing.value
+            made = best.made
             made.module.operation.verify()
-            made.homes = own.homes(begins | {value_of(n): home for n, home in best.plan.homes.items()})
-        made.cut, made.prepared = cut, own
+        made.cut, made.prepared, made.found = cut, own, best.found
         for sent in made.sent:
             for purpose in sent.purposes:
                 own.name(purpose)
-        if best.found is not None:
-            others = {value_of(number): others for number, others in best.found.others.items()}
-            made.found = replace(best.found, others=own.by_original(others))
     return made
 
 

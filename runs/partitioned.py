@@ -33,7 +33,6 @@ class PartitionedRun(DeviceProgram):
             program.form,
             program.boundary,
             program.found,
-            program.homes,
             program.prepared,
         )
         self.exceeds, self.windows = program.exceeds, program.windows

@@ -59,7 +59,7 @@ def chosen(programs: Programs, name: str, choice: ProgramChoice) -> tuple[Chosen
         bound = programs.made(replace(choice, pins=()), pinned | {value: _sharding(result, given)})
         lost = (
             Other(_dims(program.axes, other), _partial(program.axes, other), more, speed and more / speed)
-            for other, more in program.found.others.get(value, ())[:_MOST_OTHERS]
+            for other, more in program.others.get(value, ())[:_MOST_OTHERS]
         )
         change, others = _change(program, bound, counted), tuple(lost)
         propagated = _propagated(result, program.axes, given)

@@ -191,10 +191,12 @@ FLOWS: dict[str, Callable[[Recorder, int, Knowledge], bool | None]] = {
 }
 
 
-def facts_of(annotated: Annotated, plan: Plan = AS_DECIDED, *, refuses: bool = True) -> Facts:
-    """The facts about a module, and what a plan for it sends.
+def facts_of(
+    annotated: Annotated, plan: Plan = AS_DECIDED, *, refuses: bool = True, asked: bool = True
+) -> Facts:
+    """What a plan for a module sends, and where that is ``asked`` what its ops need.
 
     Raises RefusedError for ops that cannot run on each device, if it ``refuses`` them; and ShardlogError
     where the plan has reshards, and they are not those of the module.
     """
-    return Recorder(annotated, plan, FLOWS, refuses=refuses).run()
+    return Recorder(annotated, plan, FLOWS, refuses=refuses, asked=asked).run()

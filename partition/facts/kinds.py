@@ -31,10 +31,10 @@ class Kind:
 
 class Kinds:
     """The ops of a module, listed once, and their kinds. Ops and values are called by their numbers in the
-    listing."""
+    listing. ``inside`` are the ops in the module, where they are there already."""
 
-    def __init__(self, module: ir.Module) -> None:
-        self.module, self.listing = module, listing_of(module)
+    def __init__(self, module: ir.Module, inside: Sequence[Any] | None = None) -> None:
+        self.module, self.listing = module, listing_of(module, ops=inside)
         self.ops = self.listing.ops
         listing = self.listing
         self._kinds: list[int] = listing.kinds.tolist()

@@ -26,11 +26,12 @@ class Sending(NamedTuple):
 class Made:
     """What stands for local values: what makes them ``takes`` others, and has so many ``uses``; ``depth``
     says in how many of the loops around it they change from turn to turn. What is ``pure`` goes with its last
-    use. ``sent``: the collective that makes them."""
+    use. ``what``: the name of the op or step that makes them. ``sent``: the collective that does."""
 
     takes: Sequence[Made] = ()
     depth: int = 0
     pure: bool = True
+    what: str = ""
     sent: SentOnce | None = None
     uses: int = 0
 
@@ -108,3 +109,29 @@ def sendings(
             known[id(each.place)] = times(each.place.block)
         found.append(Sending(each.kind, each.pieces, each.group, each.bytes, *known[id(each.place)]))
     return tuple(found)
+
+
+def may_repeat(sent: Sequence[Made]) -> bool:
+    """Whether a collective may send what one before it in its block does: both are made by ops of the same
+    names of the same values. Only who reads the ops of the program knows for certain."""
+    numbers, keys, seen = dict[int, int](), dict[tuple[Any, ...], int](), set[tuple[int, int]]()
+    for made in sent:
+        waiting = [made]
+        while waiting:
+            if id(one := waiting[-1]) in numbers:
+                waiting.pop()
+                continue
+            if left := [source for source in one.takes if id(source) not in numbers]:
+                waiting += left
+                continue
+            # What no op makes, as an argument, is like nothing else; what is made of nothing may be alike.
+            alone = id(one) if not (one.takes or one.pure or one.what) else None
+            key = one.what, alone, *[numbers[id(source)] for source in one.takes]
+            numbers[id(one)] = keys.setdefault(key, len(keys))
+            waiting.pop()
+        assert made.sent is not None
+        place = id(made.sent.place), numbers[id(made)]
+        if place in seen:
+            return True
+        seen.add(place)
+    return False

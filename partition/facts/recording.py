@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
@@ -63,21 +63,22 @@ class Facts:
     is handed on (``spots``); each value that is needed in a layout at a boundary or where control flows
     (``needs``); the values that loops carry, and the loops (``carried``); and the ops that multiply, with the
     ways in which they are computed (``computed_as``). ``sends`` are the collectives of the plan; None where
-    how much is sent is known only once it is written: several permutations may become one. ``decided`` is the
-    plan with its reshards."""
+    how much is sent is known only once it is written: several permutations may become one. ``sent`` are they
+    and what they are made of. ``decided`` is the plan with its reshards."""
 
     spots: tuple[tuple[int, Spot], ...]
     needs: tuple[tuple[int, Need], ...]
     carried: Mapping[int, int]
     computed_as: tuple[tuple[int, Knowledge, Way], ...]
     sends: tuple[Sending, ...] | None
+    sent: Sequence[Made] = field(repr=False)
     decided: Decided
 
 
 # What ops have in common that are computed by a recipe: what is known of them, how their slots lie, in which
-# way they are computed, whether that sends something, whether they go with their last use, and whether they
-# have an effect.
-_About = tuple[Knowledge, tuple[Layout, ...], Way, bool, bool, bool]
+# way they are computed, whether that sends something, whether they go with their last use, whether they have
+# an effect, and the name of the op.
+_About = tuple[Knowledge, tuple[Layout, ...], Way, bool, bool, bool, str]
 
 
 class Ends(NamedTuple):
@@ -94,7 +95,7 @@ class Recorder(Walk):
     """Walks over a module and takes down what its ops need.
 
     ``flows`` take ops that hand values on, by their lowering (``flow.py``). Ops that cannot run on each
-    device raise RefusedError, if it ``refuses`` them.
+    device raise RefusedError, if it ``refuses`` them. ``asked``: what ops need is taken down.
     """
 
     def __init__(
@@ -104,6 +105,7 @@ class Recorder(Walk):
         flows: Mapping[str, Callable[[Recorder, int, Knowledge], bool | None]],
         *,
         refuses: bool,
+        asked: bool = True,
     ) -> None:
         traits = annotated.chooser.reader.traits
         builder = Builder(annotated.axes, annotated.form, 0, traits)
@@ -112,7 +114,7 @@ class Recorder(Walk):
         bypasses = Bypasses(kinds, chooser.reader, annotated.functions, reading)
         recipes = Recipes(chooser, reading, builder)
         super().__init__(annotated, plan, builder, reading, bypasses, recipes)
-        self.refuses, self._flows = refuses, flows
+        self.refuses, self.asked, self._flows = refuses, asked, flows
         self.spots: list[tuple[int, Spot]] = []
         self.needs: list[tuple[int, Need]] = []
         self.carried: dict[int, int] = {}
@@ -154,6 +156,7 @@ class Recorder(Walk):
             dict(self.carried),
             tuple(self.computed_as),
             sendings(self.sent, counts.times),
+            self.sent,
             Decided(
                 self.plan.decided(tuple(self._reshards), self._ways),
                 self._ops,
@@ -290,7 +293,7 @@ class Recorder(Walk):
         """What stands for a value after a step, as ``writing/steps.py`` writes it."""
         shape, axes = self.tensors[value].shape, self.axes
         if step.kind in ("slice", "mask"):
-            return self.made_of([made])
+            return self.made_of([made], what=step.kind)
         group, permutes = axes.product(step.pieces), step.kind == "collective_permute"
         if permutes:
             pairs = pairs_of_step(axes, start, step.after, self.reading.manual[-1])
@@ -319,17 +322,19 @@ class Recorder(Walk):
             self._narrow[type_] = few and isinstance(element, ir.IntegerType)
         return self._narrow[type_]
 
-    def made_of(self, takes: Sequence[Made], *, pure: bool = True, effect: bool = False) -> Made:
+    def made_of(
+        self, takes: Sequence[Made], *, pure: bool = True, effect: bool = False, what: str = ""
+    ) -> Made:
         """What stands for what is made of others; with an ``effect`` it may be something else in each
         turn."""
         depth = self.place.depth if effect else 0
         for each in takes:
             each.uses += 1
             depth = max(depth, each.depth)
-        return Made(takes, depth, pure)
+        return Made(takes, depth, pure, what)
 
     def _send(self, takes: Sequence[Made], sent: SentOnce) -> Made:
-        made = self.made_of(takes, pure=False)
+        made = self.made_of(takes, pure=False, what=sent.kind)
         while sent.place.turns and made.depth < sent.place.depth:  # it is the same in all turns
             assert sent.place.outer is not None
             sent.place = sent.place.outer
@@ -416,12 +421,14 @@ class Recorder(Walk):
 
     def take(self, number: int, recipe: Recipe, operands: Sequence[int]) -> bool:
         """Takes down an op that is computed, how its slots lie, and in which way it is computed."""
-        known, held, factors, sends, pure, effect = self._about(number, recipe)
+        about = self._recipes.get(recipe) or self._about(number, recipe)
+        known, held, factors, sends, pure, effect, name = about
         results, locals_ = self.kinds.results(number), self.locals
         self._ops[number] = self.recipe = recipe
         if results:
             self._ways[results.start] = factors
-        self.spots.append((number, Spot(known, (*operands, *results), held, recipe.free, sends)))
+        if self.asked:
+            self.spots.append((number, Spot(known, (*operands, *results), held, recipe.free, sends)))
         if known.multiplies or self.planner.prices.all_work:
             self.computed_as.append((number, known, factors))
         takes, known_here = list[Made](), self._scope.find
@@ -437,7 +444,7 @@ class Recorder(Walk):
             every = self.lower(self.kinds.ops[number], recipe.computed, takes)
             self.give(number, recipe, every, len(operands))
             return False
-        made = self.made_of(takes, pure=pure, effect=effect)
+        made = self.made_of(takes, pure=pure, effect=effect, what=name)
         if recipe.at_home:
             for value, tensor in zip(results, recipe.tensors, strict=True):
                 self.tensors[value], locals_[value] = tensor, made
@@ -447,12 +454,11 @@ class Recorder(Walk):
 
     def _about(self, number: int, recipe: Recipe) -> _About:
         """What ops have in common that are computed by a recipe."""
-        if recipe not in self._recipes:
-            computed, name = recipe.computed, self.kinds.ops[number].name
-            taken, pure = computed.choice.taken, name in self.pure
-            about = computed.known, computed.held, taken.factors, any(taken.sends), pure
-            self._recipes[recipe] = (*about, has_effect(name, self.traits))
-        return self._recipes[recipe]
+        computed, name = recipe.computed, self.kinds.ops[number].name
+        taken, pure = computed.choice.taken, name in self.pure
+        about = computed.known, computed.held, taken.factors, any(taken.sends), pure
+        found = self._recipes[recipe] = (*about, has_effect(name, self.traits), name)
+        return found
 
     # ---- Ops that send something by themselves ----------------------------------------------------------
 
@@ -470,7 +476,7 @@ class Recorder(Walk):
         for sent in template.sends if template else ():
             if sent.result < 0:
                 each.append(self._send(takes, SentOnce(*sent[:5], self.place)))
-        made = self.made_of([*takes, *each], pure=pure, effect=effect)
+        made = self.made_of([*takes, *each], pure=pure, effect=effect, what=op.name)
         found = [made] * count
         for sent in template.sends if template else ():
             if sent.result >= 0:
@@ -562,6 +568,8 @@ class Recorder(Walk):
     def note(self, use: Use, value: int, layout: Layout, *, start: Layout | None = None) -> None:
         """Takes down that a value is needed in a layout for an op, or that one is handed on to another, as
         propagated in this one."""
+        if not self.asked:
+            return
         tensor = self.tensors[value]
         if not (use.chosen and tensor.shape):
             self.needs.append((use.op, Need(use.value, layout)))

@@ -28,8 +28,9 @@ from .collective_matmul import Window
 class Draft:
     """A device program as passes change it: the module, its collectives in order, and the collectives that go
     on beside products (``windows``), which are ops of the module that it is a copy of (``source``).
-    ``annotated``: ops in it may say what only the annotated module says. ``apart`` are the permutations that
-    windows are written as, which are combined with nothing."""
+    ``annotated``: ops in it may say what only the annotated module says. ``repeats``: some collectives may
+    send what others do. ``apart`` are the permutations that windows are written as, which are combined with
+    nothing."""
 
     module: ir.Module
     sent: Sequence[Sent]
@@ -38,6 +39,7 @@ class Draft:
     form: Form
     annotated: bool = False
     loops: bool = True
+    repeats: bool = True
     source: ir.Module | None = None
     windows: Sequence[Window] = ()
     apart: set[Any] = field(default_factory=set)
@@ -114,7 +116,8 @@ def send_before_loops(draft: Draft) -> None:
 
 def send_once(draft: Draft) -> None:
     """Erases collectives that send what others do."""
-    draft.sent = combining.sent_once(draft.module, draft.traits, draft.sent)
+    if draft.repeats:
+        draft.sent = combining.sent_once(draft.module, draft.traits, draft.sent)
 
 
 # ---- What is printed or compiled -------------------------------------------------------------------------

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -106,12 +106,12 @@ def _callee(op: Any) -> str:
 class Unshared:
     """A module in which small functions have the place of their calls, a batch picks its own rows as one, and
     rows are cut out before they are put beside each other; and the op of the module that it was made of for
-    each of its own, none where it is that module itself. Of those in ``parts`` it is one that needs what they
-    give, and those ``inside`` are in a computation for it."""
+    each of its own, in order (``of``), none where it is that module itself. Of those in ``parts`` it is one
+    that needs what they give, and those ``inside`` are in a computation for it."""
 
     module: ir.Module
     kinds: Kinds
-    originals: dict[Any, Any] = field(default_factory=dict)
+    of: Sequence[Any] = ()
     parts: frozenset[Any] = frozenset()
     inside: frozenset[Any] = frozenset()
 
@@ -127,6 +127,11 @@ class Unshared:
             yield op.regions[region].blocks[0].arguments[value.arg_number]
 
     @cached_property
+    def originals(self) -> dict[Any, Any]:
+        """The op of the module that it was made of for each of its own."""
+        return dict(zip(self.kinds.ops[1:], self.of, strict=True)) if self.of else {}
+
+    @cached_property
     def _copies(self) -> dict[Any, list[Any]]:
         found = dict[Any, list[Any]]()
         for copy, op in self.originals.items():
@@ -136,7 +141,7 @@ class Unshared:
 
     def original(self, value: Any) -> Any:
         """The value that one of the module is a copy of."""
-        if not self.originals:
+        if not self.of:
             return value
         owner = value.owner
         block = isinstance(owner, ir.Block)
@@ -159,7 +164,7 @@ class Unshared:
     def by_original(self, others: Mapping[Any, T]) -> dict[Any, T]:
         """What is said of values, by those of the module that this one was made of: of the first of its
         copies, where a value has several."""
-        if not self.originals:
+        if not self.of:
             return dict(others)
         values = [value for value in others if not self._part(value)]
         originals = {self.original(value): value for value in reversed(values)}
@@ -176,7 +181,7 @@ class Unshared:
 
     def name(self, purpose: Purpose) -> None:
         """Has the purpose of a collective say an op and values of the module that this one was made of."""
-        if not self.originals:
+        if not self.of:
             return
         copy = purpose.op.operation
         purpose.op = op = self.originals.get(copy, purpose.op)
@@ -277,17 +282,16 @@ def _with_originals(
             if label in attributes:
                 places.append(place)
                 del attributes[label]
-    kinds = Kinds(made)
+    kinds = Kinds(made, copies)
     gone = _erase_unused(kinds, traits)
     there = [place for place in range(len(numbers)) if place + 1 not in gone]
     if gone:
         kinds = Kinds(made)
     left = dict(zip(there, kinds.ops[1:], strict=True))
-    found = {op: originals[numbers[place]] for place, op in left.items()}
     parts, inside = (
         frozenset(left[place] for place in special[label] if place in left) for label in (_PART, _INSIDE)
     )
-    return Unshared(made, kinds, found, parts, inside)
+    return Unshared(made, kinds, [originals[numbers[place]] for place in there], parts, inside)
 
 
 def _mark_inside(made: Any, op: Any, inside: bool) -> None:
