@@ -292,9 +292,12 @@ class Improving:
         spots, needs = list[Spot](), list[Need]()
         for number, spot in facts.spots:
             weight = often(number)
-            roles = zip(spot.values, spot.known.roles, strict=True)
-            each = [anew(value, number, weight) if role == "operand" else weight for value, role in roles]
-            spots.append(spot._replace(weight=weight, weights=tuple(each)))
+            weights = (weight,) * len(spot.values)
+            if kinds.parent(number) in in_loops:
+                roles = zip(spot.values, spot.known.roles, strict=True)
+                each = [anew(value, number, weight) if role == "operand" else weight for value, role in roles]
+                weights = tuple(each)
+            spots.append(Spot(*spot[:5], weight, weights))
         for number, need in facts.needs:
             needs.append(need._replace(weight=anew(need.value, number, often(number))))
         carried = {value: counts.turns(kinds.ops[loop]) is not None for value, loop in facts.carried.items()}

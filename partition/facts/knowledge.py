@@ -19,6 +19,7 @@ from ..layouts import Shape
 
 Rows = list[tuple[Any, ...]]
 _KNOWN = WeakKeyDictionary[RuleBook, dict[tuple[str, ...], dict[Any, "Knowledge"]]]()  # by modes
+_MOST_KNOWN = 20_000  # signatures of a book, after which it is asked anew: a program has a few hundred
 _WRITTEN = "stablehlo."  # what partial results are combined by is an op of this dialect
 _OWN_RULE = ("rule_factor", "rule_maps", "rule_blocked")
 _READING = ("reads_backwards", "accumulates", "reads_around", "reads_from_first")  # how a window is read
@@ -276,7 +277,10 @@ class Reader:
         self._looks_at = looks_at([*book.looks_at, *book.partition_looks_at])
         self._modes: dict[str, Rows] = {mode: [()] for mode in modes}
         self._told = Told()
-        self._known: dict[Any, Knowledge] = _KNOWN.setdefault(book, {}).setdefault(tuple(modes), {})
+        known = _KNOWN.setdefault(book, {})
+        if len(known.get(tuple(modes), ())) > _MOST_KNOWN:
+            del known[tuple(modes)]
+        self._known: dict[Any, Knowledge] = known.setdefault(tuple(modes), {})
         self._alike: dict[Any, Knowledge] = {}
         self._handing_on: dict[tuple[Shape, int, bool], Knowledge] = {}
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import product
 from math import inf, prod
 from typing import Any
@@ -25,6 +24,8 @@ _FEW = 4  # pieces with which all ways are looked at for each price
 _WIDTH = 4  # bytes of most elements
 _ALIKE = 300  # layouts that are tried for the way from one mesh to another
 _CROSSINGS = 1000  # ways to split dimensions there
+_MESHES = 8  # for which a process keeps what it has decided
+_MOST_KEPT = 200_000  # decisions for one of them: a program has a few thousand
 
 
 @dataclass
@@ -41,11 +42,26 @@ class Kept:
     alike: dict[Any, int] = field(default_factory=dict)
     rates: Any = None  # of rates.py
 
+    @property
+    def size(self) -> int:
+        """How many decisions these are."""
+        tables = self.plans, self.likely, self.searches, self.ways, self.parts_if_stays, self.alike
+        return sum(map(len, (*tables, *self.choices.values())))
 
-@lru_cache(maxsize=8)
+
+_KEPT: dict[Hashable, Kept] = {}  # by axes, those that were used last at the end
+
+
 def kept_for(axes: Hashable) -> Kept:
-    """What this process has decided for axes, by the usual prices."""
-    return Kept()
+    """What this process has decided for axes, by the usual prices: for the last few, and nothing where it has
+    become too much."""
+    kept = _KEPT.pop(axes, None)
+    if kept is None or kept.size > _MOST_KEPT:
+        kept = Kept()
+    _KEPT[axes] = kept
+    if len(_KEPT) > _MESHES:
+        del _KEPT[next(iter(_KEPT))]
+    return kept
 
 
 class Planner:
@@ -60,7 +76,6 @@ class Planner:
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
         self.counts = self.prices.collective is not None  # whether one collective may be worth more bytes
         self._begun: Mapping[str, float] = {}  # with a machine, how many of a kind begin for each
-        self._unweighed = self.counts, self.prices
         usual = replace(self.prices, once=Prices.once) == Prices()
         kept = kept_for(axes.key) if usual else Kept()
         self.kept, self._plans, self._searches = kept, kept.plans, kept.searches
@@ -93,18 +108,6 @@ class Planner:
         did and no machine says what it costs."""
         if self.prices.collective is None:
             self.counts, self.prices = True, replace(self.prices, once=max(self.prices.once, price))
-
-    @contextmanager
-    def unweighed(self) -> Iterator[None]:
-        """Plans as before collectives were weighed: what propagation decided is sent in the fewest bytes."""
-        weighed, begun = (self.counts, self.prices), self._begun
-        self.counts, self.prices = self._unweighed
-        self._weigh_begun({})
-        try:
-            yield
-        finally:
-            self.counts, self.prices = weighed
-            self._weigh_begun(begun)
 
     def weigh_combined(self, begun: Mapping[str, float]) -> None:
         """Has each collective of a kind cost from now on a part of what it costs to begin, if a machine says

@@ -27,7 +27,7 @@ from shardlog.partition.facts.flow import facts_of
 from shardlog.partition.facts.kinds import Kinds
 from shardlog.partition.layouts import Axes
 from shardlog.partition.partitioning import _used
-from shardlog.partition.reshards.planning import Planner, kept_for
+from shardlog.partition.reshards.planning import _KEPT, Planner
 from shardlog.runs.choice import ProgramChoice
 
 from ..support import models
@@ -473,13 +473,13 @@ def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
 @pytest.mark.parametrize("name", ["train step", "attention", "ragged_dot", "scan"])
 def test_ways_are_those_that_the_rules_give_each_time(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     result = shardlog.run(lowered(name, 3))
-    kept_for.cache_clear()
+    _KEPT.clear()
     shared = result.partition().text()
     assert result.programs.made(ProgramChoice()).text() == shared
     monkeypatch.setattr(Chooser, "_splits_alike", lambda self, known, held, moves: (held,))
-    kept_for.cache_clear()
+    _KEPT.clear()
     assert result.programs.made(ProgramChoice()).text() == shared
-    kept_for.cache_clear()
+    _KEPT.clear()
 
 
 def test_what_is_found_is_near_the_least() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from shardlog.partition.layouts import Axes, Layout, Shape
+from shardlog.partition.reshards import planning
 from shardlog.partition.reshards.planning import Planner
 from shardlog.partition.reshards.prices import Price, Prices
 from shardlog.partition.reshards.rates import Rates
@@ -51,3 +54,17 @@ def test_pieces_that_differ_in_price_do_not_change_names() -> None:
     rates = Rates(Planner(axes, Prices(collective=collective)))
     whole, a, b = (rates.layouts.number(Layout((held, ()))) for held in ((), (0,), (1,)))
     assert rates.between((8, 8), 4, [a, b], [whole], 128.0)[:, 0].tolist() == [1280.0 + 128, 128.0 + 128]
+
+
+def test_what_a_process_keeps_for_axes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    kept: dict[Any, Any] = {}
+    monkeypatch.setattr(planning, "_KEPT", kept)
+    first = planning.kept_for("first")
+    assert planning.kept_for("first") is first
+    for number in range(20):
+        planning.kept_for(number)
+    assert "first" not in kept
+    assert len(kept) == 8
+    monkeypatch.setattr(planning, "_MOST_KEPT", 2)
+    planning.kept_for(19).ways.update(dict.fromkeys(range(3), []))
+    assert planning.kept_for(19).size == 0
