@@ -66,5 +66,5 @@ def test_what_a_process_keeps_for_axes_is_bounded(monkeypatch: pytest.MonkeyPatc
     assert "first" not in kept
     assert len(kept) == 8
     monkeypatch.setattr(planning, "_MOST_KEPT", 2)
-    planning.kept_for(19).ways.update(dict.fromkeys(range(3), []))
+    planning.kept_for(19).ways.update({key: [] for key in range(3)})
     assert planning.kept_for(19).size == 0
