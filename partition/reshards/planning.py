@@ -45,8 +45,9 @@ class Kept:
     @property
     def size(self) -> int:
         """How many decisions these are."""
-        tables = self.plans, self.likely, self.searches, self.ways, self.parts_if_stays, self.alike
-        return sum(map(len, (*tables, *self.choices.values())))
+        plans = len(self.plans) + len(self.likely) + len(self.searches)
+        ways = len(self.ways) + len(self.parts_if_stays) + len(self.alike)
+        return plans + ways + sum(map(len, self.choices.values()))
 
 
 _KEPT: dict[Hashable, Kept] = {}  # by axes, those that were used last at the end
