@@ -90,7 +90,7 @@ def partition(
         begins, pins = laid_out(aim.begins), numbered(laid_out(aim.pins))
         first = Plan({**numbered(begins), **pins}, pinned=frozenset(pins))
         if given is not None:
-            first = given.plan(axes)
+            first = given.plan(axes, len(kinds.listing.definers))
 
         def write(decided: Decided) -> Writer:
             return Writer(annotated, decided, hand_on, channel)

@@ -63,8 +63,8 @@ class SavedPlan:
                 for mesh, axis, pre, size in self._data["axes"]
             ]
 
-    def plan(self, axes: Axes) -> Plan:
-        """The plan itself. Raises ShardlogError where the file is damaged."""
+    def plan(self, axes: Axes, values: int) -> Plan:
+        """The plan itself, for a module of so many values. Raises ShardlogError where the file is damaged."""
         data = self._data
         if [[p.mesh, p.axis, p.pre, p.size] for p in axes.pieces] != data.get("axes"):
             raise ShardlogError("a plan of another mesh", where=self.file.where, hint=REMAKE)
@@ -101,7 +101,10 @@ class SavedPlan:
             )
 
         def by_value(name: str, read: Callable[[Any], Any]) -> dict[int, Any]:
-            return {int(value): read(given) for value, given in data[name].items()}
+            found = {int(value): read(given) for value, given in data[name].items()}
+            if unknown := [value for value in found if not 0 <= value < values]:
+                raise ValueError(f"the module has no value {unknown[0]}")
+            return found
 
         with self.reading():
             return Plan(

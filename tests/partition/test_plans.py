@@ -109,4 +109,4 @@ def test_a_plan_that_is_not_there_is_refused(tmp_path: Path) -> None:
 
 def test_plans_are_read_as_they_are_written() -> None:
     program = shardlog.run(MLP).partition(pins='%1=[{"data"}, {}]')
-    assert SavedPlan(program.plan.file).plan(program.axes) == program.decided
+    assert SavedPlan(program.plan.file).plan(program.axes, 6) == program.decided
