@@ -11,7 +11,7 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError
 from ...program.function import location
 from ...rulebook.shipped import shipped
-from .grids import DYNAMIC, Grid, axis_lists, check_kind, integers, kind_of
+from .grids import DYNAMIC, Grid, Spec, axis_lists, check_kind, integers, kind_of
 
 
 class Collectives:
@@ -29,6 +29,7 @@ class Collectives:
         self.names_axis_of_group: dict[str, str] = dict(rows["names_axis_of_group"])
         self.counts_axes: dict[str, str] = dict(rows["counts_axes"])
         self.whole: dict[str, tuple[str, str]] = {op: (name, label) for op, name, label in rows["whole"]}
+        self.at_device = {op for (op,) in rows["at_device"]}
         self.kinds = [kind for (kind,) in rows["reduces_by"]]
         self.renamed: dict[str, dict[str, str]] = defaultdict(dict)
         for op, attribute, name in rows["renamed"]:
@@ -69,6 +70,13 @@ class _Check:
             self.check_axis_of_group(self.known.names_axis_of_group[self.name])
         if self.name in self.known.counts_axes:
             self.check_results()
+        if self.name in self.known.at_device and len(self.op.operands) != len(self.grid.sizes):
+            given, wanted = len(self.op.operands), len(self.grid.sizes)
+            raise self.fail(
+                f"{given} coordinates of a device", f"give {wanted}, one for each axis of the grid"
+            )
+        if "static_halo_sizes" in self.op.attributes:
+            self.check_halo()
         if len(self.op.operands) and len(self.op.results):
             self.check_types()
 
@@ -124,6 +132,13 @@ class _Check:
         wanted, given = len(self.axes) or len(self.grid.sizes), len(self.op.results)
         if wanted != given:
             raise self.fail(f"{given} results for {wanted} axes", "give a result of type index for each axis")
+
+    def check_halo(self) -> None:
+        """A dimension that is sharded has a halo on either side."""
+        lists = axis_lists(self.op.attributes["split_axes"])
+        type_ = self.op.operands[0].type
+        spec = Spec(self.grid.name, lists, halo=integers(self.op.attributes["static_halo_sizes"]))
+        spec.fit(self.grid, type_.rank if isinstance(type_, ir.RankedTensorType) else None, self.where)
 
     def check_types(self) -> None:
         before, after = self.op.operands[0].type, self.op.results[0].type

@@ -23,7 +23,7 @@ from functools import cached_property
 from typing import Any
 
 from jaxlib.mlir import ir
-from jaxlib.mlir.dialects import sdy
+from jaxlib.mlir.dialects import func, sdy
 
 from ...errors import ShardlogError
 from ...program.carried import SPELLING, UNKNOWN
@@ -105,6 +105,11 @@ class _Normal:
                 op.erase()
         for op in grids:
             self.write_grid(op)
+        if not functions:  # it only declares grids: a program that does nothing
+            with ir.InsertionPoint(self.module.body):
+                empty = func.FuncOp("main", ((), ()))
+            with ir.InsertionPoint(empty.add_entry_block()):
+                func.ReturnOp(())
         for op in functions:
             if "mesh_cluster" in op.attributes:
                 del op.attributes["mesh_cluster"]

@@ -154,6 +154,14 @@ def test_shardings_that_are_none(sharding: str, said: str) -> None:
             "all_gather %x on @d gather_axis = 2 : tensor<6x4xf32> -> tensor<6x4xf32>",
             "gather_axis 2 of a tensor of 2",
         ),
+        (
+            "update_halo %x on @d split_axes = [[0], [1]] halo_sizes = [2, 1] : tensor<6x4xf32>",
+            "halo sizes for 1 of 2 sharded dimensions",
+        ),
+        (
+            "update_halo %x on @d split_axes = [[0], [], [1]] halo_sizes = [2, 1, 1, 1] : tensor<6x4xf32>",
+            "3 lists of axes for a tensor of 2 dimensions",
+        ),
     ],
 )
 def test_collectives_that_do_not_fit(collective: str, said: str) -> None:
@@ -289,3 +297,16 @@ def test_a_sharding_that_is_asked_for_is_no_collective() -> None:
     lines += ["%r = shard.get_sharding %0 : tensor<20x9xf32> -> !shard.sharding"]
     found = shardlog.run("shard.grid @d(shape = 5)" + IDENTITY.format("\n".join(lines))).text()
     assert '"shard.get_sharding"(%arg0)' in found
+
+
+def test_a_module_that_only_declares_grids_does_nothing() -> None:
+    found = shardlog.run("mesh.cluster @d(rank = 2, dim_sizes = [7])\n").text()
+    assert 'sdy.mesh @d = <["0"=7, "1"=2]> {shard.unknown = array<i64: 1>' in found
+    assert "func.func @main() {" in found
+
+
+def test_the_coordinates_of_a_device_are_as_many_as_the_axes() -> None:
+    function = "func.func @f(%i: index) {\n  %0:2 = shard.neighbors_linear_indices on @d[%i] split_axes = [1]"
+    message = fails(f"shard.grid @d(shape = 5x3)\n{function} : index, index\n  return\n}}")
+    assert message.startswith("t.mlir:3:10: error: ")
+    assert "1 coordinates of a device" in message
