@@ -107,7 +107,7 @@ class _Normal:
             self.write_grid(op)
         if not functions:  # it only declares grids: a program that does nothing
             with ir.InsertionPoint(self.module.body):
-                empty = func.FuncOp("main", ((), ()))
+                empty: Any = func.FuncOp("main", ((), ()))
             with ir.InsertionPoint(empty.add_entry_block()):
                 func.ReturnOp(())
         for op in functions:
