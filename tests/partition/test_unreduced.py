@@ -63,6 +63,7 @@ def shares(executable: Any, kind: str) -> tuple[Any, Any]:
 @given(unreduced_modules(kinds=installed() != "0.10"))
 def test_random_modules_are_right_whichever_parts_devices_hold(text: str) -> None:
     assume("unreduced" in text and "manual_computation" not in text)
+    assume("stablehlo.all_reduce" not in text)  # one device has nobody to reduce with
     try:
         result = shardlog.run(text)
     except ShardlogError:
