@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import count, groupby
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from ..importers.dialects.names import names_of
 from ..importers.graph.graph import Instance
 from ..importers.program import Program
 from ..importers.sources.text import Text, parse_module
+from ..program.carried import INSERTED
 from ..program.function import Function
 from ..program.meshes import axis_text
 from ..program.mlir.modules import symbols
@@ -149,14 +150,38 @@ def read_names(text: Text, mesh: str | None, functions: Iterable[Function]) -> d
             read[key] = location, origin(location)
         return read[key]
 
-    wanted, in_text = {function.name for function in functions}, names_of(text.data, module)
+    read_in = {function.name: function for function in functions}
+    wanted, in_text = set(read_in), names_of(text.data, module)
     for name, op in symbols(module, "func.func").items():
         if name in wanted:
             _read_region(op.regions[0], names.setdefault(name, Names([], [], [], {})), state, located)
             if (said := in_text(op)) is not None:
                 names[name].values[:] = said.of
                 names[name].also.update(said.also)
+            _name_inserted(read_in[name], names[name])
     return names
+
+
+def _name_inserted(function: Function, names: Names) -> None:
+    """Names the constraints that completion has put into a function, by the values that they are of."""
+    own = sum(
+        node not in function.originals and node not in function.created for node in range(len(function.ops))
+    )
+    if own <= len(names.locations):
+        return
+    taken = {*names.values}
+    for node, op in enumerate(function.ops):
+        if op.operation.name != "sdy.sharding_constraint" or INSERTED not in op.attributes:
+            continue
+        (result,), (operand,) = function.results[node], function.operands[node]
+        copies = (f"{names.values[operand]}.{number}" for number in count(1))
+        name = next(copy for copy in copies if copy not in taken)
+        taken.add(name)
+        names.values.insert(result, name)
+        names.also.update({also: value + (value >= result) for also, value in names.also.items()})
+        user = min(node, len(names.locations) - 1)  # it stands where its user does
+        names.locations.insert(node, names.locations[user])
+        names.origins.insert(node, names.origins[user])
 
 
 def _read_region(

@@ -13,6 +13,7 @@ from .meshes import symbol
 from .mlir.modules import boundary_attributes, entries_of, operations_in, symbols
 
 UNKNOWN = "shard.unknown"  # on a mesh: the axes whose sizes are not known
+INSERTED = "shard.inserted"  # on a constraint that completion has put before an op, or behind it
 SPELLING = "shard.spelling"  # on a module: it is of one of the sharding dialects of MLIR, spelled like this
 _CARRIED = {
     "shard.halo": "a halo",

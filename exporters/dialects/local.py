@@ -77,6 +77,9 @@ class _Local:
             op.erase()
         place = ir.InsertionPoint.at_block_begin(body)
         self.op("shard.grid", [], [], self.grid.attributes(), place)
+        for op in operations_in(self.module):
+            for label in [label for label in op.attributes if label.startswith("shard.")]:
+                del op.attributes[label]  # said of whole tensors
         for label in ("mhlo.num_partitions", "mhlo.num_replicas", "shard.spelling"):
             if label in self.module.operation.attributes:
                 del self.module.operation.attributes[label]

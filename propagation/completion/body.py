@@ -9,6 +9,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
+from ...program.carried import INSERTED
 from ...program.columns import numbers
 from ...program.function import Function
 from ...program.mlir.modules import boundary_attributes, with_attributes
@@ -154,6 +155,7 @@ class Body:
                 attribute = self.attribute(value, self.given[value])
                 place = ir.InsertionPoint.after(op)
                 constraint = sdy.ShardingConstraintOp(made, attribute, loc=op.location, ip=place)
+                constraint.operation.attributes[INSERTED] = ir.UnitAttr.get()
                 made.replace_all_uses_except(constraint.result, constraint.operation)
 
     def constrain(self, op: Any, operand: int, value: int, note: Note) -> None:
@@ -162,6 +164,7 @@ class Body:
         made = sdy.ShardingConstraintOp(
             op.operands[operand], attribute, loc=op.location, ip=ir.InsertionPoint(op)
         )
+        made.operation.attributes[INSERTED] = ir.UnitAttr.get()
         op.operands[operand] = made.result
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from jaxlib.mlir import ir
 
 from ...importers.program import Reader
+from ...program.carried import INSERTED
+from ...program.mlir.modules import operations_in
 from ...rulebook.book import RuleBook
 from .body import Body, Visit
 from .options import Options
@@ -29,6 +31,9 @@ def complete(module: ir.Module, book: RuleBook, traversal: str = "backward-forwa
     that of the device mesh RFC and of LLVM's ``sharding-propagation``.
     """
     with module.context, ir.Location.unknown():
+        for op in operations_in(module):
+            if INSERTED in op.attributes:
+                del op.attributes[INSERTED]  # of a module that was completed before
         reader = Reader(module, book)
         options = Options(reader, book, reader.shardings.has_unreduced or _says_partial(module))
         done = Completion()

@@ -37,7 +37,9 @@ def test_a_partial_result_splits_the_reduction_and_all_that_leads_to_it() -> Non
     done = complete(NET)
     assert '%arg1: tensor<10x14xf32> {sdy.sharding = #sdy.sharding<@c, [{}, {"0"}]>}' in done
     assert '%arg2: tensor<14x10xf32> {sdy.sharding = #sdy.sharding<@c, [{"0"}, {}]>}' in done
-    assert "%0 = sdy.sharding_constraint %arg0 <@c, [{}, {}, {}]> : tensor<4x6x10xf32>" in done
+    assert (
+        "%0 = sdy.sharding_constraint %arg0 <@c, [{}, {}, {}]> {shard.inserted} : tensor<4x6x10xf32>" in done
+    )
     assert done.count('[<@c, [{}, {}, {"0"}]>]') == 2  # the first product and tanh
     assert '[<@c, [{}, {}, {}], unreduced={"0"}>]' in done
 
@@ -108,7 +110,7 @@ func.func @main(%x: tensor<12x18xf32> {sdy.sharding = #sdy.sharding<@g, [{"0"}, 
 }
 """
     )
-    assert '%0 = sdy.sharding_constraint %arg0 <@g, [{}, {"0"}]> : tensor<12x18xf32>' in done
+    assert '%0 = sdy.sharding_constraint %arg0 <@g, [{}, {"0"}]> {shard.inserted} : tensor<12x18xf32>' in done
 
 
 def test_a_definition_that_the_op_cannot_give_is_what_its_users_see() -> None:
@@ -142,3 +144,11 @@ def test_completion_has_no_priorities() -> None:
     with pytest.raises(ShardlogError, match="unknown traversal 'sideways'") as caught:
         shardlog.run(CHAIN, propagation="completion", traversal="sideways")
     assert "backward" in caught.value.hint
+
+
+def test_ops_keep_their_names_and_places_behind_constraints_that_are_put_in() -> None:
+    session = shardlog.run(NET, propagation="completion")
+    (gathered, scattered) = session.partition().collectives
+    assert gathered.where.endswith(":6") and scattered.where.endswith(":12")
+    assert str(session.why("%1")).startswith("%1 : tensor<4x6x14xf32>")
+    assert session.cost().sent == 2 * 4 * 6 * 10 * 4 / 2
