@@ -18,7 +18,7 @@ came in as ``shard.spelling``.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Any
 
@@ -71,6 +71,7 @@ class _Normal:
         self.of_values: dict[Any, Spec] = {}  # by the value that is sharded so
         self.noted = set[str]()
         self.definers: dict[Any, Any] = {}  # the ops that make values; MLIR's ``owner`` looks for a dialect
+        self.defined = set[Any]()  # results among several that have shardings
         self.meant: dict[Any, tuple[Spec, ir.Attribute]] = {}  # by what an annotation says, and a type
         self.fitting = set[Any]()  # kinds of ops that have what they need
 
@@ -90,7 +91,7 @@ class _Normal:
         others = [op for op in ours if op.name not in (*_GRIDS, *_SHARDINGS, *ANNOTATIONS)]
         for op in grids:
             self.look_at(op, self.read_grid)
-        if annotations or spelling == "rfc":
+        if annotations or shardings or spelling == "rfc":
             self.definers = {value: op for op in ops for value in op.results}
         if encoded:
             self.read_encodings(ops)
@@ -204,19 +205,36 @@ class _Normal:
         reduction, partial = read_partial(text_of(held["partial"])) if "partial" in held else ("sum", ())
         if "partial_axes" in held:
             partial, reduction = integers(held["partial_axes"]), kind_of(held.get("partial_type"))
+        given = iter([*op.operands])
+        offsets = self.numbers(held.get("static_sharded_dims_offsets"), given, where)
+        halo = self.numbers(held.get("static_halo_sizes"), given, where)
         spec = Spec(
             ir.FlatSymbolRefAttr(name).value,
             axis_lists(held["split_axes"]),
             partial,
             reduction,
-            integers(held.get("static_halo_sizes")),
-            integers(held.get("static_sharded_dims_offsets")),
+            halo,
+            offsets,
             said=text_of(held[SAID]) if SAID in held else "",
         )
         grid = find(self.grids, spec.grid, where)
         spec.fit(grid, None, where)
         spec.check_offsets(grid, (), where)
         self.specs[op.results[0]] = spec
+
+    def numbers(self, attribute: Any, given: Iterator[Any], where: str) -> tuple[int, ...]:
+        """Numbers, of which some are operands: those that are constants are known."""
+        found = list[int]()
+        for number in integers(attribute):
+            if number == DYNAMIC and (value := next(given, None)) is not None:
+                owner = self.definers.get(value)
+                constant = owner.attributes.get("value") if owner is not None and not owner.operands else None
+                if isinstance(constant, ir.IntegerAttr):
+                    number = constant.value
+                else:
+                    self.note("a size or an offset that is computed is taken for an unknown one", where)
+            found.append(number)
+        return tuple(found)
 
     def meaning(self, op: Any) -> tuple[Spec, ir.Attribute]:
         """The sharding that an annotation says, and what it is in sdy. Equal ones are read once."""
@@ -319,6 +337,7 @@ class _Normal:
         for value in op.results:
             self.definers.pop(value, None)
             self.of_values.pop(value, None)
+            self.defined.discard(value)
         op.erase()
 
     def define(self, value: Any, sharding: ir.Attribute, beside: dict[str, ir.Attribute]) -> bool:
@@ -332,19 +351,36 @@ class _Normal:
                 return False
             number = ir.BlockArgument(value).arg_number
             return self.on_boundary(function, "arg_attrs", number, sharding, beside)
-        if op.name.startswith("sdy.") or "sdy.sharding" in op.attributes:
+        if op.name.startswith("sdy."):
             return False
-        if len(op.results) == 1:
-            shardings = [sharding]
-        else:  # the others are open
-            mesh = sdy.TensorShardingAttr(sharding).mesh_or_ref
-            open_ = sdy.DimensionShardingAttr.get([], is_closed=False)
-            ranks = (getattr(result.type, "rank", 0) for result in op.results)
-            shardings = [sdy.TensorShardingAttr.get(mesh, [open_] * rank) for rank in ranks]
-            shardings[ir.OpResult(value).result_number] = sharding
+        if len(op.results) > 1:
+            return self.define_one(op, value, sharding, beside)
+        if "sdy.sharding" in op.attributes:
+            return False
+        shardings = [sharding]
         op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(shardings)
         for label, attribute in beside.items():
             op.attributes[label] = attribute
+        return True
+
+    def define_one(
+        self, op: Any, value: Any, sharding: ir.Attribute, beside: dict[str, ir.Attribute]
+    ) -> bool:
+        """As ``define``, for one of several results: what is beside a sharding would be of all of them. The
+        others stay open until something is said of them."""
+        mesh, number = sdy.TensorShardingAttr(sharding).mesh_or_ref, ir.OpResult(value).result_number
+        if "sdy.sharding" in op.attributes:
+            shardings = [*sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings]
+        else:
+            open_ = sdy.DimensionShardingAttr.get([], is_closed=False)
+            ranks = (getattr(result.type, "rank", 0) for result in op.results)
+            shardings = [sdy.TensorShardingAttr.get(mesh, [open_] * rank) for rank in ranks]
+        one_mesh = all(sdy.TensorShardingAttr(s).mesh_or_ref == mesh for s in shardings)
+        if value in self.defined or not one_mesh or beside.keys() - {"shard.entries"}:
+            return False
+        self.defined.add(value)
+        shardings[number] = sharding
+        op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(shardings)
         return True
 
     def on_boundary(

@@ -310,3 +310,30 @@ def test_the_coordinates_of_a_device_are_as_many_as_the_axes() -> None:
     message = fails(f"shard.grid @d(shape = 5x3)\n{function} : index, index\n  return\n}}")
     assert message.startswith("t.mlir:3:10: error: ")
     assert "1 coordinates of a device" in message
+
+
+def test_constants_are_known_where_sizes_are_operands() -> None:
+    lines = ["%three = arith.constant 3 : i64"]
+    lines += ["%s = shard.sharding @d split_axes = [[], [0]] halo_sizes = [%three, 1] : !shard.sharding"]
+    lines += ["%0 = shard.shard %x to %s : tensor<20x9xf32>"]
+    assert "shard.halo = array<i64: 3, 1>" in read(
+        "shard.grid @d(shape = 5)" + IDENTITY.format("\n".join(lines))
+    )
+
+
+def test_each_of_several_results_has_what_is_said_of_it() -> None:
+    text = """
+shard.grid @d(shape = 5x3)
+func.func @f(%x: tensor<20x9xf32>) -> (tensor<20x9xf32>, tensor<20x9xf32>) {
+  %s = shard.sharding @d split_axes = [[0], []] : !shard.sharding
+  %t = shard.sharding @d split_axes = [[], [1]] : !shard.sharding
+  %q:2 = stablehlo.optimization_barrier %x, %x : tensor<20x9xf32>, tensor<20x9xf32>
+  %a = shard.shard %q#1 to %s : tensor<20x9xf32>
+  %b = shard.shard %q#0 to %t : tensor<20x9xf32>
+  %c = shard.shard %b to %s : tensor<20x9xf32>
+  return %c, %a : tensor<20x9xf32>, tensor<20x9xf32>
+}
+"""
+    found = read(text)
+    assert '#sdy.sharding_per_value<[<@d, [{}, {"1"}]>, <@d, [{"0"}, {}]>]>' in found
+    assert 'sdy.sharding_constraint %0#0 <@d, [{"0"}, {}]>' in found
