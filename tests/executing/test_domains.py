@@ -10,9 +10,12 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import shardlog
+from jax.sharding import NamedSharding, PartitionSpec
 from shardlog.executing.domains import domains
 from shardlog.executing.inputs import random_inputs
 from shardlog.executing.values import boundary
+
+from ..support.programs import mesh
 
 
 def shape(*sizes: int, dtype: Any = np.float32) -> Any:
@@ -23,6 +26,10 @@ def asked(f: Any, *arguments: Any) -> list[set[str]]:
     """What a function asks of its arguments: "positive", "index 8"."""
     result = shardlog.run(jax.jit(f, keep_unused=True).lower(*arguments))
     return [{f"{d.kind} {d.below}".removesuffix(" 0") for d in each} for each in domains(result.result)]
+
+
+def placed() -> NamedSharding:
+    return NamedSharding(mesh(), PartitionSpec("data"))  # type: ignore[no-untyped-call]
 
 
 X, INDICES = shape(16), shape(8, dtype=np.int32)
@@ -43,6 +50,7 @@ I32 = shape(dtype=np.int32)
         (lambda x: jax.lax.fori_loop(0, 3, lambda _, y: jnp.sqrt(y), x), {"positive"}),
         (lambda x: jax.lax.scan(lambda y, z: (z, y), x, jnp.ones((4, 16)))[0] + jnp.log(x), {"positive"}),
         (lambda x: jax.lax.cond(x.shape[0] > 3, jnp.sqrt, jnp.log, x), {"positive"}),
+        (lambda x: jnp.log(jax.lax.with_sharding_constraint(x, placed())), {"positive"}),
         (lambda x: jnp.tanh(x) - x, set()),
     ],
 )
