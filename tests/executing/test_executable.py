@@ -29,6 +29,7 @@ from shardlog.program.shardy import installed
 from ..partition.generated import random_programs
 from ..partition.running import run_whole
 from ..support import models
+from ..support.drawing import by_day
 from ..support.programs import PROGRAMS, array, lowered, mesh
 
 
@@ -51,7 +52,7 @@ def test_compiled_programs_give_the_same_results(name: str) -> None:
         assert mine.sharding.is_equivalent_to(NamedSharding(mesh(), sharding.spec), mine.ndim)
 
 
-@pytest.mark.parametrize("name", models.MODELS)
+@pytest.mark.parametrize("name", by_day(["vit", "recommender"], models.MODELS))
 def test_models_give_the_results_of_one_device(name: str) -> None:
     check_results(models.text(name, depth=1, train=False))
 
