@@ -50,7 +50,7 @@ I32 = shape(dtype=np.int32)
         (lambda x: jax.lax.fori_loop(0, 3, lambda _, y: jnp.sqrt(y), x), {"positive"}),
         (lambda x: jax.lax.scan(lambda y, z: (z, y), x, jnp.ones((4, 16)))[0] + jnp.log(x), {"positive"}),
         (lambda x: jax.lax.cond(x.shape[0] > 3, jnp.sqrt, jnp.log, x), {"positive"}),
-        (lambda x: jnp.log(jax.lax.with_sharding_constraint(x, placed())), {"positive"}),
+        (lambda x: jnp.log(jax.lax.with_sharding_constraint(x, placed())), {"positive"}),  # type: ignore[no-untyped-call]
         (lambda x: jnp.tanh(x) - x, set()),
     ],
 )
