@@ -69,7 +69,7 @@ def erase_unused(draft: Draft) -> None:
     """Erases collectives that nothing uses, with what was made for them alone."""
     used, pure = list[Sent](), draft.traits.family("pure_op")
     for collective in reversed(draft.sent):
-        if any(True for _ in collective.op.results[0].uses):
+        if any(True for result in collective.op.results for _ in result.uses):
             used.append(collective)
             continue
         waiting: list[Any] = [collective.op]

@@ -83,6 +83,24 @@ def test_collectives_of_a_shard_map_are_listed() -> None:
     assert found.op == "stablehlo.all_reduce"
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_a_collective_stays_if_only_its_second_result_is_used(form: Any) -> None:
+    module = """\
+sdy.mesh @mesh = <["x"=2]>
+func.func @main(%a: tensor<4xf32>, %b: tensor<4xf32>) -> tensor<4xf32> {
+  %0:2 = "stablehlo.all_reduce"(%a, %b) <{replica_groups = dense<[[0, 1]]> : tensor<1x2xi64>}> ({
+    ^bb0(%p: tensor<f32>, %q: tensor<f32>):
+      %s = stablehlo.add %p, %q : tensor<f32>
+      stablehlo.return %s : tensor<f32>
+  }) : (tensor<4xf32>, tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>)
+  return %0#1 : tensor<4xf32>
+}
+"""
+    program = shardlog.run(module).partition(form)
+    assert [c.kind for c in program.collectives] == ["all-reduce"]
+    assert "stablehlo.all_reduce" in program.text()
+
+
 # Collectives of a manual computation as JAX 0.12 writes them.
 OVER_AXES = """\
 sdy.mesh @mesh = <["a"=2, "b"=4]>
