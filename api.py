@@ -62,7 +62,7 @@ def open(path: str | Path) -> Session:  # noqa: A001 - as a file is opened
     """
     from .runs.records.saved import open_saved
 
-    return Session(open_saved(path))
+    return Session(saved=open_saved(path))
 
 
 def _check_keywords(source: Any, keywords: dict[str, Any]) -> None:

@@ -6,14 +6,13 @@ It stands above all that answers, and imports what answers a question when it is
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property, wraps
+from functools import cache, cached_property, partial, wraps
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack
 
 from .errors import ShardlogError
 from .runs.choice import ProgramChoice, ProgramOptions
-from .runs.records.saved import Saved
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -42,6 +41,7 @@ if TYPE_CHECKING:
     from .runs.data import UnknownOp
     from .runs.query import Rows
     from .runs.records.live import Live
+    from .runs.records.saved import Saved
     from .runs.result import Result
 
 Progress = Callable[[str, float], None]
@@ -78,39 +78,43 @@ class Session:
     module, is there once it is run again, which happens when it is asked for.
     """
 
-    def __init__(self, run: Result | Saved) -> None:
-        self._run = run
+    def __init__(self, result: Result | None = None, *, saved: Saved | None = None) -> None:
+        assert (result is None) != (saved is None)
+        self._result, self._saved = result, saved
 
     def _check(self) -> None:
         """Raises ShardlogError where the run is from a file that is not as shardlog writes it."""
-        if isinstance(self._run, Saved):
+        if self._saved is not None:
             from .runs.records.saved import check_saved
 
-            check_saved(self._run.path)
+            check_saved(self._saved.path)
 
     def __repr__(self) -> str:
-        if not isinstance(self._run, Saved):
-            return f"<Session of {self._run.described}>"
-        return f"<Session of {self._run.name}, saved in {self._run.path}>"
+        if self._saved is not None:
+            return f"<Session of {self._saved.name}, saved in {self._saved.path}>"
+        return f"<Session of {self.result.described}>"
 
     def _repr_html_(self) -> str:
-        if isinstance(self._run, Saved):
+        if self._saved is not None:
             return f"<pre>{escape(repr(self))}</pre>"
         from .explanations.answers.notebook import result_html
 
-        return result_html(repr(self), self._run)
+        return result_html(repr(self), self.result)
 
     # ---- The run ----------------------------------------------------------------------------------------
 
     @property
     def result(self) -> Result:
         """The decisions of the run, as data. Raises ShardlogError where a saved run cannot be run again."""
-        return self._run.result if isinstance(self._run, Saved) else self._run
+        if self._result is None:
+            assert self._saved is not None
+            self._result = self._saved.result
+        return self._result
 
     @property
     def record(self) -> Live | Saved:
         """The run as explanations read it."""
-        return self._run if isinstance(self._run, Saved) else self._run.record
+        return self.result.record if self._saved is None else self._saved
 
     @property
     def module(self) -> ir.Module:
@@ -337,11 +341,13 @@ class Session:
     def programs(self) -> Programs:
         """The partitioned programs of the run, each made once."""
         from .explanations.partitioned import Programs
-        from .explanations.questions.why import Explainer
 
-        if not isinstance(self._run, Saved):
-            return Programs(self._run, self.explainer)
-        return Programs(self.result, Explainer(self.result.record))
+        return Programs(self.result, self._explains)
+
+    @cached_property
+    def _explains(self) -> Callable[[], Explainer]:
+        """The explainer of the run in memory, made when it is first asked for."""
+        return cache(partial(_explainer_of, self.result))
 
     @_asked
     def conflicts(self, **program: Unpack[ProgramOptions]) -> Conflicts:
@@ -388,9 +394,11 @@ class Session:
     @cached_property
     def explainer(self) -> Explainer:
         """What explains the shardings of the run."""
+        if self._saved is None:
+            return self._explains()
         from .explanations.questions.why import Explainer
 
-        return Explainer(self.record)
+        return Explainer(self._saved)
 
     @_asked
     def why(self, value: str, dim: int | None = None, axis: str | None = None) -> Reasons:
@@ -449,11 +457,11 @@ class Session:
 
     def _again(self, annotate: Given, without: Collection[Cell]) -> Session:
         """The run with more annotations, and without those of some cells."""
-        if isinstance(self._run, Saved):
-            return Session(self._run.again(annotate, without))
+        if self._saved is not None:
+            return Session(self._saved.again(annotate, without))
         from .runs.running import run_again
 
-        return Session(run_again(self._run, annotate, without))
+        return Session(run_again(self.result, annotate, without))
 
     @_asked
     def visualize(self, value: str) -> Picture:
@@ -484,6 +492,12 @@ class Session:
         return report(self.programs, progress, choice)
 
 
+def _explainer_of(result: Result) -> Explainer:
+    from .explanations.questions.why import Explainer
+
+    return Explainer(result.record)
+
+
 class Explained(Session):
     """A session that shows as a summary, or as an answer.
 
@@ -493,7 +507,7 @@ class Explained(Session):
     def __init__(
         self, session: Session, value: str | None = None, program: ProgramChoice | None = None
     ) -> None:
-        super().__init__(session._run)
+        super().__init__(None if session._saved else session.result, saved=session._saved)
         self._choice = program or ProgramChoice()
         self._reasons = None if value is None else self.why(value)
 

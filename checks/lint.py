@@ -195,7 +195,7 @@ def _time(session: Session, lint: Lint, choice: ProgramChoice) -> Iterator[Findi
 
 
 def _new_collective(session: Session, lint: Lint, choice: ProgramChoice) -> Iterator[Finding]:
-    return limits.new_collectives(session, Session(open_saved(lint.against)), choice)
+    return limits.new_collectives(session, Session(saved=open_saved(lint.against)), choice)
 
 
 @dataclass(frozen=True)

@@ -147,7 +147,7 @@ def opened(path: str) -> Session:
     from ..runs.records.saved import open_saved
     from ..session import Session
 
-    return Session(open_saved(path))
+    return Session(saved=open_saved(path))
 
 
 def refuse_changes(options: argparse.Namespace, saved: str) -> None:

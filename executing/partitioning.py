@@ -6,18 +6,14 @@ from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..cost.beside import Beside, beside
 from ..cost.exchange import prices
 from ..cost.inlining import inlined
 from ..cost.machine import Allocation, Machine, machine
 from ..cost.memory import memory_of_all, peak_memory
-from ..cost.pricing import Pricing
 from ..errors import ShardlogError
 from ..partition.device_program import DeviceProgram
-from ..partition.facts.knowledge import Reader
-from ..partition.finishing.collective_matmul import Window
 from ..partition.forms import PlanFile, form_of
 from ..partition.improving import Aim, within
 from ..partition.partitioning import partition
@@ -29,6 +25,10 @@ from ..runs.choice import ProgramChoice
 from ..runs.custom_partitioning import computations
 from ..runs.options import machine_of_costs
 from ..runs.result import Result
+
+if TYPE_CHECKING:
+    from ..cost.beside import Beside
+    from ..partition.finishing.collective_matmul import Window
 
 
 class Partitioning:
@@ -118,6 +118,10 @@ def windows_of(result: Result, program: DeviceProgram, topology: str | None) -> 
 
     Raises ShardlogError without a topology.
     """
+    from ..cost.beside import beside
+    from ..cost.pricing import Pricing
+    from ..partition.facts.knowledge import Reader
+
     if topology is None:
         hint = "give a topology, such as v5e: the gain depends on the machine"
         raise ShardlogError("no machine is given", where="--collective-matmul", hint=hint)

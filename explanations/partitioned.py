@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..cost.beside import Beside
 from ..errors import ShardlogError
 from ..executing.partitioning import Partitioning, machine_of
 from ..partition.device_program import DeviceProgram
@@ -18,17 +17,15 @@ from ..runs.collectives import Collective
 from ..runs.options import TOPOLOGY, machine_of_costs
 from ..runs.partitioned import PartitionedRun
 from ..runs.result import Result
-from .answers.collective import Moved
-from .answers.conflicts import Conflict, Conflicts
-from .questions.collective import causes, why_collective
-from .questions.conflicts import conflicts
-from .questions.pin_texts import read_pins
-from .questions.why import Explainer
 
 if TYPE_CHECKING:
     from ..cost.ahead import Ahead
+    from ..cost.beside import Beside
     from ..cost.cost import Cost
     from ..executing.executable import Executable
+    from .answers.collective import Moved
+    from .answers.conflicts import Conflict, Conflicts
+    from .questions.why import Explainer
 
 
 class Partitioned(PartitionedRun):
@@ -41,19 +38,21 @@ class Partitioned(PartitionedRun):
 
     def __init__(
         self,
-        explainer: Explainer,
+        explains: Callable[[], Explainer],
         result: Result,
         program: DeviceProgram,
         choice: ProgramChoice,
         besides: Mapping[int, Beside],
     ) -> None:
         super().__init__(result, program, choice, besides)
-        self._explainer = explainer
+        self._explains = explains
 
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
         """The collectives of the program in its order, each with its bytes and its causes."""
-        pairs = zip(super().collectives, causes(self._explainer, self), strict=True)
+        from .questions.collective import causes
+
+        pairs = zip(super().collectives, causes(self._explains(), self), strict=True)
         return tuple(replace(each, causes=given) for each, given in pairs)
 
     def cost(self, topology: str = TOPOLOGY) -> Cost:
@@ -80,7 +79,9 @@ class Partitioned(PartitionedRun):
 
         Raises ShardlogError where it has none.
         """
-        return why_collective(self._explainer, self, number)
+        from .questions.collective import why_collective
+
+        return why_collective(self._explains(), self, number)
 
     def compile(self, devices: Sequence[Any] | None = None) -> Executable:
         """Compiles the program for the devices of its mesh, or for ``devices``.
@@ -97,14 +98,19 @@ class Partitioned(PartitionedRun):
 class Programs:
     """The programs of a run, each made once.
 
-    ``explainer`` is one of the run in memory.
+    ``explains`` gives the one explainer of the run in memory, which is made when it is first asked for.
     """
 
-    def __init__(self, result: Result, explainer: Explainer) -> None:
-        self.result, self.explainer = result, explainer
+    def __init__(self, result: Result, explains: Callable[[], Explainer]) -> None:
+        self.result, self._explains = result, explains
         self._partitioning = Partitioning(result)
         self._programs: dict[tuple[ProgramChoice, bytes, bool], Partitioned] = {}
         self._conflicts: dict[tuple[ProgramChoice, bytes], Conflicts] = {}
+
+    @property
+    def explainer(self) -> Explainer:
+        """The explainer of the run in memory."""
+        return self._explains()
 
     def of(self, choice: ProgramChoice, *, refuse: bool = True) -> Partitioned:
         """The program of a choice.
@@ -128,6 +134,10 @@ class Programs:
 
     def pins(self, choice: ProgramChoice) -> dict[Any, Sharding]:
         """The pins of a choice, by value of the annotated module. Raises ShardlogError as ``read_pins``."""
+        if not choice.pins:
+            return {}
+        from .questions.pin_texts import read_pins
+
         return {value: sharding for value, (_, sharding) in read_pins(self.result, choice.pins).items()}
 
     def made(
@@ -139,13 +149,15 @@ class Programs:
         """
         held = self.pins(choice) if pins is None else pins
         program, besides = self._partitioning.program(choice, held, refuse=refuse)
-        return Partitioned(self.explainer, self.result, program, choice, besides)
+        return Partitioned(self._explains, self.result, program, choice, besides)
 
     def conflicts(self, choice: ProgramChoice) -> Conflicts:
         """The tensors that must be resharded in the program of a choice, most bytes first.
 
         Raises ShardlogError where it cannot be partitioned.
         """
+        from .questions.conflicts import conflicts
+
         key = choice, choice.machine
         if key not in self._conflicts:
             self._conflicts[key] = conflicts(self.explainer, self.asked(choice))

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..partition.device_program import DeviceProgram
 from ..partition.executions import Executions
-from ..program.ids import Item
 from ..program.mlir.origins import at, location_text, origin
-from .records.live import Live
-from .records.record import Op
+
+if TYPE_CHECKING:
+    from ..partition.device_program import DeviceProgram
+    from ..program.ids import Item
+    from .records.live import Live
+    from .records.record import Op
 
 
 @dataclass(frozen=True)
@@ -115,6 +117,8 @@ class OpNames:
 
     def _added(self, purpose: Any) -> Op:
         """An op that was written with the shardings, such as a reshard at a call."""
+        from .records.record import Op
+
         maker = None if purpose.value is None else self._maker(purpose.value)
         name = "" if maker is None else maker.slots[-1]
         where, stack = origin(location_text(purpose.op)).place

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
 
 from ..partition.device_program import DeviceProgram
 from .choice import ProgramChoice
 from .collectives import Collective, OpNames, collectives
-from .plans import ProgramPlan
 from .result import Result
+
+if TYPE_CHECKING:
+    from .plans import ProgramPlan
 
 
 class PartitionedRun(DeviceProgram):
@@ -82,6 +84,8 @@ class PartitionedRun(DeviceProgram):
     @cached_property
     def plan(self) -> ProgramPlan:
         """The plan of the program: the layouts and ways that were chosen, and each reshard."""
+        from .plans import ProgramPlan
+
         return ProgramPlan.of(self, self.result.module, self.names)
 
     @property
