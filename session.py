@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache, cached_property, partial, wraps
-from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Concatenate, Literal, ParamSpec, TypeVar, Unpack
 
@@ -96,7 +95,7 @@ class Session:
 
     def _repr_html_(self) -> str:
         if self._saved is not None:
-            return f"<pre>{escape(repr(self))}</pre>"
+            return _pre(repr(self))
         from .explanations.answers.notebook import result_html
 
         return result_html(repr(self), self.result)
@@ -492,6 +491,13 @@ class Session:
         return report(self.programs, progress, choice)
 
 
+def _pre(text: str) -> str:
+    """Text as HTML."""
+    from .explanations.answers.notebook import text_html
+
+    return text_html(text)
+
+
 def _explainer_of(result: Result) -> Explainer:
     from .explanations.questions.why import Explainer
 
@@ -538,5 +544,5 @@ class Explained(Session):
 
     def _repr_html_(self) -> str:
         if self._reasons is None:
-            return f"<pre>{escape(self.summary())}</pre>"
+            return _pre(self.summary())
         return self._reasons._repr_html_()
