@@ -55,6 +55,7 @@ class _Writer:
         self.shardings.units = True
         self.declared = declared
         self.grids: list[Grid] = []
+        self.uses: dict[Any, list[tuple[Any, int]]] = {}  # of values of the module, by ops and operands
 
     def write(self) -> None:
         ops = operations_in(self.module)
@@ -72,6 +73,11 @@ class _Writer:
         self.grids = grids_of(self.shardings.meshes, used, self.where, unknown)
         for grid in self.grids:
             self.declare(grid)
+        for op in ops:
+            for number, value in enumerate(op.operands):
+                self.uses.setdefault(value, []).append((op, number))
+        for name, function in self.functions.items():
+            self.enter(function, arguments[name])
         for i, op in enumerate(ops):
             if op.name in _CONSTRAINTS:
                 self.constrain(op, held[i][0])
@@ -80,7 +86,7 @@ class _Writer:
             else:
                 self.define(op, held[i])
         for name, function in self.functions.items():
-            self.bound(function, arguments[name], results[name])
+            self.leave(function, results[name])
         for op in self.declared.values():
             op.erase()
         attributes = self.module.operation.attributes
@@ -163,10 +169,10 @@ class _Writer:
                 del op.attributes[label]
 
     def annotate(self, value: Any, said: _Said, place: Any) -> None:
-        uses = [(use.owner, use.operand_number) for use in value.uses]
+        uses = self.uses.get(value, [])
         defined = self.shard(value, said, place, users=False)
         annotations = (*_CONSTRAINTS, f"{self.spelling.dialect}.shard")
-        others = [use for use in uses if use[0].operation.name not in annotations]
+        others = [use for use in uses if use[0].name not in annotations]
         for owner, number in uses:
             owner.operands[number] = defined
         if others:
@@ -181,8 +187,8 @@ class _Writer:
         op.results[0].replace_all_uses_with(made)
         op.erase()
 
-    def bound(self, function: Any, arguments: list[_Said | None], results: list[_Said | None]) -> None:
-        """Annotates the arguments of a function, and what it returns where that is sharded otherwise."""
+    def enter(self, function: Any, arguments: list[_Said | None]) -> None:
+        """Annotates the arguments of a function."""
         if not len(function.regions[0].blocks):
             return
         block = function.regions[0].blocks[0]
@@ -190,10 +196,16 @@ class _Writer:
         for value, said in zip(block.arguments, arguments, strict=False):
             if said is not None:
                 self.annotate(value, said, first)
+
+    def leave(self, function: Any, results: list[_Said | None]) -> None:
+        """Annotates what a function returns, where that is sharded otherwise."""
         for label in ("arg_attrs", "res_attrs"):
             if label in function.attributes:
                 entries = [entries_of(e, SHARDING, *_KEPT) for e in boundary_attributes(function, label)]
                 function.attributes[label] = ir.ArrayAttr.get([ir.DictAttr.get(e) for e in entries])
+        if not len(function.regions[0].blocks):
+            return
+        block = function.regions[0].blocks[0]
         end = block.operations[len(block.operations) - 1].operation
         for i, (value, said) in enumerate(zip(end.operands, results, strict=False)):
             if said is not None and not self.is_said(value, said):

@@ -12,6 +12,12 @@ from ...importers.dialects.cursor import Cursor, UnfittingError
 from ...importers.dialects.formats import Element, Statement, formats
 
 _OP = re.compile(r'^(?P<head> *(?:%[^"=]*= )?)"(?P<name>(?:shard|mesh)\.\w+)"(?=\()', re.MULTILINE)
+_LINE = re.compile(
+    r'^(?P<head> *(?:%[^"=]*= )?)"(?P<name>(?:shard|mesh)\.\w+)"\((?P<operands>[^()]*)\)(?P<rest> [^\n]*)$',
+    re.MULTILINE,
+)
+_PLACE = "operand__"
+_NAMED = re.compile(rf"%{_PLACE}(\d+)")
 _DYNAMIC = str(-(1 << 63))
 _SEGMENTS = "operandSegmentSizes"
 _NUMBERS = re.compile(r"-?\d+")
@@ -19,6 +25,26 @@ _NUMBERS = re.compile(r"-?\d+")
 
 def pretty(text: str) -> str:
     """The text with each op of shard or mesh in the form of its dialect."""
+    alike: dict[tuple[str, int, str], str | None] = {}  # by all but its operands: the form, or none
+
+    def on_one_line(found: re.Match[str]) -> str:
+        """An op that stands on a line; ops that differ only in their operands have one form."""
+        operands = [name.strip() for name in found["operands"].split(",")] if found["operands"] else []
+        key = found["name"], len(operands), found["rest"]
+        if key not in alike:
+            names = ", ".join(f"%{_PLACE}{i}" for i in range(len(operands)))
+            line = f'"{found["name"]}"({names}){found["rest"]}'
+            made = _pretty(line)
+            alike[key] = None if made == line else made
+        form = alike[key]
+        if form is None:
+            return found[0]
+        return found["head"] + _NAMED.sub(lambda place: operands[int(place[1])], form)
+
+    return _pretty(_LINE.sub(on_one_line, text))
+
+
+def _pretty(text: str) -> str:
     parts, done = list[str](), 0
     for found in _OP.finditer(text):
         statement = formats().of(found["name"])
