@@ -13,7 +13,7 @@ from ..errors import ShardlogError
 from ..explanations.answers.text import wrapped
 from ..explanations.answers.why import Explanation, short_why
 from ..explanations.answers.why_not import WhyNot, short_why_not
-from ..explanations.questions.why_not import Search
+from ..explanations.questions.why_not import WhyNotSearch
 from ..importers.annotations import parse_sharding
 from ..importers.sources.text import Text, parse_module
 from ..outputs import write
@@ -99,7 +99,7 @@ class Expected:
         if not self.meshes.meshes:
             hint = "give it one, as in --mesh data=2,model=4"
             raise ShardlogError("the module has no mesh", where=self.record.name, hint=hint)
-        self._searches: dict[str, Search] = {}
+        self._searches: dict[str, WhyNotSearch] = {}
         self._shardings = Shardings(self.meshes, {m.name: i for i, m in enumerate(self.meshes.meshes)})
         self._module = parse_module(Text(self._declared().encode(), self.record.name))
 
@@ -234,7 +234,7 @@ class Expected:
                 yield self._missing(value, d, axis)
 
     def _missing(self, value: Value, dim: int, axis: str) -> Cause:
-        search = self._searches.setdefault(axis, Search(self.explainer, axis))
+        search = self._searches.setdefault(axis, WhyNotSearch(self.explainer, axis))
         try:
             found = search.explain(value, dim)
         except ShardlogError:  # it is there, but for what the boundary of the module takes

@@ -12,7 +12,7 @@ from ..explanations.answers.conflicts import moves_text
 from ..explanations.answers.text import given_text
 from ..explanations.answers.why_not import short_why_not
 from ..explanations.questions.why import Explainer
-from ..explanations.questions.why_not import Search
+from ..explanations.questions.why_not import WhyNotSearch
 from ..program.elements import bytes_in, bytes_text, size_of
 from ..runs.choice import ProgramChoice
 from ..runs.records.record import Value
@@ -126,7 +126,7 @@ class _Replicated:
 def _replicated_above(session: Session, lint: Lint, _: ProgramChoice) -> Iterator[Finding]:
     explainer = session.explainer
     found = sorted(_replicated(explainer, int(lint.limit)), key=lambda tensor: -tensor.bytes)
-    searches: dict[str, Search] = {}
+    searches: dict[str, WhyNotSearch] = {}
     for number, tensor in enumerate(found):
         value = tensor.value
         names = ", ".join(f'"{axis}"' for axis in tensor.axes)
@@ -164,14 +164,14 @@ def _replicated(explainer: Explainer, limit: int) -> Iterator[_Replicated]:
             yield _Replicated(value, copies, local, tuple(name for name, size in left.items() if size > 1))
 
 
-def _reasons(explainer: Explainer, searches: dict[str, Search], tensor: _Replicated) -> Iterable[str]:
+def _reasons(explainer: Explainer, searches: dict[str, WhyNotSearch], tensor: _Replicated) -> Iterable[str]:
     """Why the largest dimension is not sharded on the axes that are left."""
     shape = tensor.value.shape
     if not shape:
         return
     dim = max(range(len(shape)), key=lambda d: shape[d])
     for axis in tensor.axes:
-        search = searches.setdefault(axis, Search(explainer, axis))
+        search = searches.setdefault(axis, WhyNotSearch(explainer, axis))
         try:
             yield f'dim {dim} on "{axis}": {short_why_not(search.explain(tensor.value, dim))}'
         except ShardlogError:  # it is, on a part of the axis

@@ -27,8 +27,8 @@ from ..cost.ahead import Kept, Memory
 from ..cost.beside import Beside
 from ..cost.cost import Held, Item
 from ..datalog.profile import Profile
-from ..explanations.answers.collective import Because, Begun, Placed, Way
-from ..explanations.answers.diff import Tensor
+from ..explanations.answers.collective import Because, Begun, ComparedWay, Placed
+from ..explanations.answers.diff import TensorDiff
 from ..explanations.answers.pins import Chosen, Pinned
 from ..explanations.answers.unreduced import Unreduced
 from ..explanations.steps import Loss, Site
@@ -98,7 +98,7 @@ _MOVED = record(
     topology=or_null(TEXT),
     written=FLAG,
     inside=FLAG,
-    ways=array(_of(Way)),
+    ways=array(_of(ComparedWay)),
     because=array(_of(Because)),
     causes=array(_WHY),
     beside=or_null(_of(Beside)),
@@ -179,7 +179,7 @@ _DIFF = record(
     runs=TEXTS,
     compared=NUMBER,
     alone=NUMBERS,
-    tensors=array(_of(Tensor)),
+    tensors=array(_of(TensorDiff)),
     partings=array(_PARTING),
 )
 

@@ -30,7 +30,7 @@ _OF_PARTS = {  # sent by an op itself
 
 
 @dataclass(frozen=True)
-class Way:
+class ComparedWay:
     """A way to compute the op: its factors with the axes that they are computed on, the bytes that a
     device would send, redundant work included, and why it was not taken: the sentence and place of a rule.
     Both are empty if it was ``taken``, and if it alone would cost no more than the way that was taken, which
@@ -96,7 +96,7 @@ class Moved:
     chosen: tuple[Placed, ...]
     written: bool
     inside: bool
-    ways: tuple[Way, ...]
+    ways: tuple[ComparedWay, ...]
     because: tuple[Because, ...]
     causes: tuple[Explanation, ...]
     beside: Beside | None = None
@@ -197,7 +197,7 @@ def _because(because: Because) -> list[str]:
     return lines + wrapped("        ", f"{because.sentence} [{because.rule}]") if because.sentence else lines
 
 
-def _way(way: Way) -> list[str]:
+def _way(way: ComparedWay) -> list[str]:
     factors = ", ".join(f'{factor} on "{axes}"' for factor, axes in way.factors) or "whole"
     taken = "  <- taken" if way.taken else ""
     return [f"    {way.bytes:12,}  {factors}{taken}"]

@@ -18,7 +18,7 @@ _ALL = "(--full shows all)"
 
 
 @dataclass(frozen=True)
-class Tensor:
+class TensorDiff:
     """A tensor that is sharded otherwise in the second run: its axes by dimension, in both.
 
     ``other`` is its name in the second run.
@@ -63,7 +63,7 @@ class Diff:
     names: tuple[str, str]
     compared: int
     alone: tuple[int, int]
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[TensorDiff, ...]
     partings: tuple[Parting, ...]
 
     def __repr__(self) -> str:
@@ -129,7 +129,7 @@ def _told(parting: Parting, labels: tuple[str, str]) -> list[str]:
     ]
 
 
-def _tensor(tensor: Tensor) -> str:
+def _tensor(tensor: TensorDiff) -> str:
     other = "" if tensor.other == tensor.value else f" ({tensor.other})"
     first, second = dims_text(tensor.first), dims_text(tensor.second)
     return f"  {tensor.value}{other} : {tensor.type}{at(tensor.where, tensor.stack)}: {first} -> {second}"

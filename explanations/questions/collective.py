@@ -12,7 +12,7 @@ from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
 from ...program.factors import PASSING, PICKING, factor_name
 from ...runs.partitioned import PartitionedRun
-from ..answers.collective import Because, Begun, Moved, Placed, Way
+from ..answers.collective import Because, Begun, ComparedWay, Moved, Placed
 from ..answers.why import Explanation
 from ..steps import rule_place
 from .begun import Sums
@@ -145,7 +145,7 @@ class Asked:
 
     # ---- The choice -------------------------------------------------------------------------------------
 
-    def _ways(self, known: Knowledge, choice: Any) -> Iterator[Way]:
+    def _ways(self, known: Knowledge, choice: Any) -> Iterator[ComparedWay]:
         """The way that was taken, and others, the cheapest first."""
         compared = choice.compared
         taken = [c.factors for c in compared.candidates].index(choice.taken.factors)
@@ -154,7 +154,7 @@ class Asked:
             proof = None if n == taken else self._book.dearer(compared.facts, n, taken)
             factors = tuple((_factor(f), self._text(p)) for f, p in compared.candidates[n].factors)
             lost, rule = self._said(proof, "this way", "the one that is taken")
-            yield Way(factors, round(compared.costs[n]), n == taken, lost, rule)
+            yield ComparedWay(factors, round(compared.costs[n]), n == taken, lost, rule)
 
     def _because(self, known: Knowledge, taken: Candidate) -> Iterator[Because]:
         """Why the op can be computed in parts as it is, for each of its factors."""

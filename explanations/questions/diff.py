@@ -16,13 +16,13 @@ from ...program.ids import Cell, first_place
 from ...program.meshes import Meshes
 from ...runs.records.history import Event
 from ...runs.records.record import Record, Value
-from ..answers.diff import Diff, Parting, Tensor
+from ..answers.diff import Diff, Parting, TensorDiff
 from ..answers.why import short_why
 from ..answers.why_not import short_why_not
 from ..steps import Site
 from .match import matched
 from .why import Explainer
-from .why_not import Search
+from .why_not import WhyNotSearch
 
 # An atom by the name of its axis and its bounds, or by the name alone where the axis has another size in the
 # other run.
@@ -44,7 +44,7 @@ class _Side:
         self.explainer = Explainer(record)
         self.other = {mine.number: theirs for mine, theirs in pairs}
         self._axes: dict[int, list[list[Axis]]] = {}
-        self._searches: dict[str, Search] = {}
+        self._searches: dict[str, WhyNotSearch] = {}
 
     def axes(self, value: Value) -> list[list[Axis]]:
         """The axes of every dimension."""
@@ -70,7 +70,7 @@ class _Side:
         if axis not in {atom.axis for atom in self.record.meshes.atoms}:
             return f'no mesh has an axis "{axis}"'
         if axis not in self._searches:
-            self._searches[axis] = Search(self.explainer, axis)
+            self._searches[axis] = WhyNotSearch(self.explainer, axis)
         try:
             return short_why_not(self._searches[axis].explain(value, dim, most=1))
         except ShardlogError as error:  # it has it, but not all of it, or not in the same place
@@ -100,12 +100,12 @@ class _Comparison:
 
     def all(self) -> Diff:
         first, second = self.sides
-        tensors: list[Tensor] = []
+        tensors: list[TensorDiff] = []
         origins: dict[_Origin, dict[tuple[str, int], None]] = {}
         for a, b in self.pairs:
             if first.axes(a) != second.axes(b):
                 texts = first.text(a), second.text(b)
-                tensors.append(Tensor(a.name, b.name, a.type, a.where, a.stack, *texts))
+                tensors.append(TensorDiff(a.name, b.name, a.type, a.where, a.stack, *texts))
                 for origin, dim in (*self._only(1, a, b), *self._only(2, b, a)):
                     origins.setdefault(origin, {})[a.name, dim] = None
         partings = (self._parting(origin, tuple(dims)) for origin, dims in origins.items())

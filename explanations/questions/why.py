@@ -17,8 +17,8 @@ from ...runs.records.obstacles import Obstacles
 from ...runs.records.record import Annotation, Record, Value
 from ..answers.why import Explanation
 from ..steps import Loss, Site, Step, rule_place
+from .chains import Chain, Chains, Steps
 from .values import Values
-from .ways import Steps, Way, Ways
 
 Held = tuple[Cell, int, int, int]  # cell, dimension, atom, and the change before which it is so
 
@@ -35,8 +35,8 @@ class Explainer:
         self._proofs: dict[tuple[tuple[int, ...], tuple[int, ...]], Proof] = {}
         self._checked: dict[Proof, int] = {}
         # What values behind each other have in common: without these, a chain of them takes its square.
-        self._ways: dict[Held, Way] = {}
-        self._new_ways = Ways()
+        self._ways: dict[Held, Chain] = {}
+        self._new_ways = Chains()
         # Steps refer to the explainer: those that nobody holds any more are gone.
         self._steps: WeakValueDictionary[tuple[int, int, tuple[int, ...]], Step] = WeakValueDictionary()
         self._used: dict[Held, tuple[frozenset[Cell], list[Held]]] = {}
@@ -116,7 +116,7 @@ class Explainer:
         way = self.way(cell, dim, atom)
         return len(way), way.origin
 
-    def way(self, cell: Cell, dim: int, atom: int) -> Way:
+    def way(self, cell: Cell, dim: int, atom: int) -> Chain:
         """The changes that brought an atom to a dimension."""
         waiting: list[tuple[Held, Event]] = []
         held: Held = (cell, dim, atom, self.history.end)

@@ -37,7 +37,7 @@ def why_not(explainer: Explainer, name: str, dim: int, axis: str) -> list[WhyNot
     Raises ShardlogError for values, dimensions and axes that do not exist, and where it is sharded on the
     axis.
     """
-    search = Search(explainer, axis)
+    search = WhyNotSearch(explainer, axis)
     found = []
     for value in explainer.asked(name, dim, axis):
         found.append(search.explain(value, dim))
@@ -71,7 +71,7 @@ def after_removal(result: Result, explanation: WhyNot) -> tuple[str, str] | None
     return culprit, f"next in its way is: {left[0].reason}: {left[0].sentence}"
 
 
-class Search:
+class WhyNotSearch:
     """Answers about one axis."""
 
     def __init__(self, explainer: Explainer, axis: str) -> None:
