@@ -31,6 +31,7 @@ RULE = "sdy.sharding_rule"
 _LARGEST_LIST = 1024  # longer lists and strings are data, which no rule reads
 _MOST_PARTS = 100_000  # of an attribute: aliases make a few lines of text as many as one likes
 _ELEMENTS = (ir.DenseElementsAttr, ir.DenseResourceElementsAttr)
+_NUMBERS = (ir.FloatAttr, ir.IntegerAttr)
 _LISTS = (
     ir.DenseI64ArrayAttr,
     ir.DenseI32ArrayAttr,
@@ -195,10 +196,13 @@ def _is_value(attribute: ir.Attribute, results: Sequence[ir.Type]) -> bool:
 
 
 def value_of(op: ir.Operation) -> tuple[str, ir.Attribute] | None:
-    """The elements of a constant: the attribute that has the type of the result, behind its name. None where
-    there is none, or where MLIR's bindings cannot hold it."""
+    """The elements of a constant, or its only one: the attribute that has the type of the result, behind its
+    name. None where there is none, or where MLIR's bindings cannot hold it."""
     types = op.results.types
-    return next((named for named in attributes(op) if _is_value(named[1], types)), None)
+    for name, attribute in attributes(op):
+        if (isinstance(attribute, _NUMBERS) and attribute.type in types) or _is_value(attribute, types):
+            return name, attribute
+    return None
 
 
 def _add(facts: Facts, relation: str, row: tuple[Any, ...]) -> None:

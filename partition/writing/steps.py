@@ -147,6 +147,8 @@ def _splat(value: Any, traits: OpTraits) -> Any:
     if traits.lowering(owner.name) != "constant":
         return None
     _, held = value_of(owner) or ("", None)
+    if isinstance(held, ir.FloatAttr | ir.IntegerAttr):
+        return held
     return held.get_splat_value() if isinstance(held, ir.DenseElementsAttr) and held.is_splat else None
 
 
