@@ -54,9 +54,8 @@ KNOWN = {  # ops that are known somewhere
         *(f"stablehlo.{n}" for n in ("convert", "dynamic_slice", "partition_id", "replica_id")),
     },
     "exporters/dialects/places.py": {
-        f"stablehlo.{n}"
-        for n in ("add", "subtract", "multiply", "divide", "remainder")
-        + ("constant", "convert", "reshape", "dynamic_slice", "partition_id", "replica_id")
+        *(f"stablehlo.{n}" for n in ("add", "subtract", "multiply", "divide", "remainder", "constant")),
+        *(f"stablehlo.{n}" for n in ("convert", "reshape", "dynamic_slice", "partition_id", "replica_id")),
     },
     "exporters/lowering/loops.py": {"stablehlo.", "stablehlo.add"},
     "exporters/lowering/lowering.py": {"stablehlo."},
