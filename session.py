@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from .explanations.answers.answers import Answers, Reasons
     from .explanations.answers.conflicts import Conflicts
     from .explanations.answers.diff import Diff
+    from .explanations.answers.mutated import Mutated
     from .explanations.answers.pins import Chosen, Pinned
     from .explanations.answers.visualize import Picture
     from .explanations.answers.what_if import WhatIf
@@ -434,13 +435,18 @@ class Session:
 
     @_asked
     def what_if(
-        self, annotate: Given = (), drop: str | Sequence[str] = (), **program: Unpack[ProgramOptions]
+        self,
+        annotate: Given = (),
+        drop: str | Sequence[str] = (),
+        sharding_option: str | Sequence[str] = (),
+        **program: Unpack[ProgramOptions],
     ) -> WhatIf:
-        """What other annotations would change.
+        """What other annotations, or sharding options of ops, would change.
 
         ``annotate`` is that of ``shardlog.run``; ``drop`` names values, or patterns of them, whose
-        annotations are dropped. Keywords are those of ``partition`` and choose the program whose bytes are
-        counted. Raises ShardlogError for a value without an annotation to drop.
+        annotations are dropped. ``sharding_option`` is what ``mutate`` takes. Keywords are those of
+        ``partition`` and choose the program whose bytes are counted. Raises ShardlogError for a value without
+        an annotation to drop.
         """
         from .explanations.answers.what_if import WhatIf
         from .explanations.questions.diff import diff
@@ -448,19 +454,39 @@ class Session:
 
         choice = ProgramChoice(**program)
         cells = dropped(self.record, (drop,) if isinstance(drop, str) else drop)
-        changed = self._again(annotate, cells) if annotate or cells else self
+        told = (sharding_option,) if isinstance(sharding_option, str) else tuple(sharding_option)
+        changed = self._again(annotate, cells, told) if annotate or cells or told else self
         before, error = self.programs.conflicts_or_error(choice)
         after, later = changed.programs.conflicts_or_error(choice)
         unpartitioned = str(error or later or "")
         return WhatIf(choice, diff(self.record, changed.record), before, after, unpartitioned)
 
-    def _again(self, annotate: Given, without: Collection[Cell]) -> Session:
-        """The run with more annotations, and without those of some cells."""
+    @_asked
+    def mutate(self, options: str | Sequence[str], /, **program: Unpack[ProgramOptions]) -> Mutated:
+        """What sharding options of ops change in the partitioned program of a completed module.
+
+        ``options`` are ops and the axes of each of their loops, as in ``'%4=[[], [], [], [0]]'``. The run is
+        completed again with them. Keywords are those of ``partition``; all shardings are kept unless they say
+        otherwise. Returns a ``Mutated``: bytes received, operations and memory of each device, before and
+        after. Raises ShardlogError for options that ops cannot have, and where the run is not one of
+        completion.
+        """
+        from .explanations.questions.mutate import mutate
+
+        texts = (options,) if isinstance(options, str) else tuple(options)
+        program.setdefault("keep_shardings", program.get("plan") is None)
+        choice = ProgramChoice(**program)
+        return mutate(self.programs, self._again(told=texts).programs, texts, choice)
+
+    def _again(
+        self, annotate: Given = (), without: Collection[Cell] = (), told: Sequence[str] = ()
+    ) -> Session:
+        """The run with more annotations and sharding options, and without the annotations of some cells."""
         if self._saved is not None:
-            return Session(self._saved.again(annotate, without))
+            return Session(self._saved.again(annotate, without, told))
         from .runs.running import run_again
 
-        return Session(run_again(self.result, annotate, without))
+        return Session(run_again(self.result, annotate, without, told))
 
     @_asked
     def visualize(self, value: str) -> Picture:

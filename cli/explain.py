@@ -1,4 +1,4 @@
-"""``shardlog why``, ``why-not``, ``conflicts``, ``report``, ``diff`` and ``what-if``."""
+"""``shardlog why``, ``why-not``, ``conflicts``, ``report``, ``diff``, ``what-if`` and ``mutate``."""
 
 from __future__ import annotations
 
@@ -39,6 +39,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     report.set_defaults(carry_out=_report)
     _add_diff(commands, common)
     _add_what_if(commands, common)
+    _add_mutate(commands, common)
 
 
 def _add_why(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -93,12 +94,22 @@ def _add_what_if(commands: Any, common: argparse.ArgumentParser) -> None:
     what_if = commands.add_parser(
         "what-if",
         parents=[common, choice_arguments("the one whose bytes are counted; --pin says what to change")],
-        help="try other annotations (--annotate, --drop) or shardings (--pin)",
+        help="try other annotations (--annotate, --drop), shardings (--pin) or options of ops (--option)",
     )
     about = "drop the annotation of a value, given by name, JAX path or pattern; may be repeated"
     what_if.add_argument("--drop", metavar="VALUE", action="append", default=[], help=about)
     _output(what_if)
     what_if.set_defaults(carry_out=_what_if)
+
+
+def _add_mutate(commands: Any, common: argparse.ArgumentParser) -> None:
+    mutate = commands.add_parser(
+        "mutate",
+        parents=[common, choice_arguments("the one that is measured, before and after")],
+        help="give ops other sharding options (--option) in a completed module, and measure the change",
+    )
+    _output(mutate)
+    mutate.set_defaults(carry_out=_mutate, keep_shardings=None)
 
 
 def _value(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
@@ -274,14 +285,15 @@ def _what_if(options: argparse.Namespace) -> None:
     from ..explanations.answers.what_if import what_if_text
 
     annotate, options.annotate = options.annotate, []
+    told, options.sharding_option = options.sharding_option, []
     if options.pins:
-        _pin(options, annotate)
+        _pin(options, annotate or told)
         return
-    if not (annotate or options.drop):
-        hint = "give --annotate, --drop or --pin, each as often as you like"
+    if not (annotate or options.drop or told):
+        hint = "give --annotate, --drop or --pin, or --option with completion, each as often as you like"
         raise ShardlogError("there is nothing to change", where="what-if", hint=hint)
     choice = checked_choice(options)
-    found = open_or_run(options).what_if(annotate, options.drop, **choice.options)
+    found = open_or_run(options).what_if(annotate, options.drop, told, **choice.options)
     if options.json:
         print_json(found.as_json())
     else:
@@ -294,13 +306,39 @@ def _pin(options: argparse.Namespace, annotate: Any) -> None:
 
     if annotate or options.drop:
         hint = "use one of them at a time"
-        raise ShardlogError("--pin together with --annotate or --drop", where="what-if", hint=hint)
+        raise ShardlogError("--pin together with --annotate, --drop or --option", where="what-if", hint=hint)
     choice = checked_choice(options)
     found = pin(open_or_run(options).programs, choice.pins, choice)
     if options.json:
         print_json(found.as_json())
     else:
         show(pinned_text(found, full=options.full))
+
+
+def _mutate(options: argparse.Namespace) -> None:
+    from ..explanations.answers.mutated import mutated_text
+
+    told, options.sharding_option = options.sharding_option, []
+    if not told:
+        hint = "give --option, as in --option '%4=[[], [], [], [0]]', as often as you like"
+        raise ShardlogError("there is nothing to change", where="mutate", hint=hint)
+    if options.keep_shardings is None:
+        options.keep_shardings = options.plan is None
+    choice = checked_choice(options)
+    found = _completed(options).mutate(told, **choice.options)
+    if options.json:
+        print_json(found.as_json())
+    else:
+        show(mutated_text(found, full=options.full))
+
+
+def _completed(options: argparse.Namespace) -> Session:
+    """The saved run, or the module completed."""
+    from ..runs.records.saved_file import is_saved
+
+    if not is_saved(Path(options.module)):
+        options.propagation = "completion"
+    return open_or_run(options)
 
 
 def _verified(session: Session, explanation: Explanation) -> dict[str, Any]:

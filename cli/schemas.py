@@ -29,6 +29,7 @@ from ..cost.cost import Held, Item
 from ..datalog.profile import Profile
 from ..explanations.answers.collective import Because, Begun, ComparedWay, Placed
 from ..explanations.answers.diff import TensorDiff
+from ..explanations.answers.mutated import Mutated
 from ..explanations.answers.pins import Chosen, Pinned
 from ..explanations.answers.unreduced import Unreduced
 from ..explanations.steps import Loss, Site
@@ -268,6 +269,7 @@ _DOCUMENTS = {
             _of(Pinned),  # with --pin
         ]
     },
+    "mutate": _of(Mutated),
     "expect": record(
         {"program": TEXT},  # with --fail-on
         differences=array(_DIFFERENCE),

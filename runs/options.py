@@ -211,6 +211,17 @@ class Options:
         default="backward-forward",
         metadata=about("the order in which completion visits the ops", choices=(*TRAVERSALS,)),
     )
+    sharding_option: str | Sequence[str] = field(
+        default=(),
+        metadata=about(
+            "with completion: the axes of each loop of an op, whatever its annotations say, as in "
+            "'%4=[[], [], [], [0]]'",
+            also="several",
+            flag="--option",
+            metavar="VALUE=AXES",
+            repeated=True,
+        ),
+    )
     closed: bool = field(
         default=True,
         metadata=about(
@@ -264,6 +275,12 @@ class Options:
                 hint = "leave out --schedule, --until and --op-priorities, or use --propagation shardy"
                 raise ShardlogError("completion has no tactics and no priorities", hint=hint)
             keep(self, "strategy", "none")
+        elif self.sharding_option:
+            hint = "add --propagation completion, or leave out --option"
+            raise ShardlogError("Shardy's algorithm has no sharding options of ops", hint=hint)
+        if isinstance(self.sharding_option, str):
+            keep(self, "sharding_option", (self.sharding_option,))
+        keep(self, "sharding_option", tuple(map(str, self.sharding_option)))
         if isinstance(self.rules, str | Path):
             keep(self, "rules", (self.rules,))
         if isinstance(self.include_from, str | Path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -67,7 +67,7 @@ def run_with(
 
         completes = options.propagation == "completion"
         if completes:
-            complete(module, book, options.traversal)
+            complete(module, book, options.traversal, options.sharding_option, text.data)
         as_given = text.written and not (changed or options.annotate or options.steps or completes)
 
         def read() -> Program:
@@ -112,9 +112,16 @@ def run_with(
     )
 
 
-def run_again(result: Result, annotate: Given = (), without: Collection[Cell] = ()) -> Result:
-    """A run with more annotations, and without those of some cells. Raises what ``run_with`` does."""
-    options = replace(result.options, annotate=Several((result.options.annotate, annotate)))
+def run_again(
+    result: Result, annotate: Given = (), without: Collection[Cell] = (), told: Sequence[str] = ()
+) -> Result:
+    """A run with more annotations and sharding options, and without the annotations of some cells. Raises
+    what ``run_with`` does."""
+    options = replace(
+        result.options,
+        annotate=Several((result.options.annotate, annotate)),
+        sharding_option=(*result.options.sharding_option, *told),
+    )
     return run_with(result.source, options, dropped=without)
 
 

@@ -169,7 +169,7 @@ def _change(change: Change, topology: str, then: str, now: str, *, full: bool) -
         f"  memory: {bytes_text(before.memory)}, {bytes_text(after.memory)} {then}",
     ]
     for moves, what in ((change.new, f"moves only {then}"), (change.gone, f"moves only {now}")):
-        lines += _moves(moves, what, full=full)
+        lines += moves_text(moves, what, full=full)
     return lines
 
 
@@ -179,7 +179,8 @@ def _more_time(seconds: float) -> str:
     return f"{'-' if rounded < 0 else '+'}{time_text(abs(rounded))}"
 
 
-def _moves(moves: Sequence[Move], what: str, *, full: bool) -> list[str]:
+def moves_text(moves: Sequence[Move], what: str, *, full: bool) -> list[str]:
+    """A line for each of the first moves, or for all of them: ``what`` they are, then what moves."""
     shown = moves if full else moves[:_MOST]
     found = []
     for m in shown:

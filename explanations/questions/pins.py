@@ -152,12 +152,12 @@ def _partial(axes: Axes, layout: Layout) -> str:
 
 
 def _change(before: Partitioned, after: Partitioned, topology: str) -> Change:
-    moves = [_moves(program) for program in (before, after)]
+    moves = [moves_of(program) for program in (before, after)]
     return Change(
         _total(before, topology),
         _total(after, topology),
-        _only(moves[0], moves[1]),
-        _only(moves[1], moves[0]),
+        only(moves[0], moves[1]),
+        only(moves[1], moves[0]),
     )
 
 
@@ -169,11 +169,12 @@ def _total(program: Partitioned, topology: str) -> Total:
 Key = tuple[str, str, str, str, str, str, int]
 
 
-def _moves(program: Partitioned) -> Counter[Key]:
+def moves_of(program: Partitioned) -> Counter[Key]:
     """How many collectives of each kind a program has, by what they are for and the bytes of all turns."""
     return Counter((c.kind, c.op, c.slot, c.value, c.where, c.stack, c.total) for c in program.collectives)
 
 
-def _only(some: Counter[Key], others: Counter[Key]) -> tuple[Move, ...]:
+def only(some: Counter[Key], others: Counter[Key]) -> tuple[Move, ...]:
+    """The moves that are more in some than in others, most bytes first."""
     found = [Move(*key[:6], count, key[6] * count) for key, count in (some - others).items()]
     return tuple(sorted(found, key=lambda move: (-move.bytes, move.where, move.value)))

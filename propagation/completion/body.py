@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +15,7 @@ from ...program.function import Function
 from ...program.mlir.modules import boundary_attributes, with_attributes
 from .notes import NONE, Note
 from .options import BINDS, WISHES, Chosen, Options, Seen
+from .told import Told
 
 _BESIDE = ("shard.halo", "shard.offsets", "shard.partial")  # what no option gives
 
@@ -31,8 +32,10 @@ class Visit:
 class Body:
     """The ops of a function with the annotations that they see."""
 
-    def __init__(self, function: Function, options: Options) -> None:
+    def __init__(self, function: Function, options: Options, by_user: Mapping[Any, Told]) -> None:
         self.function, self.options = function, options
+        ops = ((node, op.operation) for node, op in enumerate(function.ops)) if by_user else ()
+        self.told = {node: by_user[op] for node, op in ops if op in by_user}
         self.notes = options.notes
         read = self.notes.read
         self.constraints = {*function.constraints}
@@ -61,7 +64,7 @@ class Body:
         for node in order[::direction]:
             if node in self.constraints:
                 continue
-            chosen = self.options.choose(signatures[node], self.seen(node))
+            chosen = self.options.choose(signatures[node], self.seen(node), self.told.get(node))
             if chosen is not None:
                 visits.append(Visit(function.name, node, chosen))
                 self.give(node, chosen)

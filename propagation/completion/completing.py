@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from jaxlib.mlir import ir
@@ -12,6 +13,7 @@ from ...program.mlir.modules import operations_in
 from ...rulebook.book import RuleBook
 from .body import Body, Visit
 from .options import Options
+from .told import read_told
 from .traversals import TRAVERSALS
 
 _PARTIAL_SPELLINGS = ("rfc", "mesh19")  # of the dialects whose annotations say partial sums
@@ -24,10 +26,18 @@ class Completion:
     visits: list[Visit] = field(default_factory=list)
 
 
-def complete(module: ir.Module, book: RuleBook, traversal: str = "backward-forward") -> Completion:
+def complete(
+    module: ir.Module,
+    book: RuleBook,
+    traversal: str = "backward-forward",
+    told: Sequence[str] = (),
+    data: bytes = b"",
+) -> Completion:
     """Completes the annotations of a module, in place.
 
-    Returns the visits that gave annotations. Raises ShardlogError as ``import_program`` does. The method is
+    ``told`` are sharding options that ops have whatever they see, ``data`` the text that values are named
+    by. Returns the visits that gave annotations. Raises ShardlogError as ``import_program`` and ``read_told``
+    do. The method is
     that of the device mesh RFC and of LLVM's ``sharding-propagation``.
     """
     with module.context, ir.Location.unknown():
@@ -36,9 +46,10 @@ def complete(module: ir.Module, book: RuleBook, traversal: str = "backward-forwa
                 del op.attributes[INSERTED]  # of a module that was completed before
         reader = Reader(module, book)
         options = Options(reader, book, reader.shardings.has_unreduced or _says_partial(module))
+        given = read_told(module, told, reader.shardings, data)
         done = Completion()
         for function in reader.functions.values():
-            body = Body(function, options)
+            body = Body(function, options, given)
             for direction in TRAVERSALS[traversal]:
                 body.sweep(direction, done.visits)
             body.write()

@@ -5,9 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from ...errors import ShardlogError
 from ...importers.program import Reader
 from ...rulebook.book import RuleBook
 from .notes import Facts, Note, Notes
+from .told import Told
 
 BINDS, WISHES = "binds", "wishes"
 _MOST_WISHES = 10  # that a candidate may drop; those after the first ten are kept
@@ -41,7 +43,7 @@ class Options:
         self.notes = Notes(reader.shardings)
         self.book = book
         self.mode: Facts = {"leaves_partial": [()]} if leaves_partial else {}
-        self._questions: dict[tuple[int, tuple[tuple[int, Seen], ...]], Chosen | None] = {}
+        self._questions: dict[tuple[int, tuple[tuple[int, Seen], ...], Told | None], Chosen | None] = {}
         self._ops: dict[int, tuple[int, Facts]] = {}
         self._alike: dict[Any, int] = {}
 
@@ -59,16 +61,26 @@ class Options:
             self._ops[signature] = self._alike.setdefault(key, len(self._alike)), facts
         return self._ops[signature]
 
-    def choose(self, signature: int, seen: tuple[tuple[int, Seen], ...]) -> Chosen | None:
-        """The option of an op that sees these annotations, by slot; None where there is none."""
+    def choose(
+        self, signature: int, seen: tuple[tuple[int, Seen], ...], told: Told | None = None
+    ) -> Chosen | None:
+        """The option of an op that sees these annotations, by slot; None where there is none. What the user
+        tells is its option, whatever it sees.
+
+        Raises ShardlogError where an op cannot have the option that the user tells.
+        """
         number, facts = self.op(signature)
-        key = number, seen
+        if told is not None and len(told.loops) > len(facts["factor"]):
+            message = f"{len(told.loops)} lists, and the op has {len(facts['factor'])} loops"
+            hint = "give one list for each loop; shardlog rules show lists them"
+            raise ShardlogError(message, where=told.where, hint=hint)
+        key = number, seen, told
         if key not in self._questions:
-            self._questions[key] = self._chosen(facts, seen) if facts["maps"] else None
+            self._questions[key] = self._chosen(facts, seen, told) if facts["maps"] else None
         return self._questions[key]
 
-    def _chosen(self, op: Facts, seen: tuple[tuple[int, Seen], ...]) -> Chosen | None:
-        facts: Facts = {**op, **self.mode}
+    def _chosen(self, op: Facts, seen: tuple[tuple[int, Seen], ...], told: Told | None) -> Chosen | None:
+        facts: Facts = {**op, **self.mode, **(told.facts if told else {})}
         for slot, one in seen:
             facts.setdefault("annotated", []).append((slot, one.strength))
             if one.differs:
@@ -81,6 +93,10 @@ class Options:
             said = self.book.completion(facts)
             if said["chosen"] and min(level for _, level in said["resharding"]) == 0:
                 break
+        if told is not None and said["unsplit"]:
+            (loop,) = min(said["unsplit"])
+            hint = "ops are split along parallel loops and reductions of more than one element"
+            raise ShardlogError(f"loop {loop} of the op cannot be split", where=told.where, hint=hint)
         if not said["chosen"]:
             return None
         return self._read(facts, said)

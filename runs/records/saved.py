@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from itertools import groupby
@@ -327,12 +327,17 @@ class Saved(Record):
         hint = f"it was saved by shardlog {self.version}, this is {__version__}; {AGAIN}"
         return ShardlogError(message, where=str(self.path), hint=hint)
 
-    def again(self, annotate: Given = (), without: Collection[Cell] = ()) -> Result:
-        """The run with more annotations, and without those of some cells. Raises what ``run_with`` does."""
-        with TemporaryDirectory() as folder:
-            return self._again(Path(folder), annotate, without)
+    def again(self, annotate: Given = (), without: Collection[Cell] = (), told: Sequence[str] = ()) -> Result:
+        """The run with more annotations and sharding options, and without the annotations of some cells.
 
-    def _again(self, folder: Path, annotate: Given = (), without: Collection[Cell] = ()) -> Result:
+        Raises what ``run_with`` does.
+        """
+        with TemporaryDirectory() as folder:
+            return self._again(Path(folder), annotate, without, told)
+
+    def _again(
+        self, folder: Path, annotate: Given = (), without: Collection[Cell] = (), told: Sequence[str] = ()
+    ) -> Result:
         """The run again, with its rule files in a folder."""
         from ...importers.given import Several
         from ...importers.sources.text import Text
@@ -348,6 +353,7 @@ class Saved(Record):
             files[-1].parent.mkdir()
             files[-1].write_text(text, encoding="utf-8")
         given["annotate"] = Several((given["annotate"], annotate)) if annotate else given["annotate"]
+        given["sharding_option"] = (*given["sharding_option"], *told)
         # The module may come from anywhere, whatever the checksum of the file says.
         text = Text(vetted(self._file.unpacked(data), self.name), self.name)
         return run_with(text, Options(**given, rules=tuple(files)), dropped=without)

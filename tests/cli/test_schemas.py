@@ -39,6 +39,7 @@ DOCUMENTS = {
     "diff": ["diff m.mlir other.mlir"],
     "what-if": ["what-if m.mlir --drop x"],
     "what-if with pins": ["what-if exec.mlir", "--pin", '%0=[{"data"}, {}]'],
+    "mutate": ["mutate exec.mlir", "--option", '%0=[["model"]]'],
     "why with the choice": ["why exec.mlir %0 --no-keep-shardings"],
     "expect": ["expect m.mlir expected.toml --fail-on unknown-op"],
     "ops": ["ops m.mlir"],

@@ -1,0 +1,114 @@
+"""Sharding options that a user gives ops, as in ``%4=[[], [], [], [0]]``: the axes of each loop of an op."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ...errors import ShardlogError, closest
+from ...importers.annotations import Targets
+from ...program.meshes import SubAxis, symbol
+from ...program.shardings import Shardings
+from .notes import Facts
+
+_OPTION = re.compile(r"\s*(?P<value>\S.*?)\s*=\s*(?:@(?P<grid>[\w$.-]+)\s*)?(?P<lists>\[.*\])\s*", re.DOTALL)
+_EXPECTED = "expected an op's result and the axes of each of its loops, as in %4=[[], [], [], [0]]"
+
+
+@dataclass(frozen=True)
+class Told:
+    """The option that a user gives an op: on which grid, and which atoms of its axes split each loop.
+    ``where`` is the place for messages."""
+
+    where: str
+    grid: int
+    loops: tuple[tuple[int, ...], ...]
+
+    @property
+    def facts(self) -> Facts:
+        """The option as the rules of completion read it."""
+        split = [(loop, p, x) for loop, axes in enumerate(self.loops) for p, x in enumerate(axes)]
+        return {"told": [(self.grid,)], "tells": split}
+
+
+def read_told(
+    module: ir.Module, texts: Sequence[str], shardings: Shardings, data: bytes
+) -> dict[ir.Operation, Told]:
+    """The options that texts give ops of the main function, called as ``data`` calls their results.
+
+    Raises ShardlogError for a text that is none, a value that no op gives, axes that the grid does not have,
+    and for two options of an op.
+    """
+    found: dict[ir.Operation, Told] = {}
+    targets = Targets(module, data) if texts else None
+    for text in texts:
+        assert targets is not None
+        where = f"--option '{text}'"
+        match = _OPTION.fullmatch(text)
+        if match is None:
+            raise ShardlogError("not a sharding option", where=where, hint=_EXPECTED)
+        value: Any = targets.find(match["value"], where)
+        if not isinstance(value, ir.Value) or isinstance(value.owner, ir.Block):
+            message = f"{match['value']} is not the result of an op, and has no loops"
+            raise ShardlogError(message, where=where, hint="name a value that an op gives")
+        op = value.owner.operation
+        if op.name == "sdy.sharding_constraint":
+            hint = f"name the value that it is of, {value.owner.operands[0].get_name()}"
+            raise ShardlogError(f"{match['value']} is an annotation", where=where, hint=hint)
+        if op in found:
+            message = f"{match['value']} has two sharding options"
+            raise ShardlogError(message, where=where, hint="give one for each op")
+        found[op] = _read(match, shardings, where)
+    return found
+
+
+def _read(match: re.Match[str], shardings: Shardings, where: str) -> Told:
+    grid, axes = _grid(match["grid"], shardings, where)
+    try:
+        lists = json.loads(match["lists"])
+    except ValueError:
+        lists = None
+    if not isinstance(lists, list) or not all(isinstance(entry, list) for entry in lists):
+        raise ShardlogError("not a sharding option", where=where, hint=_EXPECTED)
+    named = [[_axis(axis, axes, where) for axis in entry] for entry in lists]
+    names = [*chain.from_iterable(named)]
+    for name in names:
+        if names.count(name) > 1:
+            message = f"axis {name} is listed twice"
+            raise ShardlogError(message, where=where, hint="an axis splits one loop, once")
+    loops = []
+    for entry in named:
+        whole = (SubAxis(name, 1, axes[name]) for name in entry if axes[name] > 1)
+        loops.append(tuple(x for axis in whole for x in shardings.meshes.split(grid, axis)))
+    return Told(where, grid, tuple(loops))
+
+
+def _grid(name: str | None, shardings: Shardings, where: str) -> tuple[int, dict[str, int]]:
+    """The number and the axes of the grid with a name, or of the only one."""
+    meshes = shardings.meshes.meshes
+    known = {symbol_: number for symbol_, number in shardings.names.items() if meshes[number].axes}
+    if name is None:
+        if len(known) != 1:
+            hint = f"say which one, as in %4=@grid[[0]]; {closest('', known)}" if known else "declare a grid"
+            raise ShardlogError(f"the module has {len(known)} grids", where=where, hint=hint)
+        (name,) = known
+    if name not in known:
+        raise ShardlogError(f"the module has no grid {symbol(name)}", where=where, hint=closest(name, known))
+    return known[name], dict(meshes[known[name]].axes)
+
+
+def _axis(given: Any, axes: dict[str, int], where: str) -> str:
+    """The name of an axis that is given by its name or number."""
+    names = [*axes]
+    if isinstance(given, str) and given in axes:
+        return given
+    if isinstance(given, int) and not isinstance(given, bool) and 0 <= given < len(names):
+        return names[given]
+    hint = f"its axes are 0 to {len(names) - 1}: {', '.join(names)}"
+    raise ShardlogError(f"the grid has no axis {given}", where=where, hint=hint)
