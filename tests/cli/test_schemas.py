@@ -10,6 +10,15 @@ from jsonschema import Draft202012Validator, ValidationError, validate
 from shardlog.cli import main, parser
 from shardlog.cli.schemas import schema
 
+SHARD = """
+shard.grid @g(shape = 2x3)
+func.func @f(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %0 = shard.all_reduce %x on @g grid_axes = [0] : tensor<6xf32> -> tensor<6xf32>
+  %1 = shard.all_reduce %0 on @g grid_axes = [1] : tensor<6xf32> -> tensor<6xf32>
+  return %1 : tensor<6xf32>
+}
+"""
+
 MODULE = """\
 sdy.mesh @mesh = <["data"=2, "model"=4]>
 func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}p1, {?}]>} loc("x"),
@@ -39,6 +48,7 @@ DOCUMENTS = {
     "diff": ["diff m.mlir other.mlir"],
     "what-if": ["what-if m.mlir --drop x"],
     "what-if with pins": ["what-if exec.mlir", "--pin", '%0=[{"data"}, {}]'],
+    "simplify": ["simplify shard.mlir"],
     "mutate": ["mutate exec.mlir", "--option", '%0=[["model"]]'],
     "why with the choice": ["why exec.mlir %0 --no-keep-shardings"],
     "expect": ["expect m.mlir expected.toml --fail-on unknown-op"],
@@ -51,6 +61,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("m.mlir").write_text(MODULE)
     Path("exec.mlir").write_text(MODULE.replace("stablehlo.custom_call @mine(%0)", "stablehlo.tanh %0"))
+    Path("shard.mlir").write_text(SHARD)
     Path("p.dl").write_text(".decl a(x: number)\na(1).\n.decl b(x: number)\nb(x) :- a(x), x < 2.\n")
     Path("other.mlir").write_text(MODULE.replace('{"data"}p1', "{}"))
     Path("expected.toml").write_text('"%u" = \'[{}, {"model"}]\'\n"x" = \'[{"data"}, {"model"}]\'\n')
