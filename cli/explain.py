@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ..console.colours import show
 from ..console.printing import print_json
 from ..errors import ShardlogError
+from ..runs.options import PROPAGATIONS
 from .choosing import asked_of, checked_choice, choice_arguments, choice_of, refuse_choice
 from .running import Progress, add_json, inputs, open_or_run, opened, refuse_changes, session_of
 
@@ -86,6 +87,8 @@ def _add_diff(commands: Any, common: argparse.ArgumentParser) -> None:
     diff.add_argument("other", metavar="OTHER", help=about)
     about = "read OTHER without propagation: it is annotated already, as by Shardy"
     diff.add_argument("--as-is", action="store_true", help=about)
+    about = "the algorithm for OTHER, where it is not that for MODULE"
+    diff.add_argument("--other-propagation", choices=PROPAGATIONS, help=about)
     _output(diff)
     diff.set_defaults(carry_out=_diff)
 
@@ -182,7 +185,7 @@ def _why(options: argparse.Namespace) -> None:
     texts = []
     for explanation, verdict in zip(found, verdicts, strict=True):
         text = why_text(explanation, depth=options.depth or 0, full=options.full)
-        texts.append(f"{text}\n{_verdict_text(verdict)}" if verdict else text)
+        texts.append(f"{text}\n{_verdict_text(verdict, explanation)}" if verdict else text)
     show(folded([explanation.site for explanation in found], texts, full=options.full))
 
 
@@ -262,15 +265,17 @@ def _diff(options: argparse.Namespace) -> int:
     from ..explanations.answers.diff import diff_text
     from ..runs.records.saved_file import is_saved
 
-    sessions = []
+    sessions: list[Session] = []
     saved = [is_saved(Path(name)) for name in (options.module, options.other)]
     if all(saved):  # otherwise, the options are those of the module
         refuse_changes(options, options.module)
     if saved[1] and options.as_is:
         raise ShardlogError("--as-is cannot change a saved run", where=options.other, hint="give the module")
     for name, kept, as_is in zip((options.module, options.other), saved, (False, options.as_is), strict=True):
-        strategy = "none" if as_is else options.strategy
-        side = argparse.Namespace(**{**vars(options), "module": name, "strategy": strategy})
+        changes = {"strategy": "none"} if as_is else {}
+        if sessions and options.other_propagation:
+            changes["propagation"] = options.other_propagation
+        side = argparse.Namespace(**{**vars(options), "module": name, **changes})
         sessions.append(opened(name) if kept else session_of(side))
     first, second = sessions
     found = first.diff(second)
@@ -347,15 +352,19 @@ def _verified(session: Session, explanation: Explanation) -> dict[str, Any]:
 
     explainer = session.explainer
     checked = explainer.check_proofs(explanation)
+    if any(step.kind == "visit" for step in explanation.steps):  # completion takes all annotations at once
+        return {"verified": {"proof_steps": checked, "derived_again": False, "also_needed": []}}
     verdict = replay(session.result, explanation)
     also = [explainer.annotation(cell).value for cell in verdict.also]
     return {"verified": {"proof_steps": checked, "derived_again": verdict.holds, "also_needed": also}}
 
 
-def _verdict_text(verdict: dict[str, Any]) -> str:
+def _verdict_text(verdict: dict[str, Any], explanation: Explanation) -> str:
     found = verdict["verified"]
     again = "derived again with these annotations alone"
-    if not found["derived_again"]:
+    if any(step.kind == "visit" for step in explanation.steps):
+        again = "completion was not run again"
+    elif not found["derived_again"]:
         also = ", ".join(found["also_needed"]) or "others"
         again = f"not derived with these annotations alone: the order of turns depends on those of {also} too"
     return f"  verified: {found['proof_steps']} proof steps; {again}"

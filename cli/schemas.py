@@ -58,7 +58,7 @@ _GIVEN = record(value=TEXT, where=TEXT, stack=TEXT, sharding=TEXT, by=TEXT)
 _PROOF = record(tuple=TEXT, rule=TEXT, sentence=TEXT, premises=NUMBERS, counted=NUMBERS)
 _STEP = record(
     {"proof": array(_PROOF)},  # with --full
-    kind={"enum": ["propagation", "priority"]},
+    kind={"enum": ["propagation", "priority", "visit"]},
     site=_SITE,
     axis=TEXT,
     op=TEXT,
@@ -72,6 +72,7 @@ _STEP = record(
     change=NUMBER,
     sentence=TEXT,
     rule=TEXT,
+    candidate=TEXT,
     rests_on=TEXTS,
     lost=array(_of(Loss)),
 )

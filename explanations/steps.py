@@ -11,11 +11,14 @@ from ..engine.provenance.proof import Proof
 from ..program.ids import NO_CELL, Cell
 from ..runs.records.record import Stage, rule_file
 
+PARTIAL = -1  # in place of a dimension: the tensor is a partial sum
+OPTION = "sharding option"  # in place of a slot: the user gives the op this option
+
 
 @dataclass(frozen=True)
 class Site:
-    """A dimension of a tensor. ``value`` is its name, ``where`` the place in the user's program and ``stack``
-    the name stack there."""
+    """A dimension of a tensor; ``PARTIAL``: what it is a partial sum along. ``value`` is its name, ``where``
+    the place in the user's program and ``stack`` the name stack there."""
 
     value: str
     type: str
@@ -46,9 +49,10 @@ class Step:
     """``site`` gained the axis from ``source`` by a turn of an op.
 
     ``kind`` is "propagation", or "priority": the priority of an annotated dimension came, and it got its
-    axes back. ``change`` is the number of the change in the run's log, ``rule`` the place of the rule
-    whose ``sentence`` says why, ``rests_on`` the other axes that the turn needed, ``says`` the sentence of a
-    step of the ``proof``.
+    axes back; or "visit", by which completion annotated the op: ``change`` is the number of the visit then,
+    ``factor`` the loop, and ``candidate`` what was chosen and what it reshards. Otherwise ``change`` is the
+    number of the change in the run's log. ``rule`` is the place of the rule whose ``sentence`` says why,
+    ``rests_on`` the other axes that the turn needed, ``says`` the sentence of a step of the ``proof``.
     """
 
     kind: str
@@ -69,6 +73,7 @@ class Step:
     proof: Proof
     says: Callable[[Proof], str]
     losses: Callable[[], tuple[Loss, ...]]
+    candidate: str = ""
 
     @cached_property
     def lost(self) -> tuple[Loss, ...]:

@@ -14,3 +14,8 @@ _LETTERS = "ijklmnopqrstuvwxyz"
 def factor_name(factor: int) -> str:
     """The name of a factor in a sharding rule, as Shardy writes it: i, j, ..., z, z_1, ..."""
     return _LETTERS[factor] if factor < len(_LETTERS) else f"z_{factor - len(_LETTERS) + 1}"
+
+
+def loop_name(loop: int) -> str:
+    """The name of a factor as the loop of an op, as MLIR writes it: d0, d1, ..."""
+    return f"d{loop}"

@@ -12,6 +12,7 @@ from typing import NamedTuple
 SLOT = "slot_id"
 FACTOR = "factor_id"
 AXIS = "axis_id"
+LOOP = "loop"  # of ``rules/propagation/completion.dl``: a factor
 
 
 class Maps(NamedTuple):

@@ -14,6 +14,7 @@ from ..exporters.shardings import Written
 from ..importers.program import Program
 from ..importers.sources.text import Text
 from ..program.ids import Item
+from ..propagation.completion.completing import Completion
 from ..propagation.fixpoint import Fixpoint, Stage
 from ..propagation.schedules.schedule import Applied
 from ..rulebook.book import RuleBook
@@ -50,6 +51,7 @@ class RunData:
     written: Written
     bodies: tuple[Body, ...]
     options: Options
+    completion: Completion | None = None  # None: the program was not completed
 
     @cached_property
     def names(self) -> dict[str, Names]:

@@ -66,8 +66,14 @@ def run_with(
         tell("importing", 0.25)
 
         completes = options.propagation == "completion"
-        if completes:
+        if completes and dropped:
+            hint = "take it out of the module, and compare both with `shardlog diff`"
+            raise ShardlogError("completion cannot drop an annotation", where=text.name, hint=hint)
+        completion = (
             complete(module, book, options.traversal, options.sharding_option, text.data)
+            if completes
+            else None
+        )
         as_given = text.written and not (changed or options.annotate or options.steps or completes)
 
         def read() -> Program:
@@ -108,7 +114,18 @@ def run_with(
     if options.keep_rules:
         attach_rules(module, book, options.modes)
     return Result(
-        module, fixpoint.stages, unknown_ops, tactics, text, book, program, fixpoint, written, bodies, options
+        module,
+        fixpoint.stages,
+        unknown_ops,
+        tactics,
+        text,
+        book,
+        program,
+        fixpoint,
+        written,
+        bodies,
+        options,
+        completion,
     )
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ...program.mlir.origins import at
 from ...runs.records.record import Annotation
 from ..steps import Site, Step
-from .text import stage_text
+from .text import dim_text, stage_text
 from .why import Explanation
 
 _MERMAID = {c: f"#{ord(c)};" for c in '#"&<>%`\\;{}[]|$'}
@@ -73,8 +73,9 @@ def _graph(explanations: Iterable[Explanation]) -> _Graph:
             gained = _node(graph, step.site, axis)
             if gained != reached:
                 graph.edges.setdefault((gained, reached, ("the same sharding",)))
-            reached = _node(graph, step.source, axis) if step.kind == "propagation" else origin
-            graph.edges.setdefault((reached, gained, _turn(step)))
+            reached = _node(graph, step.source, axis) if step.kind != "priority" else origin
+            if reached != gained:  # a visit gives an op's result what its users want of it
+                graph.edges.setdefault((reached, gained, _turn(step)))
         if reached != origin:
             graph.edges.setdefault((origin, reached, ()))
         for other in explanation.needs[1:]:
@@ -96,12 +97,15 @@ def _node(graph: _Graph, site: Site, axis: str) -> object:
 
 def _site(site: Site, axis: str) -> tuple[str, ...]:
     place = filter(None, (site.where, site.stack))
-    return (f'{site.value} dim {site.dim} on "{axis}"', site.type, *place)
+    return (f'{dim_text(site)} on "{axis}"', site.type, *place)
 
 
 def _turn(step: Step) -> tuple[str, ...]:
     if step.kind == "priority":
         return ("its priority has come", stage_text(step.stage))
+    if step.kind == "visit":
+        along = f"{step.from_slot} -> {step.to_slot}, loop {step.factor}"
+        return (f"{step.op}{at(step.where, step.stack)}", along, step.stage.strategy)
     along = f"{step.from_slot} -> {step.to_slot}, factor {step.factor}"
     return (f"{step.op}{at(step.where, step.stack)}", along, stage_text(step.stage))
 

@@ -8,7 +8,7 @@ from textwrap import TextWrapper
 from ...engine.provenance.proof import Proof
 from ...program.mlir.origins import at
 from ...runs.records.record import Annotation, Stage
-from ..steps import Site, Step, rule_place, tuple_text
+from ..steps import OPTION, PARTIAL, Site, Step, rule_place, tuple_text
 from .alike import groups, left_out, others
 
 _WIDTH = 100
@@ -69,6 +69,14 @@ def step_lines(step: Step, *, full: bool = False) -> list[str]:
     stage = stage_text(step.stage)
     if step.kind == "priority":
         lines = [f'  {dim_text(step.site)} gets "{step.axis}": its priority has come', f"      {stage}"]
+    elif step.kind == "visit":
+        source = "as its users want it" if step.source == step.site else f"from {dim_text(step.source)}"
+        source = f"from the {OPTION}" if step.from_slot == OPTION else source
+        by = f"by {step.op}{at(step.where, step.stack)}"
+        lines = [
+            f'  {dim_text(step.site)} gets "{step.axis}" {source} {by}',
+            f"      {step.from_slot} -> {step.to_slot}, loop {step.factor}; {step.stage.strategy}",
+        ]
     else:
         by = f"by {step.op}{at(step.where, step.stack)}"
         lines = [
@@ -76,6 +84,7 @@ def step_lines(step: Step, *, full: bool = False) -> list[str]:
             f"      {step.from_slot} -> {step.to_slot}, factor {step.factor}; {stage}",
         ]
     lines += wrapped("      ", f"{step.sentence} [{step.rule}]")
+    lines += wrapped("      ", step.candidate)
     if step.rests_on:
         lines += wrapped("      ", f"rests on {', '.join(step.rests_on)}")
     return lines + (_all_lost(step) if full else _lost(step))
@@ -112,7 +121,7 @@ def annotation_text(annotation: Annotation, indent: str = "", *, said: bool = Fa
     """An annotation as a line; ``said``: that it is one has been said."""
     if annotation.spec:
         return f"{indent}{annotation}: {annotation.value} {annotation.text}"
-    word = "" if said else "annotated "
+    word = "" if said else "annotated by completion: " if annotation.by == "completion" else "annotated "
     return f"{indent}{word}{annotation.value} {annotation.text}{at(annotation.where, annotation.stack)}"
 
 
@@ -131,7 +140,7 @@ def stage_text(stage: Stage) -> str:
 
 
 def dim_text(site: Site) -> str:
-    return f"{site.value} dim {site.dim}"
+    return f"{site.value} (a partial sum)" if site.dim == PARTIAL else f"{site.value} dim {site.dim}"
 
 
 def more_text(n: int, what: str, hint: str = " (--full shows all)") -> str:

@@ -68,6 +68,7 @@ def _step(step: Step, proofs: bool) -> dict[str, Any]:
         "change",
         "sentence",
         "rule",
+        "candidate",
     )
     found: dict[str, Any] = {name: getattr(step, name) for name in names}
     found |= {name: asdict(getattr(step, name)) for name in ("site", "source", "stage")}
@@ -97,6 +98,8 @@ def why_text(explanation: Explanation, *, depth: int = 0, full: bool = False) ->
         if depth or full:
             lines += [f"        {line}" for line in proof_lines(steps[i], None if full else depth)]
     lines.append(annotation_text(origin, "  "))
+    if origin.by == "completion" and not steps:
+        lines.append("    (a saved run has no visits of completion: ask about the module)")
     others = [annotation for annotation in explanation.needs if annotation.cell != origin.cell]
     if others:
         shown = others if full else others[:_MOST_OTHERS]
@@ -119,7 +122,8 @@ def short_why(explanation: Explanation) -> str:
     if not steps:
         return said
     last = f"by {steps[0].op}{at(steps[0].where, steps[0].stack)} from {dim_text(steps[0].source)}"
-    turns = f", after {more_text(len(steps) - 1, 'turn', '')}" if len(steps) > 1 else ""
+    turn = "visit" if steps[0].kind == "visit" else "turn"
+    turns = f", after {more_text(len(steps) - 1, turn, '')}" if len(steps) > 1 else ""
     return f"{said}, {last}{turns}"
 
 

@@ -77,14 +77,14 @@ class Chains:
 
 
 class Steps(Sequence[Step]):
-    """The steps of a chain, latest first, each made when it is asked for."""
+    """The steps of a chain, latest first, each made when it is asked for, and those ``behind`` it."""
 
-    def __init__(self, chain: Chain, made: Callable[[Event, int], Step]) -> None:
-        self._chain, self._made = chain, made
+    def __init__(self, chain: Chain, made: Callable[[Event, int], Step], behind: Sequence[Step] = ()) -> None:
+        self._chain, self._made, self._behind = chain, made, behind
         self._kept: dict[int, Step] = {}
 
     def __len__(self) -> int:
-        return len(self._chain)
+        return len(self._chain) + len(self._behind)
 
     @overload
     def __getitem__(self, index: int) -> Step: ...
@@ -96,6 +96,8 @@ class Steps(Sequence[Step]):
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(len(self))))
         number = index + len(self) if index < 0 else index
+        if number >= len(self._chain):
+            return self._behind[number - len(self._chain)]
         if number not in self._kept:
             self._kept[number] = self._made(*self._chain[number])
         return self._kept[number]

@@ -17,9 +17,10 @@ from ...program.meshes import Meshes
 from ...runs.records.history import Event
 from ...runs.records.record import Record, Value
 from ..answers.diff import Diff, Parting, TensorDiff
+from ..answers.text import dim_text
 from ..answers.why import short_why
 from ..answers.why_not import short_why_not
-from ..steps import Site
+from ..steps import PARTIAL, Site, Step
 from .match import matched
 from .why import Explainer
 from .why_not import WhyNotSearch
@@ -64,9 +65,8 @@ class _Side:
 
     def lacks(self, value: Value, dim: int, axis: str, *, annotated: bool) -> str:
         """Why a dimension is not sharded on an axis, to which in the other run it is ``annotated`` or not."""
-        text = self.record.annotation(self.record.cell(value.place)).text
         if annotated or not self.record.stages:
-            return f"annotated {text}" if text else "not annotated"
+            return self.explainer.visits.annotated(self.record.cell(value.place)) or "not annotated"
         if axis not in {atom.axis for atom in self.record.meshes.atoms}:
             return f'no mesh has an axis "{axis}"'
         if axis not in self._searches:
@@ -79,13 +79,15 @@ class _Side:
 
 @dataclass(frozen=True)
 class _Origin:
-    """The origin of an axis that a dimension has in one run only: a change, or an annotation."""
+    """The origin of an axis that a dimension has in one run only: a change, a visit of completion, or an
+    annotation."""
 
     has: int
     axis: str
     event: Event | None
     cell: Cell
     dim: int
+    visit: Step | None = None
 
 
 class _Comparison:
@@ -138,6 +140,7 @@ class _Comparison:
             found = self._found.get(trail[-1])
             source = None if event is None else side.explainer.source(event, dim, atom)
             if event is None or source is None:
+                found = found or self._visited(has, cell, dim, atom)
                 found = found or _Origin(has, axis[0], event, cell, dim)
                 continue
             place = history.slots(event.item)[source[0]]
@@ -149,17 +152,39 @@ class _Comparison:
         self._atoms.setdefault(found, {})[atom] = None
         return found
 
+    def _visited(self, has: int, cell: Cell, dim: int, atom: int) -> _Origin | None:
+        """The visit of completion, or the annotation behind visits, at which the runs part; None where the
+        program annotates the cell."""
+        side, other = self.sides[has - 1], self.sides[2 - has]
+        explainer, axis = side.explainer, side.axis(atom)
+        begin = explainer.site(first_place(cell), dim)
+        steps, given = explainer.visits.chain(cell, lambda: begin, (atom,))
+        for step in steps:
+            at, source = (side.record.named(site.value) for site in (step.site, step.source))
+            there = [side.other.get(value.number) for value in source]
+            partial = step.source.dim == PARTIAL
+            if partial or any(v is not None and axis in other.axes(v)[step.source.dim] for v in there):
+                cell = side.record.cell(at[0].place) if at else cell
+                return _Origin(has, axis[0], None, cell, step.site.dim, step)
+        return _Origin(has, axis[0], None, given, steps[-1].source.dim) if steps else None
+
     def _parting(self, origin: _Origin, dims: tuple[tuple[str, int], ...]) -> Parting:
         side, other = self.sides[origin.has - 1], self.sides[2 - origin.has]
         history, event = side.explainer.history, origin.event
         place = first_place(origin.cell) if event is None else history.slots(event.item)[event.slot]
         value = side.record.value(place)
-        counterpart = side.other.get(place)
+        if origin.visit is not None:
+            (value,) = side.record.named(origin.visit.site.value)[:1] or (value,)
+        counterpart = side.other.get(value.number)
         lacks = "it has no such tensor"
         if counterpart is not None:
-            lacks = other.lacks(counterpart, origin.dim, origin.axis, annotated=event is None)
+            annotated = event is None and origin.visit is None
+            lacks = other.lacks(counterpart, origin.dim, origin.axis, annotated=annotated)
         atoms = sorted(self._atoms[origin])
-        if event is None:
+        if (visit := origin.visit) is not None:
+            name, spot = visit.op, (visit.where, visit.stack)
+            says = f"from {dim_text(visit.source)}; {visit.stage.strategy}; {visit.candidate}"
+        elif event is None:
             annotation = side.record.annotation(origin.cell)
             name, says = "annotation", f"annotated {annotation.text}"
             spot = annotation.where, annotation.stack

@@ -11,6 +11,7 @@ from ...program.ids import Item
 from ...runs.records.record import Op, Record, Value
 
 _SSA = re.compile(r"(@[\w.$-]+(#\d+)?:)?%|result#\d+$")
+_COPY = re.compile(r"['.]\d+$")
 _TAKEN = ("operand", "returned", "source 0")
 
 
@@ -25,6 +26,9 @@ def matched(a: Record, b: Record) -> list[tuple[Value, Value]]:
     ours, theirs = list(a.values()), list(b.values())
     if [(v.name, v.type) for v in ours] == [(v.name, v.type) for v in theirs]:
         return list(zip(ours, theirs, strict=True))
+    if _written(ours) == _written(theirs):  # import or completion added something
+        there = {(v.name, v.type): v for v in theirs}
+        return [(v, there[v.name, v.type]) for v in ours if (v.name, v.type) in there]
     numbers = _Numbers()
     by_path = all(any(not _SSA.match(name) for name in record.names()) for record in (a, b))
     left, right = _Computed(a, numbers, by_path=by_path), _Computed(b, numbers, by_path=by_path)
@@ -36,6 +40,11 @@ def matched(a: Record, b: Record) -> list[tuple[Value, Value]]:
         theirs = [v for v in theirs if v.number not in known[1]]
         found += pairs
     return sorted(found, key=lambda pair: pair[0].number)
+
+
+def _written(values: list[Value]) -> list[tuple[str, str]]:
+    """The names and types of values of the program as it is written."""
+    return [(v.name, v.type) for v in values if not _COPY.search(v.name)]
 
 
 def _paired(

@@ -1,6 +1,6 @@
 """Explanations checked by running again with other annotations.
 
-The specs of ``shard_map``s are part of the program: they are never dropped.
+The specs of ``shard_map``s are part of the program, and completion came before: they are never dropped.
 """
 
 from __future__ import annotations
@@ -63,7 +63,9 @@ def again(result: Result, cells: Collection[Cell]) -> Fixpoint:
 
 
 def _kept(result: Result, cells: Collection[Cell]) -> dict[int, Sharding]:
-    kept = {a.cell for a in result.record.given_shardings() if a.spec or a.cell in cells}
+    kept = {
+        a.cell for a in result.record.given_shardings() if a.spec or a.by == "completion" or a.cell in cells
+    }
     return {cell: sharding for cell, sharding in result.program.initial.items() if cell in kept}
 
 

@@ -8,7 +8,7 @@ from weakref import WeakValueDictionary
 
 from ...engine.provenance.proof import Proof, fill
 from ...errors import ShardlogError, closest
-from ...program.factors import factor_name
+from ...program.factors import factor_name, loop_name
 from ...program.ids import Cell, Place
 from ...rulebook import columns
 from ...rulebook.columns import Compatible, Gains, Loses, Sharded
@@ -19,6 +19,7 @@ from ..answers.why import Explanation
 from ..steps import Loss, Site, Step, rule_place
 from .chains import Chain, Chains, Steps
 from .values import Values
+from .visits import Visits
 
 Held = tuple[Cell, int, int, int]  # cell, dimension, atom, and the change before which it is so
 
@@ -31,6 +32,7 @@ class Explainer:
         self.history = History(self.record)
         self.obstacles = Obstacles(self.history)
         self.values = Values(self.record)
+        self.visits = Visits(self)
         self.meshes = self.record.meshes
         self._proofs: dict[tuple[tuple[int, ...], tuple[int, ...]], Proof] = {}
         self._checked: dict[Proof, int] = {}
@@ -98,16 +100,25 @@ class Explainer:
         way = self.way(cell, dim, atoms[0])
         origin = way.origin
         needs = sorted({n for atom in atoms for n in self.needs((cell, dim, atom, end))} - {origin})
-        axis = self.axes(atoms)
+        axis, site = self.axes(atoms), Site(value.name, value.type, dim, value.where, value.stack)
+        visits, given = self.visits.chain(origin, lambda: self._began(way, site, atoms[0]), tuple(atoms))
         return Explanation(
-            Site(value.name, value.type, dim, value.where, value.stack),
+            site,
             axis,
             value.place,
             tuple(atoms),
-            Steps(way, lambda event, d: self._step(event, d, tuple(atoms))),
-            self.annotation(origin),
-            tuple(map(self.annotation, (origin, *needs))),
+            Steps(way, lambda event, d: self._step(event, d, tuple(atoms)), visits),
+            self.annotation(given),
+            tuple(map(self.annotation, (given, *needs))),
         )
+
+    def _began(self, way: Chain, site: Site, atom: int) -> Site:
+        """The dimension that the way of an atom begins at; ``site``, where it has no changes."""
+        if not len(way):
+            return site
+        event, dim = way[len(way) - 1]
+        slot, from_dim = self.source(event, dim, atom) or (event.slot, dim)
+        return self.site(self.history.slots(event.item)[slot], from_dim)
 
     # ---- Steps ------------------------------------------------------------------------------------------
 
@@ -262,6 +273,8 @@ class Explainer:
     def check_proofs(self, explanation: Explanation) -> int:
         """Checks the proofs of all steps; returns the number of theirs. Raises ProofError."""
         for step in explanation.steps:
+            if step.kind == "visit":
+                self._checked[step.proof] = self.visits.check(step)
             if step.proof not in self._checked:
                 around = self.history.around(self.history.event(step.change))
                 self._checked[step.proof] = self.history.checker(around).check(step.proof)
@@ -301,6 +314,8 @@ class Explainer:
                     return f'"{known.get(value) or self.axis(value)}"'
                 case columns.FACTOR:
                     return factor_name(value)
+                case columns.LOOP:
+                    return loop_name(value)
             return str(value)
 
         return fill(proof.source.sentence, {v: name(v, value) for v, value in proof.bindings})

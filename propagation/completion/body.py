@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -16,17 +15,12 @@ from ...program.mlir.modules import boundary_attributes, with_attributes
 from .notes import NONE, Note
 from .options import BINDS, WISHES, Chosen, Options, Seen
 from .told import Told
+from .visits import Added, Given, Held, Visit
 
 _BESIDE = ("shard.halo", "shard.offsets", "shard.partial")  # what no option gives
 
 
-@dataclass(frozen=True)
-class Visit:
-    """An op that was given annotations: its function and node, in the order of the traversal."""
-
-    function: str
-    node: int
-    chosen: Chosen
+_NONE = Held(NONE, -1, -1, -1)
 
 
 class Body:
@@ -39,11 +33,11 @@ class Body:
         self.notes = options.notes
         read = self.notes.read
         self.constraints = {*function.constraints}
-        self.defined: dict[int, Note] = {}  # value -> the annotation of its definition
-        self.given: dict[int, Note] = {}  # value -> one that users see, where the op's definition has another
-        self.for_users: dict[int, Note] = {}  # the result of a constraint -> its annotation
-        self.used: dict[tuple[int, int], Note] = {}  # node and operand -> an annotation for this use alone
-        self.wished: dict[int, list[Note]] = {}  # value -> the annotations for its users, the latest first
+        self.defined: dict[int, Held] = {}  # value -> the annotation of its definition
+        self.given: dict[int, Held] = {}  # value -> one that users see, where the op's definition has another
+        self.for_users: dict[int, Held] = {}  # the result of a constraint -> its annotation
+        self.used: dict[tuple[int, int], Held] = {}  # node and operand -> an annotation for this use alone
+        self.wished: dict[int, list[Held]] = {}  # value -> the annotations for its users, the latest first
         arguments = dict(zip(function.arguments, boundary_attributes(function.op, "arg_attrs"), strict=True))
         for value, sharding in function.annotations.items():
             node = function.definer[value]
@@ -51,7 +45,7 @@ class Body:
             entries = _entries(told, len(sharding.dimensions))
             differs = told is not None and any(label in told for label in _BESIDE)
             held = self.for_users if node in self.constraints else self.defined
-            held[value] = read(sharding, entries, differs)
+            held[value] = Held(read(sharding, entries, differs), -1, *self.place(value))
         for node in reversed(function.constraints):
             (result,), (operand,) = function.results[node], function.operands[node]
             if result in self.for_users:
@@ -64,82 +58,103 @@ class Body:
         for node in order[::direction]:
             if node in self.constraints:
                 continue
-            chosen = self.options.choose(signatures[node], self.seen(node), self.told.get(node))
+            held, seen = self.seen(node)
+            chosen = self.options.choose(signatures[node], seen, self.told.get(node))
             if chosen is not None:
-                visits.append(Visit(function.name, node, chosen))
-                self.give(node, chosen)
+                self.give(node, chosen, len(visits))
+                visits.append(Visit(function.name, node, direction, held, chosen))
 
-    def seen(self, node: int) -> tuple[tuple[int, Seen], ...]:
-        """The annotations that an op sees, by slot."""
-        found = []
+    def seen(self, node: int) -> tuple[tuple[tuple[int, Held], ...], tuple[tuple[int, Seen], ...]]:
+        """The annotations that an op sees, by slot: with who gave them, and as the rules see them."""
+        held: list[tuple[int, Held]] = []
+        seen: list[tuple[int, Seen]] = []
+
+        def add(slot: int, one: Held, strength: str, differs: bool = False) -> None:
+            held.append((slot, one))
+            seen.append((slot, Seen(one.note, strength, differs)))
+
         operands = self.function.operands[node]
         for i, value in enumerate(operands):
             if (node, i) in self.used:
-                found.append((i, Seen(self.used[node, i], BINDS)))
+                add(i, self.used[node, i], BINDS)
             elif value in self.for_users:
-                found.append((i, Seen(self.for_users[value], BINDS)))
+                add(i, self.for_users[value], BINDS)
             elif value in self.defined:
-                found.append((i, Seen(self.given.get(value, self.defined[value]), WISHES)))
+                add(i, self.given.get(value, self.defined[value]), WISHES)
         for i, value in enumerate(self.function.results[node], len(operands)):
             if value in self.defined:
-                found.append((i, Seen(self.defined[value], BINDS)))
+                add(i, self.defined[value], BINDS)
             elif value in self.wished:
                 first, *others = self.wished[value]
-                differs = not all(self.notes.same(first, other) for other in others)
-                found.append((i, Seen(first, WISHES, differs)))
-        return tuple(found)
+                differs = not all(self.notes.same(first.note, other.note) for other in others)
+                add(i, first, WISHES, differs)
+        return tuple(held), tuple(seen)
 
-    def give(self, node: int, chosen: Chosen) -> None:
+    def give(self, node: int, chosen: Chosen, visit: int) -> None:
         """Gives the slots of an op their annotations."""
         operands, results = self.function.operands[node], self.function.results[node]
         same = self.notes.same
         for slot, note in chosen.notes:
+            new = Held(note, visit, node, slot)
             if slot >= len(operands):
                 value = results[slot - len(operands)]
-                held = self.defined.get(value, NONE)
-                if not same(held, note):
-                    self.defined[value] = note
-                    if held != NONE:
+                held = self.defined.get(value, _NONE)
+                if not same(held.note, note):
+                    self.defined[value] = new
+                    if held.note != NONE:
                         self.given.setdefault(value, held)
                 continue
             value = operands[slot]
-            held = self.used.get((node, slot), self.for_users.get(value, NONE))
-            if not same(held, note):
-                self.used[node, slot] = note
-                self.wished.setdefault(value, []).insert(0, note)
+            held = self.used.get((node, slot), self.for_users.get(value, _NONE))
+            if not same(held.note, note):
+                self.used[node, slot] = new
+                self.wished.setdefault(value, []).insert(0, new)
 
-    def write(self) -> None:
-        """Writes the annotations into the module."""
-        function = self.function
+    def write(self) -> Given:
+        """Writes the annotations into the module. Returns what was written."""
+        function, given = self.function, list[Added]()
         for value in function.arguments:
             if value not in self.defined and value in self.wished:
                 self.defined[value] = self.wished[value][0]
-        written = {*self.defined}
-        arguments = [self.attribute(v, self.defined[v]) if v in written else None for v in function.arguments]
+        known = {*self.defined}
+        arguments = [
+            self.attribute(v, self.defined[v].note) if v in known else None for v in function.arguments
+        ]
         _write_boundary(function.op, "arg_attrs", arguments)
         end = function.operands[function.terminator]
         _write_boundary(function.op, "res_attrs", [self.held(v) for v in end], keep=True)
         for node in numbers(function.order).tolist():
             op, results = function.ops[node], function.results[node]
-            if node not in self.constraints and any(v in written for v in results):
-                each = [a for v in results if (a := self.attribute(v, self.defined.get(v, NONE))) is not None]
+            if node not in self.constraints and any(v in known for v in results):
+                notes = (self.defined.get(v, _NONE).note for v in results)
+                each = [
+                    a for v, n in zip(results, notes, strict=True) if (a := self.attribute(v, n)) is not None
+                ]
                 if len(each) == len(results):
                     op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(each)
                 if "shard.entries" in op.attributes and any(v in self.given for v in results):
                     del op.attributes["shard.entries"]  # of the annotation that its users see
-                self.reshard(op, results)
+                given += self.reshard(op, node)
             for i, value in enumerate(function.operands[node]):
-                note = self.used.get((node, i), NONE)
-                if note != NONE and not self.notes.same(note, self.of(value)):
-                    self.constrain(op, i, value, note)
+                held = self.used.get((node, i), _NONE)
+                if held.note != NONE and not self.notes.same(held.note, self.of(value).note):
+                    self.constrain(op, i, value, held.note)
+                    given.append(Added(node, node, held))
+        given.sort(key=lambda added: added.before)
+        return Given({self.place(v): held for v, held in self.defined.items()}, tuple(given))
 
-    def of(self, value: int) -> Note:
+    def place(self, value: int) -> tuple[int, int]:
+        """The node that has a value as a result, and which result; -1 and the number of an argument."""
+        node = self.function.definer[value]
+        of = self.function.arguments if node < 0 else self.function.results[node]
+        return node, of.index(value)
+
+    def of(self, value: int) -> Held:
         """The annotation that a value has for those who use it."""
-        return self.for_users.get(value, self.given.get(value, self.defined.get(value, NONE)))
+        return self.for_users.get(value, self.given.get(value, self.defined.get(value, _NONE)))
 
     def held(self, value: int) -> ir.Attribute | None:
-        note = self.of(value)
-        return None if note == NONE else self.attribute(value, note)
+        return self.attribute(value, self.of(value).note)
 
     def rank(self, value: int) -> int:
         return len(self.options.classes.signatures.shapes[self.function.types[value]] or ())
@@ -151,15 +166,27 @@ class Body:
         sharding = self.notes.sharding(note, self.rank(value), "sum")
         return self.options.shardings.attribute(sharding, closed=True)
 
-    def reshard(self, op: Any, results: Sequence[int]) -> None:
+    def reshard(self, op: Any, node: int) -> list[Added]:
         """Puts constraints behind an op whose results have other annotations than it gives."""
-        for made, value in zip(op.results, results, strict=True):
-            if value in self.given and not self.notes.same(self.given[value], self.defined[value]):
-                attribute = self.attribute(value, self.given[value])
+        added: list[Added] = []
+        behind = self.end(node)
+        for made, value in zip(op.results, self.function.results[node], strict=True):
+            if value in self.given and not self.notes.same(self.given[value].note, self.defined[value].note):
+                attribute = self.attribute(value, self.given[value].note)
                 place = ir.InsertionPoint.after(op)
                 constraint = sdy.ShardingConstraintOp(made, attribute, loc=op.location, ip=place)
                 constraint.operation.attributes[INSERTED] = ir.UnitAttr.get()
                 made.replace_all_uses_except(constraint.result, constraint.operation)
+                added.insert(0, Added(behind, node, self.given[value]))
+        return added
+
+    def end(self, node: int) -> int:
+        """The first node behind an op and its regions."""
+        parent = self.function.parent
+        behind = node + 1
+        while behind < len(parent) and parent[behind] >= node:
+            behind += 1
+        return behind
 
     def constrain(self, op: Any, operand: int, value: int, note: Note) -> None:
         """Puts a constraint between a value and one of its uses."""

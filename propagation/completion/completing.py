@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from jaxlib.mlir import ir
 
@@ -11,19 +11,21 @@ from ...importers.program import Reader
 from ...program.carried import INSERTED
 from ...program.mlir.modules import operations_in
 from ...rulebook.book import RuleBook
-from .body import Body, Visit
+from .body import Body
 from .options import Options
 from .told import read_told
 from .traversals import TRAVERSALS
+from .visits import Given, Visit
 
 _PARTIAL_SPELLINGS = ("rfc", "mesh19")  # of the dialects whose annotations say partial sums
 
 
-@dataclass
+@dataclass(frozen=True)
 class Completion:
-    """The visits of a completed module, in order, and the annotations that they speak of."""
+    """The visits of a completed module, in order, and what was written into each function."""
 
-    visits: list[Visit] = field(default_factory=list)
+    visits: tuple[Visit, ...]
+    given: Mapping[str, Given]
 
 
 def complete(
@@ -36,9 +38,9 @@ def complete(
     """Completes the annotations of a module, in place.
 
     ``told`` are sharding options that ops have whatever they see, ``data`` the text that values are named
-    by. Returns the visits that gave annotations. Raises ShardlogError as ``import_program`` and ``read_told``
-    do. The method is
-    that of the device mesh RFC and of LLVM's ``sharding-propagation``.
+    by. Returns the visits that gave annotations, and what was written. Raises ShardlogError as
+    ``import_program`` and ``read_told`` do. The method is that of the device mesh RFC and of LLVM's
+    ``sharding-propagation``.
     """
     with module.context, ir.Location.unknown():
         for op in operations_in(module):
@@ -46,14 +48,14 @@ def complete(
                 del op.attributes[INSERTED]  # of a module that was completed before
         reader = Reader(module, book)
         options = Options(reader, book, reader.shardings.has_unreduced or _says_partial(module))
-        given = read_told(module, told, reader.shardings, data)
-        done = Completion()
+        options_told = read_told(module, told, reader.shardings, data)
+        visits, given = list[Visit](), dict[str, Given]()
         for function in reader.functions.values():
-            body = Body(function, options, given)
+            body = Body(function, options, options_told)
             for direction in TRAVERSALS[traversal]:
-                body.sweep(direction, done.visits)
-            body.write()
-        return done
+                body.sweep(direction, visits)
+            given[function.name] = body.write()
+        return Completion(tuple(visits), given)
 
 
 def _says_partial(module: ir.Module) -> bool:

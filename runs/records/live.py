@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -19,10 +19,11 @@ from ...program.mlir.modules import symbols
 from ...program.mlir.origins import Origin, location_text, said, tell_apart
 from ...program.mlir.origins import origin as origin_of
 from ...program.mlir.places import Scope, argument_path, result_path
+from ...propagation.completion.visits import Held
 from ...rulebook.book import reasons
 from ..data import RunData
 from .live_turns import LiveTurns
-from .record import Annotation, Facts, Key, Op, Stage, Value
+from .record import Annotation, Facts, Key, Op, Stage, Value, Visited
 
 _OP_FACTS = ("factor", "maps", "elementwise", "kind", "blocked", "known", "no_rule", "same_value")
 
@@ -311,15 +312,17 @@ class Live(LiveTurns):
     def _annotated(self) -> dict[Cell, tuple[str, str, str, str]]:
         """Cell -> the name of the value that was given a sharding, where (a line and a name stack), and by
         what."""
-        cells, found = self._program.cells, dict[Cell, tuple[str, str, str, str]]()
+        found = dict[Cell, tuple[str, str, str, str]]()
         for instance in self._graph.instances:
-            function = instance.function
-            for v in function.annotations:
-                cell = Cell(int(cells[instance.place + int(instance.layout.place[v])]))
+            for v in instance.function.annotations:
+                cell = self._cell(instance, v)
                 given = self._annotation(instance, v)
                 if cell not in found or found[cell][3] != "user":
                     found[cell] = given
         return found
+
+    def _cell(self, instance: Instance, v: int) -> Cell:
+        return self.cell(Place(instance.place + int(instance.layout.place[v])))
 
     def _annotation(self, instance: Instance, v: int) -> tuple[str, str, str, str]:
         """A constraint that became its operand's own sharding is what the user wrote."""
@@ -327,17 +330,27 @@ class Live(LiveTurns):
         if v in function.specs:
             node, spec = function.specs[v]
             return names[v], *self._told_apart(instance, node), spec
-        if v not in function.attributes:
-            for node in self._index(function).constraints.get(v, ()):
-                result = function.results[node][0]
-                same = function.annotations.get(result) == function.annotations[v]
-                if same and node not in function.created:
-                    return names[result], *self._told_apart(instance, node), "user"
+        held = self._held(instance, v)
+        if held is not None and held.visit >= 0:
+            return names[v], *self._born(Place(instance.place + v)), "completion"
+        node = self._constraint(instance, v)
+        if node >= 0:
+            return names[function.results[node][0]], *self._told_apart(instance, node), "user"
         node = function.definer[v]
         if node in function.constraints and node not in function.created:
             return names[v], *self._told_apart(instance, node), "user"
         written = v in function.attributes or not function.annotations[v].empty
         return names[v], *self._born(Place(instance.place + v)), "user" if written else "import"
+
+    def _constraint(self, instance: Instance, v: int) -> int:
+        """The constraint that a value has its annotation from; -1: none."""
+        function = instance.function
+        if v not in function.attributes:
+            for node in self._index(function).constraints.get(v, ()):
+                same = function.annotations.get(function.results[node][0]) == function.annotations[v]
+                if same and node not in function.created:
+                    return node
+        return -1
 
     def _told_apart(self, instance: Instance, node: int) -> tuple[str, str]:
         """The place of a constraint or ``shard_map``, with what distinguishes it from others of the same
@@ -365,6 +378,61 @@ class Live(LiveTurns):
         text = self._program.shardings.text(sharding).removeprefix("#sdy.sharding") if sharding else ""
         name, where, stack, by = found
         return Annotation(name, where, cell, text, by, stack)
+
+    # ---- Completion -------------------------------------------------------------------------------------
+
+    def _held(self, instance: Instance, v: int) -> Held | None:
+        """The annotation that completion knows of a value, or of the constraint that it has it from."""
+        given = self._given(instance)
+        if given is None:
+            return None
+        function = instance.function
+        node, arguments = function.definer[v], self._index(function).arguments
+        if node < 0 and v not in arguments:
+            return None
+        found = given.get((node, arguments[v] if node < 0 else function.results[node].index(v)))
+        node = -1 if found is not None else self._constraint(instance, v)
+        return found if node < 0 else given.get((node, 0))
+
+    def _given(self, instance: Instance) -> Mapping[tuple[int, int], Held] | None:
+        completion = self.run.completion
+        return None if completion is None else completion.given[instance.function.name].annotated
+
+    def visited(self, cell: Cell) -> Visited | None:
+        return self._visited.get(cell)
+
+    @cached_property
+    def _visited(self) -> dict[Cell, Visited]:
+        found: dict[Cell, Visited] = {}
+        for instance in self._graph.instances if self.run.completion is not None else ():
+            for v in instance.function.annotations:
+                held = self._held(instance, v)
+                if held is not None and held.visit >= 0:
+                    found.setdefault(self._cell(instance, v), self._visit(instance, held))
+        return found
+
+    def _visit(self, instance: Instance, held: Held) -> Visited:
+        completion = self.run.completion
+        assert completion is not None
+        visit = completion.visits[held.visit]
+        item = Item(instance.item + completion.given[visit.function].node(visit.node))
+        return Visited(held.visit, instance.number, item, held.slot, visit.direction, visit.chosen.facts)
+
+    def saw(self, visited: Visited, slot: int) -> tuple[int, Visited | Cell]:
+        completion, instance = self.run.completion, self._graph.instances[visited.instance]
+        assert completion is not None
+        function, visit = instance.function, completion.visits[visited.number]
+        given, held = completion.given[visit.function], dict(visit.seen)[slot]
+        value = self.op(visited.item).values[slot]
+        node = function.definer[value - instance.place]
+        if held.node != visit.node and node in dict(given.added_nodes()):
+            value = instance.place + function.operands[node][0]  # the constraint came later
+        if held.visit >= 0:
+            return value, self._visit(instance, held)
+        # Where completion gave the op another annotation, a constraint behind it has the program's.
+        ends = ((node, 0) for node, added in given.added_nodes() if added.held == held)
+        node, i = next(ends, (given.node(held.node), held.slot))
+        return value, self._cell(instance, function.arguments[i] if node < 0 else function.results[node][i])
 
     # ---- The agenda -------------------------------------------------------------------------------------
 

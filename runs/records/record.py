@@ -39,8 +39,9 @@ class Stage:
 class Annotation:
     """A sharding that was given: the name of the value, where it was given, the cell that holds it, its text.
 
-    ``by`` is "user", or a spec of a ``shard_map`` ("in_specs[0]", and ``where`` is the ``shard_map``'s), or
-    "import" for an open sharding that a result has because another result of its op has one.
+    ``by`` is "user", or "completion", or a spec of a ``shard_map`` ("in_specs[0]", and ``where`` is the
+    ``shard_map``'s), or "import" for an open sharding that a result has because another result of its op has
+    one.
     """
 
     value: str
@@ -53,11 +54,12 @@ class Annotation:
     @property
     def spec(self) -> bool:
         """Whether it is a spec of a ``shard_map``."""
-        return self.by not in ("user", "import")
+        return self.by not in ("user", "import", "completion")
 
     def __str__(self) -> str:
         place = at(self.where, self.stack)
-        return f"{self.by} of the shard_map{place}" if self.spec else f"the annotation of {self.value}{place}"
+        whose = "completion's annotation" if self.by == "completion" else "the annotation"
+        return f"{self.by} of the shard_map{place}" if self.spec else f"{whose} of {self.value}{place}"
 
 
 class Value(NamedTuple):
@@ -89,6 +91,18 @@ class Op(NamedTuple):
     slots: tuple[str, ...]  # their names
     roles: tuple[str, ...]  # "operand 0", "result"
     stack: str = ""
+
+
+class Visited(NamedTuple):
+    """A visit of completion, by its number, that annotated a slot of an op: the instance of the function, the
+    item of the op, and the facts from which its sharding option was chosen."""
+
+    number: int
+    instance: int
+    item: Item
+    slot: int
+    direction: int
+    facts: Facts
 
 
 class Change(NamedTuple):
@@ -178,6 +192,17 @@ class Record(ABC):
     @abstractmethod
     def relation(self, name: str) -> list[Row]:
         """A relation of the run, as in ``Result.facts``."""
+
+    # ---- Completion -------------------------------------------------------------------------------------
+
+    def visited(self, cell: Cell) -> Visited | None:
+        """The visit of completion that annotated a cell; None where there was none, and of saved runs."""
+        return None
+
+    def saw(self, visited: Visited, slot: int) -> tuple[int, Visited | Cell]:
+        """The value in a slot whose annotation a visit saw, and the visit that gave this, or the cell that
+        the program annotates."""
+        raise NotImplementedError
 
     # ---- The agenda -------------------------------------------------------------------------------------
 
