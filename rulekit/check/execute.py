@@ -46,6 +46,8 @@ def execute(case: Case, calls: Sequence[Call]) -> list[Answer]:
         raise NotExecutableError("there is no reference function")
     if not case.said["pure"] and not case.said["pure_inside"]:
         raise NotExecutableError("the op has side effects")
+    if not all(isinstance(value.type, ir.RankedTensorType) for value in case.operation.results):
+        raise NotExecutableError("its results are no tensors, which XLA does not return")
     return _compile_apart(case.operation, calls)
 
 

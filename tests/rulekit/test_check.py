@@ -14,9 +14,10 @@ from hypothesis import given
 from shardlog import ShardlogError
 from shardlog.engine import DatalogError
 from shardlog.rulebook.book import RuleBook
-from shardlog.rulekit.case import Case, file_cases
+from shardlog.rulekit.case import Case, file_cases, shipped_cases
 from shardlog.rulekit.check.check import Report, check, check_rules
 from shardlog.rulekit.check.claims import fits
+from shardlog.rulekit.check.execute import NotExecutableError, execute
 from shardlog.rulekit.check.shards import parts
 
 from ..ops.single_ops import FAMILIES
@@ -265,3 +266,9 @@ def test_bad_files(tmp_path: Path) -> None:
         checked(tmp_path, "pointwise(s) :- op(x, _).", ".dl")
     with pytest.raises(ShardlogError, match=r"mine\.rules"):
         checked(tmp_path, "@mine i -> i")
+
+
+def test_an_op_whose_result_is_no_tensor_is_not_computed() -> None:
+    cases = {case.name: case for case in shipped_cases(RuleBook())}
+    with pytest.raises(NotExecutableError, match="results are no tensors"):
+        execute(cases["tensor.dim"], [])
