@@ -57,9 +57,21 @@ class Options:
                 "factor": said["factor"] if said["known"] else [],
                 **{name: said[name] for name in ("kind", "maps", "blocked")},
             }
+            if self.mode:
+                facts["combines"] = [(name,) for name in self._combines(signature, asked)]
             key = tuple((name, tuple(rows)) for name, rows in facts.items())
             self._ops[signature] = self._alike.setdefault(key, len(self._alike)), facts
         return self._ops[signature]
+
+    def _combines(self, signature: int, asked: Any) -> list[str]:
+        """The ops that combine the partial results of an op, by their names in StableHLO, as "add"."""
+        said = self.book.localize(asked)
+        found = {str(name) for (name,) in said["combined_by"]}
+        op = self.classes.signatures.examples[signature]
+        if said["combined_by_itself"] and op is not None and len(op.regions):
+            inside = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
+            found.update(name.partition(".")[2] for name in inside[:-1] if len(inside) == 2)
+        return sorted(found)
 
     def choose(
         self, signature: int, seen: tuple[tuple[int, Seen], ...], told: Told | None = None

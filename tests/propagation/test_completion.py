@@ -152,3 +152,21 @@ def test_ops_keep_their_names_and_places_behind_constraints_that_are_put_in() ->
     assert gathered.where.endswith(":6") and scattered.where.endswith(":12")
     assert str(session.why("%1")).startswith("%1 : tensor<4x6x14xf32>")
     assert session.cost().sent == 2 * 4 * 6 * 10 * 4 / 2
+
+
+def test_a_maximum_is_no_sum_and_is_reduced_by_its_op() -> None:
+    """Partial results are sums here."""
+    reduced = """
+module attributes {{shard.spelling = "mesh19"}} {{
+  sdy.mesh @g = <["0"=2]>
+  func.func @main(%x: tensor<4x6xf32> {{sdy.sharding = #sdy.sharding<@g, [{{}}, {{"0"}}]>}})
+      -> tensor<4xf32> {{
+    %c = stablehlo.constant dense<0.0> : tensor<f32>
+    %0 = stablehlo.reduce(%x init: %c) applies stablehlo.{} across dimensions = [1]
+        : (tensor<4x6xf32>, tensor<f32>) -> tensor<4xf32>
+    return %0 : tensor<4xf32>
+  }}
+}}
+"""
+    assert 'unreduced={"0"}' in complete(reduced.format("add"))
+    assert "unreduced" not in complete(reduced.format("maximum"))
