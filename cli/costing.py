@@ -26,12 +26,19 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _cost(options: argparse.Namespace) -> None:
+    from ..cost.formulas import formulas
     from ..cost.machine import machine
     from ..cost.text import cost_text
+    from ..program.carried import has_unknown_sizes
 
     topology = machine_of_costs(options.topology)
     machine(topology)  # what is wrong with it is said before anything runs
-    program = asked_of(options, session_of(options))
+    session = session_of(options)
+    if has_unknown_sizes(session.module):
+        unknown = formulas(session.result)
+        print_json(unknown.as_json()) if options.json else show(str(unknown))
+        return
+    program = asked_of(options, session)
     found = program.cost(topology)
     if options.topology is None and options.memory is not None and found.peak > options.memory:
         bound = f"the bound of {bytes_text(options.memory)} is on tensors without tiles"

@@ -26,6 +26,7 @@ from ..console.schemas import (
 from ..cost.ahead import Kept, Memory
 from ..cost.beside import Beside
 from ..cost.cost import Held, Item
+from ..cost.formulas import Formulas
 from ..datalog.profile import Profile
 from ..explanations.answers.collective import Because, Begun, ComparedWay, Placed
 from ..explanations.answers.diff import TensorDiff
@@ -205,26 +206,32 @@ _DOCUMENTS = {
     ),
     "simplify": record(rewrites={"type": "object", "additionalProperties": NUMBER}),
     "partition": record(program=TEXT, bytes=NUMBER, collectives=array(_of(Collective))),
-    "cost": record(
-        program=TEXT,
-        topology=TEXT,
-        seconds=_SIZE,
-        limited=_LIMITED,
-        sure={"type": "object", "additionalProperties": _SIZE},  # seconds, by how sure they are
-        launches=NUMBER,
-        waits=_SIZE,
-        flops=_SIZE,
-        redundant=_SIZE,
-        touched=_SIZE,
-        sent=_SIZE,
-        peak=NUMBER,
-        open=FLAG,  # whether loops that do not say how many turns they take count one
-        memory=NUMBER,
-        host=NUMBER,  # bytes of the host's memory
-        held=array(_of(Held)),
-        items=array(_of(Item)),
-        layers=array({"$ref": "#/$defs/layer"}),
-    )
+    # With sizes that are not known, formulas.
+    "cost": {
+        "anyOf": [
+            record(
+                program=TEXT,
+                topology=TEXT,
+                seconds=_SIZE,
+                limited=_LIMITED,
+                sure={"type": "object", "additionalProperties": _SIZE},  # seconds, by how sure they are
+                launches=NUMBER,
+                waits=_SIZE,
+                flops=_SIZE,
+                redundant=_SIZE,
+                touched=_SIZE,
+                sent=_SIZE,
+                peak=NUMBER,
+                open=FLAG,  # whether loops that do not say how many turns they take count one
+                memory=NUMBER,
+                host=NUMBER,  # bytes of the host's memory
+                held=array(_of(Held)),
+                items=array(_of(Item)),
+                layers=array({"$ref": "#/$defs/layer"}),
+            ),
+            _of(Formulas),
+        ]
+    }
     | {"$defs": {"layer": _LAYER}},
     "compile": record(
         program=TEXT,

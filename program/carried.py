@@ -22,6 +22,11 @@ _CARRIED = {
 }
 
 
+def has_unknown_sizes(module: ir.Module) -> bool:
+    """Whether a mesh of a module has axes of unknown size."""
+    return any(UNKNOWN in op.attributes for op in symbols(module, "sdy.mesh").values())
+
+
 def check_sizes(module: ir.Module, what: str) -> None:
     """Raises ShardlogError for a mesh with axes of unknown size; ``what`` cannot do without."""
     for name, op in symbols(module, "sdy.mesh").items():

@@ -24,6 +24,7 @@ from ..importers.given import Given, Several
 from ..importers.program import Program, import_program
 from ..importers.sources.text import Text
 from ..importers.sources.views import view_of
+from ..program.carried import has_unknown_sizes
 from ..program.function import location
 from ..program.ids import Cell
 from ..program.mlir.modules import symbols
@@ -204,7 +205,11 @@ def shardings_of(program: Program, book: RuleBook, fixpoint: Fixpoint, *, closed
     """The shardings with which propagation ends, as they are written."""
     kept = book.boundary({"axis": program.shardings.meshes.facts()["axis"]})
 
+    unknown = has_unknown_sizes(program.module)  # whether an axis divides a dimension, nobody knows then
+
     def fit(facts: dict[str, Any], shape: tuple[int, ...], entry: bool) -> dict[str, Any]:
+        if unknown:
+            return {"sharded": facts["sharded"]}
         given = {"sharded": facts["sharded"], "closed": facts["closed"], "dim": list(enumerate(shape))}
         return {"sharded": kept({**given, "entry": [()] if entry else []})}
 

@@ -1,0 +1,188 @@
+"""What a completed program sends where sizes of its grid are not known: formulas in these sizes.
+
+Comes in: a run whose module has a mesh with axes of unknown size. Goes out: the shapes of a device's tensors
+and the bytes that it receives for each reshard, in the stages of the device mesh RFC
+(``rules/partition/order.dl``). No device has a number there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import takewhile
+from math import gcd, prod
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ..program.carried import UNKNOWN
+from ..program.elements import bits_of
+from ..program.meshes import SubAxis
+from ..program.mlir.modules import boundary_attributes, operations_in, symbols
+from ..program.mlir.origins import location_text
+from ..program.shardings import Sharding
+from ..runs.result import Result
+from ..runs.table import table
+
+Known = tuple[int, tuple[str, ...]]  # a product: of a number, and of unknown sizes
+
+
+@dataclass(frozen=True)
+class Received:
+    """A collective: its kind, its axes, where the reshard stands, and the bytes that a device receives."""
+
+    kind: str
+    axes: tuple[str, ...]
+    place: str
+    bytes: str
+
+
+@dataclass(frozen=True)
+class Formulas:
+    """The shapes of a device's arguments and results, and what it receives."""
+
+    arguments: tuple[str, ...]
+    results: tuple[str, ...]
+    received: tuple[Received, ...]
+
+    def __str__(self) -> str:
+        lines = [f"argument {i}: {shape}" for i, shape in enumerate(self.arguments)]
+        lines += [f"result {i}: {shape}" for i, shape in enumerate(self.results)]
+        rows = [(each.kind, ", ".join(each.axes), each.bytes, each.place) for each in self.received]
+        heads = ("collective", "axes", "bytes received by a device", "place")
+        return "\n".join([*lines, "", table(heads, rows)])
+
+    def as_json(self) -> dict[str, Any]:
+        """The same as a document."""
+        return asdict(self)
+
+
+def formulas(result: Result) -> Formulas:
+    """The formulas of a run."""
+    return _Formulas(result).all()
+
+
+class _Formulas:
+    def __init__(self, result: Result) -> None:
+        self.result, self.module = result, result.module
+        self.shardings = result.program.shardings
+        self.symbols: dict[tuple[int, str], str] = {}
+        unknown = []
+        for name, op in symbols(self.module, "sdy.mesh").items():
+            number = self.shardings.names[name]
+            axes = self.shardings.meshes.meshes[number].axes
+            if UNKNOWN in op.attributes:
+                unknown += [(number, axes[i][0]) for i in ir.DenseI64ArrayAttr(op.attributes[UNKNOWN])]
+        for number, axis in unknown:
+            self.symbols[number, axis] = "n" if len(unknown) == 1 else f"n{axis}"
+
+    def all(self) -> Formulas:
+        functions = symbols(self.module, "func.func")
+        main = next((f for name, f in functions.items() if name == "main"), next(iter(functions.values())))
+        type_ = main.type
+        with self.module.context:
+            arguments = self.boundary(main, "arg_attrs", type_.inputs)
+            results = self.boundary(main, "res_attrs", type_.results)
+            received = tuple(self.received())
+        return Formulas(arguments, results, received)
+
+    def boundary(self, function: Any, label: str, types: Sequence[Any]) -> tuple[str, ...]:
+        entries = boundary_attributes(function, label)
+        found = []
+        for entry, type_ in zip(entries, types, strict=True):
+            held = self.shardings.read(entry["sdy.sharding"]) if "sdy.sharding" in entry else None
+            found.append(self.shape(type_, held))
+        return tuple(found)
+
+    def shape(self, type_: Any, sharding: Sharding | None) -> str:
+        """The shape of a device's part, as 2x5x6/n."""
+        sizes = list(ir.RankedTensorType(type_).shape)
+        if sharding is None:
+            return "x".join(map(str, sizes))
+        parts = [self.product(sharding.mesh, dimension.axes) for dimension in sharding.dimensions]
+        return "x".join(_quotient((size, ()), part) for size, part in zip(sizes, parts, strict=True))
+
+    def product(self, mesh: int, axes: Sequence[SubAxis]) -> Known:
+        """The number of parts that axes make."""
+        known = [axis.size for axis in axes if (mesh, axis.name) not in self.symbols]
+        return prod(known), tuple(self.symbols[k] for a in axes if (k := (mesh, a.name)) in self.symbols)
+
+    def received(self) -> Iterator[Received]:
+        for op in operations_in(self.module):
+            if op.name == "sdy.sharding_constraint":
+                goal = self.shardings.read(op.attributes["sharding"])
+                start = self.of(op.operands[0]) or Sharding.open(goal.mesh, len(goal.dimensions))
+                yield from self.reshard(op, start, goal)
+
+    def of(self, value: Any) -> Sharding | None:
+        """The sharding of a value."""
+        if isinstance(value.owner, ir.Block):
+            function: Any = value.owner.owner
+            entry = boundary_attributes(function, "arg_attrs")[ir.BlockArgument(value).arg_number]
+            return self.shardings.read(entry["sdy.sharding"]) if "sdy.sharding" in entry else None
+        op = value.owner.operation
+        if op.name == "sdy.sharding_constraint":
+            return self.shardings.read(op.attributes["sharding"])
+        if "sdy.sharding" not in op.attributes:
+            return None
+        each = sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings
+        return self.shardings.read(each[ir.OpResult(value).result_number])
+
+    def reshard(self, op: Any, start: Sharding, goal: Sharding) -> Iterator[Received]:
+        """The collectives of a reshard: all-reduces, all-gathers, and reduce-scatters as local splits."""
+        type_ = ir.RankedTensorType(op.operands[0].type)
+        size = prod(type_.shape) * bits_of(str(type_.element_type)) // 8
+        place = self.result.source.line(location_text(op))
+        split = {axis for dimension in goal.dimensions for axis in dimension.axes}
+        held = [list(dimension.axes) for dimension in start.dimensions]
+        wanted = [list(dimension.axes) for dimension in goal.dimensions]
+        loose = [axis for axis in start.unreduced if axis not in goal.unreduced]
+
+        def made(kind: str, axes: Sequence[SubAxis], times: int, *, gathers: bool = False) -> Received:
+            parts = self.product(start.mesh, [axis for dimension in held for axis in dimension])
+            group = self.product(start.mesh, axes)
+            below = parts if gathers else (parts[0] * group[0], parts[1] + group[1])
+            names = tuple(axis.name for axis in axes)
+            return Received(kind, names, place, _formula(times * size, group, below))
+
+        whole = [axis for axis in loose if axis not in split]
+        if whole:
+            yield made("all-reduce", whole, 2)
+        for d, (before, after) in enumerate(zip(held, wanted, strict=True)):
+            pairs = zip(before, after, strict=False)
+            kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+            if moved := before[kept:]:
+                yield made("all-gather", moved, 1, gathers=True)
+                held[d] = before[:kept]
+        for d, after in enumerate(wanted):
+            new = after[len(held[d]) :]
+            if scattered := [axis for axis in new if axis in loose]:
+                yield made("reduce-scatter", scattered, 1)
+            held[d] = after
+
+
+def _formula(size: int, group: Known, below: Known) -> str:
+    """``size * (group - 1) / below`` as text, with numbers worked out."""
+    number, names = below
+    common = gcd(size, number)
+    size, number = size // common, number // common
+    if not group[1]:
+        return _quotient((size * (group[0] - 1), ()), (number, names))
+    parts = " * ".join([*([str(group[0])] if group[0] != 1 else []), *group[1]])
+    return _over(f"{size} * ({parts} - 1)", (number, names), " / ")
+
+
+def _quotient(above: Known, below: Known) -> str:
+    """A number over a product, as 6/n."""
+    size, number = above[0], below[0]
+    common = gcd(size, number)
+    return _over(str(size // common), (number // common, below[1]), "/")
+
+
+def _over(above: str, below: Known, sign: str) -> str:
+    number, names = below
+    factors = [*([str(number)] if number != 1 else []), *names]
+    if not factors:
+        return above
+    return f"{above}{sign}{factors[0] if len(factors) == 1 else '(' + ' * '.join(factors) + ')'}"
