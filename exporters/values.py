@@ -16,7 +16,7 @@ from ..program.boundaries import boundary_axes, boundary_shardings, without_manu
 from ..program.function import RESULT_SHARDING, location, sharding_of
 from ..program.mlir.modules import boundary_attributes, symbols
 from ..program.shardings import Sharding, Shardings
-from ..program.signature import describe, looks_at
+from ..program.signature import describe, looks_at, text_of
 from ..rulebook.book import RuleBook
 
 
@@ -90,7 +90,7 @@ class Values:
         return bool(carries and self.said(op)["edge"])
 
     def _of_arguments(self, function: ir.Operation) -> list[Any]:
-        name = ir.StringAttr(function.attributes["sym_name"]).value
+        name = text_of(function.attributes["sym_name"])
         if name not in self._arguments:
             self._arguments[name] = [*map(sharding_of, boundary_attributes(function.opview, "arg_attrs"))]
         return self._arguments[name]

@@ -13,14 +13,14 @@ from ..executions import Executions, with_inner
 from ..writing.building import Sent
 
 
-def sent_before_loops(module: ir.Module, sent: Sequence[Sent], traits: OpTraits) -> list[Sent]:
-    """The collectives of a module, in its order, those that send the same in all turns of a loop before it:
-    XLA for CPUs puts them there, that for TPUs would send again in each turn."""
+def sent_before_loops(module: ir.Module, sent: Sequence[Sent], traits: OpTraits) -> tuple[list[Sent], bool]:
+    """The collectives of a module, in its order, those that send the same in all turns of a loop before it,
+    and whether there are such: XLA for CPUs puts them there, that for TPUs would send again in each turn."""
     ops = {each.op for each in sent}
     if not put_before_loops(module, traits, ops.__contains__):
-        return list(sent)
+        return list(sent), False
     place = {op: number for number, op in enumerate(operations_in(module))}
-    return sorted(sent, key=lambda each: place[each.op])
+    return sorted(sent, key=lambda each: place[each.op]), True
 
 
 def put_before_loops(module: ir.Module, traits: OpTraits, which: Callable[[Any], bool]) -> bool:

@@ -111,7 +111,8 @@ def negate_behind(draft: Draft) -> None:
 def send_before_loops(draft: Draft) -> None:
     """Puts collectives that send the same in all turns of a loop before it."""
     if draft.loops:
-        draft.sent = loops.sent_before_loops(draft.module, draft.sent, draft.traits)
+        draft.sent, moved = loops.sent_before_loops(draft.module, draft.sent, draft.traits)
+        draft.repeats |= moved  # beside what was there already
 
 
 def send_once(draft: Draft) -> None:

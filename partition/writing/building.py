@@ -456,9 +456,11 @@ class Builder:
         asked for only if something is."""
         before = len(self.sent)
         yield
-        for sent in self.sent[before:]:
-            if not sent.purposes:
-                sent.purposes = (purpose(),)
+        unasked = [sent for sent in self.sent[before:] if not sent.purposes]
+        if unasked:
+            purposes = (purpose(),)  # one, by which the steps of a reshard are known to belong together
+            for sent in unasked:
+                sent.purposes = purposes
 
     def next_channel(self) -> Any:
         """A channel that no other collective has."""

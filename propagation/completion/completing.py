@@ -10,6 +10,7 @@ from jaxlib.mlir import ir
 from ...importers.program import Reader
 from ...program.carried import INSERTED
 from ...program.mlir.modules import operations_in
+from ...program.signature import text_of
 from ...rulebook.book import RuleBook
 from .body import Body
 from .options import Options
@@ -61,6 +62,4 @@ def complete(
 def _says_partial(module: ir.Module) -> bool:
     """Whether the dialect of a module says partial sums."""
     spelling = module.operation.attributes
-    return (
-        "shard.spelling" in spelling and ir.StringAttr(spelling["shard.spelling"]).value in _PARTIAL_SPELLINGS
-    )
+    return "shard.spelling" in spelling and text_of(spelling["shard.spelling"]) in _PARTIAL_SPELLINGS
