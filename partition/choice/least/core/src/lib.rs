@@ -569,7 +569,8 @@ mod tests {
         Sum::new(vec![term], rows(2, &[0.0, 0.0, 1.0, 0.0]), vec![1.0, 1.0], 1e30).unwrap()
     }
 
-    const ALL: Saying = Saying { step: 1.0, left: None };
+    // Shared among the variables, by which the bound rises.
+    const SHARED: Saying = Saying { step: 1.0, left: Some(1.0) };
 
     #[test]
     fn the_sum_takes_the_cheapest_way() {
@@ -584,7 +585,7 @@ mod tests {
     fn messages_lead_to_the_least_and_bound_it() {
         let mut sum = sum();
         for sweep in 0..4 {
-            sum.sweep(sweep % 2 == 1, ALL, false);
+            sum.sweep(sweep % 2 == 1, SHARED, false);
             assert!(sum.bound() <= 1e-9);
         }
         assert_eq!(sum.best(), [1, 1]);
