@@ -66,7 +66,10 @@ class _Side:
     def lacks(self, value: Value, dim: int, axis: str, *, annotated: bool) -> str:
         """Why a dimension is not sharded on an axis, to which in the other run it is ``annotated`` or not."""
         if annotated or not self.record.stages:
-            return self.explainer.visits.annotated(self.record.cell(value.place)) or "not annotated"
+            return (
+                self.explainer.visits.annotated(self.explainer, self.record.cell(value.place))
+                or "not annotated"
+            )
         if axis not in {atom.axis for atom in self.record.meshes.atoms}:
             return f'no mesh has an axis "{axis}"'
         if axis not in self._searches:
@@ -158,7 +161,7 @@ class _Comparison:
         side, other = self.sides[has - 1], self.sides[2 - has]
         explainer, axis = side.explainer, side.axis(atom)
         begin = explainer.site(first_place(cell), dim)
-        steps, given = explainer.visits.chain(cell, lambda: begin, (atom,))
+        steps, given = explainer.visits.chain(explainer, cell, lambda: begin, (atom,))
         for step in steps:
             at, source = (side.record.named(site.value) for site in (step.site, step.source))
             there = [side.other.get(value.number) for value in source]

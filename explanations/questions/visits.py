@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
+from weakref import WeakValueDictionary
 
 from ...engine.provenance.proof import Derivations, Proof
 from ...engine.provenance.proof_check import Checker
@@ -39,8 +40,6 @@ class Given:
 class Words(Protocol):
     """How explanations call dimensions, axes and what rules say."""
 
-    record: Record
-
     def site(self, place: Place, dim: int, name: str = "") -> Site: ...
 
     def axes(self, atoms: Sequence[int]) -> str: ...
@@ -49,16 +48,17 @@ class Words(Protocol):
 
 
 class Visits:
-    """The visits of a run."""
+    """The visits of a run. ``words`` are told with each question: who explains owns this, not the reverse."""
 
-    def __init__(self, words: Words) -> None:
-        self._words, self._record = words, words.record
+    def __init__(self, record: Record) -> None:
+        self._record = record
         self._derived: dict[int, Derivations] = {}
-        self._steps: dict[tuple[int, int, Site, tuple[int, ...]], Step] = {}
+        # Steps refer to the words: those that nobody holds any more are gone.
+        self._steps: WeakValueDictionary[tuple[int, int, Site, tuple[int, ...]], Step] = WeakValueDictionary()
         self._facts: dict[int, Facts] = {}  # of the visits that were looked at
 
     def chain(
-        self, cell: Cell, at: Callable[[], Site], atoms: tuple[int, ...]
+        self, words: Words, cell: Cell, at: Callable[[], Site], atoms: tuple[int, ...]
     ) -> tuple[tuple[Step, ...], Cell]:
         """The visits that gave atoms of an axis to a dimension, the latest first, and the cell of the
         program's annotation that they begin at. ``at`` gives the dimension, which is of the cell's value."""
@@ -69,11 +69,12 @@ class Visits:
         dim = site.dim
         while isinstance(by, Visited):
             given = self.given(by, dim, atoms[0])
-            source = self._words.site(self._record.value(given.value).place, given.dim)
+            source = words.site(self._record.value(given.value).place, given.dim)
             key = by.number, by.slot, site, atoms
-            if key not in self._steps:
-                self._steps[key] = self._step(by, given, site, source, atoms)
-            steps.append(self._steps[key])
+            step = self._steps.get(key)
+            if step is None:
+                self._steps[key] = step = self._step(words, by, given, site, source, atoms)
+            steps.append(step)
             by, dim, site = given.by, given.dim, source
         return tuple(steps), by
 
@@ -91,14 +92,14 @@ class Visits:
         from_dim = PARTIAL if seen.relation == "partial" else Sharded(*seen.row).dim
         return Given(proof, option, slot, from_dim, *self._record.saw(visited, slot))
 
-    def annotated(self, cell: Cell) -> str:
+    def annotated(self, words: Words, cell: Cell) -> str:
         """How a cell came to its annotation, where it has one; else empty."""
         text, visited = self._record.annotation(cell).text, self._record.visited(cell)
         if visited is None:
             return f"annotated {text}" if text else ""
         op = self._record.op(visited.item)
         by = f"visit {visited.number} of {op.name}{at(op.where, op.stack)}"
-        return f"annotated by completion {text}, {by}; {self._candidate(visited)}"
+        return f"annotated by completion {text}, {by}; {self._candidate(words, visited)}"
 
     def check(self, step: Step) -> int:
         """Checks the proof of a visit; returns the number of its steps. Raises ProofError."""
@@ -120,9 +121,17 @@ class Visits:
         assert proof is not None
         return proof
 
-    def _step(self, visited: Visited, given: Given, site: Site, source: Site, atoms: tuple[int, ...]) -> Step:
+    def _step(
+        self,
+        words: Words,
+        visited: Visited,
+        given: Given,
+        site: Site,
+        source: Site,
+        atoms: tuple[int, ...],
+    ) -> Step:
         op, proof = self._record.op(visited.item), given.proof
-        axis = self._words.axes(atoms)
+        axis = words.axes(atoms)
         names = dict.fromkeys(atoms, axis)
         option, loop = given.option, int(given.option.row[1])
         by_user = any(premise.relation == "tells" for premise in option.premises)
@@ -140,13 +149,13 @@ class Visits:
             f"{loop_name(loop)} ({_KINDS.get(kind, kind)})",
             Stage(0, None, f"completion, visit {visited.number} ({_DIRECTIONS[visited.direction]})"),
             visited.number,
-            self._words.sentence(option, op.slots, names),
+            words.sentence(option, op.slots, names),
             rule_place(option),
             (),
             proof,
-            lambda step: self._words.sentence(step, op.slots),
+            lambda step: words.sentence(step, op.slots),
             lambda: (),
-            self._candidate(visited),
+            self._candidate(words, visited),
         )
 
     @staticmethod
@@ -159,7 +168,7 @@ class Visits:
                 loops.setdefault(d, []).append(loop_name(loop))
         return f"({', '.join(' '.join(loops.get(d, ['0'])) for d in range(rank))})"
 
-    def _candidate(self, visited: Visited) -> str:
+    def _candidate(self, words: Words, visited: Visited) -> str:
         """The candidate that was chosen, of how many, and what it reshards."""
         derived, op = self._derivations(visited), self._record.op(visited.item)
         ((chosen,),) = derived.rows("chosen")
@@ -171,7 +180,7 @@ class Visits:
             if each[0] == chosen:
                 proof = derived.proof("reshards", each)
                 assert proof is not None
-                said.append(self._words.sentence(proof, op.slots))
+                said.append(words.sentence(proof, op.slots))
         return " ".join(said)
 
 

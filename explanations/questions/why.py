@@ -32,7 +32,7 @@ class Explainer:
         self.history = History(self.record)
         self.obstacles = Obstacles(self.history)
         self.values = Values(self.record)
-        self.visits = Visits(self)
+        self.visits = Visits(self.record)
         self.meshes = self.record.meshes
         self._proofs: dict[tuple[tuple[int, ...], tuple[int, ...]], Proof] = {}
         self._checked: dict[Proof, int] = {}
@@ -101,7 +101,9 @@ class Explainer:
         origin = way.origin
         needs = sorted({n for atom in atoms for n in self.needs((cell, dim, atom, end))} - {origin})
         axis, site = self.axes(atoms), Site(value.name, value.type, dim, value.where, value.stack)
-        visits, given = self.visits.chain(origin, lambda: self._began(way, site, atoms[0]), tuple(atoms))
+        visits, given = self.visits.chain(
+            self, origin, lambda: self._began(way, site, atoms[0]), tuple(atoms)
+        )
         return Explanation(
             site,
             axis,
