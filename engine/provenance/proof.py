@@ -12,6 +12,7 @@ from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ..evaluate.facts import tuples
@@ -70,11 +71,11 @@ class Proof:
 
     def steps(self) -> Iterator[Proof]:
         """Every proof in this one, itself first, each once, nearer ones first."""
-        return iter(self._steps)
+        return chain((self,), self._behind)
 
     @cached_property
-    def _steps(self) -> tuple[Proof, ...]:
-        found = {id(self): self}
+    def _behind(self) -> tuple[Proof, ...]:
+        found = dict[int, Proof]()  # without this one: no proof refers to itself
         queue = deque([self])
         while queue:
             proof = queue.popleft()
