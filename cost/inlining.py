@@ -10,7 +10,15 @@ from jaxlib.mlir.passmanager import PassManager
 
 from ..partition.finishing.combining import NUMBER, combination, sent_once
 from ..partition.finishing.loops import put_before_loops
-from ..program.mlir.modules import copy_of, main_function, operations_in, ops_in, put_in_place_of, symbols
+from ..program.mlir.modules import (
+    copy_of,
+    is_used,
+    main_function,
+    operations_in,
+    ops_in,
+    put_in_place_of,
+    symbols,
+)
 from ..rulebook.traits import OpTraits
 from .storing import stores
 
@@ -79,7 +87,7 @@ def _merge(block: Any, before: Mapping[Hashable, Any], pure: Mapping[str, str]) 
         if first is not op:
             for result, same in zip(op.results, first.results, strict=True):
                 result.replace_all_uses_with(same)
-        if not any(True for result in op.results for _ in result.uses):
+        if not is_used(op):
             gone.append(op)
     for op in reversed(gone):
         op.erase()

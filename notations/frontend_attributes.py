@@ -36,6 +36,7 @@ from ..program.mlir.modules import (
     boundary_attributes,
     entries_of,
     is_custom_call,
+    is_used,
     operations_in,
     symbols,
     with_attributes,
@@ -324,7 +325,7 @@ def _group(op: Any, function: Any) -> None:
         raise ShardlogError("a sharding group has no number", where=location(op))
     number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), ir.IntegerAttr(number).value)
     sdy.ShardingGroupOp(op.operands[0], number, loc=op.location, ip=ir.InsertionPoint(op))
-    if not any(True for result in op.results for _ in result.uses):
+    if not is_used(op):
         op.operation.erase()
     else:
         _replace(op, op.operands)

@@ -6,7 +6,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.mlir.modules import operations_in
+from ..program.mlir.modules import entries_of, operations_in
 
 _PART, _WHOLE = "stablehlo.get_tuple_element", "stablehlo.tuple"
 TUPLES = frozenset((_PART, _WHOLE))  # a module without these ops has none
@@ -56,7 +56,7 @@ def _return_parts(op: Any) -> None:
         op.operation.name,
         results=_parts(ir.TupleType(op.results[0].type)),
         operands=[*op.operands],
-        attributes={name: op.attributes[name] for name in op.attributes},
+        attributes=entries_of(op.attributes),
         loc=op.location,
         ip=ir.InsertionPoint(op),
     )

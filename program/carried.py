@@ -12,13 +12,18 @@ from .function import location
 from .meshes import symbol
 from .mlir.modules import boundary_attributes, entries_of, operations_in, symbols
 
+DYNAMIC = -(1 << 63)  # among numbers of an attribute: `?`, which is not known or which an operand has
 UNKNOWN = "shard.unknown"  # on a mesh: the axes whose sizes are not known
+AXES = "shard.axes"  # on a grid: a name for each axis; "x:(2)4" is a part of an axis
+HALO, OFFSETS, PARTIAL = "shard.halo", "shard.offsets", "shard.partial"  # as the dialects have them
+ENTRIES = "shard.entries"  # of how many dimensions an annotation speaks, where not of all
+SAID = "shard.said"  # on an annotation: all that sdy says, as text
 INSERTED = "shard.inserted"  # on a constraint that completion has put before an op, or behind it
 SPELLING = "shard.spelling"  # on a module: it is of one of the sharding dialects of MLIR, spelled like this
 _CARRIED = {
-    "shard.halo": "a halo",
-    "shard.offsets": "parts that begin at offsets",
-    "shard.partial": "a partial result of this reduction",
+    HALO: "a halo",
+    OFFSETS: "parts that begin at offsets",
+    PARTIAL: "a partial result of this reduction",
 }
 
 

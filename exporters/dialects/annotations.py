@@ -10,6 +10,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
+from ...program.carried import ENTRIES, HALO, OFFSETS, SPELLING, UNKNOWN
 from ...program.function import location
 from ...program.meshes import Meshes
 from ...program.mlir.modules import boundary_attributes, copy_of, entries_of, operations_in, symbols
@@ -18,13 +19,9 @@ from .grids import Grid, grids_of
 from .spelling import Spelling
 
 SHARDING = "sdy.sharding"
-_KEPT = (
-    "shard.halo",
-    "shard.offsets",
-    "shard.entries",
-)  # beside a sharding; the dialects have words for them
+_KEPT = (HALO, OFFSETS, ENTRIES)  # beside a sharding; the dialects have words for them
 _CONSTRAINTS = ("sdy.sharding_constraint", "sdy.reshard")
-_OWN = ("stablehlo.mesh", "shard.unknown")
+_OWN = ("stablehlo.mesh", UNKNOWN)
 
 
 def to_dialect(module: ir.Module, spelling: Spelling, where: str) -> ir.Module:
@@ -66,9 +63,9 @@ class _Writer:
         every = [*arguments.values(), *results.values(), *held.values()]
         used = [said.sharding for group in every for said in group if said is not None]
         unknown = {
-            name: list(ir.DenseI64ArrayAttr(op.attributes["shard.unknown"]))
+            name: list(ir.DenseI64ArrayAttr(op.attributes[UNKNOWN]))
             for name, op in self.declared.items()
-            if "shard.unknown" in op.attributes
+            if UNKNOWN in op.attributes
         }
         self.grids = grids_of(self.shardings.meshes, used, self.where, unknown)
         for grid in self.grids:
@@ -90,8 +87,8 @@ class _Writer:
         for op in self.declared.values():
             op.erase()
         attributes = self.module.operation.attributes
-        if "shard.spelling" in attributes:
-            del attributes["shard.spelling"]
+        if SPELLING in attributes:
+            del attributes[SPELLING]
 
     @property
     def functions(self) -> dict[str, Any]:
@@ -143,14 +140,14 @@ class _Writer:
         """What an annotation says, in the dialect's terms."""
         sharding, grid = said.sharding, self.grids[said.sharding.mesh]
         lists = [grid.numbers(dimension.axes) for dimension in sharding.dimensions]
-        if "shard.entries" in said.beside:
-            lists = lists[: ir.IntegerAttr(said.beside["shard.entries"]).value]
+        if ENTRIES in said.beside:
+            lists = lists[: ir.IntegerAttr(said.beside[ENTRIES]).value]
         found: dict[str, Any] = {
             "grid": grid.name,
             "lists": lists,
             "partial": (sharding.reduction, grid.numbers(sharding.unreduced)),
-            "halo": said.beside.get("shard.halo"),
-            "offsets": said.beside.get("shard.offsets"),
+            "halo": said.beside.get(HALO),
+            "offsets": said.beside.get(OFFSETS),
             "more": None,
         }
         plain = all(d.closed and not d.priority for d in sharding.dimensions)

@@ -10,11 +10,9 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
+from ...program.carried import AXES, DYNAMIC
 from ...program.meshes import Mesh, Meshes, SubAxis, axis_text, quoted, symbol
 from ...program.shardings import Sharding
-
-UNKNOWN = -(1 << 63)  # the size of an axis whose size is not known, in attributes
-_NAMES = "shard.axes"  # the names of axes, on a grid, where they are not their numbers
 
 
 @dataclass(frozen=True)
@@ -46,11 +44,11 @@ class Grid:
 
     def attributes(self) -> dict[str, ir.Attribute]:
         """The attributes of its op."""
-        sizes = [UNKNOWN if i in self.unknown else size for i, size in enumerate(self.sizes)]
+        sizes = [DYNAMIC if i in self.unknown else size for i, size in enumerate(self.sizes)]
         found = {"sym_name": ir.StringAttr.get(self.name), "shape": ir.DenseI64ArrayAttr.get(sizes)}
         names = [axis_text(axis, self.mesh) for axis in self.axes]
         if names != [str(i) for i in range(len(names))]:
-            found[_NAMES] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
+            found[AXES] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
         return found
 
 

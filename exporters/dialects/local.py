@@ -14,15 +14,16 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, sdy
 
 from ...errors import ShardlogError
+from ...program.carried import DYNAMIC, SPELLING
+from ...program.devices import Devices
 from ...program.function import location
 from ...program.meshes import SubAxis
-from ...program.mlir.modules import copy_of, operations_in, symbols
+from ...program.mlir.modules import copy_of, is_used, operations_in, symbols
 from ...rulebook.shipped import shipped
 from .grids import Grid
 from .places import Places
 
 _GROUPS, _PAIRS = "replica_groups", "source_target_pairs"
-_DYNAMIC = -(1 << 63)  # an operand says it
 _COMPUTATION = "sdy.manual_computation"
 
 
@@ -52,8 +53,8 @@ def localized(module: ir.Module, grid: Grid, scatter: str, *, whole_arguments: b
 class _Local:
     def __init__(self, module: ir.Module, grid: Grid, scatter: str, whole_arguments: bool) -> None:
         self.module, self.grid, self.scatter, self.whole = module, grid, scatter, whole_arguments
-        self.count = prod(grid.sizes)
-        self.devices = np.arange(self.count).reshape(grid.sizes)
+        self.devices = Devices(grid.sizes)
+        self.count = self.devices.count
         self.places = Places(self.count)
         self.reference = ir.FlatSymbolRefAttr.get(grid.name)
         self._axes: dict[Any, list[int] | None] = {}
@@ -80,7 +81,7 @@ class _Local:
         for op in operations_in(self.module):
             for label in [label for label in op.attributes if label.startswith("shard.")]:
                 del op.attributes[label]  # said of whole tensors
-        for label in ("mhlo.num_partitions", "mhlo.num_replicas", "shard.spelling"):
+        for label in ("mhlo.num_partitions", "mhlo.num_replicas", SPELLING):
             if label in self.module.operation.attributes:
                 del self.module.operation.attributes[label]
 
@@ -143,23 +144,10 @@ class _Local:
             if (coordinates != coordinates[:, :1]).any()
         ]
         for axes in permutations(differ):
-            found = self.along(axes).tolist()
+            found = self.devices.along(axes).tolist()
             if {tuple(row) if ordered else tuple(sorted(row)) for row in found} == wanted:
                 return list(axes)
         return None
-
-    def along(self, axes: Sequence[int]) -> npt.NDArray[Any]:
-        """The groups of devices that differ along axes, in the order of the dialect."""
-        others = [axis for axis in range(len(self.grid.sizes)) if axis not in axes]
-        size = prod(self.grid.sizes[axis] for axis in axes)
-        return self.devices.transpose([*others, *axes]).reshape(-1, size)
-
-    def index(self, axes: Sequence[int]) -> npt.NDArray[Any]:
-        """The place of each device in its group."""
-        found = np.zeros(self.count, np.int64)
-        for row in self.along(axes):
-            found[row] = np.arange(len(row))
-        return found
 
     def permutation(self, op: Any) -> None:
         """A shift along an axis, or sends and receives between devices."""
@@ -184,7 +172,7 @@ class _Local:
             "shard.process_linear_index", [], [ir.IndexType.get()], {"grid": self.reference}, place
         )
         shared = {"grid": self.reference, "grid_axes": axes}
-        dynamic = ir.DenseI64ArrayAttr.get([_DYNAMIC] * len(self.grid.sizes))
+        dynamic = ir.DenseI64ArrayAttr.get([DYNAMIC] * len(self.grid.sizes))
         to, of = (self.coordinates(table, linear.results[0], place) for table in (target, source))
         value = op.operands[0]
         self.op("shard.send", [value, *to], [value.type], shared | {"destination": dynamic}, place)
@@ -192,7 +180,7 @@ class _Local:
 
     def shift(self, source: npt.NDArray[Any]) -> dict[str, Any] | None:
         """The attributes of a rotation along one axis that gives each device the value of ``source``."""
-        own = np.stack(np.unravel_index(np.arange(self.count), self.grid.sizes))
+        own = self.devices.coordinates()
         theirs = np.stack(np.unravel_index(source, self.grid.sizes))
         differ = [axis for axis in range(len(self.grid.sizes)) if (own[axis] != theirs[axis]).any()]
         if len(differ) != 1:
@@ -253,7 +241,7 @@ class _Local:
         for length in every:
             for axes in permutations(every, length + 1):
                 size = prod(self.grid.sizes[axis] for axis in axes)
-                if size == count and np.array_equal(self.index(axes), parts):
+                if size == count and np.array_equal(self.devices.index(axes), parts):
                     return list(axes)
         return None
 
@@ -327,8 +315,8 @@ class _Local:
     def erase_unused(self) -> None:
         """Erases what computed the places of parts."""
         for op in reversed(operations_in(self.module)):
-            used = any(True for result in op.results for _ in result.uses)
-            if not used and op.name.startswith("stablehlo.") and len(op.results) and not len(op.regions):
+            alone = len(op.results) and not len(op.regions)
+            if op.name.startswith("stablehlo.") and alone and not is_used(op):
                 op.erase()
 
     def refuse(self, op: Any, why: str) -> None:

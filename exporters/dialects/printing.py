@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from ...importers.dialects.cursor import Cursor, UnfittingError
 from ...importers.dialects.formats import Element, Statement, formats
+from ...program.carried import DYNAMIC
 
 _OP = re.compile(r'^(?P<head> *(?:%[^"=]*= )?)"(?P<name>(?:shard|mesh)\.\w+)"(?=\()', re.MULTILINE)
 _LINE = re.compile(
@@ -18,7 +19,7 @@ _LINE = re.compile(
 )
 _PLACE = "operand__"
 _NAMED = re.compile(rf"%{_PLACE}(\d+)")
-_DYNAMIC = str(-(1 << 63))
+_DYNAMIC = str(DYNAMIC)
 _SEGMENTS = "operandSegmentSizes"
 _NUMBERS = re.compile(r"-?\d+")
 

@@ -7,9 +7,11 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from ...importers.dialects.grids import kind_of
+from ...program.carried import SAID
+from ...program.mlir.modules import entries_of, put_like
 from .grids import lists_attribute
 
-_SAID = "shard.said"  # what sdy says beyond the dialect's words, as text
 _OF_MESH = {"grid": "mesh", "grid_axes": "mesh_axes"}
 _WORDS_OF_MESH = {"grid_shape": "mesh_shape"}
 
@@ -37,28 +39,18 @@ class Spelling:
 
     def respell(self, op: Any) -> None:
         """Puts an op of the version in the place of one of the newest, such as a collective."""
-        held = {label: op.attributes[label] for label in op.attributes}
+        held = entries_of(op.attributes)
         if "scatter_dim" in held:
             held[self.scatter] = held.pop("scatter_dim")
         if self.dialect == "mesh":
             held = {_OF_MESH.get(label, label): attribute for label, attribute in held.items()}
             if "reduction" in held:
-                kind = str(held["reduction"]).rstrip(">").split()[-1]
-                held["reduction"] = ir.Attribute.parse(f"#mesh.partial<{kind}>")
+                held["reduction"] = ir.Attribute.parse(f"#mesh.partial<{kind_of(held['reduction'])}>")
         word = op.name.partition(".")[2]
         name = f"{self.dialect}.{_WORDS_OF_MESH.get(word, word) if self.dialect == 'mesh' else word}"
         if name == op.name and held.keys() == set(op.attributes):
             return
-        made = ir.Operation.create(
-            name,
-            results=[result.type for result in op.results],
-            operands=[*op.operands],
-            attributes=held,
-            loc=op.location,
-            ip=ir.InsertionPoint(op),
-        )
-        for old, new in zip(op.results, made.results, strict=True):
-            old.replace_all_uses_with(new)
+        put_like(op, name, held)
         op.erase()
 
     def says(self, value: Any, spec: dict[str, Any]) -> bool:
@@ -91,7 +83,7 @@ class Spelling:
 
     def more(self, spec: dict[str, Any]) -> dict[str, Any]:
         """What the dialect has no words for."""
-        return {_SAID: spec["more"]} if spec["more"] is not None else {}
+        return {SAID: spec["more"]} if spec["more"] is not None else {}
 
     def text(self, spec: dict[str, Any]) -> str:
         """The attribute that is a sharding, where that is no value."""

@@ -7,6 +7,7 @@ from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
 from ...errors import ShardlogError, closest
 from ...partition.layouts import Axes
+from ...program.carried import SPELLING
 from ...program.meshes import SubAxis, symbol
 from ...program.signature import text_of
 from .annotations import to_dialect
@@ -38,11 +39,9 @@ def respelled(module: ir.Module, version: str | None, where: str) -> str:
     LLVM. Raises ShardlogError as ``spelled`` does."""
     if version is None:
         held = module.operation.attributes
-        came = text_of(held["shard.spelling"]) if "shard.spelling" in held else "shard"
+        came = text_of(held[SPELLING]) if SPELLING in held else "shard"
         version = _CAME[came]
-    elif version not in SPELLINGS:
-        raise ShardlogError(f"no version {version!r} of the dialects", hint=closest(version, VERSIONS))
-    return spelled(module, SPELLINGS[version].dialect, version, where)
+    return spelled(module, _version(version).dialect, version, where)
 
 
 def local_text(module: ir.Module, axes: Axes, version: str | None, *, whole_arguments: bool = False) -> str:
@@ -66,13 +65,17 @@ def local_text(module: ir.Module, axes: Axes, version: str | None, *, whole_argu
 
 def _spelling(dialect: str, version: str | None) -> Spelling:
     version = version or LATEST[dialect]
-    if version not in SPELLINGS:
-        raise ShardlogError(f"no version {version!r} of the dialects", hint=closest(version, VERSIONS))
-    spelling = SPELLINGS[version]
+    spelling = _version(version)
     if spelling.dialect != dialect:
         hint = f"that dialect is called {spelling.dialect} there"
         raise ShardlogError(f"LLVM {version} has no dialect {dialect}", hint=hint)
     return spelling
+
+
+def _version(version: str) -> Spelling:
+    if version not in SPELLINGS:
+        raise ShardlogError(f"no version {version!r} of the dialects", hint=closest(version, VERSIONS))
+    return SPELLINGS[version]
 
 
 def _as_llvm_reads_it(module: ir.Module) -> str:

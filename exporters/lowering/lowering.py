@@ -11,7 +11,7 @@ from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
 from ...program.function import location
-from ...program.mlir.modules import copy_of, operations_in, symbols
+from ...program.mlir.modules import copy_of, entries_of, operations_in, symbols
 from ...program.signature import Told, describe, looks_at
 from ...rulebook.book import RuleBook
 from .formulas import value_of_formula
@@ -180,7 +180,7 @@ class _Lowering:
             shape = list(written_type(kind).shape)
         ranked = [value for value in values if len(shape_of(value)) in (0, len(shape))]
         spread = [writer.repeated(value, shape) for value in ranked]
-        attributes = {label: op.attributes[label] for label in op.attributes}
+        attributes = entries_of(op.attributes)
         return value_of_formula(writer, text, spread, element, attributes)
 
     def body(

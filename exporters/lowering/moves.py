@@ -11,11 +11,10 @@ from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
 from ...partition.writing.neutral import neutral
+from ...program.carried import DYNAMIC
 from ...program.function import location
 from ...program.signature import attributes
 from .writer import Writer, element_of, integers_attribute, is_float, shape_of, written_type
-
-_DYNAMIC = -(1 << 63)  # among static sizes and offsets: an operand has it
 
 
 @dataclass
@@ -141,7 +140,7 @@ def _pad(move: Move) -> Any:
         low, high = pairs[0::2], pairs[1::2]
         given = move.values[2] if len(move.values) > 2 else None
         fill = move.writer.splat(0, element) if given is None else move.writer.reshaped(given, [])
-    if _DYNAMIC in (*low, *high) or len(low) != rank:
+    if DYNAMIC in (*low, *high) or len(low) != rank:
         raise move.refused("how much it is padded is not a constant")
     return move.writer.padded(move.first, low, high, fill)
 
@@ -225,12 +224,12 @@ def _starts(move: Move, dynamic: list[Any]) -> list[Any]:
     """The offsets of a slice as scalars."""
     i64, left = ir.IntegerType.get_signless(64), list(dynamic)
     listed = move.integers(-1, "static_offsets")
-    return [left.pop(0) if each == _DYNAMIC else move.writer.splat(each, i64) for each in listed]
+    return [left.pop(0) if each == DYNAMIC else move.writer.splat(each, i64) for each in listed]
 
 
 def _sizes(move: Move) -> list[int]:
     sizes, strides = move.integers(-1, "static_sizes"), move.integers(-1, "static_strides")
-    if _DYNAMIC in sizes or any(step != 1 for step in strides):
+    if DYNAMIC in sizes or any(step != 1 for step in strides):
         raise move.refused("its sizes are not constants, or its elements do not lie side by side")
     return sizes
 
@@ -241,7 +240,7 @@ def _extract(move: Move) -> Any:
     if "static_offsets" not in move.op.attributes:
         return move.writer.reshaped(move.writer.cut_at(value, places, [1] * len(places)), [])
     steps = move.integers(-1, "static_strides")
-    if not places and _DYNAMIC not in steps:
+    if not places and DYNAMIC not in steps:
         sizes = move.integers(-1, "static_sizes")
         made = move.writer.cut(value, move.integers(-1, "static_offsets"), sizes, steps)
     else:

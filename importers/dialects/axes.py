@@ -9,10 +9,10 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
+from ...program.carried import AXES
 from ...program.meshes import Mesh, SubAxis, axis_text, quoted
 from ...program.signature import text_of
 
-LABEL = "shard.axes"  # on a grid: a name for each axis; "x:(2)4" is a part of an axis
 _PART = re.compile(r"(?P<name>.*):\((?P<pre>\d+)\)(?P<size>\d+)", re.DOTALL)
 
 
@@ -48,7 +48,7 @@ def axes_of(attribute: Any, sizes: Sequence[int], where: str) -> Axes:
     texts = [text_of(entry) for entry in attribute] if isinstance(attribute, ir.ArrayAttr) else []
     if len(texts) != len(sizes):
         hint = f'give a name for each of {len(sizes)} axes, as in ["data", "model"]'
-        raise ShardlogError(f"{LABEL} does not name the axes of the grid", where=where, hint=hint)
+        raise ShardlogError(f"{AXES} does not name the axes of the grid", where=where, hint=hint)
     parts = list[SubAxis]()
     for text, size in zip(texts, sizes, strict=True):
         part = _PART.fullmatch(text)
@@ -57,6 +57,6 @@ def axes_of(attribute: Any, sizes: Sequence[int], where: str) -> Axes:
     for axis in parts:
         if reached.get(axis.name, 1) != axis.pre:
             hint = "name every axis once, or its parts in order"
-            raise ShardlogError(f"{LABEL} names {quoted(axis.name)} twice", where=where, hint=hint)
+            raise ShardlogError(f"{AXES} names {quoted(axis.name)} twice", where=where, hint=hint)
         reached[axis.name] = axis.pre * axis.size
     return Axes(parts)

@@ -9,9 +9,10 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
+from ...program.carried import DYNAMIC
 from ...program.function import location
 from ...rulebook.shipped import shipped
-from .grids import DYNAMIC, Grid, Spec, axis_lists, check_kind, integers, kind_of
+from .grids import Grid, Spec, axis_lists, check_kind, integers, kind_of
 
 
 class Collectives:

@@ -12,8 +12,8 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...errors import ShardlogError, closest
+from ...program.carried import DYNAMIC
 
-DYNAMIC = -(1 << 63)  # stands for `?`
 _ARRAY = re.compile(r"array<i\d+(?::([^>]*))?>|dense<([^>]*)> : tensor<\d*x?i\d+>")
 _NUMBERS = re.compile(r"-?\d+")
 _LISTS = re.compile(r"\[\s*((?:\[[^\[\]]*\]\s*,?\s*)*)\]")

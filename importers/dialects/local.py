@@ -12,20 +12,19 @@ from math import prod
 from typing import Any, NoReturn
 
 import numpy as np
-import numpy.typing as npt
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
+from ...program.carried import DYNAMIC, has_unknown_sizes
+from ...program.devices import Devices, Table
 from ...program.function import location
 from ...program.meshes import symbol
-from ...program.mlir.modules import operations_in, symbols
+from ...program.mlir.modules import is_used, operations_in, symbols
 from ...program.shardings import read_mesh
 from ...rulebook.shipped import shipped
-from .grids import DYNAMIC, axis_lists, integers, kind_of
+from .grids import axis_lists, integers, kind_of
 from .places import Places
-
-Table = npt.NDArray[np.int64]
 
 _OF_SHARDINGS = ("shard.sharding", "shard.get_sharding", "shard.shard_shape")  # which whole tensors have
 
@@ -76,15 +75,15 @@ class _Global:
             raise ShardlogError(f"the collectives are on several grids: {names}", where=where, hint=hint)
         (self.name,) = used
         mesh = self.meshes[self.name]
-        if any("shard.unknown" in op.attributes for op in symbols(self.module, "sdy.mesh").values()):
+        if has_unknown_sizes(self.module):
             hint = f"give it sizes: --mesh {self.name}=2x3"
             raise ShardlogError(
                 f"the sizes of grid {symbol(self.name)} are not known", where=location(ops[0]), hint=hint
             )
         self.axes = [axis for axis, _ in mesh.axes]
         self.sizes = [size for _, size in mesh.axes]
-        self.count = prod(self.sizes)
-        self.devices = np.arange(self.count).reshape(self.sizes)
+        self.devices = Devices(self.sizes)
+        self.count = self.devices.count
         functions = [f for f in symbols(self.module, "func.func").values() if len(f.regions[0].blocks)]
         self.indices = Places(self.count, self.sizes)
         received = [op for op in ops if op.name == "shard.recv"]
@@ -122,8 +121,7 @@ class _Global:
     def erase_indices(self) -> None:
         """Erases coordinates of devices that nothing uses any more. Raises ShardlogError for others."""
         for op in reversed(operations_in(self.module)):
-            used = any(True for result in op.results for _ in result.uses)
-            if op.name.startswith(("shard.process_", "tensor.extract", "arith.constant")) and not used:
+            if op.name.startswith(("shard.process_", "tensor.extract", "arith.constant")) and not is_used(op):
                 op.erase()
         for op in operations_in(self.module):
             if op.name.startswith("shard."):
@@ -135,24 +133,11 @@ class _Global:
         """The axes of a group, outermost first."""
         return list(integers(op.attributes.get("grid_axes")))
 
-    def along(self, axes: Sequence[int]) -> Table:
-        """The groups of devices that differ along axes."""
-        others = [axis for axis in range(len(self.sizes)) if axis not in axes]
-        size = prod(self.sizes[axis] for axis in axes)
-        return self.devices.transpose([*others, *axes]).reshape(-1, size)
-
-    def index(self, axes: Sequence[int]) -> Table:
-        """The place of each device in its group."""
-        found = np.zeros(self.count, np.int64)
-        for row in self.along(axes):
-            found[row] = np.arange(len(row))
-        return found
-
     def root(self, op: Any, label: str) -> Table:
         """The device of its group that an attribute names, by device."""
         axes, given = self.group_axes(op), list(integers(op.attributes[label]))
         operands = iter([*op.operands][1:])
-        coordinates = np.stack(np.unravel_index(np.arange(self.count), self.sizes))
+        coordinates = self.devices.coordinates()
         for axis, number in zip(axes, given, strict=True):
             if number == DYNAMIC:
                 known = self.indices.of(next(operands))
@@ -183,19 +168,20 @@ class _Global:
     def one(self, name: str, operands: Sequence[Any], type_: Any, attributes: Any = None) -> Any:
         return self.op(name, operands, type_, attributes).results[0]
 
+    def next_channel(self) -> ir.Attribute:
+        self.channel += 1
+        return ir.Attribute.parse(f"#stablehlo.channel_handle<handle = {self.channel}, type = 1>")
+
     def collective(
         self, kind: str, value: Any, sizes: Sequence[int], groups: Table, attributes: Any, combine: str = ""
     ) -> Any:
         """The result of a collective over groups."""
         type_ = ir.RankedTensorType(value.type)
         result = ir.RankedTensorType.get(list(sizes), type_.element_type)
-        self.channel += 1
         attributes = {
             **attributes,
             "replica_groups": _dense(groups),
-            "channel_handle": ir.Attribute.parse(
-                f"#stablehlo.channel_handle<handle = {self.channel}, type = 1>"
-            ),
+            "channel_handle": self.next_channel(),
         }
         if kind != "all_to_all":
             attributes["use_global_device_ids"] = ir.UnitAttr.get()
@@ -213,12 +199,7 @@ class _Global:
     def permuted(self, value: Any, source: Table) -> Any:
         """The value of another device, zeros where there is none (-1)."""
         pairs = np.asarray([(s, d) for d, s in enumerate(source.tolist()) if s >= 0], np.int64).reshape(-1, 2)
-        self.channel += 1
-        handle = f"#stablehlo.channel_handle<handle = {self.channel}, type = 1>"
-        attributes = {
-            "source_target_pairs": _dense(pairs),
-            "channel_handle": ir.Attribute.parse(handle),
-        }
+        attributes = {"source_target_pairs": _dense(pairs), "channel_handle": self.next_channel()}
         return self.one("stablehlo.collective_permute", [value], value.type, attributes)
 
     def number(self, table: Table) -> Any:
@@ -260,7 +241,7 @@ class _Global:
         axes, dim, value = self.group_axes(op), self.dimension(op, "gather_axis"), op.operands[0]
         if not axes:
             return value
-        groups, sizes = self.along(axes), list(value.type.shape)
+        groups, sizes = self.devices.along(axes), list(value.type.shape)
         sizes[dim] *= groups.shape[1]
         return self.collective("all_gather", value, sizes, groups, {"all_gather_dim": self.integer(dim)})
 
@@ -276,7 +257,7 @@ class _Global:
         combine = _reductions().get("sum" if reduction == "average" else reduction)
         if combine is None:
             self.refuse(op, f"nothing says how it reduces ({reduction})")
-        groups = self.along(axes)
+        groups = self.devices.along(axes)
         found = self.collective(kind, value, sizes, groups, attributes, combine)
         if reduction != "average":
             return found
@@ -302,14 +283,14 @@ class _Global:
 
     def own_part(self, value: Any, dim: int, axes: Sequence[int]) -> Any:
         tile = value.type.shape[dim] // prod(self.sizes[axis] for axis in axes)
-        return self.part(value, dim, tile, self.index(axes) * tile) if axes else value
+        return self.part(value, dim, tile, self.devices.index(axes) * tile) if axes else value
 
     def all_to_all(self, op: Any) -> Any:
         axes, value = self.group_axes(op), op.operands[0]
         split, concat = self.dimension(op, "split_axis"), self.dimension(op, "concat_axis")
         if not axes:
             return value
-        groups, sizes = self.along(axes), list(value.type.shape)
+        groups, sizes = self.devices.along(axes), list(value.type.shape)
         count = groups.shape[1]
         sizes[split] //= count
         sizes[concat] *= count
@@ -327,7 +308,7 @@ class _Global:
         """The value that a device of the group has, by device."""
         if not axes:
             return value
-        sizes, groups = list(value.type.shape), self.along(axes)
+        sizes, groups = list(value.type.shape), self.devices.along(axes)
         stacked = self.collective(
             "all_gather",
             self.reshape(value, [1, *sizes]),
@@ -335,7 +316,7 @@ class _Global:
             groups,
             {"all_gather_dim": self.integer(0)},
         )
-        return self.reshape(self.part(stacked, 0, 1, self.index(axes)[device]), sizes)
+        return self.reshape(self.part(stacked, 0, 1, self.devices.index(axes)[device]), sizes)
 
     def scatter(self, op: Any) -> Any:
         axes = self.group_axes(op)
@@ -353,7 +334,7 @@ class _Global:
     def shift(self, op: Any) -> Any:
         axis = self.dimension(op, "shift_axis")
         offset, rotates = ir.IntegerAttr(op.attributes["offset"]).value, "rotate" in op.attributes
-        coordinates = np.stack(np.unravel_index(np.arange(self.count), self.sizes))
+        coordinates = self.devices.coordinates()
         moved = coordinates[axis] - offset
         inside = (moved >= 0) & (moved < self.sizes[axis])
         coordinates[axis] = moved % self.sizes[axis]
@@ -378,8 +359,8 @@ class _Global:
         """A value whose rows before its own (``forward``) or behind them are those of its neighbour; where
         there is none they stay."""
         low, high = halo
-        size, own = value.type.shape[dim], self.index(axes)
-        groups = self.along(axes)
+        size, own = value.type.shape[dim], self.devices.index(axes)
+        groups = self.devices.along(axes)
         neighbour = np.full(self.count, -1)
         for row in groups:
             if forward:

@@ -26,16 +26,23 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, sdy
 
 from ...errors import ShardlogError
-from ...program.carried import SPELLING, UNKNOWN
+from ...program.carried import AXES, DYNAMIC, ENTRIES, HALO, OFFSETS, PARTIAL, SAID, SPELLING, UNKNOWN
 from ...program.function import location
 from ...program.meshes import Mesh, symbol
-from ...program.mlir.modules import boundary_attributes, operations_in, with_attributes
+from ...program.mlir.modules import (
+    boundary_attributes,
+    entries_of,
+    is_used,
+    operations_in,
+    put_like,
+    with_attributes,
+)
 from ...program.shardings import mesh_attribute
 from ...program.signature import text_of
-from .axes import LABEL, Axes, axes_of
+from .axes import Axes, axes_of
 from .checks import check_collective, collectives
 from .formats import formats
-from .grids import DYNAMIC, Grid, Spec, axis_lists, check_kind, find, integers, kind_of, read_partial
+from .grids import Grid, Spec, axis_lists, check_kind, find, integers, kind_of, read_partial
 from .rfc import attributes_of, read_whole
 
 _STAND_IN = 2  # for a size that is not known: axes of size 1 shard nothing
@@ -46,7 +53,6 @@ ANNOTATIONS = ("shard.shard", "mesh.shard", "mesh.annotate")
 _ENCODING = "#mesh.shard"
 ENCODING = _ENCODING.encode()
 _OLD = {"mesh": "grid", "mesh_axes": "grid_axes"}
-SAID = "shard.said"  # what sdy says beyond the words of the dialect, as text
 _NEW_NAMES = {"mesh.mesh_shape": "shard.grid_shape", "mesh.local_split": "shard.all_slice"}
 
 
@@ -102,7 +108,7 @@ class _Normal:
         for op in others:
             self.look_at(op, self.read_collective)
         for op in shardings:
-            if not any(True for _ in op.results[0].uses):
+            if not is_used(op):
                 op.erase()
         for op in grids:
             self.write_grid(op)
@@ -171,7 +177,7 @@ class _Normal:
                 hint = "a size is 1 or more, or ? where it is not known"
                 raise ShardlogError(f"axis {axis} of {word} @{name} has size {size}", where=where, hint=hint)
         self.grids[name] = Grid(name, sizes, word)
-        self.named[name] = axes_of(op.attributes.get(LABEL), [size or _STAND_IN for size in sizes], where)
+        self.named[name] = axes_of(op.attributes.get(AXES), [size or _STAND_IN for size in sizes], where)
 
     def cluster_sizes(self, op: Any, where: str) -> tuple[int | None, ...]:
         """The sizes of a cluster of the RFC: those that are not given, or not above 0, are not known."""
@@ -357,8 +363,7 @@ class _Normal:
             return self.define_one(op, value, sharding, beside)
         if "sdy.sharding" in op.attributes:
             return False
-        shardings = [sharding]
-        op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(shardings)
+        op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get([sharding])
         for label, attribute in beside.items():
             op.attributes[label] = attribute
         return True
@@ -376,7 +381,7 @@ class _Normal:
             ranks = (getattr(result.type, "rank", 0) for result in op.results)
             shardings = [sdy.TensorShardingAttr.get(mesh, [open_] * rank) for rank in ranks]
         one_mesh = all(sdy.TensorShardingAttr(s).mesh_or_ref == mesh for s in shardings)
-        if value in self.defined or not one_mesh or beside.keys() - {"shard.entries"}:
+        if value in self.defined or not one_mesh or beside.keys() - {ENTRIES}:
             return False
         self.defined.add(value)
         shardings[number] = sharding
@@ -424,14 +429,14 @@ class _Normal:
         """What sdy has no words for."""
         found = dict[str, ir.Attribute]()
         if spec.entries is not None:
-            found["shard.entries"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), spec.entries)
+            found[ENTRIES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), spec.entries)
         if spec.halo:
-            found["shard.halo"] = ir.DenseI64ArrayAttr.get(spec.halo)
+            found[HALO] = ir.DenseI64ArrayAttr.get(spec.halo)
         if spec.offsets:
-            found["shard.offsets"] = ir.DenseI64ArrayAttr.get(spec.offsets)
+            found[OFFSETS] = ir.DenseI64ArrayAttr.get(spec.offsets)
         if spec.partial and spec.reduction not in self.reductions:
             axes = ", ".join(map(str, spec.partial))
-            found["shard.partial"] = ir.StringAttr.get(f"{spec.reduction}[{axes}]")
+            found[PARTIAL] = ir.StringAttr.get(f"{spec.reduction}[{axes}]")
         return found
 
     # ---- Encodings of the RFC ------------------------------------------------------------------------------
@@ -448,22 +453,21 @@ class _Normal:
         """Says in shardings what encodings say, and takes these off the types."""
         for op in ops:
             for value in op.results:
-                if (text := _encoding(value.type)) is not None and op.name not in ANNOTATIONS:
-                    spec = self.encoded(text, value.type, op)
+                if op.name in ANNOTATIONS:
                     value.set_type(_plain(value.type))
-                    self.of_values[value] = spec
-                    self.define(value, self.attribute(spec), self.beside(spec))
-                elif text is not None:
-                    value.set_type(_plain(value.type))
+                else:
+                    self.read_encoding(value, op)
             for block in (block for region in op.regions for block in region.blocks):
                 for value in block.arguments:
-                    if (text := _encoding(value.type)) is not None:
-                        spec = self.encoded(text, value.type, op)
-                        value.set_type(_plain(value.type))
-                        self.of_values[value] = spec
-                        self.define(value, self.attribute(spec), self.beside(spec))
+                    self.read_encoding(value, op)
             if op.name == "func.func":
                 self.read_function_type(op)
+
+    def read_encoding(self, value: Any, op: Any) -> None:
+        if (text := _encoding(value.type)) is not None:
+            spec = self.of_values[value] = self.encoded(text, value.type, op)
+            value.set_type(_plain(value.type))
+            self.define(value, self.attribute(spec), self.beside(spec))
 
     def read_function_type(self, op: Any) -> None:
         type_: Any = ir.TypeAttr(op.attributes["function_type"]).value
@@ -498,20 +502,20 @@ class _Normal:
 
     def respelled(self, op: Any) -> Any:
         """An op in the newest spelling: itself, or another one in its place."""
-        name = _NEW_NAMES.get(op.name, op.name.replace("mesh.", "shard.", 1))
+        name = _new_name(op)
         renamed = _OLD | collectives().renamed.get(name, {})
-        held = {renamed.get(label, label): op.attributes[label] for label in op.attributes}
+        held = {renamed.get(label, label): each for label, each in entries_of(op.attributes).items()}
         if "reduction" in held:
             held["reduction"] = _reduction(kind_of(held["reduction"]))
         if name == op.name and not set(renamed) & set(op.attributes):
             return op
-        made = _made_before(op, name, held)
+        made = put_like(op, name, held)
         self.erase(op)
         return made
 
     def read_rfc(self, op: Any, where: str) -> None:
         """A collective of the RFC becomes that of sdy."""
-        name = _NEW_NAMES.get(op.name, op.name.replace("mesh.", "shard.", 1))
+        name = _new_name(op)
         grid = find(self.grids, self.cluster_of(op, where), where)
         reduction = kind_of(op.attributes.get("reduction"))
         value, type_ = op.operands[0], op.results[0].type
@@ -537,12 +541,12 @@ class _Normal:
             )
         held = {label: op.attributes[label] for label in op.attributes if "." in label}
         held |= attributes_of(whole, type_.rank) | {"out_sharding": self.attribute(after)}
-        for said in ("sdy.sharding", "shard.entries"):
+        for said in ("sdy.sharding", ENTRIES):
             held.pop(said, None)
         if reduction != "sum":
             number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), self.reductions.index(reduction))
             held["reduction_op"] = number
-        made = _made_before(op, collectives().whole[name][0], held)
+        made = put_like(op, collectives().whole[name][0], held)
         self.erase(op)
         self.of_values[made.results[0]] = after
         self.definers[made.results[0]] = made
@@ -563,23 +567,12 @@ def _to_stablehlo(module: ir.Module) -> None:
     PassManager.parse("builtin.module(hlo-legalize-to-stablehlo)").run(module.operation)
 
 
+def _new_name(op: Any) -> str:
+    return str(_NEW_NAMES.get(op.name, op.name.replace("mesh.", "shard.", 1)))
+
+
 def _reduction(kind: str) -> ir.Attribute:
     return ir.Attribute.parse(f"#shard<partial {kind}>")
-
-
-def _made_before(op: Any, name: str, attributes: dict[str, ir.Attribute]) -> Any:
-    """Another op for the uses of one, with its operands and types."""
-    made = ir.Operation.create(
-        name,
-        results=[result.type for result in op.results],
-        operands=[*op.operands],
-        attributes=attributes,
-        loc=op.location,
-        ip=ir.InsertionPoint(op),
-    )
-    for old, new in zip(op.results, made.results, strict=True):
-        old.replace_all_uses_with(new)
-    return made
 
 
 def _encoding(type_: Any) -> str | None:

@@ -13,11 +13,11 @@ from functools import cache
 from typing import Any
 
 from ...errors import ShardlogError
+from ...program.carried import DYNAMIC
 from .bodies import body
 from .cursor import STRING, WORD, Cursor, UnfittingError, error
 from .formats import Element, Statement, formats
 
-_DYNAMIC = -(1 << 63)  # stands for `?`, and in lists of numbers for an operand
 _KEYWORD = re.compile(r"\b(\w+)(\s*=\s*)([A-Za-z_]\w*)(?=\s*(?:,|$))")
 _BEFORE = {"", *" \t\n\r={}:)"}  # the name of an op
 _ALIAS = re.compile(r"#[\w$.-]+")
@@ -285,7 +285,7 @@ class _Reading:
         for entry in _entries(self.cursor.balanced("[")):
             if entry.startswith("%"):
                 given.append(entry.partition(":")[0].strip())
-            numbers.append(str(_DYNAMIC) if entry.startswith(("%", "?")) else entry)
+            numbers.append(str(DYNAMIC) if entry.startswith(("%", "?")) else entry)
         self.attributes[element.name] = f"array<i64: {', '.join(numbers)}>" if numbers else "array<i64>"
         (dynamic,) = element.names
         self.operands[dynamic], self.types[dynamic] = given, [element.of] * len(given)
@@ -451,7 +451,7 @@ def _dims(cursor: Cursor, op: str) -> str:
     if cursor.looks_at("["):
         return _i64s(cursor, op)
     found = cursor.match(re.compile(r"(?:-?\d+|\?)(?:x(?:-?\d+|\?))*"), "the sizes of axes, as in 2x3")
-    return f"array<i64: {', '.join(str(_DYNAMIC) if size == '?' else size for size in found.split('x'))}>"
+    return f"array<i64: {', '.join(str(DYNAMIC) if size == '?' else size for size in found.split('x'))}>"
 
 
 def _reduction(cursor: Cursor, op: str) -> str:

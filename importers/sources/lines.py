@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
 from ...notations.frontend_attributes import read_frontend_attributes
-from ...program.mlir.modules import bytecode_of, symbols
+from ...program.mlir.modules import bytecode_of, is_used, symbols
 from .text import Text, parse_module
 
 SAME = {"sdy.constant": "stablehlo.constant"}  # what XLA's importer calls otherwise
@@ -60,7 +60,7 @@ def _ends(block: Any) -> dict[str, list[Any]]:
     """The ops of a block whose results nothing uses, if they have any, by name."""
     found: dict[str, list[Any]] = {}
     for op in block.operations:
-        if not any(True for result in op.results for _ in result.uses):
+        if not is_used(op):
             found.setdefault(op.operation.name, []).append(op)
     return found
 

@@ -12,7 +12,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
 from ...program.function import location
-from ...program.mlir.modules import called, is_custom_call, operations_in
+from ...program.mlir.modules import called, is_custom_call, is_used, operations_in
 
 FULL_TO_SHARD, SHARD_TO_FULL = "SPMDFullToShardShape", "SPMDShardToFullShape"
 PATTERN = "expected @Sharding and @SPMDFullToShardShape for every value that enters a manual region, and "
@@ -200,7 +200,7 @@ class Regions:
     def clean(self) -> None:
         """Erases what only regions used, which have their own of it."""
         for op in reversed(self._copied):
-            if not any(True for result in op.results for _ in result.uses):
+            if not is_used(op):
                 op.erase()
 
     def _behind(self, region: Region, own: set[_Entry], between: Sequence[_Entry]) -> list[_Entry]:

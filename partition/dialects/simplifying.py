@@ -9,8 +9,9 @@ from jaxlib.mlir import ir
 
 from ...engine import Solver
 from ...errors import ShardlogError, closest
-from ...program.mlir.modules import operations_in
-from ...program.signature import describe, text_of
+from ...importers.dialects.grids import kind_of
+from ...program.mlir.modules import entries_of, is_used, operations_in
+from ...program.signature import describe
 from ...rulebook.book import RuleBook
 from ...rulebook.shipped import shipped
 
@@ -120,7 +121,7 @@ class _Rewriting:
                 if label in each.attributes:
                     self.add(facts, "dimension", (place, ir.IntegerAttr(each.attributes[label]).value))
             if "reduction" in each.attributes:
-                self.add(facts, "reduced_by", (place, _kind(each)))
+                self.add(facts, "reduced_by", (place, kind_of(each.attributes["reduction"])))
         if not op.name.startswith("shard.") and not len(op.regions):
             said = self.book.said(describe(op, False, {}))
             if said["elementwise"]:
@@ -156,8 +157,7 @@ class _Rewriting:
         makers = {maker for value in op.operands if (maker := self.maker(value)) is not None}
         op.erase()
         for maker in makers:
-            unused = not any(True for result in maker.results for _ in result.uses)
-            if unused and maker.name in _ERASED:
+            if maker.name in _ERASED and not is_used(maker):
                 self.erase(maker)
 
     def operand(self, op: Any) -> None:
@@ -204,7 +204,7 @@ class _Rewriting:
             op.name,
             results=[type_],
             operands=list(operands),
-            attributes={label: op.attributes[label] for label in op.attributes},
+            attributes=entries_of(op.attributes),
             loc=before.location,
             ip=ir.InsertionPoint(before),
         )
@@ -224,13 +224,6 @@ _REWRITES: dict[str, Callable[[_Rewriting, Any], None]] = {
 
 def _axes(op: Any) -> list[int]:
     return list(ir.DenseI16ArrayAttr(op.attributes["grid_axes"]))
-
-
-def _kind(op: Any) -> str:
-    attribute = op.attributes["reduction"]
-    return (
-        text_of(attribute) if isinstance(attribute, ir.StringAttr) else str(attribute).rstrip(">").split()[-1]
-    )
 
 
 def _element(value: Any) -> str:

@@ -14,7 +14,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ...program.mlir.modules import operations_in, ops_in
+from ...program.mlir.modules import is_used, operations_in, ops_in
 from ...rulebook.traits import OpTraits
 from ..forms import Form
 from ..layouts import Axes
@@ -69,7 +69,7 @@ def erase_unused(draft: Draft) -> None:
     """Erases collectives that nothing uses, with what was made for them alone."""
     used, pure = list[Sent](), draft.traits.family("pure_op")
     for collective in reversed(draft.sent):
-        if any(True for result in collective.op.results for _ in result.uses):
+        if is_used(collective.op):
             used.append(collective)
             continue
         waiting: list[Any] = [collective.op]
@@ -80,7 +80,7 @@ def erase_unused(draft: Draft) -> None:
             for source in sources:
                 if isinstance(source, ir.Block) or source.operation.name not in pure or source in waiting:
                     continue
-                if not any(True for result in source.results for _ in result.uses):
+                if not is_used(source):
                     waiting.append(source)
     draft.sent = used[::-1]
 

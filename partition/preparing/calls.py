@@ -14,6 +14,7 @@ from jaxlib.mlir import ir
 
 from ...program.mlir.modules import (
     copy_of,
+    is_used,
     main_function,
     named_by,
     operations_in,
@@ -82,7 +83,7 @@ def _erase_unused(kinds: Kinds, traits: OpTraits) -> set[int]:
         return gone
     for number in range(len(ops) - 1, 0, -1):
         op = ops[number]
-        if op.name in pure and not any(True for result in op.results for _ in result.uses):
+        if op.name in pure and not is_used(op):
             gone.update(range(number, int(kinds.listing.ends[number])))
             op.erase()
     return gone

@@ -134,6 +134,26 @@ def copy_of(module: ir.Module) -> ir.Module:
         return made
 
 
+def is_used(op: Any) -> bool:
+    """Whether anything uses a result of an op."""
+    return any(True for result in op.results for _ in result.uses)
+
+
+def put_like(op: Any, name: str, attributes: dict[str, ir.Attribute]) -> Any:
+    """Gives the uses of an op to another one, put before it, of the same operands and types; returns that."""
+    made = ir.Operation.create(
+        name,
+        results=[result.type for result in op.results],
+        operands=[*op.operands],
+        attributes=attributes,
+        loc=op.location,
+        ip=ir.InsertionPoint(op),
+    )
+    for old, new in zip(op.results, made.results, strict=True):
+        old.replace_all_uses_with(new)
+    return made
+
+
 def put_in_place(block: Any, op: Any) -> None:
     """Puts the ops of a block in the place of an op: the block's arguments are the op's operands, and what it
     returns are the op's results."""

@@ -8,7 +8,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ...program.carried import INSERTED
+from ...program.carried import ENTRIES, HALO, INSERTED, OFFSETS, PARTIAL
 from ...program.columns import numbers
 from ...program.function import Function
 from ...program.mlir.modules import boundary_attributes, with_attributes
@@ -17,7 +17,7 @@ from .options import BINDS, WISHES, Chosen, Options, Seen
 from .told import Told
 from .visits import Added, Given, Held, Visit
 
-_BESIDE = ("shard.halo", "shard.offsets", "shard.partial")  # what no option gives
+_BESIDE = (HALO, OFFSETS, PARTIAL)  # what no option gives
 
 
 _NONE = Held(NONE, -1, -1, -1)
@@ -132,8 +132,8 @@ class Body:
                 ]
                 if len(each) == len(results):
                     op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(each)
-                if "shard.entries" in op.attributes and any(v in self.given for v in results):
-                    del op.attributes["shard.entries"]  # of the annotation that its users see
+                if ENTRIES in op.attributes and any(v in self.given for v in results):
+                    del op.attributes[ENTRIES]  # of the annotation that its users see
                 given += self.reshard(op, node)
             for i, value in enumerate(function.operands[node]):
                 held = self.used.get((node, i), _NONE)
@@ -200,8 +200,8 @@ class Body:
 
 def _entries(attributes: Any, rank: int) -> int:
     """Of how many dimensions an annotation of a tensor speaks."""
-    told = attributes is not None and "shard.entries" in attributes
-    return ir.IntegerAttr(attributes["shard.entries"]).value if told else rank
+    told = attributes is not None and ENTRIES in attributes
+    return ir.IntegerAttr(attributes[ENTRIES]).value if told else rank
 
 
 def _write_boundary(op: Any, label: str, found: Sequence[ir.Attribute | None], keep: bool = False) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from jaxlib.mlir import ir
 
 from ...importers.program import Reader
-from ...program.carried import INSERTED
+from ...program.carried import INSERTED, SPELLING
 from ...program.mlir.modules import operations_in
 from ...program.signature import text_of
 from ...rulebook.book import RuleBook
@@ -62,4 +62,4 @@ def complete(
 def _says_partial(module: ir.Module) -> bool:
     """Whether the dialect of a module says partial sums."""
     spelling = module.operation.attributes
-    return "shard.spelling" in spelling and text_of(spelling["shard.spelling"]) in _PARTIAL_SPELLINGS
+    return SPELLING in spelling and text_of(spelling[SPELLING]) in _PARTIAL_SPELLINGS
