@@ -376,8 +376,7 @@ class Session:
         """
         from .explanations.questions.pins import pin
 
-        texts = (pins,) if isinstance(pins, str) else pins
-        return pin(self.programs, texts, ProgramChoice(**program))
+        return pin(self.programs, _texts(pins), ProgramChoice(**program))
 
     @_asked
     def chosen(self, value: str, **program: Unpack[ProgramOptions]) -> tuple[Chosen, ...]:
@@ -453,8 +452,8 @@ class Session:
         from .explanations.questions.what_if import dropped
 
         choice = ProgramChoice(**program)
-        cells = dropped(self.record, (drop,) if isinstance(drop, str) else drop)
-        told = (sharding_option,) if isinstance(sharding_option, str) else tuple(sharding_option)
+        cells = dropped(self.record, _texts(drop))
+        told = _texts(sharding_option)
         changed = self._again(annotate, cells, told) if annotate or cells or told else self
         before, error = self.programs.conflicts_or_error(choice)
         after, later = changed.programs.conflicts_or_error(choice)
@@ -473,7 +472,7 @@ class Session:
         """
         from .explanations.questions.mutate import mutate
 
-        texts = (options,) if isinstance(options, str) else tuple(options)
+        texts = _texts(options)
         program.setdefault("keep_shardings", program.get("plan") is None)
         choice = ProgramChoice(**program)
         return mutate(self.programs, self._again(told=texts).programs, texts, choice)
@@ -515,6 +514,11 @@ class Session:
         if progress is not None:
             progress("reading the run", 0.0)
         return report(self.programs, progress, choice)
+
+
+def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
+    """One text or several."""
+    return (given,) if isinstance(given, str) else tuple(given)
 
 
 def _pre(text: str) -> str:

@@ -71,7 +71,7 @@ def _edges(op: Any, traits: OpTraits) -> Iterator[tuple[Any, Any]]:
             test, body = blocks
             for i, result in enumerate(op.results):
                 around = (body.arguments[i], test.arguments[i], result)
-                given = op.operands[i], body.operations[len(body.operations) - 1].operands[i]
+                given = op.operands[i], body.operations[-1].operands[i]
                 yield from ((source, target) for source in given for target in around)
                 if not isinstance(given[0].owner, ir.Block) and stores(traits).say(
                     "broadcasts", given[0].owner.operation.name
@@ -79,7 +79,7 @@ def _edges(op: Any, traits: OpTraits) -> Iterator[tuple[Any, Any]]:
                     yield result, given[0]  # what a loop fills is made where it lies
             return
         for block in blocks:
-            yield from zip(block.operations[len(block.operations) - 1].operands, op.results, strict=True)
+            yield from zip(block.operations[-1].operands, op.results, strict=True)
     elif how == "pass":
         yield from zip(op.operands, op.results, strict=True)
     elif name in traits.family("keeps_memory_op"):

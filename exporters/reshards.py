@@ -138,7 +138,7 @@ class _Function:
             self.edges(op)
         elif op.name == "sdy.reshard":
             self.unreduce_instead(op)
-        elif op != _last(op):
+        elif op != op.block.operations[-1].operation:
             self.compute(op)
 
     def compute(self, op: ir.Operation) -> None:
@@ -505,11 +505,6 @@ def _inner_first(op: Any) -> Iterator[ir.Operation]:
             for inner in block.operations:
                 yield from _inner_first(inner)
                 yield inner.operation
-
-
-def _last(op: ir.Operation) -> ir.Operation:
-    """The op that ends the block of an op."""
-    return op.block.operations[len(op.block.operations) - 1].operation
 
 
 def _after(value: Any) -> ir.InsertionPoint:

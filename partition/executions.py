@@ -217,7 +217,7 @@ def _step(value: Any, counter: int, body: Any, traits: OpTraits) -> int | None:
 
 
 def _returned(block: Any) -> list[Any]:
-    return list(block.operations[len(block.operations) - 1].operands)
+    return list(block.operations[-1].operands)
 
 
 def _made_by(value: Any, how: str, traits: OpTraits) -> Any:

@@ -13,6 +13,7 @@ import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cached_property
 from hashlib import sha256
 from typing import Any, cast, get_args
 
@@ -40,7 +41,7 @@ class SavedPlan:
 
     file: PlanFile
 
-    @property
+    @cached_property
     def _data(self) -> dict[str, Any]:
         return cast(dict[str, Any], json.loads(self.file.text))
 

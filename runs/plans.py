@@ -126,22 +126,17 @@ class _Naming:
         purpose = Purpose(self._kinds.ops[reshard.op], reshard.slot, self._kinds.listing.value(reshard.value))
         self._own.name(purpose)
         op, slot = self._names.of(purpose)
-        place = at(op.where, op.stack)
-        served = {
-            "operand": f"{op.roles[slot]} of {op.name}{place}",
-            "result": f"{op.roles[slot]} of {op.name}{place}",
-            "needed": f"{op.roles[slot]} of {op.name}{place}",
-            "handed on": f"{op.roles[slot]} of {op.name}{place}, which hands it on",
-            "shared": f"several uses of {op.slots[-1] or 'a value'} of {op.name}{place}",
-        }
+        served = f"{op.roles[slot]} of {op.name}{at(op.where, op.stack)}"
+        if reshard.role == "handed on":
+            served += ", which hands it on"
+        elif reshard.role == "shared":
+            served = f"several uses of {op.slots[-1] or 'a value'} of {op.name}{at(op.where, op.stack)}"
         before = "" if reshard.start is None else _layout(self._axes, reshard.start)
         steps = ", ".join(map(self._step, reshard.steps))
         if reshard.start is None:
             steps = "computed once more"
         value = self._value(reshard.value)
-        return PlannedReshard(
-            value, before, _layout(self._axes, reshard.goal), steps or "-", served[reshard.role]
-        )
+        return PlannedReshard(value, before, _layout(self._axes, reshard.goal), steps or "-", served)
 
     def _step(self, step: Step) -> str:
         kind, along = step.kind.replace("_", "-"), ",".join(self._axes.names(step.pieces))

@@ -66,7 +66,7 @@ class Sums:
     @staticmethod
     def _returned(op: Any, number: int) -> Iterator[Any]:
         for region in op.regions:
-            last = region.blocks[0].operations[len(region.blocks[0].operations) - 1]
+            last = region.blocks[0].operations[-1]
             if number < len(last.operands):
                 yield last.operands[number]
 

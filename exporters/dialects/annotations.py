@@ -203,7 +203,7 @@ class _Writer:
         if not len(function.regions[0].blocks):
             return
         block = function.regions[0].blocks[0]
-        end = block.operations[len(block.operations) - 1].operation
+        end = block.operations[-1].operation
         for i, (value, said) in enumerate(zip(end.operands, results, strict=False)):
             if said is not None and not self.is_said(value, said):
                 end.operands[i] = self.shard(value, said, ir.InsertionPoint(end), users=True)

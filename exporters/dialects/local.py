@@ -270,7 +270,7 @@ class _Local:
         (computation,) = inside
         inner = computation.regions[0].blocks[0]
         types = [value.type for value in inner.arguments]
-        returned = inner.operations[len(inner.operations) - 1].operation
+        returned = inner.operations[-1].operation
         results = [value.type for value in returned.operands]
         given = [value.type for value in block.arguments] if self.whole else types
         made: Any = func.FuncOp(

@@ -410,7 +410,7 @@ class _Global:
     def wrap(self, function: Any) -> None:
         """Puts the body of a function into a manual computation on all devices."""
         block = function.regions[0].blocks[0]
-        end = block.operations[len(block.operations) - 1].operation
+        end = block.operations[-1].operation
         where = location(function)
         given, returned = list(block.arguments), list(end.operands)
         for value in (*given, *returned):
