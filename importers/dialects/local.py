@@ -31,7 +31,8 @@ _OF_SHARDINGS = ("shard.sharding", "shard.get_sharding", "shard.shard_shape")  #
 
 def _dense(table: Any) -> Any:
     """A table of numbers as an attribute."""
-    return ir.DenseElementsAttr.get(np.ascontiguousarray(table))  # type: ignore[call-overload]
+    array: Any = np.ascontiguousarray(table)  # Only some jaxlibs type the buffers that the bindings take.
+    return ir.DenseElementsAttr.get(array)
 
 
 @cache
