@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, NewType
 
 from ..layouts import Layout, Shape
 from ..reshards.planning import Planner
+from ..reshards.rates import LayoutId
 from .choosing import SUM, Chooser, Way
-from .domains import Domain, Domains, Place
-from .variables import Variables
+from .domains import Domain, DomainId, Domains, Place
+from .variables import Row, Variables
 
 _MOST_LAYOUTS = 11  # of a value
 _OF_A_SMALL_ONE = 24  # of a value of a small program
@@ -23,6 +24,8 @@ _TINY = 40  # ops of a program that is so small that more ways are looked at
 _MOST_COPIES = 6
 _MOST_WAYS = 96  # of an op
 _ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
+
+WayId = NewType("WayId", int)  # of a way to compute an op in ``Candidates``
 
 
 def _summed_as_whole(layout: Layout) -> bool:
@@ -41,7 +44,8 @@ class Candidates:
         self.layouts = layouts = self.domains.layouts
         of_homes = self.domains.of_homes
         self.domain_of = [of_homes([layouts.number(kind.home)]) for kind in variables.kinds]
-        self._copies: list[dict[int, None]] = [{} for _ in variables.kinds]  # that uses of a value would like
+        # The copies that uses of a value would like.
+        self._copies: list[dict[LayoutId, None]] = [{} for _ in variables.kinds]
         kind: dict[Any, int] = {}  # by number: to look up what is nested takes long
         spots = variables.spots
         self.kind_of = [kind.setdefault((s.known, s.held, s.free), len(kind)) for s in spots]
@@ -49,24 +53,24 @@ class Candidates:
             kind.setdefault((chooser.computed_as(s.known), s.held), len(kind)) for s in spots
         ]
         self._fixed = [[of_homes([layouts.number(layout)]) for layout in s.held] for s in spots]
-        self._way_numbers: dict[Way, int] = {}
+        self._way_numbers: dict[Way, WayId] = {}
         self._way: list[Way] = []
-        self._lists: dict[int, tuple[Sequence[Way], tuple[int, ...]]] = {}  # of ways, and their numbers
-        self._ways: dict[Any, tuple[int, ...]] = {}
-        self._ways_held: dict[Any, tuple[int, ...]] = {}
-        self._needed: dict[tuple[int, int], tuple[int, ...]] = {}
-        self._needed_by: dict[tuple[Any, int], tuple[int, ...]] = {}
-        self._wanted: dict[Any, tuple[tuple[int, tuple[int, ...]], ...]] = {}
+        self._lists: dict[int, tuple[Sequence[Way], tuple[WayId, ...]]] = {}  # of ways, and their numbers
+        self._ways: dict[Any, tuple[WayId, ...]] = {}
+        self._ways_held: dict[Any, tuple[WayId, ...]] = {}
+        self._needed: dict[tuple[int, WayId], tuple[LayoutId, ...]] = {}
+        self._needed_by: dict[tuple[Any, WayId], tuple[LayoutId, ...]] = {}
+        self._wanted: dict[Any, tuple[tuple[int, tuple[LayoutId, ...]], ...]] = {}
 
     def find(self, stop: Callable[[], bool]) -> None:
         """Finds the layouts that values may have, and copies, as far as ``stop`` lets it look."""
-        rows = range(len(self.variables.spots))
+        rows = self.variables.rows
         for number in range(_ROUNDS):
             self._widen(rows if number % 2 == 0 else rows[::-1], stop)
         if not stop():
             self._share()
 
-    def way(self, number: int) -> Way:
+    def way(self, number: WayId) -> Way:
         """The way of a number."""
         return self._way[number]
 
@@ -74,7 +78,7 @@ class Candidates:
         """The places that each variable may have, the one that propagation gave it first."""
         return [self.domains[number] for number in self.domain_of]
 
-    def _widen(self, numbers: Iterable[int], stop: Callable[[], bool]) -> None:
+    def _widen(self, numbers: Iterable[Row], stop: Callable[[], bool]) -> None:
         """Adds to the layouts of values those in which the ways to compute ops would have them."""
         most = _OF_A_SMALL_ONE if len(self.variables.spots) <= _SMALL else _MOST_LAYOUTS
         layouts, pinned = self.layouts, self.variables.pinned
@@ -100,7 +104,7 @@ class Candidates:
 
     def _share(self) -> None:
         """Adds to the places of values those with a copy: what is resharded once serves all uses."""
-        known: dict[Any, int] = {}
+        known: dict[Any, DomainId] = {}
         for n, (shape, *_) in enumerate(self.variables.kinds):
             if self._copies[n]:
                 copies = tuple(self._copies[n])[:_MOST_COPIES]
@@ -110,7 +114,7 @@ class Candidates:
                     known[key] = self.domains.number(self._with_copies(shape, domain, copies))
                 self.domain_of[n] = known[key]
 
-    def _with_copies(self, shape: Shape, domain: Domain, copies: tuple[int, ...]) -> list[Place]:
+    def _with_copies(self, shape: Shape, domain: Domain, copies: tuple[LayoutId, ...]) -> list[Place]:
         sent = self.domains.sent(shape, domain.homes, copies).tolist()
         others = (
             Place(home, copy)
@@ -120,21 +124,21 @@ class Candidates:
         )
         return [*domain.places, *others]
 
-    def around(self, number: int) -> tuple[int, ...]:
+    def around(self, number: Row) -> tuple[DomainId, ...]:
         """The domains of the slots of an op."""
         fixed, slots = self._fixed[number], self.variables.slots[number]
         return tuple([self.domain_of[n] if n >= 0 else fixed[t] for t, n in enumerate(slots)])
 
-    def _wanted_by(self, number: int) -> tuple[tuple[int, tuple[int, ...]], ...]:
+    def _wanted_by(self, number: Row) -> tuple[tuple[int, tuple[LayoutId, ...]], ...]:
         """For each slot of an op the layouts in which the ways to compute it would have it."""
         key = self.kind_of[number], self.around(number)
         if key not in self._wanted:
             layouts, shapes = self.layouts, self.variables.spots[number].known.shapes
-            found = list[tuple[int, tuple[int, ...]]]()
+            found = list[tuple[int, tuple[LayoutId, ...]]]()
             needed = [self.layouts_by(number, way) for way in self.ways_of(number)]
             for t, column in enumerate(zip(*needed, strict=True)):
                 if shapes[t]:
-                    wanted: dict[int, None] = {}
+                    wanted: dict[LayoutId, None] = {}
                     for layout in dict.fromkeys(column):
                         wanted[layouts.complete(layout)] = None
                         if layouts[layout].combine in ("", SUM):
@@ -143,7 +147,7 @@ class Candidates:
             self._wanted[key] = tuple(found)
         return self._wanted[key]
 
-    def ways_of(self, number: int) -> tuple[int, ...]:
+    def ways_of(self, number: Row) -> tuple[WayId, ...]:
         """The ways to compute an op with its slots as they are, and with each of them in one of its layouts,
         by number."""
         key = self.kind_of[number], self.around(number)
@@ -159,7 +163,7 @@ class Candidates:
             self._ways[key] = tuple(found)[:_MOST_WAYS]
         return self._ways[key]
 
-    def _ways_with(self, number: int, t: int, home: int) -> tuple[int, ...]:
+    def _ways_with(self, number: Row, t: int, home: LayoutId) -> tuple[WayId, ...]:
         """The ways to compute an op with a slot in the layout of a number."""
         key = self._computed_as[number], t, home
         if key not in self._ways_held:
@@ -168,19 +172,19 @@ class Candidates:
             self._ways_held[key] = self._numbered(self.chooser.ways(spot.known, held, tiny))
         return self._ways_held[key]
 
-    def _numbered(self, ways: Sequence[Way]) -> tuple[int, ...]:
+    def _numbered(self, ways: Sequence[Way]) -> tuple[WayId, ...]:
         """Numbers of ways."""
         if id(ways) not in self._lists:
-            numbers = list[int]()
+            numbers = list[WayId]()
             for way in ways:
-                number = self._way_numbers.setdefault(way, len(self._way))
+                number = self._way_numbers.setdefault(way, WayId(len(self._way)))
                 if number == len(self._way):
                     self._way.append(way)
                 numbers.append(number)
             self._lists[id(ways)] = ways, tuple(numbers)
         return self._lists[id(ways)][1]
 
-    def layouts_by(self, number: int, way: int) -> tuple[int, ...]:
+    def layouts_by(self, number: Row, way: WayId) -> tuple[LayoutId, ...]:
         """The layouts of an op's slots in a way to compute it."""
         key = self.kind_of[number], way
         if key not in self._needed:

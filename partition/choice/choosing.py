@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 from itertools import chain
 from math import prod
-from typing import Any
+from typing import Any, NewType
 
 import numpy as np
 import numpy.typing as npt
@@ -22,6 +22,7 @@ from ..reshards.planning import Planner
 
 SUM = "stablehlo.add"  # the combination of partial sums
 Way = tuple[tuple[int, Pieces], ...]  # to compute an op: the factors that are split, each on these pieces
+CandidateId = NewType("CandidateId", int)  # of a candidate of an op, as ``rules/partition/choice.dl`` has it
 
 
 @dataclass(frozen=True)
@@ -89,7 +90,7 @@ class Compared:
 
     candidates: tuple[Candidate, ...]
     costs: tuple[float, ...]
-    cheapest: int = 0
+    cheapest: CandidateId = CandidateId(0)
     facts: Mapping[str, Rows] = field(default_factory=dict)
 
 

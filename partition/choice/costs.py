@@ -8,8 +8,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from .candidates import Candidates
+from ..reshards.rates import LayoutId
+from .candidates import Candidates, WayId
+from .domains import DomainId
 from .least.sums import FAR, Floats, Integers, Terms
+from .variables import Row, Variable
 
 _TILE = 4096  # bytes: TPUs lay out a tile of 8 by 128 elements at once, and what has fewer takes as many
 _LATE = 1 / 128  # bytes that it costs to leave a sum for later
@@ -52,8 +55,8 @@ class Costs:
         before all are made."""
         variables, candidates = self._variables, self._candidates
         found: dict[Any, tuple[Floats, list[Table]]] = {}
-        rows: dict[Any, list[tuple[tuple[int, ...], int]]] = {}
-        for number, (spot, slots) in enumerate(zip(variables.spots, variables.slots, strict=True)):
+        rows: dict[Any, list[tuple[tuple[Variable, ...], Row]]] = {}
+        for number, spot, slots in zip(variables.rows, variables.spots, variables.slots, strict=True):
             domains = candidates.around(number)
             first = {n: t for t, n in reversed(list(enumerate(slots))) if n >= 0}
             same = tuple([first.get(n, -1) for n in slots])
@@ -77,7 +80,7 @@ class Costs:
         return terms
 
     def _term(
-        self, number: int, domains: tuple[int, ...], same: tuple[int, ...], memory: float
+        self, number: Row, domains: tuple[DomainId, ...], same: tuple[int, ...], memory: float
     ) -> tuple[Floats, list[Table]]:
         """What each way to compute an op costs, and what it costs for each value that its slots have: those
         that have the ``same`` together."""
@@ -106,7 +109,7 @@ class Costs:
                     gathered, count, behind = self._chooser.gathering(known, t, layouts[layout])
                     base[w] += gathered + once * count
                     column[w] = layouts.number(behind)
-            lines: dict[int, int] = {}
+            lines: dict[LayoutId, int] = {}
             line = np.asarray([lines.setdefault(layout, len(lines)) for layout in column], np.int64)
             result, width = role == "result", known.widths[t]
             table = self._domains.table(
@@ -127,7 +130,7 @@ class Costs:
         weight = spot.weight * (_HANDED_ON if known.touches == "nothing" else 1.0)
         return base * spot.weight, [(tables[t][0], tables[t][1] * weight) for t in slots]
 
-    def _read(self, number: int, way: int, t: int, domain: int) -> Floats:
+    def _read(self, number: Row, way: WayId, t: int, domain: DomainId) -> Floats:
         """What each place of an operand costs an op that reads stretches of it: of what is whole they are cut
         out, and else exchanged."""
         known, _, held, free, *_ = self._variables.spots[number]

@@ -6,21 +6,23 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, NewType
 
 import numpy as np
 
 from ..layouts import Shape
 from ..reshards.planning import Planner
-from ..reshards.rates import Rates
+from ..reshards.rates import LayoutId, Rates
 from .least.sums import FAR, Floats, Integers
+
+DomainId = NewType("DomainId", int)  # of a domain in ``Domains``
 
 
 class Place(NamedTuple):
     """Where a value is: its home, and the layout of a copy that its uses share, or the home again."""
 
-    home: int
-    copy: int
+    home: LayoutId
+    copy: LayoutId
 
 
 @dataclass(frozen=True)
@@ -30,12 +32,12 @@ class Domain:
     places: tuple[Place, ...]
 
     @cached_property
-    def homes(self) -> tuple[int, ...]:
+    def homes(self) -> tuple[LayoutId, ...]:
         """The homes, each once."""
         return tuple(dict.fromkeys(place.home for place in self.places))
 
     @cached_property
-    def layouts(self) -> tuple[int, ...]:
+    def layouts(self) -> tuple[LayoutId, ...]:
         """All layouts, the homes first."""
         return tuple(dict.fromkeys((*self.homes, *(place.copy for place in self.places))))
 
@@ -54,27 +56,27 @@ class Domains:
         self._rates = rates = Rates.of(planner)
         self.layouts = rates.layouts
         self._planner = planner
-        self._numbers: dict[tuple[Place, ...], int] = {}
+        self._numbers: dict[tuple[Place, ...], DomainId] = {}
         self._listed: list[Domain] = []
-        self._tables: dict[tuple[Shape, int, tuple[int, ...], int, bool, bool], Floats] = {}
-        self._bytes: dict[tuple[Shape, int, int], float] = {}
-        self._copying: dict[tuple[Shape, int, int], Floats] = {}
-        self._held: dict[tuple[Shape, int, int], tuple[Floats, Floats]] = {}
+        self._tables: dict[tuple[Shape, int, tuple[LayoutId, ...], DomainId, bool, bool], Floats] = {}
+        self._bytes: dict[tuple[Shape, int, LayoutId], float] = {}
+        self._copying: dict[tuple[Shape, int, DomainId], Floats] = {}
+        self._held: dict[tuple[Shape, int, DomainId], tuple[Floats, Floats]] = {}
 
-    def __getitem__(self, number: int) -> Domain:
+    def __getitem__(self, number: DomainId) -> Domain:
         """The domain of a number."""
         return self._listed[number]
 
-    def number(self, places: Sequence[Place]) -> int:
+    def number(self, places: Sequence[Place]) -> DomainId:
         """The number of the domain of some places."""
         key = tuple(places)
         number = self._numbers.get(key)
         if number is None:
-            number = self._numbers[key] = len(self._listed)
+            number = self._numbers[key] = DomainId(len(self._listed))
             self._listed.append(Domain(key))
         return number
 
-    def of_homes(self, homes: Sequence[int]) -> int:
+    def of_homes(self, homes: Sequence[LayoutId]) -> DomainId:
         """The number of the domain of some homes without copies."""
         return self.number([Place(home, home) for home in homes])
 
@@ -82,8 +84,8 @@ class Domains:
         self,
         shape: Shape,
         width: int,
-        layouts: tuple[int, ...],
-        number: int,
+        layouts: tuple[LayoutId, ...],
+        number: DomainId,
         *,
         result: bool = False,
         at_home: bool = False,
@@ -106,14 +108,16 @@ class Domains:
             self._tables[key] = table if alone else np.minimum(table, each[:, copies])
         return self._tables[key]
 
-    def _between(self, shape: Shape, width: int, starts: tuple[int, ...], goals: tuple[int, ...]) -> Floats:
+    def _between(
+        self, shape: Shape, width: int, starts: tuple[LayoutId, ...], goals: tuple[LayoutId, ...]
+    ) -> Floats:
         return self._rates.between(shape, width, starts, goals, self._planner.prices.once)
 
-    def sent(self, shape: Shape, homes: tuple[int, ...], copies: tuple[int, ...]) -> Floats:
+    def sent(self, shape: Shape, homes: tuple[LayoutId, ...], copies: tuple[LayoutId, ...]) -> Floats:
         """How many collectives it takes to make each copy of each home, of the way that sends least."""
         return self._rates.sends(shape, homes, copies)
 
-    def besides(self, shape: Shape, width: int, layouts: tuple[int, ...], number: int) -> Floats:
+    def besides(self, shape: Shape, width: int, layouts: tuple[LayoutId, ...], number: DomainId) -> Floats:
         """The bytes that a device holds besides a value where an op needs it in, or gives it in, each of some
         layouts, and it has each place of a domain: layout by place."""
         places = np.asarray(self._listed[number].places)
@@ -121,14 +125,14 @@ class Domains:
         held = np.asarray([self.held_in(shape, width, layout) for layout in layouts])
         return np.where(there, 0.0, held[:, None])
 
-    def held_in(self, shape: Shape, width: int, layout: int) -> float:
+    def held_in(self, shape: Shape, width: int, layout: LayoutId) -> float:
         """The bytes that a device holds of a value in the layout of a number."""
         key = shape, width, layout
         if key not in self._bytes:
             self._bytes[key] = float(prod(self._planner.axes.local(shape, self.layouts[layout].dims)) * width)
         return self._bytes[key]
 
-    def copying(self, shape: Shape, width: int, number: int) -> Floats:
+    def copying(self, shape: Shape, width: int, number: DomainId) -> Floats:
         """What it costs to make the copy of each place of a domain of its home; nothing where there is
         none."""
         key = shape, width, number
@@ -138,7 +142,7 @@ class Domains:
             self._copying[key] = each[domain.among]
         return self._copying[key]
 
-    def held(self, shape: Shape, width: int, number: int) -> tuple[Floats, Floats]:
+    def held(self, shape: Shape, width: int, number: DomainId) -> tuple[Floats, Floats]:
         """The bytes that a device holds of a value with each place of a domain: of its home, and of its
         copy."""
         key = shape, width, number

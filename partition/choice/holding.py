@@ -66,7 +66,7 @@ class Holding:
     def _beside(self, best: Integers, taken: Sequence[Sequence[int]]) -> Floats:
         """The bytes of each row's slots that are needed, or given, otherwise than they are kept."""
         candidates, found = self._candidates, np.zeros(len(self._positions))
-        for row, at in enumerate(self._positions):
+        for row, at in zip(self._variables.rows, self._positions, strict=True):
             if at is None:
                 continue
             spot = self._variables.spots[row]

@@ -20,6 +20,7 @@ import numpy as np
 
 from ..layouts import Layout
 from ..plan import AS_DECIDED, Plan
+from ..reshards.rates import LayoutId
 from .candidates import Candidates
 from .choosing import Way
 from .costs import Costs
@@ -131,7 +132,7 @@ class Homes:
         for n, (places, place) in enumerate(zip((d.places for d in domains), best.tolist(), strict=True)):
             home = places[place].home
             if home != places[0].home:
-                rest: dict[int, float] = {}
+                rest: dict[LayoutId, float] = {}
                 for (other, _), price in zip(places, more[n].tolist(), strict=False):
                     if other != home:
                         rest[other] = min(rest.get(other, inf), price)
@@ -150,7 +151,7 @@ class Homes:
         candidates, variables = self._candidates, self._variables
         ways = [
             None if at is None else candidates.way(candidates.ways_of(row)[taken[at.terms][at.row]])
-            for row, at in enumerate(self._costs.positions)
+            for row, at in zip(variables.rows, self._costs.positions, strict=True)
         ]
         pairs = zip(variables.results, variables.row_of.tolist(), strict=True)
         return {result: way for result, row in pairs if result is not None and (way := ways[row]) is not None}

@@ -8,13 +8,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import NamedTuple, NewType
 
 import numpy as np
 
 from ..facts.knowledge import Knowledge
 from ..layouts import Layout, Shape
 from .least.folding import classes
+
+Variable = NewType("Variable", int)  # values that are alike
+NONE = Variable(-1)
+Row = NewType("Row", int)  # ops that are alike
 
 
 class Spot(NamedTuple):
@@ -63,10 +67,10 @@ class Variables:
     the loop has).
 
     For each variable: ``kinds``; ``wanted``, how many need it in a layout so often; ``size``, how many values
-    it is; ``weights``, how often its uses run. For each row: ``spots``, the first of its ops; ``often``, how
-    many ops it is; ``slots``, the variables of that op, -1 for none. For each op that is given: ``row_of``;
-    the ``numbers`` of its values, -1 for none; ``results``, the first of each. For each number of ``values``:
-    the variable (``of``).
+    it is; ``weights``, how often its uses run. For each of the ``rows``: ``spots``, the first of its ops;
+    ``often``, how many ops it is; ``slots``, the variables of that op, NONE for none. For each op that is
+    given: ``row_of``; the ``numbers`` of its values, -1 for none; ``results``, the first of each. For each
+    number of ``values``: the variable (``of``).
     """
 
     def __init__(
@@ -112,7 +116,7 @@ class Variables:
             ],
             self.numbers,
         )
-        self.pinned = {int(self.of[number[value]]) for value in pinned if value in number}
+        self.pinned = {Variable(int(self.of[number[value]])) for value in pinned if value in number}
         self.size = np.bincount(self.of).astype(np.float64)
         first = np.unique(self.of, return_index=True)[1]
         self.kinds, self.wanted = [kinds[n] for n in first], [wanted[n] for n in first]
@@ -120,7 +124,10 @@ class Variables:
         order = np.argsort(found, kind="stable")  # in the order of the program
         self.row_of = np.argsort(order)[alike]
         self.spots, self.often = [spots[n] for n in found[order]], often[order].astype(np.float64)
-        self.slots = [tuple(-1 if n < 0 else int(self.of[n]) for n in self.numbers[i]) for i in found[order]]
+        self.slots = [
+            tuple(NONE if n < 0 else Variable(int(self.of[n])) for n in self.numbers[i]) for i in found[order]
+        ]
+        self.rows = [Row(n) for n in range(len(self.spots))]
         self.weights = [1.0] * len(self.kinds)
         for spot, variables in zip(self.spots, self.slots, strict=True):
             for n, weight in zip(variables, spot.resharded, strict=True):

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import inf, nan
-from typing import NamedTuple
+from typing import NamedTuple, NewType
 
 import numpy as np
 import numpy.typing as npt
@@ -18,32 +18,33 @@ from ..layouts import Layout, Pieces, Shape
 from .planning import Planner, Rate
 
 Floats = npt.NDArray[np.float64]
+LayoutId = NewType("LayoutId", int)  # of a layout in ``Layouts``
 
 
 class Layouts:
     """Layouts, numbered as they come: to look up what is nested takes long."""
 
     def __init__(self) -> None:
-        self._numbers: dict[Layout, int] = {}
+        self._numbers: dict[Layout, LayoutId] = {}
         self._listed: list[Layout] = []
-        self._complete: list[int] = []
+        self._complete: list[LayoutId] = []
 
-    def __getitem__(self, number: int) -> Layout:
+    def __getitem__(self, number: LayoutId) -> Layout:
         """The layout of a number."""
         return self._listed[number]
 
-    def number(self, layout: Layout) -> int:
+    def number(self, layout: Layout) -> LayoutId:
         """The number of a layout."""
         number = self._numbers.get(layout)
         if number is None:
-            number = self._numbers[layout] = len(self._listed)
+            number = self._numbers[layout] = LayoutId(len(self._listed))
             self._listed.append(layout)
             self._complete.append(number)
             if layout.partial:
                 self._complete[number] = self.number(layout.complete)
         return number
 
-    def complete(self, number: int) -> int:
+    def complete(self, number: LayoutId) -> LayoutId:
         """The layout after partial values are combined."""
         return self._complete[number]
 
@@ -60,10 +61,10 @@ class _Table:
     how many collectives, of the plan that sends least and of that with fewest; NaN where nobody has asked."""
 
     def __init__(self) -> None:
-        self._places: dict[int, int] = {}  # of layouts
+        self._places: dict[LayoutId, int] = {}
         self.rates = np.full((6, 0, 0), nan)
 
-    def places(self, layouts: Sequence[int]) -> list[int]:
+    def places(self, layouts: Sequence[LayoutId]) -> list[int]:
         """Where the prices of layouts are."""
         known = self._places
         found = [known.setdefault(layout, len(known)) for layout in layouts]
@@ -84,9 +85,9 @@ class Rates:
         self._planner = planner
         self._like: dict[Shape, tuple[Shape, float]] = {}
         self._tables: dict[Shape, _Table] = {}
-        self._known: dict[tuple[Shape, int, int], Rate] = {}
-        self._frames: dict[tuple[Shape, int], tuple[Shape, _Frame]] = {}
-        self._seen: dict[_Frame, dict[int, int]] = {}  # layouts in frames
+        self._known: dict[tuple[Shape, LayoutId, LayoutId], Rate] = {}
+        self._frames: dict[tuple[Shape, LayoutId], tuple[Shape, _Frame]] = {}
+        self._seen: dict[_Frame, dict[LayoutId, LayoutId]] = {}  # layouts in frames
 
     @classmethod
     def of(cls, planner: Planner) -> Rates:
@@ -97,7 +98,7 @@ class Rates:
         return found
 
     def between(
-        self, shape: Shape, width: int, starts: Sequence[int], goals: Sequence[int], each: float
+        self, shape: Shape, width: int, starts: Sequence[LayoutId], goals: Sequence[LayoutId], each: float
     ) -> Floats:
         """The prices of reshards of a tensor with elements of so many bytes, start by goal, if a collective
         costs so much besides ``each`` time; infinity where there is none."""
@@ -108,12 +109,14 @@ class Rates:
         found: Floats = np.minimum(sending, quick)
         return found
 
-    def sends(self, shape: Shape, starts: Sequence[int], goals: Sequence[int]) -> Floats:
+    def sends(self, shape: Shape, starts: Sequence[LayoutId], goals: Sequence[LayoutId]) -> Floats:
         """How many collectives a reshard of a tensor takes, start by goal, by the plan that sends least."""
         rates, _ = self._between(shape, starts, goals)
         return np.where(rates[0] < inf, rates[2], inf)
 
-    def _between(self, shape: Shape, starts: Sequence[int], goals: Sequence[int]) -> tuple[Floats, float]:
+    def _between(
+        self, shape: Shape, starts: Sequence[LayoutId], goals: Sequence[LayoutId]
+    ) -> tuple[Floats, float]:
         """The rates of reshards of a tensor, start by goal, and what each of its bytes counts."""
         if shape not in self._like:
             self._like[shape] = self._planner.like(shape)
@@ -129,7 +132,7 @@ class Rates:
             table.rates[ends] = rates
         return rates, times
 
-    def _rate(self, shape: Shape, start: int, goal: int) -> Rate:
+    def _rate(self, shape: Shape, start: LayoutId, goal: LayoutId) -> Rate:
         """The price of a reshard, as ``Planner.rates`` says it."""
         held, wanted = self.layouts[start], self.layouts[goal]
         if wanted.partial:
@@ -145,7 +148,7 @@ class Rates:
             rate = self._known[key] = self._planner.rates(shape, *ends)
         return rate
 
-    def _frame(self, shape: Shape, number: int) -> tuple[Shape, _Frame]:
+    def _frame(self, shape: Shape, number: LayoutId) -> tuple[Shape, _Frame]:
         """The frame in which tensors of a shape in a layout have larger dimensions, and those in more parts,
         first; and pieces the names in order. The shape in that frame."""
         key = shape, number
@@ -158,7 +161,7 @@ class Rates:
             self._frames[key] = tuple([shape[d] for d in order]), frame
         return self._frames[key]
 
-    def _in(self, frame: _Frame, number: int) -> int:
+    def _in(self, frame: _Frame, number: LayoutId) -> LayoutId:
         """A layout in a frame."""
         seen = self._seen.setdefault(frame, {})
         if (found := seen.get(number)) is None:

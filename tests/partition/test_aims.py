@@ -16,6 +16,7 @@ from shardlog.cost.machine import machine as known_machine
 from shardlog.cost.memory import peak_memory
 from shardlog.errors import ShardlogError
 from shardlog.partition.choice.costs import Costs
+from shardlog.partition.choice.variables import Row
 from shardlog.session import Session
 
 from ..support import models
@@ -251,7 +252,7 @@ def test_without_time_nothing_is_priced(lstm: Session, monkeypatch: pytest.Monke
     priced: list[int] = []
     price = Costs._term
 
-    def counted(costs: Costs, number: int, *others: Any) -> Any:
+    def counted(costs: Costs, number: Row, *others: Any) -> Any:
         priced.append(number)
         return price(costs, number, *others)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..candidates import Candidates
-from ..domains import Place
+from ..domains import DomainId, Place
 from .sums import Integers
 
 
@@ -25,7 +25,7 @@ def divided_otherwise(candidates: Candidates) -> list[Integers]:
     return found
 
 
-def _without(candidates: Candidates, number: int, pieces: frozenset[int]) -> int:
+def _without(candidates: Candidates, number: DomainId, pieces: frozenset[int]) -> int:
     """The place in a domain that is the home that propagation gave, less some pieces; or that home."""
     places, layouts = candidates.domains[number].places, candidates.layouts
     home = layouts.number(layouts[places[0].home].complete.without(pieces))
@@ -33,7 +33,7 @@ def _without(candidates: Candidates, number: int, pieces: frozenset[int]) -> int
     return places.index(wanted) if wanted in places else 0
 
 
-def _with(candidates: Candidates, number: int, pieces: frozenset[int]) -> int:
+def _with(candidates: Candidates, number: DomainId, pieces: frozenset[int]) -> int:
     """The place in a domain, without a copy, that is divided along most of some pieces, and of these the
     one along fewest others; or else the home that propagation gave."""
     places, layouts = candidates.domains[number].places, candidates.layouts
