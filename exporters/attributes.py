@@ -18,13 +18,13 @@ from ..program.function import RESULT_SHARDING, location
 from ..program.mlir.modules import boundary_attributes, entries_of
 from ..program.shardings import Dimension, Sharding, manual_axes
 from .functions import Version
-from .shardings import Written
+from .shardings import FinalShardings
 
 
 class Context:
     """Everything that writing a function needs."""
 
-    def __init__(self, graph: Graph, classes: Classes, written: Written) -> None:
+    def __init__(self, graph: Graph, classes: Classes, written: FinalShardings) -> None:
         signatures = classes.signatures
         self.graph, self.classes, self.written = graph, classes, written
         self.shapes = signatures.shapes

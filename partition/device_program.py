@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 
 from ..program.mlir.modules import bytecode_of, copy_of
 from ..rulebook.traits import OpTraits
-from .choice.homes import Found
+from .choice.homes import FoundHomes
 from .finishing import passes
 from .finishing.collective_matmul import Window
 from .finishing.passes import Draft, Pass
@@ -39,7 +39,7 @@ class DeviceProgram:
         axes: Axes,
         form: Form,
         boundary: tuple[list[Layout], list[Layout]],
-        found: Found | None = None,
+        found: FoundHomes | None = None,
         prepared: Unshared | None = None,
     ) -> None:
         self.module, self.sent, self.axes, self.form, self.found = module, sent, axes, form, found

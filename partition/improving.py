@@ -18,7 +18,7 @@ from ..program.elements import bytes_text, exact_text
 from ..program.function import location
 from ..program.shardings import Sharding
 from .choice.candidates import Candidates
-from .choice.homes import NOTHING, Found, Homes
+from .choice.homes import NOTHING, FoundHomes, Homes
 from .choice.variables import Need, Spot, Variables
 from .device_program import DeviceProgram
 from .executions import Executions
@@ -103,7 +103,7 @@ class Sends(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Program:
+class PlannedProgram:
     """A device program by its plan, which is among the ``facts``. It is written when somebody asks for that;
     what it sends is known before, but for permutations that may become one. ``found``: what the choice of
     homes found."""
@@ -111,7 +111,7 @@ class Program:
     facts: Facts
     annotated: Annotated
     write: Callable[[Decided], Writer]
-    found: Found | None = None
+    found: FoundHomes | None = None
 
     @property
     def plan(self) -> Plan:
@@ -197,7 +197,7 @@ class Improving:
         self._until = None if aim.seconds is None else monotonic() + aim.seconds
         facts = facts_of(annotated, plan, refuses=refuses, asked=aim.move or bool(plan.pinned))
         self._check_pins(facts, plan)
-        self.first = Program(facts, annotated, write)
+        self.first = PlannedProgram(facts, annotated, write)
         self._peaks: dict[ir.Module, int] = {}
 
     def _check_pins(self, facts: Facts, plan: Plan) -> None:
@@ -217,7 +217,7 @@ class Improving:
                 hint = "it is made where it is needed, or handed on as it is: pin what an op computes"
                 raise ShardlogError(message, where=location(value.owner), hint=hint)
 
-    def best(self) -> Program:
+    def best(self) -> PlannedProgram:
         """The best program; raises ShardlogError where none was found that the bound on memory admits."""
         aim, best = self.aim, self.first
         homes: Homes | None = None
@@ -245,7 +245,7 @@ class Improving:
             raise self._too_large(min(tried, key=self._peak))
         return min(fitting, key=lambda program: program.cost)
 
-    def _is_better(self, other: Program, than: Program) -> bool:
+    def _is_better(self, other: PlannedProgram, than: PlannedProgram) -> bool:
         """Whether a program costs less; without a machine, by which time counts, it sends no more either."""
         timed = self.aim.prices.collective is not None
         return other.cost < than.cost and (timed or other.bytes <= than.bytes)
@@ -304,16 +304,16 @@ class Improving:
         variables = Variables(spots, needs, self.first.plan.pinned, carried)
         return Homes(Candidates(variables, chooser, annotated.planner))
 
-    def _with(self, found: Found, *, again: bool = False) -> Program:
+    def _with(self, found: FoundHomes, *, again: bool = False) -> PlannedProgram:
         """The program whose values have these homes; ``again``: what was gathered is gathered again where it
         is used much later."""
         plan = self.first.plan.changed_to(found.plan, again=again)
         facts = facts_of(self.annotated, plan, refuses=self._refuses, asked=False)
-        return Program(facts, self.annotated, self.write, found)
+        return PlannedProgram(facts, self.annotated, self.write, found)
 
     # ---- Memory -----------------------------------------------------------------------------------------
 
-    def _modest(self, best: Program, homes: Homes) -> Program:
+    def _modest(self, best: PlannedProgram, homes: Homes) -> PlannedProgram:
         """The best program, or one that costs hardly more and needs less memory, if that is much more than
         propagation's shardings need."""
         first = replace(self.first, found=best.found)  # before it is rewritten, for its memory
@@ -324,11 +324,11 @@ class Improving:
         return min(tried, key=lambda each: each.cost * max(self._peak(each) / most, 1.0) ** _DEAR)
 
     def _smaller(
-        self, best: Program, homes: Homes | None, memory: float, steps: int = _STEPS
-    ) -> Iterator[Program]:
+        self, best: PlannedProgram, homes: Homes | None, memory: float, steps: int = _STEPS
+    ) -> Iterator[PlannedProgram]:
         """Programs that need less memory: bytes that devices hold have a price, the lowest by which the bound
         holds (bisected); and so where what is gathered is not kept."""
-        known = dict[float, Found]()
+        known = dict[float, FoundHomes]()
         yield (program := self._with(best.found or NOTHING, again=True))
         if homes is None:
             return
@@ -346,14 +346,14 @@ class Improving:
                 if (not high and price > _DEAREST) or (high and high < low * 1.2):
                     break
 
-    def _peak(self, program: Program) -> int:
+    def _peak(self, program: PlannedProgram) -> int:
         assert self.aim.peak is not None
         if program.module not in self._peaks:
             _ = program.cost  # of all that is sent, before some of it is not
             self._peaks[program.module] = self.aim.peak(program.made)
         return self._peaks[program.module]
 
-    def _too_large(self, program: Program) -> TooLargeError:
+    def _too_large(self, program: PlannedProgram) -> TooLargeError:
         """The error where no program was found that is small enough; ``program`` is the smallest."""
         walk, memory = program.written[0], self.aim.memory or 0
         sizes = []

@@ -84,7 +84,7 @@ class SavedPlan:
 
         def step(given: Mapping[str, Any]) -> Step:
             kind, places = given["kind"], [int(given.get(name, -1)) for name in ("dim", "to")]
-            if kind not in get_args(moves.Kind):
+            if kind not in get_args(moves.StepKind):
                 raise ValueError(kind)
             return Step(kind, of(given["axes"]), layout(given["after"]), float(given["sends"]), *places)
 

@@ -9,7 +9,7 @@ from jaxlib.mlir import ir
 
 from ..layouts import Layout, replicated
 from .kinds import Kinds
-from .knowledge import Knowledge, Reader, joins, only_read, reading_through, shifting, shifts
+from .knowledge import Knowledge, RuleReader, joins, only_read, reading_through, shifting, shifts
 from .reading import Reading
 
 _COPIED = ("parts", "constant")  # how scalars are made that are made once more
@@ -29,7 +29,9 @@ class Bypasses:
     """The cuts of a module that those who use them read past. ``functions`` are those that ops may call;
     ``reading`` says how the module has its values."""
 
-    def __init__(self, kinds: Kinds, reader: Reader, functions: Mapping[str, Any], reading: Reading) -> None:
+    def __init__(
+        self, kinds: Kinds, reader: RuleReader, functions: Mapping[str, Any], reading: Reading
+    ) -> None:
         self._kinds, self._knowledge, self._functions = kinds, reader.knowledge, functions
         self._reading = reading
         self._cuts: dict[int, Cut] = {}

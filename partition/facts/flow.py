@@ -18,7 +18,7 @@ from ..preparing.computations import lacking
 from ..writing.building import PAIRS, sends_of
 from .annotated import Annotated
 from .knowledge import Knowledge
-from .made import Made, Place, SentOnce, anew
+from .made import Made, Nesting, SentOnce, anew
 from .reading import static_shape
 from .recording import Facts, Recorder
 
@@ -82,10 +82,10 @@ def _loop(walk: Recorder, number: int, known: Knowledge) -> None:
         walk.received(number, there, (sources, given, some), as_propagated, beside)
 
     depth, blocks = walk.place.depth + 1, [region.blocks[0] for region in op.regions]
-    with walk.inside(Place(blocks[0], False, depth, walk.place)):
+    with walk.inside(Nesting(blocks[0], False, depth, walk.place)):
         receive(ends[0], [Made(depth=depth, pure=False) for _ in around], test[-1])
         walk.block(test, [replicated(0)])
-    with walk.inside(Place(blocks[1], True, depth, walk.place)):
+    with walk.inside(Nesting(blocks[1], True, depth, walk.place)):
         for slot, made in zip(around, values, strict=True):
             varies = made.depth if last[slot] == carried[slot] else depth
             walk.define(carried[slot], homes[slot], Made(depth=varies, pure=False))
@@ -102,7 +102,7 @@ def _branches(walk: Recorder, number: int, known: Knowledge) -> None:
     for value, several in walk.of_several(number):
         walk.get(value, walk.copied_first[value], several)
     for region, ops in zip(op.regions, walk.kinds.blocks(number), strict=True):
-        with walk.inside(Place(region.blocks[0], False, walk.place.depth, walk.place)):
+        with walk.inside(Nesting(region.blocks[0], False, walk.place.depth, walk.place)):
             walk.block(ops, homes, results)
     made = walk.made_of([index], pure=False, effect=True)
     walk.define_all(results, homes, [made] * len(results))

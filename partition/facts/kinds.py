@@ -12,7 +12,7 @@ from jaxlib.mlir import ir
 
 from ...importers.listing import listing_of
 from ..writing.building import OUTSIDE
-from .knowledge import Knowledge, Reader
+from .knowledge import Knowledge, RuleReader
 
 _LARGEST = 64  # ops, of what is compared
 
@@ -151,7 +151,7 @@ class Kinds:
     def _numbers(self) -> dict[Any, int]:
         return {op: number for number, op in enumerate(self.ops)}
 
-    def of(self, number: int, reader: Reader) -> Kind:
+    def of(self, number: int, reader: RuleReader) -> Kind:
         """The kind of an op."""
         which = self._kinds[number] if self._ends[number] == number + 1 else self._inside(number)
         kind = self._known.get(which)

@@ -269,7 +269,7 @@ def _shifting(known: Knowledge, padded: Knowledge) -> Knowledge:
     )
 
 
-class Reader:
+class RuleReader:
     """Asks the op rules about ops."""
 
     def __init__(self, book: RuleBook, modes: Sequence[str] = ()) -> None:

@@ -41,13 +41,13 @@ def anew(layout: Layout) -> Made:
     return Made()
 
 
-class Place(NamedTuple):
+class Nesting(NamedTuple):
     """A block: whether it is the body of a loop, in how many such it is, and the block around it."""
 
     block: Any
     turns: bool
     depth: int
-    outer: Place | None
+    outer: Nesting | None
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +59,7 @@ class SentOnce:
     group: int
     bytes: int
     permutes: bool
-    place: Place
+    place: Nesting
 
 
 class Inner(NamedTuple):

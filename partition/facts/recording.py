@@ -33,7 +33,7 @@ from ..writing.steps import pairs_of_step
 from .annotated import Annotated
 from .bypasses import Bypasses
 from .knowledge import Knowledge, inside
-from .made import Inner, Made, Place, Sending, SentOnce, Template, anew, sendings
+from .made import Inner, Made, Nesting, Sending, SentOnce, Template, anew, sendings
 from .reading import Reading, static_shape
 from .recipes import Chosen, Recipe, Recipes
 
@@ -121,7 +121,7 @@ class Recorder(Walk):
         self.computed_as: list[tuple[int, Knowledge, Way]] = []
         self.sent: list[Made] = []
         self.ends: dict[str, Ends] = {}
-        self.place = Place(None, False, 0, None)
+        self.place = Nesting(None, False, 0, None)
         self.recipe: Recipe  # the last one that was taken
         self.pure, self._scope = traits.family("pure_op"), Scope(None)
         self._ops: list[Recipe | Knowledge | None] = [None] * len(kinds.ops)
@@ -144,7 +144,7 @@ class Recorder(Walk):
         if self.form == "sdy-manual" and self.axes.count > 1:
             arguments, results = self.entering_whole(arguments), self.entering_whole(results)
         ops = self._body_of(func)
-        with self.inside(Place(func.regions[0].blocks[0], False, 0, None)):
+        with self.inside(Nesting(func.regions[0].blocks[0], False, 0, None)):
             self.define_all(self.kinds.arguments(ops), arguments, [Made(pure=False) for _ in arguments])
             self.block(ops, results)
         if self._given is not None and next(self._given, None) is not None:
@@ -227,12 +227,13 @@ class Recorder(Walk):
 
     def _cheapest(
         self, value: int, starts: Sequence[Layout], layout: Layout, width: int
-    ) -> tuple[moves.Plan, Layout]:
-        """The cheapest plan from one of some layouts to another, and that layout."""
+    ) -> tuple[moves.Route, Layout]:
+        """The cheapest route from one of some layouts to another, and that layout."""
         planner, shape = self.planner, self.tensors[value].shape
-        found = ((planner.plan(shape, start, layout, self.reading.manual[-1]), start) for start in starts)
-        plans = ((planner.best(plan, width), start) for plan, start in found)
-        return min(plans, key=lambda pair: planner.with_steps(pair[0], width))
+        taken = self.reading.manual[-1]
+        routes = ((planner.route(shape, start, layout, taken), start) for start in starts)
+        best = ((planner.best(route, width), start) for route, start in routes)
+        return min(best, key=lambda pair: planner.with_steps(pair[0], width))
 
     def _cheaper_anew(self, value: int, layout: Layout, price: float) -> Computed | None:
         """How what repeats a smaller value is computed once more, where to send that costs less."""
@@ -538,7 +539,7 @@ class Recorder(Walk):
     # ---- Blocks -----------------------------------------------------------------------------------------
 
     @contextmanager
-    def inside(self, place: Place) -> Iterator[None]:
+    def inside(self, place: Nesting) -> Iterator[None]:
         """What comes is in another block meanwhile."""
         outer = self.place, self._scope
         self.place, self._scope = place, Scope(None, None if place.outer is None else self._scope)
@@ -595,7 +596,7 @@ class Recorder(Walk):
             self.enter(self.in_bodies.get(name, frozenset()))
             values = self.kinds.arguments(ops)
             arguments = self.settled(values, self.reading.boundary(func)[0])
-            with self.inside(Place(func.regions[0].blocks[0], False, 0, None)):
+            with self.inside(Nesting(func.regions[0].blocks[0], False, 0, None)):
                 self.define_all(values, arguments, [Made(pure=False) for _ in values])
                 self.block(ops)
             self.leave()

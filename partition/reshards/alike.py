@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from ..layouts import Axes, Layout, Shape
-from .moves import Plan, Step
+from .moves import Route, Step
 
 
 @dataclass(eq=False)
@@ -25,10 +25,10 @@ class Alike:
     order: tuple[int, ...]
     given: dict[int, int]
 
-    def plan(self, found: Plan, rank: int) -> Plan:
-        """The plan of the given reshard, of a tensor of this rank, from that of this one."""
+    def route(self, found: Route, rank: int) -> Route:
+        """The route of the given reshard, of a tensor of this rank, from that of this one."""
         times = self.times
-        return Plan(
+        return Route(
             found.price * times,
             found.sends if times else 0,
             lambda: tuple(self._given(step, rank) for step in found.steps),

@@ -25,20 +25,20 @@ _MANY = 6  # pieces of a sum, of more than which not all are looked at that may 
 
 Places = npt.NDArray[np.int64]
 Amount = Places | int  # of each device; one number where they all have as many
-Kind = Literal[
+StepKind = Literal[
     "slice", "mask", "all_gather", "all_reduce", "reduce_scatter", "all_to_all", "collective_permute"
 ]
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a plan. ``dim`` is the dimension that is gathered, cut or scattered; an exchange splits
+    """A step of a route. ``dim`` is the dimension that is gathered, cut or scattered; an exchange splits
     ``to``.
 
     ``price`` is in elements that a device sends.
     """
 
-    kind: Kind
+    kind: StepKind
     pieces: Pieces
     after: Layout
     price: float
@@ -47,19 +47,19 @@ class Step:
 
 
 @dataclass(eq=False)
-class Plan:
+class Route:
     """Steps from one layout to another: their ``price`` together, in elements that a device sends, and how
-    many of them are collectives (``sends``). The steps are made when they are asked for. ``at_once``: a plan
+    many of them are collectives (``sends``). The steps are made when they are asked for. ``at_once``: a route
     of one collective, where this one sends less in several."""
 
     price: float
     sends: int
     make: Callable[[], tuple[Step, ...]]
-    at_once: Plan | None = None
+    at_once: Route | None = None
 
     @classmethod
-    def of(cls, steps: Iterable[Step]) -> Plan:
-        """The plan of some steps."""
+    def of(cls, steps: Iterable[Step]) -> Route:
+        """The route of some steps."""
         made = tuple(steps)
         return cls(sum(step.price for step in made), sum(step.price > 0 for step in made), lambda: made)
 

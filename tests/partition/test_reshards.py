@@ -15,7 +15,7 @@ from jaxlib.mlir import ir
 from shardlog.importers.sources.text import make_context
 from shardlog.partition.choice.choosing import SUM
 from shardlog.partition.layouts import Axes, Layout, Pieces, Shape
-from shardlog.partition.reshards.moves import Moves, Plan
+from shardlog.partition.reshards.moves import Moves, Route
 from shardlog.partition.reshards.planning import Planner
 from shardlog.partition.writing.building import Builder, Scope
 from shardlog.partition.writing.steps import carry_out
@@ -127,7 +127,7 @@ def test_no_reshard_moves_more_than_it_must(axes: Axes, count: int) -> None:
         (start.dims, goal.dims, plan.price, cost[among.index(start), j], [s.kind for s in plan.steps])
         for start in classes(axes, among)
         for j, goal in enumerate(among)
-        if (plan := planner.plan(shape, start, goal)).price > cost[among.index(start), j] * (1 + 1e-9)
+        if (plan := planner.route(shape, start, goal)).price > cost[among.index(start), j] * (1 + 1e-9)
     ]
     assert len(among) == count
     assert dear == []
@@ -144,7 +144,7 @@ def test_prices_on_large_meshes_are_found_soon(sizes: Sequence[int]) -> None:
     looked_at = sum(len(search._layouts) for search in planner.kept.searches.values())
     assert looked_at < 35 * len(pairs)
     for pair, price in zip(pairs, prices, strict=True):
-        assert price >= planner.plan(shape, *pair).price
+        assert price >= planner.route(shape, *pair).price
 
 
 def test_of_many_axes_not_all_orders_are_looked_at() -> None:
@@ -153,7 +153,7 @@ def test_of_many_axes_not_all_orders_are_looked_at() -> None:
     found = [step.after for step in Moves(axes, range(8)).permutes(shape, start, goal)]
     assert goal in found
     assert len(found) <= 3  # each of the dimensions, and both
-    for plan in (Planner(axes).plan(shape, start, goal), Planner(axes).likely(shape, start, goal)):
+    for plan in (Planner(axes).route(shape, start, goal), Planner(axes).likely(shape, start, goal)):
         assert (plan.price, plan.sends) == (256, 1)
     summed = Layout(((), ()), tuple(range(8)), SUM)
     scattered = Planner(axes).likely(shape, summed, Layout((tuple(range(8)), ())))
@@ -166,7 +166,7 @@ def test_little_is_resharded_at_once() -> None:
     small, large, among = (8, 8), (1024, 1024), layouts(axes, 2)
     at_once = 0
     for start, goal in product(among, among):
-        plans = [Planner(axes).plan(shape, start, goal) for shape in (small, large)]
+        plans = [Planner(axes).route(shape, start, goal) for shape in (small, large)]
         for plan in plans:
             if (other := plan.at_once) is not None:
                 assert (plan.sends > 1, other.sends) == (True, 1)
@@ -218,7 +218,7 @@ def test_reshards_go_by_way_of_parts_of_axes() -> None:
 
     whole = layouts(coarse, 3)
     for start, goal in product(whole, whole):
-        assert planner.plan(shape, start, goal).price == cost[in_parts(start), in_parts(goal)], (start, goal)
+        assert planner.route(shape, start, goal).price == cost[in_parts(start), in_parts(goal)], (start, goal)
 
 
 # ---- Running them ------------------------------------------------------------------------------------------
@@ -226,9 +226,9 @@ def test_reshards_go_by_way_of_parts_of_axes() -> None:
 
 def check_reshards(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout]) -> None:
     """Asserts that a tensor gets from a layout to others, on eight devices, also by one collective."""
-    planner, ways = Planner(axes), list[tuple[Layout, Plan]]()
+    planner, ways = Planner(axes), list[tuple[Layout, Route]]()
     for goal in goals:
-        plan = planner.plan(shape, start, goal)
+        plan = planner.route(shape, start, goal)
         ways += [(goal, each) for each in (plan, plan.at_once) if each is not None]
     with make_context(), ir.Location.unknown():
         builder = Builder(axes, "replica", 0, TRAITS)

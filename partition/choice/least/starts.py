@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from ..candidates import Candidates
-from ..domains import DomainId, Place
+from ..domains import DomainId, Placement
 from .sums import Integers
 
 
@@ -29,7 +29,7 @@ def _without(candidates: Candidates, number: DomainId, pieces: frozenset[int]) -
     """The place in a domain that is the home that propagation gave, less some pieces; or that home."""
     places, layouts = candidates.domains[number].places, candidates.layouts
     home = layouts.number(layouts[places[0].home].complete.without(pieces))
-    wanted = Place(home, home)
+    wanted = Placement(home, home)
     return places.index(wanted) if wanted in places else 0
 
 
