@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, combinations, pairwise
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, NewType
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,9 @@ import numpy.typing as npt
 from ..program.meshes import Mesh, Meshes, SubAxis, axis_text
 from ..program.shardings import Dimension, Sharding
 
-Pieces = tuple[int, ...]
+PieceId = NewType("PieceId", int)  # of a piece in ``Axes.every``
+Pieces = tuple[PieceId, ...]
+PieceSet = frozenset[PieceId]
 Dims = tuple[Pieces, ...]
 Shape = tuple[int, ...]
 COMBINED_BY = {"sum": "stablehlo.add", "max": "stablehlo.maximum", "min": "stablehlo.minimum"}  # reductions
@@ -36,7 +38,7 @@ class Layout(NamedTuple):
     combine: str = ""
 
     @property
-    def pieces(self) -> Iterator[int]:
+    def pieces(self) -> Iterator[PieceId]:
         """All pieces that the layout uses."""
         for dim in self.dims:
             yield from dim
@@ -52,11 +54,16 @@ class Layout(NamedTuple):
         """The layout after its partial values are combined."""
         return Layout(self.dims)
 
-    def without(self, pieces: Collection[int]) -> Layout:
+    def without(self, pieces: Collection[PieceId]) -> Layout:
         """The layout without these pieces: not split on them, and not partial on them."""
         dims = tuple(tuple(p for p in dim if p not in pieces) for dim in self.dims)
         partial = tuple(p for p in self.partial if p not in pieces)
         return Layout(dims, partial, self.combine if partial else "")
+
+
+def numbered(numbers: Iterable[int]) -> Pieces:
+    """The pieces of some numbers."""
+    return tuple(map(PieceId, numbers))
 
 
 @cache
@@ -112,29 +119,34 @@ class Axes:
                         known.append(cut)
         written = self._written_on_main(cuts)
         self.pieces: list[Piece] = []
-        self._runs: dict[tuple[int, str], list[int]] = {}
+        self._runs: dict[tuple[int, str], list[PieceId]] = {}
         for (number, name), known in cuts.items():
             if (number, name) in written:
                 continue
             run = [Piece(number, name, low, high // low) for low, high in _between(known)]
-            self._runs[number, name] = list(range(len(self.pieces), len(self.pieces) + len(run)))
+            self._runs[number, name] = list(numbered(range(len(self.pieces), len(self.pieces) + len(run))))
             self.pieces.extend(run)
         for key, parts in written.items():
             self._runs[key] = [p for part in parts for p in self._inside(self.main, *part)]
         self.every = list(self.pieces)
         self.primes: list[Pieces] = []
-        for number, piece in enumerate(self.pieces):
+        for number, piece in zip(self.numbers, self.pieces, strict=True):
             run, pre = list[Piece](), piece.pre
             for prime in _primes(piece.size):
                 run.append(Piece(piece.mesh, piece.axis, pre, prime))
                 pre *= prime
             first = len(self.every)
-            self.primes.append(tuple(range(first, first + len(run))) if len(run) > 1 else (number,))
+            self.primes.append(numbered(range(first, first + len(run))) if len(run) > 1 else (number,))
             self.every += run if len(run) > 1 else []
-        self.primes += [(number,) for number in range(len(self.pieces), len(self.every))]
+        self.primes += [(number,) for number in numbered(range(len(self.pieces), len(self.every)))]
         self.sizes = [piece.size for piece in self.every]
         self._groups: dict[Pieces, npt.NDArray[np.int64]] = {}
         self._indices: dict[Pieces, npt.NDArray[np.int64]] = {}
+
+    @property
+    def numbers(self) -> Pieces:
+        """The numbers of the pieces that shardings use."""
+        return numbered(range(len(self.pieces)))
 
     @property
     def key(self) -> Hashable:
@@ -181,7 +193,7 @@ class Axes:
                     low, step = low * ways[places], step // ways[places]
         return found
 
-    def at(self, mesh: int, axis: str, place: int) -> int | None:
+    def at(self, mesh: int, axis: str, place: int) -> PieceId | None:
         """The piece at a place of an axis: the product of the sizes before it."""
         return next((p for p, low, high in self._placed(mesh, axis) if low <= place < high), None)
 
@@ -189,11 +201,11 @@ class Axes:
         """The pieces of whole axes of a mesh."""
         return tuple(p for name in names for p in self._runs[self.meshes.same[mesh], name])
 
-    def _inside(self, mesh: int, axis: str, low: int, high: int) -> list[int]:
+    def _inside(self, mesh: int, axis: str, low: int, high: int) -> list[PieceId]:
         """The pieces of a part of an axis, on any mesh."""
         return [p for p, start, end in self._placed(mesh, axis) if low <= start and end <= high]
 
-    def _placed(self, mesh: int, axis: str) -> Iterator[tuple[int, int, int]]:
+    def _placed(self, mesh: int, axis: str) -> Iterator[tuple[PieceId, int, int]]:
         """The pieces of an axis, each with its begin and end."""
         place = 1
         for p in self._runs[self.meshes.same[mesh], axis]:
@@ -202,7 +214,7 @@ class Axes:
 
     def of(self, mesh: int, axes: Sequence[SubAxis]) -> tuple[Pieces, bool]:
         """The pieces of a list of sub-axes, and whether they cover the whole list."""
-        found: list[int] = []
+        found: list[PieceId] = []
         for axis in axes:
             inside = self._inside(mesh, axis.name, axis.pre, axis.pre * axis.size)
             if self.product(inside) != axis.size:
@@ -239,11 +251,11 @@ class Axes:
         main = self.meshes.same[self.main] if self.main >= 0 else -1
         return all(self.every[p].mesh == main for p in layout.pieces)
 
-    def product(self, pieces: Iterable[int]) -> int:
+    def product(self, pieces: Iterable[PieceId]) -> int:
         """The number of parts that pieces make."""
         return prod([self.sizes[p] for p in pieces])
 
-    def tile(self, size: int, pieces: Iterable[int]) -> int:
+    def tile(self, size: int, pieces: Iterable[PieceId]) -> int:
         """The number of elements in a part of a dimension."""
         return -(-size // self.product(pieces))
 
@@ -253,7 +265,7 @@ class Axes:
             self.tile(size, pieces) if pieces else size for size, pieces in zip(shape, dims, strict=True)
         )
 
-    def sub_axes(self, pieces: Sequence[int]) -> list[SubAxis]:
+    def sub_axes(self, pieces: Sequence[PieceId]) -> list[SubAxis]:
         """The sub-axes that pieces form, with adjacent ones merged."""
         found: list[SubAxis] = []
         for piece in (self.every[p] for p in pieces):
@@ -264,14 +276,14 @@ class Axes:
                 found.append(SubAxis(piece.axis, piece.pre, piece.size))
         return found
 
-    def names(self, pieces: Sequence[int]) -> tuple[str, ...]:
+    def names(self, pieces: Sequence[PieceId]) -> tuple[str, ...]:
         """The sub-axes that pieces form, as text: ``data``, ``model:(1)2``."""
         if not pieces:
             return ()
         mesh = self.meshes.meshes[self.every[pieces[0]].mesh]
         return tuple(axis_text(axis, mesh) for axis in self.sub_axes(pieces))
 
-    def finely(self, pieces: Iterable[int]) -> Pieces:
+    def finely(self, pieces: Iterable[PieceId]) -> Pieces:
         """The pieces of prime size that form these pieces."""
         return tuple([q for p in pieces for q in self.primes[p]])
 
@@ -303,9 +315,8 @@ class Axes:
     def along(self, table: npt.NDArray[np.int64]) -> Pieces:
         """The pieces along which the devices of each group differ. None for other groups."""
         wanted = {frozenset(group) for group in table.tolist()}
-        numbers = range(len(self.pieces))
         for mesh in {piece.mesh for piece in self.pieces}:
-            held = [p for p in numbers if self.pieces[p].mesh == mesh]
+            held = [p for p in self.numbers if self.pieces[p].mesh == mesh]
             for count in range(1, len(held) + 1):
                 for some in combinations(held, count):
                     fits = self.product(some) == table.shape[1]
@@ -317,7 +328,7 @@ class Axes:
         """The fewest pieces that contain the difference of any pair of devices."""
         found = list[Pieces]()
         for mesh in sorted({piece.mesh for piece in self.pieces}):
-            held = [p for p, piece in enumerate(self.pieces) if piece.mesh == mesh]
+            held = [p for p in self.numbers if self.pieces[p].mesh == mesh]
             places = [(p, self.index((p,))[pairs]) for p in held]
             found.append(tuple(p for p, ends in places if (ends[:, 0] != ends[:, 1]).any()))
         return min(found, key=len, default=())

@@ -24,7 +24,7 @@ from ..program.meshes import Meshes, SubAxis, axis_text
 from ..program.shardings import Dimension, Sharding
 from .choice.choosing import Way
 from .forms import REMAKE, VERSION, PlanFile
-from .layouts import Axes, Layout, Pieces
+from .layouts import Axes, Layout, PieceId, Pieces, numbered
 from .plan import Plan, Reshard, Role
 from .reshards import moves
 from .reshards.moves import Step
@@ -70,7 +70,7 @@ class SavedPlan:
         data = self._data
         if [[p.mesh, p.axis, p.pre, p.size] for p in axes.pieces] != data.get("axes"):
             raise ShardlogError("a plan of another mesh", where=self.file.where, hint=REMAKE)
-        pieces = {_name(axes, p): p for p in range(len(axes.every))}
+        pieces = {_name(axes, p): p for p in numbered(range(len(axes.every)))}
 
         def of(names: Sequence[str]) -> Pieces:
             return tuple([pieces[name] for name in names])
@@ -186,7 +186,7 @@ def _in_lines(values: Mapping[str, Any] | Sequence[Any]) -> str:
     return ends[0] + "\n" + ",\n".join(entries) + "\n" + ends[1] if entries else ends
 
 
-def _name(axes: Axes, piece: int) -> str:
+def _name(axes: Axes, piece: PieceId) -> str:
     """The name of a part of a mesh axis: ``data``, ``model:(1)2``. Meshes other than the main one are
     prefixed by number."""
     part = axes.every[piece]

@@ -21,7 +21,7 @@ from .facts.annotated import Annotated
 from .facts.bypasses import Bypasses
 from .facts.reading import Reading, Tensor, static_shape
 from .facts.recipes import Recipe, Recipes
-from .layouts import Layout, Shape, replicated
+from .layouts import Layout, PieceSet, Shape, replicated
 from .plan import Plan, Reshard
 from .writing.building import Builder, Scope
 
@@ -284,10 +284,10 @@ class Walk(ABC):
     # ---- Functions --------------------------------------------------------------------------------------
 
     @cached_property
-    def in_bodies(self) -> dict[str, frozenset[int]]:
+    def in_bodies(self) -> dict[str, PieceSet]:
         """The axes of the manual computations in which functions are called. A function is written once for
         all calls, so nothing in it is split along these axes."""
-        found: dict[str, frozenset[int]] = {}
+        found: dict[str, PieceSet] = {}
         waiting = [(op, self.reading.cut_by(op)) for op in self.kinds.having("manual_axes")]
         while waiting:
             op, cut = waiting.pop()
@@ -297,7 +297,7 @@ class Walk(ABC):
                     waiting.append((self.functions[name], found[name]))
         return found
 
-    def enter(self, cut: frozenset[int]) -> None:
+    def enter(self, cut: PieceSet) -> None:
         """From here on, ops are inside of a manual computation over these axes."""
         self.reading.manual.append(self.reading.manual[-1] | cut)
         self.builder.manual = self.reading.manual[-1]

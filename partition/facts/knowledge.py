@@ -15,7 +15,7 @@ from jaxlib.mlir import ir
 from ...program.signature import RULE, Told, describe, looks_at
 from ...program.signature import attributes as attributes_of
 from ...rulebook.book import RuleBook
-from ..layouts import Shape
+from ..layouts import PieceSet, Shape
 
 Rows = list[tuple[Any, ...]]
 _KNOWN = WeakKeyDictionary[RuleBook, dict[tuple[str, ...], dict[Any, "Knowledge"]]]()  # by modes
@@ -82,7 +82,7 @@ class Knowledge:
     touches: str  # all slots; or "reads" or "writes" a part, see touches_part_op; or "nothing"
     facts: Mapping[str, Rows]
     signature: Mapping[str, Rows]  # the facts for the rules
-    taken: frozenset[int] = frozenset()  # the axes of manual computations around it: a value for each device
+    taken: PieceSet = frozenset()  # the axes of manual computations around it: a value for each device
     at_home: bool = False  # its operands exist only at home: copies are in another region
 
     def changed(self, how: Hashable, make: Callable[[], Knowledge]) -> Knowledge:
@@ -206,7 +206,7 @@ def handing_on(shape: Shape, width: int, at_home: bool) -> Knowledge:
     )
 
 
-def inside(known: Knowledge, taken: frozenset[int]) -> Knowledge:
+def inside(known: Knowledge, taken: PieceSet) -> Knowledge:
     """Knowledge of an op inside of manual computations over these axes."""
     return known.changed(("inside", taken), lambda: replace(known, taken=taken))
 

@@ -17,7 +17,7 @@ from ...program.function import RESULT_SHARDING, location
 from ...program.meshes import Meshes
 from ...program.mlir.modules import boundary_attributes
 from ...program.shardings import Dimension, Sharding, Shardings
-from ..layouts import Axes, Layout, Shape, replicated
+from ..layouts import Axes, Layout, PieceSet, Shape, replicated
 from ..writing.building import GROUPS, PAIRS
 
 
@@ -38,7 +38,7 @@ class Reading:
 
     def __init__(self, shardings: Shardings, axes: Axes) -> None:
         self.shardings, self.axes = shardings, axes
-        self.manual: list[frozenset[int]] = [frozenset()]  # the axes that surrounding bodies have cut already
+        self.manual: list[PieceSet] = [frozenset()]  # the axes that surrounding bodies have cut already
         self._read: dict[ir.Attribute, Sharding] = {}
         self._known_homes: dict[Any, list[Layout]] = {}
         self._layouts: dict[Any, Layout] = {}
@@ -101,14 +101,14 @@ class Reading:
             for attributes, type_ in zip(boundary_attributes(func, label), types, strict=True)
         ]
 
-    def cut_by(self, op: Any) -> frozenset[int]:
+    def cut_by(self, op: Any) -> PieceSet:
         """The pieces of the axes that a manual computation is over; none for other ops."""
         if not (names := set(boundary_axes(op))):
             return frozenset()
         mesh = next((sharding.mesh for sharding in self._at_ends(op)), self.axes.main)
         return frozenset(self.axes.of_axes(mesh, names))
 
-    def around(self, op: Any) -> tuple[frozenset[int], list[Layout], list[Layout]]:
+    def around(self, op: Any) -> tuple[PieceSet, list[Layout], list[Layout]]:
         """For a computation with a body: the pieces that it is over, and the layouts in which values enter
         and leave it. Raises ShardlogError for a manual computation over only some of the devices."""
         cut = self.cut_by(op)
@@ -123,7 +123,7 @@ class Reading:
         )
         return cut, entering, leaving
 
-    def crossing(self, layout: Layout, shape: Shape | None, cut: frozenset[int]) -> Layout:
+    def crossing(self, layout: Layout, shape: Shape | None, cut: PieceSet) -> Layout:
         """The layout in which a value enters or leaves a body. Parts of parts are parts of the whole only
         without padding. With padding the body's own axes are omitted."""
         if shape is None or not cut:

@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..layouts import Axes, Dims, Layout, Pieces, Shape
+from ..layouts import Axes, Dims, Layout, PieceId, Pieces, Shape
 
 _ORDERED = 3  # pieces of which all orders are looked at, where several are scattered along at once
 _CHANGED = 3  # dimensions, of more than which not any that change are looked at together
@@ -72,7 +72,7 @@ class Route:
 class Moves:
     """The steps between layouts that are made of some pieces of the axes."""
 
-    def __init__(self, axes: Axes, pieces: Sequence[int]) -> None:
+    def __init__(self, axes: Axes, pieces: Sequence[PieceId]) -> None:
         self.axes = axes
         self._splits: dict[tuple[int, ...], list[Dims]] = {}
         meshes = {piece.mesh for piece in axes.pieces}
@@ -216,7 +216,7 @@ class Moves:
         """Dimensions in as many parts, of which ``some`` begin as wanted, the others as they are, and of
         pieces that follow the first that fit; none where they cannot be filled up."""
         counts = tuple(map(self.axes.product, dims))
-        begins, used = dict[int, Pieces](), set[int]()
+        begins, used = dict[int, Pieces](), set[PieceId]()
         for d in sorted(range(len(dims)), key=lambda d: d not in some):
             first: Pieces = ()
             for p in wanted[d] if d in some else dims[d]:

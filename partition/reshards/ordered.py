@@ -8,12 +8,10 @@ from itertools import takewhile
 from typing import Any
 
 from ...rulebook.shipped import shipped
-from ..layouts import Axes, Layout, Pieces, Shape
+from ..layouts import Axes, Layout, Pieces, PieceSet, Shape
 from .moves import Route, Step
 from .planning import Planner
 from .prices import Prices
-
-Taken = frozenset[int]
 
 
 @cache
@@ -35,7 +33,7 @@ class InOrder(Planner):
         self.stages = orders()[order]
         self._ordered: dict[Any, Route] = {}
 
-    def route(self, shape: Shape, start: Layout, goal: Layout, taken: Taken = frozenset()) -> Route:
+    def route(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet = frozenset()) -> Route:
         """The route in stages."""
         key = shape, start, goal
         if key not in self._ordered:
@@ -44,7 +42,7 @@ class InOrder(Planner):
             )
         return self._ordered[key]
 
-    def likely(self, shape: Shape, start: Layout, goal: Layout, taken: Taken = frozenset()) -> Route:
+    def likely(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet = frozenset()) -> Route:
         """The same route."""
         return self.route(shape, start, goal, taken)
 

@@ -9,15 +9,13 @@ from itertools import product
 from math import inf, prod
 from typing import Any
 
-from ..layouts import Axes, Layout, Pieces, Shape
+from ..layouts import Axes, Layout, PieceId, Pieces, PieceSet, Shape, numbered
 from .alike import Alike, Likeness
 from .moves import Moves, Route, Step, with_pieces
 from .prices import PLAIN, Price, Prices
 from .search import RouteSearch
 
 Rate = tuple[float, float, int, float, float, int]
-# The pieces of manual computations around: devices along them have values of their own.
-Taken = frozenset[int]
 
 _PRIMES = 6  # pieces of prime sizes, with which reshards are looked for; with more of them it takes long
 _FEW = 4  # pieces with which all ways are looked at for each price
@@ -32,8 +30,8 @@ _MOST_KEPT = 200_000  # decisions for one of them: a program has a few thousand
 class Kept:
     """What has been decided for some axes: routes, and how ops are computed."""
 
-    routes: dict[tuple[Shape, Layout, Layout, Taken], Route] = field(default_factory=dict)
-    likely: dict[tuple[Shape, Layout, Layout, Taken], Route] = field(default_factory=dict)
+    routes: dict[tuple[Shape, Layout, Layout, PieceSet], Route] = field(default_factory=dict)
+    likely: dict[tuple[Shape, Layout, Layout, PieceSet], Route] = field(default_factory=dict)
     searches: dict[tuple[Shape, Pieces], RouteSearch] = field(default_factory=dict)
     # By what a collective costs besides, and whether one may be worth more bytes.
     choices: dict[tuple[float, bool], dict[Any, Any]] = field(default_factory=dict)
@@ -70,9 +68,11 @@ class Planner:
 
     def __init__(self, axes: Axes, prices: Prices | None = None) -> None:
         self.axes, self.prices = axes, prices or Prices()
-        self.moves = Moves(axes, range(len(axes.pieces)))
+        self.moves = Moves(axes, axes.numbers)
         self._among: dict[tuple[int, Pieces], tuple[Moves, Likeness]] = {}
-        self._free: dict[Taken, tuple[Pieces, Pieces]] = {}  # that manual computations leave; of prime sizes
+        self._free: dict[
+            PieceSet, tuple[Pieces, Pieces]
+        ] = {}  # that manual computations leave; of prime sizes
         self._many = len(self._left(frozenset())[1]) > _FEW
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
         self.counts = self.prices.collective is not None  # whether one collective may be worth more bytes
@@ -81,7 +81,7 @@ class Planner:
         kept = kept_for(axes.key) if usual else Kept()
         self.kept, self._routes, self._searches = kept, kept.routes, kept.searches
 
-    def route(self, shape: Shape, start: Layout, goal: Layout, taken: Taken = frozenset()) -> Route:
+    def route(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet = frozenset()) -> Route:
         """The cheapest route for a tensor of this shape, inside of manual computations that have ``taken``
         pieces."""
         key = shape, start, goal, taken
@@ -89,7 +89,7 @@ class Planner:
             route = self._routes[key] = self._found(shape, start, goal, taken, True)
         return route
 
-    def likely(self, shape: Shape, start: Layout, goal: Layout, taken: Taken = frozenset()) -> Route:
+    def likely(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet = frozenset()) -> Route:
         """The route by which a reshard is priced while a program is chosen: that of ``route``, or, on a mesh
         of many pieces, one that is found sooner and costs no less."""
         if not self._many:
@@ -99,7 +99,7 @@ class Planner:
             route = self.kept.likely[key] = self._found(shape, start, goal, taken, False)
         return route
 
-    def _found(self, shape: Shape, start: Layout, goal: Layout, taken: Taken, every: bool) -> Route:
+    def _found(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet, every: bool) -> Route:
         route = self._masked(shape, start, goal, taken, every) or self._same(shape, start, goal)
         route = route or self._straight(shape, start, goal)
         return route or self._searched(shape, start, goal, taken, every)
@@ -161,14 +161,14 @@ class Planner:
         least = of(route)
         return *least, *(of(route.at_once) if route.at_once else least)
 
-    def named(self, pieces: Iterable[int]) -> Pieces:
+    def named(self, pieces: Iterable[PieceId]) -> Pieces:
         """The names of all pieces by which these come first, in this order; those of one kind change names
         where one is as good as another: within one mesh, without a machine."""
-        names = list(range(len(self.axes.every)))
+        names = list(numbered(range(len(self.axes.every))))
         if self.moves.several or self.prices.collective is not None:
             return tuple(names)
         for kind in set(self._kinds):
-            every = [p for p in range(len(self.axes.pieces)) if self._kinds[p] == kind]
+            every = [p for p in self.axes.numbers if self._kinds[p] == kind]
             first = [p for p in dict.fromkeys(pieces) if self._kinds[p] == kind]
             for name, piece in zip(every, [*first, *(p for p in every if p not in first)], strict=True):
                 names[piece] = name
@@ -199,7 +199,7 @@ class Planner:
         price = self.price(kind, pieces)
         return Price(price.byte, price.once * self._begun[kind]) if kind in self._begun else price
 
-    def _searched(self, shape: Shape, start: Layout, goal: Layout, taken: Taken, every: bool) -> Route:
+    def _searched(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet, every: bool) -> Route:
         """The route that is found by looking at steps: along the pieces that layouts are made of, and where
         more is sent than devices lack, along those of prime sizes, if that costs less. Not ``every`` way is
         looked at, where there are many, for what is only priced."""
@@ -227,10 +227,10 @@ class Planner:
         # Routes are kept, whatever a collective costs besides: by the usual price.
         return min((route, finer), key=lambda p: self.total(p, _WIDTH) + Prices.once * p.sends)
 
-    def _left(self, taken: Taken) -> tuple[Pieces, Pieces]:
+    def _left(self, taken: PieceSet) -> tuple[Pieces, Pieces]:
         """The pieces that manual computations leave, and those of prime sizes that these are made of."""
         if taken not in self._free:
-            free = tuple([p for p in range(len(self.axes.pieces)) if p not in taken])
+            free = tuple([p for p in self.axes.numbers if p not in taken])
             self._free[taken] = free, self.axes.finely(free)
         return self._free[taken]
 
@@ -258,13 +258,15 @@ class Planner:
     @cached_property
     def _kinds(self) -> list[int]:
         """The kind of each piece: of those of one size and price one is as good as another."""
-        pieces = enumerate(self.axes.sizes)
+        pieces = [(PieceId(n), size) for n, size in enumerate(self.axes.sizes)]
         kinds: dict[tuple[int, float], int] = {}
         return [
             kinds.setdefault((size, self.price("all_gather", (p,)).byte), len(kinds)) for p, size in pieces
         ]
 
-    def _masked(self, shape: Shape, start: Layout, goal: Layout, taken: Taken, every: bool) -> Route | None:
+    def _masked(
+        self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet, every: bool
+    ) -> Route | None:
         """The route to what is to be a sum where devices have the same of it: all but the first of them give
         what changes no sum, which sends nothing and is done last."""
         summed = start.partial if start.combine == goal.combine else ()

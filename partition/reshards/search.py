@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from math import inf, prod
 
-from ..layouts import Axes, Dims, Layout, Pieces, Shape
+from ..layouts import Axes, Dims, Layout, PieceId, Pieces, Shape, numbered
 from .moves import Amount, Moves, Route, Step, straight, with_pieces
 
 Edge = tuple[int, float, float, Step]  # the layout it leads to; what any such step costs; what it sends
@@ -26,7 +26,7 @@ class RouteSearch:
     def __init__(self, moves: Moves, shape: Shape, rate: Callable[[str, Pieces], float]) -> None:
         self._moves, self._shape, self._rate = moves, shape, rate
         axes = moves.axes
-        self._lowest = min((rate("all_gather", (p,)) for p in range(len(axes.every))), default=1.0)
+        self._lowest = min((rate("all_gather", (p,)) for p in numbered(range(len(axes.every)))), default=1.0)
         self._elements = prod(shape)
         self._evenly: dict[Dims, bool] = {}
         self._even = all(size % axes.count == 0 for size in shape)
@@ -211,7 +211,7 @@ class RouteSearch:
             lacking[layout.dims] = self._lacks(layout.dims, wanted.dims)
         return self._lowest * lacking[layout.dims]
 
-    def _unsummed(self, dims: Dims, wanted: Dims, loose: set[int]) -> float:
+    def _unsummed(self, dims: Dims, wanted: Dims, loose: set[PieceId]) -> float:
         """What a device sends at least of sums along loose pieces: all but one of the devices along these
         send each element that one of them wants."""
         axes = self._moves.axes

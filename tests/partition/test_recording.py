@@ -10,7 +10,7 @@ import pytest
 import shardlog
 from shardlog.partition import improving
 from shardlog.partition.facts.made import Made, Nesting, SentOnce, may_repeat
-from shardlog.partition.layouts import Layout
+from shardlog.partition.layouts import Layout, numbered
 from shardlog.partition.plan import Plan
 
 from ..support import models
@@ -73,7 +73,7 @@ def test_collectives_may_be_the_same_only_of_what_is_made_alike() -> None:
 
 
 def test_a_plan_is_a_value() -> None:
-    plan = Plan({3: rows_on()}, {5: ((0, (1,)),)})
+    plan = Plan({3: rows_on()}, {5: ((0, numbered((1,))),)})
     assert pickle.loads(pickle.dumps(plan)) == plan
     assert plan.changed_to(Plan()) == Plan({3: rows_on()})
     pinned = replace(plan, pinned=frozenset({3}))
@@ -82,4 +82,4 @@ def test_a_plan_is_a_value() -> None:
 
 def rows_on(*pieces: int) -> Any:
     """The layout of a matrix whose rows are split on pieces."""
-    return Layout((pieces, ()))
+    return Layout((numbered(pieces), ()))

@@ -14,7 +14,7 @@ import shardlog
 from jaxlib.mlir import ir
 from shardlog.importers.sources.text import make_context
 from shardlog.partition.choice.choosing import SUM
-from shardlog.partition.layouts import Axes, Layout, Pieces, Shape
+from shardlog.partition.layouts import Axes, Layout, Pieces, Shape, numbered
 from shardlog.partition.reshards.moves import Moves, Route
 from shardlog.partition.reshards.planning import Planner
 from shardlog.partition.writing.building import Builder, Scope
@@ -61,7 +61,7 @@ def layouts(axes: Axes, rank: int) -> list[Layout]:
     """All of them: every way in which some pieces of a mesh are split among dimensions, in every order."""
     found = []
     for count in range(len(axes.pieces) + 1):
-        for pieces in filter(partial(on_one_mesh, axes), permutations(range(len(axes.pieces)), count)):
+        for pieces in filter(partial(on_one_mesh, axes), permutations(axes.numbers, count)):
             for ends in product(range(count + 1), repeat=rank - 1):
                 if list(ends) == sorted(ends):
                     places = [0, *ends, count]
@@ -83,7 +83,7 @@ def steps(
         return Layout(tuple(parts.get(d, held) for d, held in enumerate(dims)))
 
     for d, held in enumerate(dims):
-        for piece in set(range(len(axes.pieces))) - used:  # cut out
+        for piece in set(axes.numbers) - used:  # cut out
             if not on_one_mesh(axes, (*used, piece)):
                 continue
             yield changed({d: (*held, piece)}), 0.0
@@ -149,14 +149,17 @@ def test_prices_on_large_meshes_are_found_soon(sizes: Sequence[int]) -> None:
 
 def test_of_many_axes_not_all_orders_are_looked_at() -> None:
     axes, shape = axes_of((2,) * 8), (256, 256)
-    start, goal = Layout(((0, 1, 2, 3), (4, 5, 6, 7))), Layout(((7, 5, 3, 1), (6, 4, 2, 0)))
-    found = [step.after for step in Moves(axes, range(8)).permutes(shape, start, goal)]
+    start, goal = (
+        Layout(tuple(map(numbered, dims)))
+        for dims in (((0, 1, 2, 3), (4, 5, 6, 7)), ((7, 5, 3, 1), (6, 4, 2, 0)))
+    )
+    found = [step.after for step in Moves(axes, axes.numbers).permutes(shape, start, goal)]
     assert goal in found
     assert len(found) <= 3  # each of the dimensions, and both
     for plan in (Planner(axes).route(shape, start, goal), Planner(axes).likely(shape, start, goal)):
         assert (plan.price, plan.sends) == (256, 1)
-    summed = Layout(((), ()), tuple(range(8)), SUM)
-    scattered = Planner(axes).likely(shape, summed, Layout((tuple(range(8)), ())))
+    summed = Layout(((), ()), numbered(range(8)), SUM)
+    scattered = Planner(axes).likely(shape, summed, Layout((numbered(range(8)), ())))
     assert (scattered.price, scattered.sends) == (256 * 255, 1)
 
 
@@ -211,7 +214,7 @@ def test_reshards_go_by_way_of_parts_of_axes() -> None:
         least(SUB_AXES, shape, fine),
         {each: i for i, each in enumerate(fine)},
     )
-    parts = {0: (0, 1), 1: (2,)}
+    parts = {0: numbered((0, 1)), 1: numbered((2,))}
 
     def in_parts(layout: Layout) -> int:
         return number[Layout(tuple(tuple(q for p in dim for q in parts[p]) for dim in layout.dims))]
@@ -323,7 +326,7 @@ def _on(axes: Axes, layout: Layout, mesh: int) -> bool:
 @pytest.mark.parametrize("shape", [(8, 8), (5, 7)], ids=str)
 def test_partial_values(shape: Shape) -> None:
     among = layouts(CUBE, 2)
-    for loose in [(0, 2), (0, 1, 2)]:
+    for loose in map(numbered, [(0, 2), (0, 1, 2)]):
         for start in among:
             if not set(loose) & set(start.pieces):
                 check_reshards(CUBE, shape, Layout(start.dims, loose, "stablehlo.add"), among)
