@@ -14,11 +14,23 @@ from ..console.datalog import FILES
 from ..console.parser import Parser, check_texts
 from ..console.status import is_bad_input, status_of
 from ..program.shardy import unusable
-from . import authoring, checks, compiling, costing, datalog, dialects, explain, partitioning, programs, rules
+from . import (
+    authoring,
+    automatic,
+    checks,
+    compiling,
+    costing,
+    datalog,
+    dialects,
+    explain,
+    partitioning,
+    programs,
+    rules,
+)
 from .running import common_arguments
 
 _GROUPS = (
-    *(programs, partitioning, dialects, costing, compiling),
+    *(programs, partitioning, automatic, dialects, costing, compiling),
     *(explain, checks, rules, authoring, datalog),
 )
 

@@ -73,13 +73,13 @@ def add_option(parser: argparse._ActionsContainer, option: Field[Any]) -> None:
             dest=name,
             metavar=described.metavar,
             default=default,
-            type=_reads(described.read or str),
+            type=reads(described.read or str),
             choices=described.choices or None,
             help=f"{about}; default: {otherwise}" if otherwise else about,
         )
 
 
-def _reads(read: Callable[[str], Any]) -> Callable[[str], Any]:
+def reads(read: Callable[[str], Any]) -> Callable[[str], Any]:
     """A reader whose message argparse shows as it is."""
 
     def reader(text: str) -> Any:

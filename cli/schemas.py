@@ -8,6 +8,7 @@ from __future__ import annotations
 from types import NoneType
 from typing import Any
 
+from ..autosharding.plan import Tried
 from ..checks.findings import Finding
 from ..console.schemas import (
     EXPLANATION,
@@ -55,6 +56,8 @@ def _of(kind: Any) -> Schema:
 _SIZE = _of(float)
 _SITE, _STAGE = _of(Site), _of(Stage)
 
+# The spec of an argument or a result: for each dimension nothing, an axis, or several.
+_PLACED = array(record(name=TEXT, spec=array({"anyOf": [{"type": "null"}, TEXT, TEXTS]})))
 _GIVEN = record(value=TEXT, where=TEXT, stack=TEXT, sharding=TEXT, by=TEXT)
 _PROOF = record(tuple=TEXT, rule=TEXT, sentence=TEXT, premises=NUMBERS, counted=NUMBERS)
 _STEP = record(
@@ -206,6 +209,21 @@ _DOCUMENTS = {
     ),
     "simplify": record(rewrites={"type": "object", "additionalProperties": NUMBER}),
     "partition": record(program=TEXT, bytes=NUMBER, collectives=array(_of(Collective))),
+    "auto": record(
+        version=NUMBER,
+        mesh=TEXT,
+        topology=TEXT,
+        seconds=_SIZE,
+        peak=NUMBER,
+        sum=_SIZE,
+        bound=_SIZE,
+        gap=_SIZE,
+        arguments=_PLACED,
+        results=_PLACED,
+        state={"type": "object", "additionalProperties": NUMBER},  # of results: the arguments that they are
+        memory=or_null(NUMBER),
+        tried=array(_of(Tried)),
+    ),
     # With sizes that are not known, formulas.
     "cost": {
         "anyOf": [

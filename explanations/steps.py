@@ -45,7 +45,7 @@ class Loss:
 
 
 @dataclass(frozen=True, eq=False)
-class WhyStep:
+class Step:
     """``site`` gained the axis from ``source`` by a turn of an op.
 
     ``kind`` is "propagation", or "priority": the priority of an annotated dimension came, and it got its

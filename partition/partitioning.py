@@ -26,6 +26,7 @@ from .forms import Form
 from .improving import Aim, Improving
 from .layouts import Axes, Layout
 from .plan import Plan
+from .preparing.calls import Unshared
 from .preparing.preparing import Preparing
 from .reshards.ordered import InOrder
 from .reshards.planning import Planner
@@ -34,7 +35,7 @@ from .writing.building import channel_of
 from .writing.local.flow import hand_on
 from .writing.writer import Writer
 
-_MOST_DEVICES = 100_000  # of a program, which lists every device
+_MOST_DEVICES = 100_000  # of a program: each device has a place of its own in what is written
 _OF_VALUES = ("sdy.sharding", "in_shardings", "out_shardings")
 
 
@@ -50,33 +51,24 @@ def partition(
     refuse: bool = True,
     given: SavedPlan | None = None,
 ) -> DeviceProgram:
-    """Partitions an annotated module: as its shardings say, for an ``aim``, or by a ``given`` plan. ``modes``
-    are those of the run.
+    """Partitions an annotated module, every value as its sharding says, or as ``aim`` wants it, or by the
+    plan that is ``given``. ``modes`` are those of the run.
 
-    Raises ShardlogError for ops that cannot run on each device, unless ``refuse`` is false: then the program
-    is only good for questions about what it moves. Raises it also if no program fits into the memory of the
-    aim, or if the plan belongs to another module.
+    Raises ShardlogError for ops that cannot run on each device, unless ``refuse`` is false: what is
+    returned then is for asking what it moves, and not for running. And where no program was found that needs
+    as little memory as the aim says, or the plan is one of another module.
     """
     aim, module = Aim() if aim is None or given is not None else aim, prepare.module
     check_carried(module, "partitioning")
     with module.context, ir.Location.unknown():
-        used = _used(prepare.kinds, shardings)
-        for each in prepare.computations.values():
-            used += map(shardings.read, (*each.takes, *each.gives))
+        more = [*aim.pins.values(), *aim.begins.values()]
         if given is not None:
             given.check(module)
-            used += given.shardings(shardings.meshes)
-        axes = Axes(shardings.meshes, [*used, *aim.pins.values(), *aim.begins.values()])
-        if axes.count > _MOST_DEVICES:
-            message, hint = f"a mesh of {axes.count:,} devices", f"expected at most {_MOST_DEVICES:,}"
-            raise ShardlogError(f"{message} is not partitioned for", where="partition", hint=hint)
+            more = [*given.shardings(shardings.meshes), *more]
         cut = given.cut if given else aim.move and not aim.pins
-        own = prepare.unshared(cut=cut)
-        kinds = own.kinds
+        own, annotated = annotated_of(prepare, shardings, book, modes, form, aim, more, cut=cut)
+        kinds, axes = own.kinds, annotated.axes
         channel = max(map(channel_of, kinds.examples()), default=0)
-        planner = Planner(axes, aim.prices) if aim.order is None else InOrder(axes, aim.order, aim.prices)
-        chooser = Chooser(book, axes, planner, modes)
-        annotated = Annotated(own.module, kinds, shardings, axes, chooser, planner, form)
 
         def laid_out(given: Mapping[Any, Sharding]) -> dict[Any, Layout]:
             copies = ((copy, sharding) for value, sharding in given.items() for copy in own.copies(value))
@@ -104,6 +96,32 @@ def partition(
             for purpose in sent.purposes:
                 own.name(purpose)
     return made
+
+
+def annotated_of(
+    prepare: Preparing,
+    shardings: Shardings,
+    book: RuleBook,
+    modes: Sequence[str],
+    form: Form,
+    aim: Aim,
+    more: Sequence[Sharding] = (),
+    *,
+    cut: bool,
+) -> tuple[Unshared, Annotated]:
+    """What a walk over a module is given; axes are cut as its shardings, and ``more``, use them. Raises
+    ShardlogError for more devices than a program can have."""
+    used = _used(prepare.kinds, shardings)
+    for each in prepare.computations.values():
+        used += map(shardings.read, (*each.takes, *each.gives))
+    axes = Axes(shardings.meshes, [*used, *more])
+    if axes.count > _MOST_DEVICES:
+        message, hint = f"a mesh of {axes.count:,} devices", f"expected at most {_MOST_DEVICES:,}"
+        raise ShardlogError(f"{message} is not partitioned for", where="partition", hint=hint)
+    own = prepare.unshared(cut=cut)
+    planner = Planner(axes, aim.prices) if aim.order is None else InOrder(axes, aim.order, aim.prices)
+    chooser = Chooser(book, axes, planner, modes)
+    return own, Annotated(own.module, own.kinds, shardings, axes, chooser, planner, form)
 
 
 def _used(kinds: Kinds, shardings: Shardings) -> list[Sharding]:

@@ -6,15 +6,15 @@ uses share: what is resharded once serves all of them.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from itertools import chain
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain, product
 from typing import Any, NewType
 
-from ..layouts import Layout, Shape
+from ..layouts import Dims, Layout, Shape, replicated
 from ..reshards.planning import Planner
 from ..reshards.rates import LayoutId
 from .choosing import SUM, Chooser, Way
-from .domains import Domain, DomainId, Domains, Placement
+from .domains import Domain, DomainId, Domains, Place
 from .variables import Row, Variables
 
 _MOST_LAYOUTS = 11  # of a value
@@ -24,6 +24,7 @@ _TINY = 40  # ops of a program that is so small that more ways are looked at
 _MOST_COPIES = 6
 _MOST_WAYS = 96  # of an op
 _ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
+_MOST_OPEN, _MOST_OPEN_COPIES, _MOST_OPEN_WAYS = 40, 8, 160  # the same where the boundary is open
 
 WayId = NewType("WayId", int)  # of a way to compute an op in ``Candidates``
 
@@ -61,10 +62,14 @@ class Candidates:
         self._needed: dict[tuple[int, WayId], tuple[LayoutId, ...]] = {}
         self._needed_by: dict[tuple[Any, WayId], tuple[LayoutId, ...]] = {}
         self._wanted: dict[Any, tuple[tuple[int, tuple[LayoutId, ...]], ...]] = {}
+        self._open = any(kind.open for kind in variables.kinds)
 
     def find(self, stop: Callable[[], bool]) -> None:
         """Finds the layouts that values may have, and copies, as far as ``stop`` lets it look."""
         rows = self.variables.rows
+        for n, kind in enumerate(self.variables.kinds):
+            if kind.open and n not in self.variables.pinned:
+                self.domain_of[n] = self._evenly(kind.shape, self.domain_of[n])
         for number in range(_ROUNDS):
             self._widen(rows if number % 2 == 0 else rows[::-1], stop)
         if not stop():
@@ -78,9 +83,28 @@ class Candidates:
         """The places that each variable may have, the one that propagation gave it first."""
         return [self.domains[number] for number in self.domain_of]
 
+    def _evenly(self, shape: Shape, domain: DomainId) -> DomainId:
+        """The domain of the homes of one and of all layouts with parts of equal size: along each axis of the
+        mesh one dimension is divided, or none."""
+        axes, found = self.planner.axes, dict.fromkeys(self.domains[domain].homes)
+        names = axes.mesh.axes if axes.mesh else ()
+        whole = [axes.of_axes(axes.main, [name]) for name, _ in names]
+        for where in product(range(-1, len(shape)), repeat=len(whole)):
+            placed = list(zip(whole, where, strict=True))
+            dims = tuple(
+                [tuple(p for axis, at in placed if at == d for p in axis) for d in range(len(shape))]
+            )
+            if self._is_even(shape, dims):
+                found[self.layouts.number(Layout(dims))] = None
+        return self.domains.of_homes(tuple(found)[:_MOST_OPEN])
+
+    def _is_even(self, shape: Shape, dims: Dims) -> bool:
+        return all(size % self.planner.axes.product(d) == 0 for size, d in zip(shape, dims, strict=True))
+
     def _widen(self, numbers: Iterable[Row], stop: Callable[[], bool]) -> None:
         """Adds to the layouts of values those in which the ways to compute ops would have them."""
         most = _OF_A_SMALL_ONE if len(self.variables.spots) <= _SMALL else _MOST_LAYOUTS
+        most = _MOST_OPEN if self._open else most
         layouts, pinned = self.layouts, self.variables.pinned
         for number in numbers:
             if stop():
@@ -95,7 +119,8 @@ class Candidates:
                     self._copies[n].update(dict.fromkeys(map(layouts.complete, wanted)))
                 homes = self.domains[self.domain_of[n]].homes
                 room = most - len(homes)
-                if room > 0 and n not in pinned and self.variables.kinds[n].made:
+                kind = self.variables.kinds[n]
+                if room > 0 and n not in pinned and kind.made and not kind.open:
                     new = [layout for layout in wanted if layout not in homes]
                     if len(new) > room:
                         new.sort(key=lambda layout: _summed_as_whole(layouts[layout]))
@@ -108,16 +133,19 @@ class Candidates:
         for n, (shape, *_) in enumerate(self.variables.kinds):
             if self._copies[n]:
                 copies = tuple(self._copies[n])[:_MOST_COPIES]
+                if self._open:  # few axes: what is gathered serves most uses
+                    by_axes = sorted(self._copies[n], key=lambda copy: len([*self.layouts[copy].pieces]))
+                    copies = tuple(by_axes[:_MOST_OPEN_COPIES])
                 key = shape, self.domain_of[n], copies
                 if key not in known:
                     domain = self.domains[self.domain_of[n]]
                     known[key] = self.domains.number(self._with_copies(shape, domain, copies))
                 self.domain_of[n] = known[key]
 
-    def _with_copies(self, shape: Shape, domain: Domain, copies: tuple[LayoutId, ...]) -> list[Placement]:
+    def _with_copies(self, shape: Shape, domain: Domain, copies: tuple[LayoutId, ...]) -> list[Place]:
         sent = self.domains.sent(shape, domain.homes, copies).tolist()
         others = (
-            Placement(home, copy)
+            Place(home, copy)
             for home, sends in zip(domain.homes, sent, strict=True)
             for copy, something in zip(copies, sends, strict=True)
             if something and home != copy
@@ -154,14 +182,41 @@ class Candidates:
         if key not in self._ways:
             spot = self.variables.spots[number]
             every = [self._numbered(self.chooser.ways(spot.known, spot.held))]
-            for t, domain in enumerate(key[1]):
+            if self._open:
+                every += self._ways_anywhere(number, key[1])
+            for t, domain in enumerate(() if self._open else key[1]):
                 every += [self._ways_with(number, t, home) for home in self.domains[domain].homes]
             if spot.sends:
                 every.append(self._numbered(self.chooser.ways(spot.known, spot.held, True)))
             different = {id(ways): ways for ways in every}  # many are the same
             found = dict.fromkeys(chain.from_iterable(different.values()))
-            self._ways[key] = tuple(found)[:_MOST_WAYS]
+            self._ways[key] = tuple(found)[: _MOST_OPEN_WAYS if self._open else _MOST_WAYS]
         return self._ways[key]
+
+    def _ways_anywhere(self, number: Row, around: tuple[DomainId, ...]) -> Iterator[tuple[WayId, ...]]:
+        """The ways to compute an op wherever axes go that no slot has: with its slots whole, and with each
+        that it may pass on as a partial sum so."""
+        spot, layouts = self.variables.spots[number], self.layouts
+        whole = tuple([replicated(len(has.dims)) for has in spot.held])
+        helds = {whole: None}
+        for t in sorted(spot.known.passing):
+            sums = (layouts[home] for home in self.domains[around[t]].homes if layouts[home].partial)
+            for partial in dict.fromkeys(each.partial for each in sums if each.combine == SUM):
+                summed = Layout(whole[t].dims, partial, SUM)
+                helds[*whole[:t], summed, *whole[t + 1 :]] = None
+        for t, maps in enumerate(spot.known.maps if spot.known.picks else ()):
+            picked = [bool(spot.known.picks.keys() & set(factors)) for factors in maps]
+            if spot.known.roles[t] == "operand" and any(picked):
+                for home in self.domains[around[t]].homes:
+                    pairs = zip(layouts[home].dims, picked, strict=True)
+                    there = Layout(tuple([pieces if is_picked else () for pieces, is_picked in pairs]))
+                    helds[*whole[:t], there, *whole[t + 1 :]] = None
+        for held in helds:
+            key = self._computed_as[number], held
+            if key not in self._ways_held:
+                ways = self.chooser.ways(spot.known, held, True, anywhere=True)
+                self._ways_held[key] = self._numbered(ways)
+            yield self._ways_held[key]
 
     def _ways_with(self, number: Row, t: int, home: LayoutId) -> tuple[WayId, ...]:
         """The ways to compute an op with a slot in the layout of a number."""

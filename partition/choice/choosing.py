@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...program.factors import PASSING, PICKING
 from ...rulebook.book import RuleBook
-from ..facts.knowledge import Knowledge, Read, Rows, RuleReader
+from ..facts.knowledge import Knowledge, Read, Reader, Rows
 from ..layouts import Axes, Dims, Layout, Pieces, replicated
 from ..reshards.exchange import Exchange, plan_exchange
 from ..reshards.planning import Planner
@@ -112,7 +112,7 @@ class Chooser:
     """Chooses how ops are computed, and remembers its choices."""
 
     def __init__(self, book: RuleBook, axes: Axes, planner: Planner, modes: Sequence[str] = ()) -> None:
-        self.axes, self.planner, self.reader = axes, planner, RuleReader(book, modes)
+        self.axes, self.planner, self.reader = axes, planner, Reader(book, modes)
         rows = [(n, p.mesh, p.axis, p.pre, p.pre * p.size) for n, p in enumerate(axes.pieces)]
         self._candidates, prices = book.candidates({"axis": rows}), planner.prices
         shared: dict[str, Rows] = {"all_work": [()]} if prices.all_work else {}
@@ -168,20 +168,23 @@ class Chooser:
         found = self._cheapest(known, held, [c for c, _ in candidates], counts)
         return found, found.costs[found.cheapest] + self.planner.prices.once * counts[found.cheapest]
 
-    def ways(self, known: Knowledge, held: tuple[Layout, ...], moves: bool = False) -> list[Way]:
+    def ways(
+        self, known: Knowledge, held: tuple[Layout, ...], moves: bool = False, *, anywhere: bool = False
+    ) -> list[Way]:
         """The ways to compute an op whose slots have these layouts: the pieces that each factor is split on.
-        With ``moves``, as something must be sent, also the ways on axes that are to spare."""
+        With ``moves``, as something must be sent, also the ways on axes that are to spare. ``anywhere``: all
+        ways, wherever the axes are that no slot has."""
         number, facts = self._splitting(known)
         if not moves:  # what is handed on as a sum to be made is whole to ops that do not
             passing = known.passing
             held = tuple(
                 [has if t in passing or not has.partial else has.complete for t, has in enumerate(held)]
             )
-        key = number, held, moves
+        key = number, held, moves, anywhere
         if key not in self._ways:
-            alike = number, moves, self._splits_alike(known, held, moves)
+            alike = number, moves, anywhere, self._splits_alike(known, held, moves)
             if alike not in self._ways:
-                found = self._find_ways(known, facts, held, moves)
+                found = self._find_ways(known, facts, held, moves, anywhere)
                 self._ways[alike] = sorted(found, key=lambda way: way[::-1])  # whichever slots have what
             self._ways[key] = self._ways[alike]
         return self._ways[key]
@@ -240,7 +243,12 @@ class Chooser:
         return self._facts_of[known]
 
     def _find_ways(
-        self, known: Knowledge, about: Mapping[str, Rows], held: tuple[Layout, ...], moves: bool
+        self,
+        known: Knowledge,
+        about: Mapping[str, Rows],
+        held: tuple[Layout, ...],
+        moves: bool,
+        anywhere: bool,
     ) -> list[Way]:
         sharded = _sharded(held)
         held_partial = [
@@ -249,13 +257,15 @@ class Chooser:
             if layout.combine == SUM
             for position, piece in enumerate(layout.partial)
         ]
-        if not ((sharded and (known.splits or known.picks)) or (held_partial and known.passes)):
+        divided = bool(sharded) or anywhere
+        if not ((divided and (known.splits or known.picks)) or (held_partial and known.passes)):
             return [()]
         facts = {
             **about,
             "sharded": sharded,
             "held_partial": held_partial,
             "moves": [()] if moves else [],
+            "anywhere": [(self.axes.main,)] if anywhere else [],
         }
         found = self._candidates.solve(facts, ["option_axis", "candidate"])
         axes: dict[tuple[int, int], Pieces] = {}
@@ -315,9 +325,9 @@ class Chooser:
             price, turns = exchanged.get(t, (0.0, 0.0))
             sends[-1] += price
             count += turns
-            route = self.planner.best(self.planner.likely(shape, *ends, known.taken), known.widths[t])
-            sends[-1] += self.planner.total(route, known.widths[t])
-            count += route.sends
+            plan = self.planner.best(self.planner.likely(shape, *ends, known.taken), known.widths[t])
+            sends[-1] += self.planner.total(plan, known.widths[t])
+            count += plan.sends
         return Candidate(way, tuple(layouts), tuple(sends)), round(count)
 
     def exchanged(self, known: Knowledge, layouts: Sequence[Layout]) -> dict[int, tuple[float, float]]:

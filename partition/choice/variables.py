@@ -48,10 +48,10 @@ class Need(NamedTuple):
     weight: float = 1.0
 
 
-class ValueKind(NamedTuple):
+class Kind(NamedTuple):
     """What values that are decided as one have in common: the shape, the bytes of an element, the home;
-    whether an op makes them, so that they may have another home; whether several ops use them; and whether a
-    loop carries them, and is known to have so many turns."""
+    whether an op makes them, so that they may have another home; whether several ops use them; whether a
+    loop carries them, and is known to have so many turns; and whether they are at a boundary that is open."""
 
     shape: Shape
     width: int
@@ -59,12 +59,13 @@ class ValueKind(NamedTuple):
     made: bool
     shared: bool
     carried: bool | None
+    open: bool = False
 
 
 class Variables:
     """The variables and rows of a program, from ops, the layouts that values are needed in, values that are
-    ``pinned`` to their homes, and those that loops carry (``carried``, and whether it is known how many turns
-    the loop has).
+    ``pinned`` to their homes, those that loops carry (``carried``, and whether it is known how many turns
+    the loop has), and those at the boundary that may be laid out in any way (``opened``).
 
     For each variable: ``kinds``; ``wanted``, how many need it in a layout so often; ``size``, how many values
     it is; ``weights``, how often its uses run. For each of the ``rows``: ``spots``, the first of its ops;
@@ -79,8 +80,9 @@ class Variables:
         needs: Sequence[Need],
         pinned: Collection[int] = (),
         carried: Mapping[int, bool] = MappingProxyType({}),
+        opened: Collection[int] = (),
     ) -> None:
-        made = {
+        made = set(opened) | {
             value
             for spot in spots
             for value, role in zip(spot.values, spot.known.roles, strict=True)
@@ -93,14 +95,15 @@ class Variables:
             if role != "result" and t not in spot.free
         )
         number: dict[int, int] = {}
-        kinds: list[ValueKind] = []
+        kinds: list[Kind] = []
         for spot in spots:
             for t, value in enumerate(spot.values):
                 shape, several = spot.known.shapes[t], uses[value] > 1
                 if shape and value not in number and (value in made or (t not in spot.free and several)):
                     number[value] = len(kinds)
                     width, home, goes_around = spot.known.widths[t], spot.held[t], carried.get(value)
-                    kinds.append(ValueKind(shape, width, home, value in made, several, goes_around))
+                    kind = Kind(shape, width, home, value in made, several, goes_around, value in opened)
+                    kinds.append(kind)
         wanted: list[dict[tuple[Layout, float], int]] = [{} for _ in kinds]
         for need in needs:
             if (n := number.get(need.value)) is not None:

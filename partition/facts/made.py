@@ -1,4 +1,4 @@
-"""Stand-ins for local values while no program is written: their operands, and the collectives behind them."""
+"""What stands for local values where no program is written: what each is made of, and what is sent for it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..layouts import Layout, Pieces
 
 
 class Sending(NamedTuple):
-    """A collective of a plan: its kind, the pieces of axes that it runs over (none for a permutation of
-    parts), the devices of a group, and the bytes that a device sends each time. Also the number of
-    executions: None inside a loop of unknown trip count; and the number if such loops had one iteration."""
+    """A collective of a plan: its kind, the pieces of axes it goes over (none for a permutation of parts),
+    the devices of a group, and the bytes that a device sends each time; and how often it does, None where a
+    loop does not say how many turns it takes, and if such take one turn."""
 
     kind: str
     pieces: Pieces
@@ -24,10 +24,9 @@ class Sending(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Made:
-    """A stand-in for local values. Its maker ``takes`` other ones, and it has a number of ``uses``. ``depth``
-    is the number of surrounding loops in which it changes from iteration to iteration. A ``pure`` one
-    disappears with its last use. ``what`` is the name of the op or step that makes it, and ``sent`` the
-    collective that does."""
+    """What stands for local values: what makes them ``takes`` others, and has so many ``uses``; ``depth``
+    says in how many of the loops around it they change from turn to turn. What is ``pure`` goes with its last
+    use. ``what``: the name of the op or step that makes them. ``sent``: the collective that does."""
 
     takes: Sequence[Made] = ()
     depth: int = 0
@@ -38,33 +37,33 @@ class Made:
 
 
 def anew(layout: Layout) -> Made:
-    """A stand-in without operands."""
+    """What stands for what is made of nothing."""
     return Made()
 
 
-class Nesting(NamedTuple):
-    """A block: whether it is the body of a loop, the number of loops around it, and the outer block."""
+class Place(NamedTuple):
+    """A block: whether it is the body of a loop, in how many such it is, and the block around it."""
 
     block: Any
     turns: bool
     depth: int
-    outer: Nesting | None
+    outer: Place | None
 
 
 @dataclass(slots=True, eq=False)
 class SentOnce:
-    """A collective, before its number of executions is known."""
+    """A collective, before it is known how often it runs."""
 
     kind: str
     pieces: Pieces
     group: int
     bytes: int
     permutes: bool
-    place: Nesting
+    place: Place
 
 
 class Inner(NamedTuple):
-    """A collective within the computation of an op, and the result that it gives; -1 if the op uses it
+    """A collective within the way to compute an op: which result it is; -1 for one that the op uses
     itself."""
 
     kind: str
@@ -76,8 +75,8 @@ class Inner(NamedTuple):
 
 
 class Template(NamedTuple):
-    """The effects of computing an op in a way: how often it uses each operand, what it sends, and whether all
-    its other ops disappear with their last use."""
+    """What a way to compute an op does: how often it uses each operand, what it sends, and whether all else
+    in it goes with its last use."""
 
     uses: tuple[int, ...]
     sends: tuple[Inner, ...]
@@ -87,8 +86,8 @@ class Template(NamedTuple):
 def sendings(
     sent: Sequence[Made], times: Callable[[Any], tuple[int | None, int]]
 ) -> tuple[Sending, ...] | None:
-    """The collectives that are used, as ``finishing.passes.erase_unused`` keeps them. None if several
-    permutations may be merged. ``times`` says how often a block runs."""
+    """The collectives that are used, as ``finishing.passes.erase_unused`` leaves them; None where several
+    permutations may become one. ``times``: how often a block runs."""
     used = list[SentOnce]()
     for made in reversed(sent):
         if made.uses and made.sent:
@@ -113,8 +112,8 @@ def sendings(
 
 
 def may_repeat(sent: Sequence[Made]) -> bool:
-    """Whether a collective may send the same as an earlier one in its block: ops of the same names make both
-    from the same values. Only the ops of the written program tell for certain."""
+    """Whether a collective may send what one before it in its block does: both are made by ops of the same
+    names of the same values. Only who reads the ops of the program knows for certain."""
     numbers, keys, seen = dict[int, int](), dict[tuple[Any, ...], int](), set[tuple[int, int]]()
     for made in sent:
         waiting = [made]
@@ -125,7 +124,7 @@ def may_repeat(sent: Sequence[Made]) -> bool:
             if left := [source for source in one.takes if id(source) not in numbers]:
                 waiting += left
                 continue
-            # Values without an op, such as arguments, equal no others. Ops without operands may be equal.
+            # What no op makes, as an argument, is like nothing else; what is made of nothing may be alike.
             alone = id(one) if not (one.takes or one.pure or one.what) else None
             key = one.what, alone, *[numbers[id(source)] for source in one.takes]
             numbers[id(one)] = keys.setdefault(key, len(keys))

@@ -33,6 +33,7 @@ DOCUMENTS = {
     "run": ["run m.mlir -o out --fail-on unknown-op --fail-on reshard-above=1 --fail-on replicated-above=1"],
     "run with stages": ["run m.mlir --stages", "--schedule", "batch: x[1] -> model"],
     "partition": ["partition m.mlir"],
+    "auto": ["auto exec.mlir --topology h100"],
     "exec": ["exec exec.mlir"],
     "cost": ["cost m.mlir"],
     "compile": ["compile exec.mlir --target cpu"],

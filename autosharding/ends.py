@@ -1,0 +1,174 @@
+"""The boundary of a module: its arguments and results, which of them are fixed, and the state that goes
+around from one step to the next."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from difflib import SequenceMatcher
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..errors import ShardlogError, closest
+from ..program.function import sharding_of
+from ..program.mlir.modules import boundary_attributes, main_function, symbols
+from ..program.mlir.places import argument_path, components, result_path
+from .options import TIES
+
+_LEAST = 2  # types in a row that say without names that results are arguments of the next step
+
+
+@dataclass(frozen=True)
+class End:
+    """An argument or a result: its name and type, its shape (None: it is no tensor), and the sharding that it
+    keeps; empty where it is free."""
+
+    name: str
+    type: str
+    shape: tuple[int, ...] | None
+    fixed: str = ""
+
+
+@dataclass(frozen=True)
+class Ends:
+    """The arguments and the results of a module, and for results that are arguments of the next step these
+    (``state``), by number."""
+
+    arguments: tuple[End, ...]
+    results: tuple[End, ...]
+    state: Mapping[int, int]
+
+
+def ends_of(module: ir.Module, tie: Sequence[str]) -> Ends:
+    """The boundary of a module. ``tie`` is that of ``AutoOptions``.
+
+    Raises ShardlogError for names that do not exist, for a tie of two types, and for unknown sizes.
+    """
+    functions = symbols(module, "func.func")
+    main = functions[main_function(functions)]
+    with module.context:
+        given, said = (boundary_attributes(main, label) for label in ("arg_attrs", "res_attrs"))
+        names = [argument_path(value.location) for value in main.arguments]
+        arguments = tuple(
+            _end(name or f"arg{n}", type_, attributes)
+            for n, (name, type_, attributes) in enumerate(zip(names, main.type.inputs, given, strict=True))
+        )
+        paths = [result_path(main, n) for n in range(len(main.type.results))]
+        results = tuple(
+            _end(name or f"result{n}", type_, attributes)
+            for n, (name, type_, attributes) in enumerate(zip(paths, main.type.results, said, strict=True))
+        )
+        donated = dict(_donated(given, arguments, results))
+    ends = Ends(arguments, results, {})
+    texts = [text for text in tie if text not in TIES]
+    state = {} if "none" in tie or texts else donated or _by_name(names, paths, ends) or _by_type(ends)
+    for text in texts:
+        state |= _tied(text, ends)
+    return Ends(arguments, results, dict(sorted(state.items())))
+
+
+def _end(name: str, type_: Any, attributes: Any) -> End:
+    shape = None
+    if isinstance(type_, ir.RankedTensorType):
+        if not type_.has_static_shape:
+            hint = "automatic sharding needs sizes: lower the function for arguments of known shapes"
+            raise ShardlogError(f"{name} is a {type_}, whose sizes are not known", where="auto", hint=hint)
+        shape = tuple(type_.shape)
+    return End(name, str(type_), shape, _dimensions(sharding_of(attributes)))
+
+
+def _dimensions(sharding: Any) -> str:
+    """The dimensions of a sharding, as text; empty where there is none."""
+    said = "" if sharding is None else str(sharding)
+    return said[said.index("[") : said.rindex("]") + 1] if "[" in said else ""
+
+
+def _donated(
+    given: Sequence[Any], arguments: Sequence[End], results: Sequence[End]
+) -> Iterator[tuple[int, int]]:
+    """The results that take the place of donated arguments: as the module says, or those of their types."""
+    open_results, donors = dict(enumerate(results)), list[int]()
+    for n, attributes in enumerate(given):
+        if "tf.aliasing_output" in attributes:
+            result = ir.IntegerAttr(attributes["tf.aliasing_output"]).value
+            open_results.pop(result, None)
+            yield result, n
+        elif "jax.buffer_donor" in attributes:
+            donors.append(n)
+    for n in donors:
+        alike = (result for result, end in open_results.items() if end.type == arguments[n].type)
+        for result in alike:
+            del open_results[result]
+            yield result, n
+            break
+
+
+def _by_name(names: Sequence[str], paths: Sequence[str], ends: Ends) -> dict[int, int]:
+    """The results whose paths end as those of arguments of their type, and of no others: ``[0]['w']`` and
+    ``params['w']``; in the order of the arguments where several do."""
+    by_path = defaultdict[tuple[str, ...], list[int]](list)
+    for n, name in enumerate(names):
+        by_path[components(name)[1:]].append(n)
+    found, taken = dict[int, int](), set[int]()
+    for result, path in enumerate(paths):
+        parts = components(path.removeprefix("result"))
+        for least in range(len(parts)):
+            alike = [
+                n
+                for n in by_path.get(parts[least:], ())
+                if n not in taken and ends.arguments[n].type == ends.results[result].type
+            ]
+            if alike:
+                found[result] = alike[0]
+                taken.add(alike[0])
+                break
+    return found
+
+
+def _by_type(ends: Ends) -> dict[int, int]:
+    """The results whose types follow each other as those of some arguments do."""
+    matcher = SequenceMatcher(
+        None, [end.type for end in ends.arguments], [end.type for end in ends.results], autojunk=False
+    )
+    found = dict[int, int]()
+    for block in matcher.get_matching_blocks():
+        if block.size >= _LEAST:
+            found |= {block.b + n: block.a + n for n in range(block.size)}
+    return found
+
+
+def _tied(text: str, ends: Ends) -> dict[int, int]:
+    """The results that a text such as "params=result[0]" ties to arguments: those below both names."""
+    where = f"--tie '{text}'"
+    argument, equals, result = (part.strip() for part in text.partition("="))
+    if not (argument and equals and result):
+        hint = f"expected an argument and a result, as in params=result[0], or {' or '.join(TIES)}"
+        raise ShardlogError("not a tie", where=where, hint=hint)
+    below = [
+        named(name, each, where, what)
+        for name, each, what in ((argument, ends.arguments, "argument"), (result, ends.results, "result"))
+    ]
+    if len(below[0]) != len(below[1]):
+        message = f"{argument} are {len(below[0])} arguments, and {result} {len(below[1])} results"
+        raise ShardlogError(message, where=where, hint="tie what has as many parts")
+    for n, m in zip(*below, strict=True):
+        one, other = ends.arguments[n], ends.results[m]
+        if one.type != other.type:
+            message = f"{one.name} is a {one.type}, and {other.name} a {other.type}"
+            raise ShardlogError(message, where=where, hint="tie a result to an argument of its type")
+    return dict(zip(below[1], below[0], strict=True))
+
+
+def named(name: str, ends: Sequence[End], where: str, what: str) -> list[int]:
+    """The numbers of the ends with a name, or below it: ``params`` has ``params['w']``; ``%arg3`` and
+    ``result#2`` are by number. Raises ShardlogError where there is none."""
+    known = {end.name: n for n, end in enumerate(ends)}
+    known |= {(f"%arg{n}" if what == "argument" else f"result#{n}"): n for n in range(len(ends))}
+    if name in known:
+        return [known[name]]
+    below = [n for n, end in enumerate(ends) if end.name.startswith(name) and end.name[len(name)] in "[."]
+    if not below:
+        raise ShardlogError(f"there is no {what} {name}", where=where, hint=closest(name, known))
+    return below

@@ -1,0 +1,109 @@
+"""What stays as it is: shardings that a user keeps, beside those of the module."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
+
+from ..errors import ShardlogError, closest
+from ..importers.specs import dimensions, is_spec
+from .ends import End, Ends, named
+from .plan import spec_of, text_of
+
+_NONE = ("", "-", "none", "None")
+_AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"')
+
+
+def kept(texts: Sequence[str], ends: Ends, axes: Mapping[str, int]) -> tuple[Ends, tuple[str, ...]]:
+    """The boundary with what texts such as "batch[0]=data" keep, and the annotations that say so: of what has
+    a name or is below it, the axes of each dimension from the first on. State that goes around is sharded
+    alike on both ends. ``axes`` are those of the mesh.
+
+    Raises ShardlogError for names and axes that do not exist, for dimensions that axes do not divide, and for
+    shardings that contradict each other.
+    """
+    said: dict[tuple[str, int], tuple[str, str]] = {}  # of each end: the sharding, and who says so
+    sides = {"argument": ends.arguments, "result": ends.results}
+    for what, side in sides.items():
+        for n, end in enumerate(side):
+            if end.fixed:
+                said[what, n] = end.fixed, f"the module's sharding of {end.name}"
+    for text in texts:
+        where = f"--keep '{text}'"
+        name, sharding = _split(text, where)
+        what = "result" if name.startswith("result") else "argument"
+        for n in named(name, sides[what], where, what):
+            _say(said, (what, n), _sharding(sharding, sides[what][n], where, axes), where, sides[what][n])
+    for result, argument in ends.state.items():
+        one, other = said.get(("argument", argument)), said.get(("result", result))
+        if one:
+            _say(said, ("result", result), *one, ends.results[result])
+        elif other:
+            _say(said, ("argument", argument), *other, ends.arguments[argument])
+    found = {
+        what: tuple(
+            replace(end, fixed=said[what, n][0]) if (what, n) in said else end for n, end in enumerate(side)
+        )
+        for what, side in sides.items()
+    }
+    fixed = Ends(found["argument"], found["result"], ends.state)
+    new = [
+        f"{f'%arg{n}' if what == 'argument' else f'result#{n}'}={sharding}"
+        for (what, n), (sharding, _) in said.items()
+        if not sides[what][n].fixed
+    ]
+    return fixed, tuple(new)
+
+
+def _split(text: str, where: str) -> tuple[str, str]:
+    name, equals, sharding = text.partition("=")
+    if not (name.strip() and equals):
+        hint = "expected a value and the axes of its dimensions, as in batch[0]=data or w=-,model"
+        raise ShardlogError("not a sharding to keep", where=where, hint=hint)
+    return name.strip(), sharding.strip()
+
+
+def _say(
+    said: dict[tuple[str, int], tuple[str, str]], key: tuple[str, int], sharding: str, where: str, end: End
+) -> None:
+    if key in said and said[key][0] != sharding:
+        message = f"{end.name} is to be {sharding}, and {said[key][0]} by {said[key][1]}"
+        raise ShardlogError(message, where=where, hint="keep one of them, or say both alike")
+    said.setdefault(key, (sharding, where))
+
+
+def _sharding(text: str, end: End, where: str, axes: Mapping[str, int]) -> str:
+    """The sharding of an end as Shardy has it, of its axes by dimension."""
+    if end.shape is None:
+        raise ShardlogError(f"{end.name} is not a tensor", where=where, hint="keep what has dimensions")
+    if text.startswith("["):
+        return text
+    if is_spec(text):
+        found = dimensions(text, where, len(end.shape))
+        dims = tuple(tuple(_AXIS.findall(part)) for part in re.findall(r"\{([^}]*)\}", found))
+    else:
+        parts = [part.strip() for part in text.split(",")]
+        dims = tuple(() if part in _NONE else tuple(part.split("+")) for part in parts)
+        dims += ((),) * (len(end.shape) - len(dims))
+    if len(dims) > len(end.shape):
+        message = f"{len(dims)} entries for {end.name}, which has {len(end.shape)} dimensions"
+        raise ShardlogError(message, where=where, hint="give the axes of each dimension, from the first")
+    used = [name for dim in dims for name in dim]
+    for name in used:
+        if name not in axes:
+            raise ShardlogError(f"the mesh has no axis {name}", where=where, hint=closest(name, axes))
+        if used.count(name) > 1:
+            raise ShardlogError(f"axis {name} is used twice", where=where, hint="use an axis once")
+    for size, names in zip(end.shape, dims, strict=True):
+        if size % (parts_of := prod(axes[name] for name in names)):
+            message = f"{size} elements of {end.name} are not divided evenly in {parts_of} parts"
+            raise ShardlogError(message, where=where, hint="keep a sharding with parts of equal size")
+    return text_of(spec_of(dims))
+
+
+def spec_in(text: str) -> tuple[tuple[str, ...], ...]:
+    """The axes of each dimension that a sharding as Shardy has it says; parts of axes as they are written."""
+    body = text[text.index("[") : text.rindex("]")]
+    return tuple(tuple(_AXIS.findall(part)) for part in re.findall(r"\{([^}]*)\}", body))

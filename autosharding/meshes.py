@@ -1,0 +1,37 @@
+"""The meshes that a number of devices can have."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import prod
+
+MOST_AXES = 3
+NAMES = {1: ("data",), 2: ("data", "model"), 3: ("data", "model", "seq")}
+
+
+def meshes_of(devices: int, most: int = MOST_AXES) -> list[str]:
+    """The meshes of so many devices with at most so many axes, fewer axes first; the order of sizes counts,
+    for the first axes go over the slowest links."""
+    found = [sizes for axes in range(1, most + 1) for sizes in _factorisations(devices, axes)]
+    return [mesh_of(sizes) for sizes in found] or [mesh_of((1,))]
+
+
+def mesh_of(sizes: tuple[int, ...]) -> str:
+    """The mesh with axes of these sizes, as ``--mesh`` takes it."""
+    return ",".join(f"{name}={size}" for name, size in zip(NAMES[len(sizes)], sizes, strict=True))
+
+
+def devices_of(mesh: str) -> int:
+    """The number of devices of a mesh."""
+    return prod(int(axis.rpartition("=")[2]) for axis in mesh.split(","))
+
+
+def _factorisations(number: int, axes: int) -> Iterator[tuple[int, ...]]:
+    if axes == 1:
+        if number > 1:
+            yield (number,)
+        return
+    for size in range(2, number // 2 + 1):
+        if number % size == 0:
+            for rest in _factorisations(number // size, axes - 1):
+                yield (size, *rest)

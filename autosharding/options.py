@@ -1,0 +1,60 @@
+"""What automatic sharding is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from ..errors import ShardlogError
+from ..importers.asked import mesh_text
+from ..runs.options import TOPOLOGY, memory_of
+
+TIES = ("auto", "none")
+
+
+@dataclass(frozen=True, kw_only=True)
+class AutoOptions:
+    """The options of a search. ``mesh`` is the mesh, as in "data=4,model=2"; else that of the module, or with
+    ``devices`` the best of so many. ``topology`` is the machine, and ``memory`` the most bytes that a device
+    may need. ``keep`` are shardings that stay, as in "batch[0]=data". ``tie`` says which results are state
+    that comes back as an argument: "auto", "none", or pairs such as "params=result[0]".
+
+    Raises ShardlogError for a malformed size and number of devices.
+    """
+
+    mesh: str | None = None
+    devices: int | None = None
+    topology: str = TOPOLOGY
+    memory: int | None = None
+    keep: tuple[str, ...] = ()
+    tie: tuple[str, ...] = ("auto",)
+
+    def __post_init__(self) -> None:
+        if self.devices is not None and self.devices < 1:
+            message, hint = f"{self.devices} devices", "expected a number of devices, one or more"
+            raise ShardlogError(message, where="--devices", hint=hint)
+
+    @staticmethod
+    def of(**given: Any) -> AutoOptions:
+        """The options from what a user gives: a mesh as an object, a size as text, one text for several.
+
+        Raises ShardlogError as ``AutoOptions`` does.
+        """
+        known = {option.name for option in fields(AutoOptions)}
+        asked = {name: value for name, value in given.items() if name in known and value is not None}
+        if "mesh" in asked:
+            asked["mesh"] = mesh_text(asked["mesh"])
+        if "memory" in asked:
+            try:
+                asked["memory"] = memory_of(asked["memory"])
+            except ValueError as error:
+                raise ShardlogError(str(error), where="--memory") from None
+        for name in ("keep", "tie"):
+            if name in asked:
+                asked[name] = _texts(asked[name])
+        return AutoOptions(**asked)
+
+
+def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
+    return (given,) if isinstance(given, str) else tuple(given)

@@ -1,0 +1,136 @@
+"""Plans: a mesh, and how arguments and results are sharded over it; as a file, too."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from ..errors import ShardlogError
+
+VERSION = 1
+Entry = None | str | tuple[str, ...]  # of a dimension: whole, over an axis, or over several
+Spec = tuple[Entry, ...]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An argument or a result, by its name, and its spec: what each dimension is divided over."""
+
+    name: str
+    spec: Spec
+
+    @property
+    def text(self) -> str:
+        """The sharding as Shardy has it; every dimension is closed."""
+        return text_of(self.spec)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A plan that was costed, by its name: ``seconds`` of a step and ``peak`` bytes of a device."""
+
+    name: str
+    mesh: str
+    seconds: float
+    peak: int
+
+
+@dataclass(frozen=True)
+class AutoPlan:
+    """A plan. ``mesh`` is such as "data=4,model=2", ``topology`` the machine. ``seconds`` are those of a step
+    and ``peak`` the bytes of a device, of the partitioned program, by ``docs/cost.md``. ``sum`` is what the
+    search made least, in seconds, and ``bound`` a lower bound of it. ``state`` has the argument that a result
+    comes back as, by number. ``tried`` are all plans that were costed, the best first.
+    """
+
+    mesh: str
+    topology: str
+    seconds: float
+    peak: int
+    sum: float
+    bound: float
+    arguments: tuple[Placed, ...]
+    results: tuple[Placed, ...]
+    state: Mapping[int, int]
+    memory: int | None = None
+    tried: tuple[Tried, ...] = ()
+
+    @property
+    def gap(self) -> float:
+        """The part of the sum by which the bound is less."""
+        return 1 - self.bound / self.sum if self.sum else 0.0
+
+    @property
+    def annotations(self) -> tuple[str, ...]:
+        """The plan as annotations of a run, in order."""
+        named = [(f"%arg{n}", placed) for n, placed in enumerate(self.arguments)]
+        named += [(f"result#{n}", placed) for n, placed in enumerate(self.results)]
+        return tuple(f"{name}={placed.text}" for name, placed in named if placed.spec)
+
+    def as_json(self) -> dict[str, Any]:
+        """The plan as JSON has it."""
+        found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return {"version": VERSION, **found, "gap": self.gap}
+
+    @property
+    def text(self) -> str:
+        """The plan as a file."""
+        return json.dumps(self.as_json(), indent=1) + "\n"
+
+    @staticmethod
+    def read(path: str | Path) -> AutoPlan:
+        """The plan in a file. Raises ShardlogError for a file that is none."""
+        hint = "expected a plan, as shardlog auto -o PLAN.json writes it"
+        try:
+            given = json.loads(Path(path).read_text())
+            if given["version"] != VERSION:
+                raise ShardlogError(f"a plan of version {given['version']}", where=str(path), hint=hint)
+            placed = {
+                label: tuple(Placed(str(each["name"]), _spec(each["spec"])) for each in given[label])
+                for label in ("arguments", "results")
+            }
+            return AutoPlan(
+                str(given["mesh"]),
+                str(given["topology"]),
+                float(given["seconds"]),
+                int(given["peak"]),
+                float(given["sum"]),
+                float(given["bound"]),
+                placed["arguments"],
+                placed["results"],
+                {int(result): int(argument) for result, argument in given["state"].items()},
+                None if given["memory"] is None else int(given["memory"]),
+                tuple(Tried(**each) for each in given["tried"]),
+            )
+        except OSError as error:
+            raise ShardlogError(f"cannot read: {error.strerror}", where=str(path)) from None
+        except (ValueError, KeyError, TypeError, AttributeError):
+            raise ShardlogError("not a plan", where=str(path), hint=hint) from None
+
+
+def _spec(given: Any) -> Spec:
+    entries = [tuple(map(str, entry)) if isinstance(entry, list) else entry for entry in given]
+    if not all(entry is None or isinstance(entry, str | tuple) for entry in entries):
+        raise ValueError(given)
+    return tuple(entries)
+
+
+def spec_of(axes: tuple[tuple[str, ...], ...]) -> Spec:
+    """The spec with these axes for each dimension."""
+    return tuple(None if not names else names[0] if len(names) == 1 else names for names in axes)
+
+
+def axes_of(spec: Spec) -> tuple[tuple[str, ...], ...]:
+    """The axes of each dimension of a spec."""
+    return tuple(() if not each else (each,) if isinstance(each, str) else each for each in spec)
+
+
+def text_of(spec: Spec) -> str:
+    """A spec as Shardy has shardings."""
+    from ..program.meshes import quoted
+
+    dims = ("{" + ", ".join(map(quoted, names)) + "}" for names in axes_of(spec))
+    return f"[{', '.join(dims)}]"

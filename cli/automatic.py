@@ -1,0 +1,77 @@
+"""``shardlog auto``."""
+
+from __future__ import annotations
+
+import argparse
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+from ..console.colours import show
+from ..console.printing import print_json
+from ..runs.options import TOPOLOGY, memory_of
+from .running import MODULE, Progress, add_json, reads
+
+
+def add(commands: Any, common: argparse.ArgumentParser) -> None:
+    """Adds the command."""
+    auto = commands.add_parser("auto", help="find shardings for arguments and results, by cost on a machine")
+    auto.add_argument("module", metavar="MODULE", help=MODULE)
+    about = "the mesh, as in data=4,model=2; default: that of the module"
+    auto.add_argument("--mesh", metavar="AXES", help=about)
+    about = "in place of a mesh: the best mesh of so many devices"
+    auto.add_argument("--devices", type=int, metavar="N", help=about)
+    about = "the machine, by name or as a TOML file; default: %(default)s"
+    auto.add_argument("--topology", metavar="MACHINE", default=TOPOLOGY, help=about)
+    about = "the most memory that a device may use, as in 16GiB"
+    auto.add_argument("--memory", metavar="SIZE", type=reads(memory_of), help=about)
+    about = (
+        "keep the sharding of an argument, or of all below a name: the axes of each dimension from the "
+        "first, as in batch[0]=data or params=-,model or w=P('data'); may be repeated"
+    )
+    auto.add_argument("--keep", metavar="NAME=AXES", action="append", default=[], help=about)
+    about = (
+        "which results come back as arguments and are sharded as these: auto (donated, or named or typed "
+        "alike), none, or as in params=result[0]; may be repeated; default: auto"
+    )
+    auto.add_argument("--tie", metavar="ARGUMENT=RESULT", action="append", default=[], help=about)
+    auto.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan")
+    about = "write the program that each device runs; .mlirbc is bytecode"
+    auto.add_argument("--program", metavar="OUT", help=about)
+    add_json(auto, "print the plan as JSON")
+    auto.set_defaults(carry_out=_auto)
+
+
+def _auto(options: argparse.Namespace) -> None:
+    from ..autosharding.automatic import plan
+    from ..autosharding.options import AutoOptions
+    from ..autosharding.texts import plan_text
+    from ..outputs import output, refuse_loss
+
+    written = [("-o", options.output), ("--program", options.program)]
+    refuse_loss(written, [] if options.module == "-" else [options.module])
+    asked = AutoOptions.of(
+        mesh=options.mesh,
+        devices=options.devices,
+        topology=options.topology,
+        memory=options.memory,
+        keep=options.keep,
+        tie=options.tie or None,
+    )
+    source = "-" if options.module == "-" else Path(options.module)
+    with ExitStack() as stack:
+        files = [stack.enter_context(output(name)) if name else None for _, name in written]
+        with Progress() as progress:
+            found = plan(source, asked, progress)
+        if files[0] is not None:
+            files[0].write_text(found.text)
+        if files[1] is not None:
+            from ..autosharding.automatic import program
+
+            made = program(source, found)
+            bytecode = Path(options.program).suffix == ".mlirbc"
+            files[1].write_bytes(made.bytecode() if bytecode else made.text().encode())
+    if options.json:
+        print_json(found.as_json())
+    else:
+        show(plan_text(found))

@@ -1,0 +1,133 @@
+"""The choice of homes as a problem: which values are chosen, how often ops run, and what is open."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .choice.candidates import Candidates
+from .choice.homes import Homes
+from .choice.variables import Need, Spot, Variables
+from .executions import Executions
+from .facts.annotated import Annotated
+from .facts.reading import Reading, static_shape
+from .facts.recording import Facts
+from .layouts import Layout, replicated
+from .writing.building import bytes_of, element_of
+
+_LEAST_OFTEN = 8  # that an op is run in a loop that does not say how many turns it takes
+
+
+def often(counts: Executions, what: Any) -> float:
+    """How often an op runs."""
+    return times(counts.of(what), counts.often(what))
+
+
+def times(known: int | None, least: int) -> float:
+    """How often something runs; at least so often, where a loop does not say how many turns it takes."""
+    return float(max(least, _LEAST_OFTEN) if known is None else known)
+
+
+@dataclass(frozen=True)
+class Free:
+    """What is open at the boundary of the main function: some ``arguments``, by number, and some ``results``:
+    those that go around, with the argument that they are in the next step, and others, with None."""
+
+    arguments: frozenset[int] = frozenset()
+    results: Mapping[int, int | None] = field(default_factory=dict)
+
+    def __bool__(self) -> bool:
+        return bool(self.arguments or self.results)
+
+
+class Boundary:
+    """The values at the boundary of the main function: its ``arguments``, what it returns (``returned``), and
+    the value that each result becomes, where that is free (``results``)."""
+
+    def __init__(self, annotated: Annotated, free: Free) -> None:
+        kinds, listing = annotated.kinds, annotated.kinds.listing
+        (ops,) = kinds.blocks(listing.functions[annotated.main])
+        self.free, self.terminator = free, ops[-1]
+        self.arguments, self.returned = kinds.arguments(ops), kinds.operands(ops[-1])
+        first = len(listing.definers)
+        self.results = {
+            n: first + n if argument is None else self.arguments[argument]
+            for n, argument in free.results.items()
+        }
+
+    @property
+    def opened(self) -> frozenset[int]:
+        """The values that may have any layout."""
+        return frozenset(self.arguments[n] for n in self.free.arguments).union(self.results.values())
+
+    def handed_on(self, annotated: Annotated, facts: Facts) -> list[Spot]:
+        """What the function returns that becomes a free result."""
+        held = dict(zip(self.arguments, self.given(annotated)[0], strict=True))
+        for _, spot in facts.spots:
+            held.update(zip(spot.values, spot.held, strict=True))
+        reader, listing, found = annotated.chooser.reader, annotated.kinds.listing, list[Spot]()
+        for n, to in self.results.items():
+            value, type_ = self.returned[n], listing.value(self.returned[n]).type
+            if not (shape := static_shape(type_)):
+                continue
+            home = held.get(value, replicated(len(shape)))
+            known = reader.handing_on(shape, bytes_of(element_of(listing.value(value))), False)
+            free = frozenset() if value in held else frozenset([0])
+            at = held.get(to, replicated(len(shape)))
+            found.append(Spot(known, (value, to), (home, at), free, False))
+        return found
+
+    def given(self, annotated: Annotated) -> tuple[list[Layout], list[Layout]]:
+        """The layouts of arguments and of results, as the module says."""
+        reading = Reading(annotated.shardings, annotated.axes)
+        return reading.boundary(annotated.functions[annotated.main])
+
+
+def homes_of(
+    annotated: Annotated, facts: Facts, pinned: Collection[int] = (), boundary: Boundary | None = None
+) -> Homes:
+    """What finds the homes of the values of a program, of which those ``pinned`` stay, and those at an open
+    ``boundary`` may be anywhere."""
+    kinds, chooser = annotated.kinds, annotated.chooser
+    counts = Executions(annotated.module, chooser.reader.traits)
+    in_loops = set(kinds.numbers_of(lambda op: chooser.reader.traits.lowering(op.name) == "loop"))
+    by_region = dict[int, float]()  # how often ops run that are in no loop's body themselves
+
+    def runs(number: int) -> float:
+        region = kinds.region(number)
+        if kinds.parent(number) in in_loops:
+            return often(counts, kinds.ops[number])
+        if region not in by_region:
+            by_region[region] = often(counts, kinds.ops[number])
+        return by_region[region]
+
+    def anew(value: int, number: int, weight: float) -> float:
+        """How often a value is resharded for an op. What comes into a loop is there all the time, so it
+        is not for less that it is gathered in all turns."""
+        definer = kinds.definer(value)
+        if definer < 0 or kinds.region(definer) != kinds.region(number):
+            return weight
+        return min(runs(definer), weight)
+
+    spots, needs = list[Spot](), list[Need]()
+    for number, spot in facts.spots:
+        weight = runs(number)
+        weights = (weight,) * len(spot.values)
+        if kinds.parent(number) in in_loops:
+            roles = zip(spot.values, spot.known.roles, strict=True)
+            each = [anew(value, number, weight) if role == "operand" else weight for value, role in roles]
+            weights = tuple(each)
+        spots.append(Spot(*spot[:5], weight, weights))
+    result = 0
+    for number, need in facts.needs:
+        if boundary is not None and number == boundary.terminator:
+            result += 1
+            if result - 1 in boundary.results:
+                continue
+        needs.append(need._replace(weight=anew(need.value, number, runs(number))))
+    if boundary is not None:
+        spots += boundary.handed_on(annotated, facts)
+    carried = {value: counts.turns(kinds.ops[loop]) is not None for value, loop in facts.carried.items()}
+    variables = Variables(spots, needs, pinned, carried, boundary.opened if boundary else ())
+    return Homes(Candidates(variables, chooser, annotated.planner))

@@ -1,0 +1,158 @@
+"""Plans for programs without annotations: what is found, what stays, and what is refused."""
+
+from __future__ import annotations
+
+import json
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import shardlog
+from shardlog.autosharding.automatic import plan, program, session_of
+from shardlog.autosharding.ends import ends_of
+from shardlog.autosharding.options import AutoOptions
+from shardlog.autosharding.plan import AutoPlan
+from shardlog.cli import main
+from shardlog.errors import ShardlogError
+
+_SIZES = (64, 256, 64)
+
+
+def _step(params: Any, batch: Any) -> Any:
+    def loss(params: Any) -> Any:
+        x = batch[0]
+        for w in params:
+            x = jnp.tanh(x @ w)
+        return ((x - batch[1]) ** 2).mean()
+
+    value, slopes = jax.value_and_grad(loss)(params)
+    return value, [w - 0.1 * g for w, g in zip(params, slopes, strict=True)]
+
+
+def _text(rows: int = 1024, *, donate: bool = False) -> str:
+    shaped: Any = jax.ShapeDtypeStruct
+    params = [shaped(s, jnp.float32) for s in pairwise(_SIZES)]
+    batch = [shaped((rows, size), jnp.float32) for size in (_SIZES[0], _SIZES[-1])]
+    jitted = jax.jit(_step, donate_argnums=(0,) if donate else ())
+    lowered = jitted.trace(params, batch).lower(lowering_platforms=("cpu",))
+    return str(lowered.as_text(debug_info=True))
+
+
+@pytest.fixture(scope="module")
+def found() -> AutoPlan:
+    return plan(_text(), AutoOptions(mesh="data=4,model=2", topology="h100"))
+
+
+def test_a_batch_is_divided_and_costs_no_more_than_data_parallel(found: AutoPlan) -> None:
+    text = _text()
+    batch = {f"batch[{n}]": '[{"data", "model"}, {}]' for n in range(2)}
+    by_hand = shardlog.run(text, mesh=found.mesh, annotate=batch).cost(topology="h100")
+    assert found.seconds <= by_hand.seconds
+    assert [each.name for each in found.arguments] == ["params[0]", "params[1]", "batch[0]", "batch[1]"]
+    assert found.bound <= found.sum
+
+
+def test_seconds_and_peak_are_those_of_the_program(found: AutoPlan) -> None:
+    cost = session_of(_text(), found).cost(topology="h100")
+    assert (cost.seconds, cost.peak) == (found.seconds, found.peak)
+
+
+def test_state_comes_back_as_it_was(found: AutoPlan) -> None:
+    assert found.state == {1: 0, 2: 1}
+    for result, argument in found.state.items():
+        assert found.results[result].spec == found.arguments[argument].spec
+
+
+@pytest.mark.parametrize("donate", [False, True])
+def test_state_is_known_by_donation_or_by_name(donate: bool) -> None:
+    module = shardlog.run(_text(donate=donate), mesh="data=8").module
+    assert ends_of(module, ("auto",)).state == {1: 0, 2: 1}
+    assert ends_of(module, ("none",)).state == {}
+    assert ends_of(module, ("params=result[1]",)).state == {1: 0, 2: 1}
+
+
+def test_a_plan_is_the_same_each_time_and_comes_back_from_its_file(found: AutoPlan, tmp_path: Path) -> None:
+    again = plan(_text(), AutoOptions(mesh="data=4,model=2", topology="h100"))
+    assert again.text == found.text
+    (tmp_path / "plan.json").write_text(found.text)
+    assert AutoPlan.read(tmp_path / "plan.json") == found
+
+
+def test_what_is_kept_stays(found: AutoPlan) -> None:
+    options = AutoOptions(mesh="data=4,model=2", topology="h100", keep=("params[0]=-,model", "batch=data"))
+    kept = plan(_text(), options)
+    assert kept.arguments[0].spec == (None, "model")
+    assert kept.results[1].spec == (None, "model")
+    assert [kept.arguments[n].spec for n in (2, 3)] == [("data", None)] * 2
+    assert found.seconds <= kept.seconds
+
+
+def test_the_program_gives_what_one_device_gives(found: AutoPlan) -> None:
+    rng = np.random.default_rng(0)
+    params = [rng.normal(size=s).astype(np.float32) / 8 for s in pairwise(_SIZES)]
+    batch = [rng.normal(size=(1024, size)).astype(np.float32) for size in (_SIZES[0], _SIZES[-1])]
+    outputs = program(_text(), found).compile()(*params, *batch)
+    expected = jax.tree.leaves(jax.jit(_step)(params, batch))
+    for one, other in zip(jax.tree.leaves(outputs), expected, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--keep", "batch[0]=nosuch"], "the mesh has no axis nosuch"),
+        (["--keep", "nosuch=data"], "there is no argument nosuch"),
+        (["--keep", "batch[0]=data", "--keep", "batch[0]=model"], "--keep 'batch[0]=data'"),
+        (["--devices", "6"], "a mesh of 8 devices, and --devices 6"),
+        (["--devices", "0"], "0 devices"),
+        (["--memory", "1KiB"], "at most 1 KiB"),
+        (["--topology", "v5e:2x2"], "a torus of 4 devices is too small"),
+        (["--tie", "batch=result[0]"], "batch are 2 arguments"),
+    ],
+)
+def test_bad_input_is_one_message_and_no_plan(
+    words: list[str], said: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, output = tmp_path / "m.mlir", tmp_path / "plan.json"
+    module.write_text(_text())
+    output.write_text("before")
+    arguments = ["auto", str(module), "--mesh", "data=4,model=2", *words, "-o", str(output)]
+    assert main(arguments) == 2
+    message = capsys.readouterr().err
+    assert said in message
+    assert "Traceback" not in message
+    assert output.read_text() == "before"
+
+
+def test_unknown_sizes_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    module = tmp_path / "m.mlir"
+    module.write_text(
+        "func.func @main(%a: tensor<?x8xf32>) -> tensor<?x8xf32> {\n  return %a : tensor<?x8xf32>\n}\n"
+    )
+    assert main(["auto", str(module), "--mesh", "data=8"]) == 2
+    assert "sizes are not known" in capsys.readouterr().err
+
+
+def test_the_command_writes_the_plan_and_the_program(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, output = tmp_path / "m.mlir", tmp_path / "plan.json"
+    module.write_text(_text())
+    arguments = ["--devices", "8", "--mesh", "data=8", "--topology", "h100"]
+    assert (
+        main(["auto", str(module), *arguments, "-o", str(output), "--program", str(tmp_path / "p.mlir")]) == 0
+    )
+    assert "mesh data=8 on h100" in capsys.readouterr().out
+    written = json.loads(output.read_text())
+    assert written["mesh"] == "data=8"
+    assert [len(each["spec"]) for each in written["arguments"]] == [2, 2, 2, 2]
+    assert "func.func" in (tmp_path / "p.mlir").read_text()
+
+
+def test_errors_are_shardlogs() -> None:
+    with pytest.raises(ShardlogError):
+        AutoOptions(devices=-1)
