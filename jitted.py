@@ -14,7 +14,7 @@ from .session import Session
 
 if TYPE_CHECKING:
     from .executing.dispatch import Call, Chosen
-    from .executing.transformed import Program
+    from .executing.transformed import TracedFunction
 
 Partitioner = Literal["xla", "shardlog"]
 _PARTITION = "keep_shardings", "topology", "memory", "seconds", "collective_matmul"  # of Session.partition
@@ -88,7 +88,9 @@ class _Decided:
     devices: Sequence[Any] | None
     partitioner: Partitioner
     partition: Mapping[str, Any]
-    transformed: dict[int, tuple[Any, Program]] = field(default_factory=dict)  # by the identity of the first
+    transformed: dict[int, tuple[Any, TracedFunction]] = field(
+        default_factory=dict
+    )  # by the identity of the first
 
     @classmethod
     def of(cls, options: dict[str, Any], devices: Sequence[Any] | None, partitioner: Partitioner) -> _Decided:
@@ -119,12 +121,12 @@ class _Decided:
     def transform(self, call: Call, args: Sequence[Any]) -> Sequence[Any]:
         """The results of a call while JAX differentiates or batches."""
         from .executing.dispatch import dispatched
-        from .executing.transformed import Program, call_p
+        from .executing.transformed import TracedFunction, call_p
 
         if id(call.jaxpr) not in self.transformed:
             options = replace(self.options, annotate=(), schedule=())
             rules = replace(self, options=options, transformed={})
-            program = Program(call, partial(dispatched, rules=rules))
+            program = TracedFunction(call, partial(dispatched, rules=rules))
             self.transformed[id(call.jaxpr)] = call.jaxpr, program
         results: Sequence[Any] = call_p.bind(*args, program=self.transformed[id(call.jaxpr)][1])
         return results

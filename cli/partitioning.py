@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from ..executing.comparing import Comparison
     from ..executing.values import Value
     from ..explanations.partitioned import Partitioned
-    from ..partition.choice.homes import Found
+    from ..partition.choice.homes import FoundHomes
     from ..runs.collectives import Collective
     from ..runs.result import Result
 
@@ -169,7 +169,7 @@ def _verdict(found: Sequence[Comparison]) -> str:
     return f"none is known to be wrong, {unjudged}" if open_ else "as on one device"
 
 
-def found_text(found: Found) -> str:
+def found_text(found: FoundHomes) -> str:
     """How good the shardings are that were found, by a lower bound."""
     if found.bound <= 0:
         return "the time was too short for a lower bound"

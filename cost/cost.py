@@ -12,7 +12,7 @@ from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
 from ..partition.executions import Executions
-from ..partition.facts.knowledge import Reader
+from ..partition.facts.knowledge import RuleReader
 from ..partition.finishing.combining import NUMBER, combined_sizes
 from ..program.boundaries import boundary_axes
 from ..program.mlir.modules import main_function, operations_in, ops_in, symbols
@@ -234,7 +234,7 @@ class Cost:
 
 def cost(program: PartitionedRun, machine: Machine) -> Cost:
     """The cost of a partitioned program on a machine."""
-    pricing = Pricing(machine, Reader(program.result.book))
+    pricing = Pricing(machine, RuleReader(program.result.book))
     traits = program.traits
     module = inlined(numbered(program.module, [sent.op for sent in program.sent]), traits)
     with module.context:
@@ -254,7 +254,7 @@ def cost(program: PartitionedRun, machine: Machine) -> Cost:
 
 def kernels(program: PartitionedRun, machine: Machine) -> list[tuple[Facts, int]]:
     """What is known of the kernels of a partitioned program on a GPU, and how often each runs."""
-    gpu, traits = Gpu(machine, Reader(program.result.book)), program.traits
+    gpu, traits = Gpu(machine, RuleReader(program.result.book)), program.traits
     module = inlined(program.module, traits)
     with module.context:
         counts = Executions(module, traits)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ..partition.facts.knowledge import Knowledge, Reader
+from ..partition.facts.knowledge import Knowledge, RuleReader
 from ..rulebook.shipped import shipped
 from ..rulebook.traits import OpTraits
 from .exchange import told
@@ -52,7 +52,7 @@ class Timing:
 class Gpu:
     """The kernels of one module on one machine."""
 
-    def __init__(self, machine: Machine, reader: Reader) -> None:
+    def __init__(self, machine: Machine, reader: RuleReader) -> None:
         self.timing = Timing(machine, reader.traits)
         self._machine, self._reader = machine, reader
         self._kernels = Kernels(reader.traits)

@@ -9,7 +9,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..partition.facts.knowledge import Knowledge, Reader
+from ..partition.facts.knowledge import Knowledge, RuleReader
 from ..program.elements import size_of
 from ..runs.collectives import Collective
 from .exchange import sending, solver_of, told
@@ -40,7 +40,7 @@ class Price:
 class Pricing:
     """The prices of ops and collectives on one machine."""
 
-    def __init__(self, machine: Machine, reader: Reader) -> None:
+    def __init__(self, machine: Machine, reader: RuleReader) -> None:
         self.machine, self.reader = machine, reader
         self._solver = solver_of(machine, reader.traits)
         self._known: dict[Any, Price] = {}

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from ..engine import Diagnostic, Relation
-from ..engine.plan.plan import Directive, Plan
+from ..engine.plan.plan import Directive, QueryPlan
 from ..errors import ShardlogError, nearest
 
 _READ = ("file", "stdin", "json", "jsonfile", "sqlite")
@@ -52,13 +52,13 @@ class Transfer:
         return self.parameters.get("headers") == "true"
 
 
-def inputs(plan: Plan, folder: Path) -> list[Transfer]:
+def inputs(plan: QueryPlan, folder: Path) -> list[Transfer]:
     """What the program asks to be read; names of files are relative to ``folder``. Raises ShardlogError."""
     directives = [d for d in plan.directives if d.kind == "input"]
     return [_transfer(plan, directive, folder, "file", _READ, ".facts") for directive in directives]
 
 
-def outputs(plan: Plan, folder: Path | None) -> list[Transfer]:
+def outputs(plan: QueryPlan, folder: Path | None) -> list[Transfer]:
     """What the program asks to be written, in the order of the text; None: all to the standard output. Raises
     ShardlogError."""
     found = []
@@ -74,7 +74,7 @@ def outputs(plan: Plan, folder: Path | None) -> list[Transfer]:
     return found
 
 
-def unknown_parameters(plan: Plan) -> list[Diagnostic]:
+def unknown_parameters(plan: QueryPlan) -> list[Diagnostic]:
     """A warning for each parameter that nothing looks at."""
     said = []
     for directive in plan.directives:
@@ -88,7 +88,7 @@ def unknown_parameters(plan: Plan) -> list[Diagnostic]:
 
 
 def _transfer(
-    plan: Plan, directive: Directive, folder: Path, default: str, known: Collection[str], ending: str
+    plan: QueryPlan, directive: Directive, folder: Path, default: str, known: Collection[str], ending: str
 ) -> Transfer:
     parameters, where = directive.parameters, _place(directive)
     kind = parameters.get("IO", default)

@@ -7,11 +7,11 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..engine.evaluate.store import Noted
-from ..engine.plan.plan import Plan
+from ..engine.plan.plan import QueryPlan
 
 
 @dataclass(frozen=True)
-class Round:
+class RuleRound:
     """What a rule took in a round of its stratum, in seconds, and how many tuples it gave that were new.
     Rules that are not recursive are applied in round 0."""
 
@@ -30,7 +30,7 @@ class RuleProfile:
     stratum: int
     seconds: float
     tuples: int
-    rounds: tuple[Round, ...]
+    rounds: tuple[RuleRound, ...]
 
 
 @dataclass(frozen=True)
@@ -51,13 +51,13 @@ class Profile:
         return asdict(self)
 
 
-def profile_of(noted: Iterable[Noted], plan: Plan, seconds: float) -> Profile:
+def profile_of(noted: Iterable[Noted], plan: QueryPlan, seconds: float) -> Profile:
     """The profile that notes of an evaluation make. The variants of a rule count as one."""
-    rules: dict[tuple[int, int], dict[int, Round]] = {}
+    rules: dict[tuple[int, int], dict[int, RuleRound]] = {}
     for source, stratum, number, took, new in noted:
         rounds = rules.setdefault((source, stratum), {})
-        before = rounds.get(number, Round(number, 0.0, 0))
-        rounds[number] = Round(number, before.seconds + took, before.tuples + new)
+        before = rounds.get(number, RuleRound(number, 0.0, 0))
+        rounds[number] = RuleRound(number, before.seconds + took, before.tuples + new)
     found = []
     for (source, stratum), rounds in rules.items():
         written = plan.sources[source]

@@ -31,8 +31,8 @@ from .writers import write
 if TYPE_CHECKING:
     import pyarrow
 
-    from ..engine.plan.compiler import Written
-    from ..engine.provenance.search import Search
+    from ..engine.plan.compiler import CheckedClauses
+    from ..engine.provenance.search import ProofSearch
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -108,8 +108,8 @@ class Program:
         self._computed = self._stated  # by the last run
         self._given: set[str] = set()  # relations to which facts were added
         self._symbols: Array = np.empty(0, object)
-        self._written: Written | None = None
-        self._proofs: Search | None = None  # over the last run
+        self._written: CheckedClauses | None = None
+        self._proofs: ProofSearch | None = None  # over the last run
         self._runs = 0
 
     @property
@@ -309,14 +309,14 @@ class Program:
         return relation, row
 
     @property
-    def _search(self) -> Search:
+    def _search(self) -> ProofSearch:
         """The search for proofs over what the last run has found."""
         if self._proofs is None:
             from ..engine.plan.compiler import written_clauses
-            from ..engine.provenance.search import Search
+            from ..engine.provenance.search import ProofSearch
 
             self._written = self._written or written_clauses(self._request)
-            self._proofs = Search(
+            self._proofs = ProofSearch(
                 self._program.plan,
                 self._request,
                 self._written,

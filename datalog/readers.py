@@ -17,7 +17,7 @@ import numpy as np
 from ..engine.evaluate.store import FactColumn, Store
 from ..engine.language.diagnostics import EngineError
 from ..engine.language.sources import BYTE_ORDER_MARK
-from ..engine.plan.plan import Column, Plan
+from ..engine.plan.plan import Column, QueryPlan
 from ..errors import ShardlogError
 from .directives import Transfer
 from .values import EXPECTED, value_of
@@ -27,7 +27,7 @@ _NUMBERS = re.compile(r"(?:[+-]?[0-9]+\n)*")
 _GZIP = b"\x1f\x8b"
 
 
-def read(store: Store, transfer: Transfer, plan: Plan) -> None:
+def read(store: Store, transfer: Transfer, plan: QueryPlan) -> None:
     """Adds to a store the facts that a directive asks for. Raises ShardlogError."""
     where = "<stdin>" if transfer.path is None else str(transfer.path)
     try:
@@ -62,7 +62,7 @@ def _text(transfer: Transfer, where: str) -> str:
 # ---- Lines of fields ------------------------------------------------------------------------------------
 
 
-def _add_lines(store: Store, transfer: Transfer, text: str, where: str, plan: Plan) -> None:
+def _add_lines(store: Store, transfer: Transfer, text: str, where: str, plan: QueryPlan) -> None:
     if transfer.headers and transfer.kind == "file":
         text = text.partition("\n")[2]
     if "\r" in text and not transfer.rfc4180:
@@ -74,7 +74,7 @@ def _add_lines(store: Store, transfer: Transfer, text: str, where: str, plan: Pl
         store.add_columns(transfer.relation.name, columns)
 
 
-def _at_once(transfer: Transfer, text: str, plan: Plan) -> list[FactColumn] | None:
+def _at_once(transfer: Transfer, text: str, plan: QueryPlan) -> list[FactColumn] | None:
     """The columns, where all lines have a field for each and nothing else; None where they may not."""
     columns, delimiter = transfer.relation.columns, transfer.delimiter
     if not (text and columns) or transfer.rfc4180 or "columns" in transfer.parameters:
@@ -94,7 +94,7 @@ def _at_once(transfer: Transfer, text: str, plan: Plan) -> list[FactColumn] | No
         return None  # whose place is found line by line
 
 
-def _column(column: Column, texts: list[str], plan: Plan) -> FactColumn:
+def _column(column: Column, texts: list[str], plan: QueryPlan) -> FactColumn:
     if column.type == "symbol":
         return texts
     if column.type == "float":
@@ -112,7 +112,7 @@ def _column(column: Column, texts: list[str], plan: Plan) -> FactColumn:
         raise ValueError(EXPECTED[column.type]) from None
 
 
-def _one_by_one(transfer: Transfer, text: str, where: str, plan: Plan) -> Rows:
+def _one_by_one(transfer: Transfer, text: str, where: str, plan: QueryPlan) -> Rows:
     declared = transfer.relation.columns
     wanted = _wanted(transfer)
     rows = []
@@ -222,7 +222,7 @@ def _quoted_field(text: str, at: int, delimiter: str) -> tuple[str, int]:
 # ---- JSON -----------------------------------------------------------------------------------------------
 
 
-def _json(transfer: Transfer, text: str, where: str, plan: Plan) -> Rows:
+def _json(transfer: Transfer, text: str, where: str, plan: QueryPlan) -> Rows:
     try:
         return _json_rows(transfer, json.loads(text), where, plan)
     except RecursionError:
@@ -232,7 +232,7 @@ def _json(transfer: Transfer, text: str, where: str, plan: Plan) -> Rows:
         raise ShardlogError(f"not JSON: {told}", where=where) from None
 
 
-def _json_rows(transfer: Transfer, found: Any, where: str, plan: Plan) -> Rows:
+def _json_rows(transfer: Transfer, found: Any, where: str, plan: QueryPlan) -> Rows:
     if not isinstance(found, list):
         raise ShardlogError("expected a list of facts", where=where, hint="as in [[1, 2], [2, 3]]")
     rows = []
@@ -247,7 +247,7 @@ def _json_rows(transfer: Transfer, found: Any, where: str, plan: Plan) -> Rows:
     return rows
 
 
-def _from_json(columns: Sequence[Column], fact: Any, plan: Plan) -> tuple[Any, ...]:
+def _from_json(columns: Sequence[Column], fact: Any, plan: QueryPlan) -> tuple[Any, ...]:
     """The values of a list, or of an object with the names of the columns."""
     if isinstance(fact, dict):
         names = [column.name for column in columns]
@@ -284,7 +284,7 @@ def _scalar(column: Column, value: Any) -> Any:
     raise ValueError(f"{EXPECTED[column.type]} for `{column.name}`, found {json.dumps(value)}")
 
 
-def _fields_of_branch(column: Column, value: Any, plan: Plan) -> Sequence[Column]:
+def _fields_of_branch(column: Column, value: Any, plan: QueryPlan) -> Sequence[Column]:
     """What is expected behind the name of a branch, with which the list of its value begins."""
     branches = plan.branches[column.type_name]
     if isinstance(value, list) and value and isinstance(value[0], str) and value[0] in branches:
@@ -302,7 +302,7 @@ def _needed_for(transfer: Transfer) -> str:
 # ---- SQLite ---------------------------------------------------------------------------------------------
 
 
-def _sqlite(transfer: Transfer, path: str, plan: Plan) -> Rows:
+def _sqlite(transfer: Transfer, path: str, plan: QueryPlan) -> Rows:
     import sqlite3
 
     columns = transfer.relation.columns
@@ -332,7 +332,7 @@ def _sqlite(transfer: Transfer, path: str, plan: Plan) -> Rows:
     return rows
 
 
-def _stored(column: Column, value: Any, plan: Plan) -> Any:
+def _stored(column: Column, value: Any, plan: QueryPlan) -> Any:
     """The value of a column that a database has: it holds no NaN, and unsigned numbers as their bits."""
     if value is None and column.type == "float":
         return float("nan")

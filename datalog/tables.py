@@ -9,7 +9,7 @@ import numpy as np
 
 from ..engine import Relation
 from ..engine.evaluate.store import NUMERIC, Store, Words
-from ..engine.plan.plan import Plan
+from ..engine.plan.plan import QueryPlan
 from ..errors import ShardlogError, from_extra
 from .values import text_of
 
@@ -51,7 +51,7 @@ def values(relation: Relation, column: int, store: Store, words: Words) -> Array
     return objects(distinct)[numbers]
 
 
-def arrow(relation: Relation, store: Store, symbols: Symbols, plan: Plan) -> pyarrow.Table:
+def arrow(relation: Relation, store: Store, symbols: Symbols, plan: QueryPlan) -> pyarrow.Table:
     """The tuples of a relation as an Arrow table."""
     with from_extra("arrow", "pyarrow"):
         import pyarrow

@@ -15,7 +15,7 @@ from ..engine.language.diagnostics import EngineError, unknown_relation
 from ..engine.language.lexer import ESCAPES
 from ..engine.language.printing import literal_text
 from ..engine.language.syntax import Literal
-from ..engine.plan.plan import Column, Plan, Relation
+from ..engine.plan.plan import Column, QueryPlan, Relation
 
 Scalars = Mapping[str, Callable[[str, int], tuple[Any, int]]]  # what reads the values of types
 
@@ -37,7 +37,7 @@ EXPECTED = {**facts.EXPECTED, "record": "a record, as in [1, [a, nil]]"}
 # ---- To text --------------------------------------------------------------------------------------------
 
 
-def text_of(column: Column, value: Any, plan: Plan, symbol: Callable[[str], str] = str) -> str:
+def text_of(column: Column, value: Any, plan: QueryPlan, symbol: Callable[[str], str] = str) -> str:
     """A value of a column as Soufflé writes it to a file, with ``symbol`` for symbols inside of records.
 
     This, as all that goes through records, calls nothing but itself on its way down: Python's stack holds
@@ -61,7 +61,7 @@ def text_of(column: Column, value: Any, plan: Plan, symbol: Callable[[str], str]
     return f"{opening}{', '.join(texts)}{closing}"
 
 
-def _inner(column: Column, value: Any, plan: Plan, symbol: Callable[[str], str]) -> str:
+def _inner(column: Column, value: Any, plan: QueryPlan, symbol: Callable[[str], str]) -> str:
     return symbol(value) if column.type == "symbol" else text_of(column, value, plan, symbol)
 
 
@@ -70,7 +70,7 @@ def float_text(value: float) -> str:
     return f"{value:.17g}"
 
 
-def fact_text(relation: Relation, row: Sequence[Any], plan: Plan) -> str:
+def fact_text(relation: Relation, row: Sequence[Any], plan: QueryPlan) -> str:
     """A tuple as in a program."""
     columns = zip(relation.columns, row, strict=True)
     return f"{relation.name}({', '.join(_inner(column, value, plan, _quoted) for column, value in columns)})"
@@ -83,7 +83,7 @@ def _quoted(symbol: str) -> str:
 class Texts:
     """Facts and values that the evaluators have, as texts that a program has."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: QueryPlan) -> None:
         self._plan, self._branches = plan, Branches(plan)
         self._relations = {relation.name: relation for relation in plan.relations}
         self._integral = {  # relations whose values are integers
@@ -116,7 +116,7 @@ class Texts:
 # ---- From text ------------------------------------------------------------------------------------------
 
 
-def value_of(column: Column, text: str, plan: Plan) -> Any:
+def value_of(column: Column, text: str, plan: QueryPlan) -> Any:
     """The value of a column that a text stands for. Raises ValueError, which says what was expected."""
     if column.type == "symbol":
         return text
@@ -133,7 +133,7 @@ def _values_at(
     columns: Sequence[Column],
     text: str,
     at: int,
-    plan: Plan,
+    plan: QueryPlan,
     depth: int = 0,
     scalars: Scalars | None = None,
 ) -> tuple[tuple[Any, ...], int]:
@@ -164,7 +164,7 @@ def _values_at(
     return tuple(values), at
 
 
-def _branch_at(column: Column, text: str, at: int, plan: Plan) -> tuple[str, int]:
+def _branch_at(column: Column, text: str, at: int, plan: QueryPlan) -> tuple[str, int]:
     branches = plan.branches[column.type_name]
     found = _NAME.match(text, _past(text, at, "$"))
     if not found or found[0] not in branches:
@@ -243,7 +243,7 @@ def _past(text: str, at: int, character: str) -> int:
 _FACT = re.compile(r"\s*([\w?.]+)\s*\(")
 
 
-def fact_of(text: str, plan: Plan) -> tuple[Relation, tuple[Any, ...]]:
+def fact_of(text: str, plan: QueryPlan) -> tuple[Relation, tuple[Any, ...]]:
     """The relation and the tuple of a fact, as in ``path(1, "a")``; texts without blanks need no quotes.
     Raises EngineError."""
     found = _FACT.match(text)

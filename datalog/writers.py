@@ -13,7 +13,7 @@ from typing import Any
 
 from ..engine import Relation
 from ..engine.evaluate.store import Store
-from ..engine.plan.plan import Column, Plan
+from ..engine.plan.plan import Column, QueryPlan
 from ..errors import ShardlogError
 from ..outputs import output
 from . import tables
@@ -23,7 +23,7 @@ from .tables import Symbols
 from .values import float_text, text_of
 
 
-def write(transfers: Sequence[Transfer], store: Store, symbols: Symbols, plan: Plan) -> None:
+def write(transfers: Sequence[Transfer], store: Store, symbols: Symbols, plan: QueryPlan) -> None:
     """Writes what directives ask for: files all or none, then what goes to the standard output. Raises
     ShardlogError where a file cannot be written."""
     files: dict[Path, list[Transfer]] = {}
@@ -62,7 +62,7 @@ def _compressed(transfer: Transfer) -> bool:
     return transfer.kind == "file" and "compress" in transfer.parameters
 
 
-def _text(transfer: Transfer, store: Store, symbols: Symbols, plan: Plan) -> Iterator[str]:
+def _text(transfer: Transfer, store: Store, symbols: Symbols, plan: QueryPlan) -> Iterator[str]:
     """What is written of a relation, piece by piece."""
     if transfer.kind == "stdoutprintsize":
         yield f"{transfer.name}\t{store.count(transfer.relation.name)}\n"
@@ -89,7 +89,7 @@ def _header(transfer: Transfer) -> str:
 # ---- Lines of fields ------------------------------------------------------------------------------------
 
 
-def _to_lines(transfer: Transfer, store: Store, symbols: Symbols, plan: Plan) -> Iterator[str]:
+def _to_lines(transfer: Transfer, store: Store, symbols: Symbols, plan: QueryPlan) -> Iterator[str]:
     relation = transfer.relation
     if not relation.columns:
         yield "()\n" * store.count(relation.name)
@@ -109,7 +109,7 @@ def _fields(
     words: Any,
     store: Store,
     symbols: Symbols,
-    plan: Plan,
+    plan: QueryPlan,
 ) -> list[str]:
     declared = relation.columns[column]
     if declared.type == "symbol":
@@ -139,7 +139,7 @@ def _escaped(symbol: str) -> str:
 # ---- JSON -----------------------------------------------------------------------------------------------
 
 
-def _to_json(transfer: Transfer, store: Store, plan: Plan) -> Iterator[str]:
+def _to_json(transfer: Transfer, store: Store, plan: QueryPlan) -> Iterator[str]:
     named = transfer.parameters.get("format") == "object"
     columns = transfer.relation.columns
     rows = store.rows(transfer.relation.name)
@@ -150,7 +150,7 @@ def _to_json(transfer: Transfer, store: Store, plan: Plan) -> Iterator[str]:
 
 
 def _json_row(
-    columns: Sequence[Column], row: Sequence[Any], plan: Plan, named: bool, branch: str | None = None
+    columns: Sequence[Column], row: Sequence[Any], plan: QueryPlan, named: bool, branch: str | None = None
 ) -> str:
     """A list, which begins with the name of a branch where it is the value of one, or an object."""
     parts = [] if branch is None else [json.dumps(branch)]
@@ -175,7 +175,7 @@ def _json_row(
 _TYPES = {"number": "INTEGER", "unsigned": "INTEGER", "float": "REAL"}
 
 
-def _to_sqlite(transfer: Transfer, path: Path, store: Store, plan: Plan) -> None:
+def _to_sqlite(transfer: Transfer, path: Path, store: Store, plan: QueryPlan) -> None:
     """Writes a table with numbers, its symbols by number, and a view of it with the symbols themselves."""
     import sqlite3
 
@@ -228,7 +228,7 @@ def _create(connection: Any, name: str, columns: Sequence[Column]) -> None:
 
 
 def _symbol_numbers(
-    connection: Any, columns: Sequence[Column], rows: Sequence[Any], texts: set[int], plan: Plan
+    connection: Any, columns: Sequence[Column], rows: Sequence[Any], texts: set[int], plan: QueryPlan
 ) -> dict[str, int]:
     """The numbers of the texts in some columns, which are added to the table of symbols."""
     if not texts:

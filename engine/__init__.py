@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from .evaluate.limits import Limits
-from .evaluate.program import Program, Solver, load
+from .evaluate.program import LoadedProgram, Solver, load
 from .language.diagnostics import DatalogError, Diagnostic, EngineError
-from .plan.plan import Directive, Plan, Relation
+from .plan.plan import Directive, QueryPlan, Relation
 
 __all__ = [
     "DatalogError",
@@ -13,8 +13,8 @@ __all__ = [
     "Directive",
     "EngineError",
     "Limits",
-    "Plan",
-    "Program",
+    "LoadedProgram",
+    "QueryPlan",
     "Relation",
     "Solver",
     "load",

@@ -25,15 +25,15 @@ _CALLED = {"call": "callee", "composite": "decomposition"}  # how ops are lowere
 
 
 @dataclass(frozen=True, order=True)
-class Domain:
+class InputDomain:
     """What a value is to be: a word of ``domain_id``, and for an "index" what it is below."""
 
     kind: str
     below: int = 0
 
 
-Asked = frozenset[Domain]
-_Wanted = defaultdict[Any, set[Domain]]  # by value
+Asked = frozenset[InputDomain]
+_Wanted = defaultdict[Any, set[InputDomain]]  # by value
 
 
 def domains(result: Result) -> list[Asked]:
@@ -41,12 +41,12 @@ def domains(result: Result) -> list[Asked]:
     functions = symbols(result.module, "func.func")
     with result.module.context:
         main = functions[main_function(functions)]
-        found = _Walk(result, functions).function(main, [frozenset()] * len(main.type.results))
+        found = _DomainWalk(result, functions).function(main, [frozenset()] * len(main.type.results))
         kinds = zip(found, main.type.inputs, strict=True)
         return [asked for asked, kind in kinds if isinstance(kind, ir.RankedTensorType)]
 
 
-class _Walk:
+class _DomainWalk:
     def __init__(self, result: Result, functions: dict[str, Any]) -> None:
         self._book, self._functions = result.book, functions
         self._looks_at = looks_at({*self._book.looks_at, *self._book.domains_look_at})
@@ -74,12 +74,12 @@ class _Walk:
             return
         said = self._rules(op)
         for slot, kind, below in said["asks"]:
-            found[op.operands[slot]].add(Domain(kind, below))
+            found[op.operands[slot]].add(InputDomain(kind, below))
         for index, slot in said["hands"]:
             found[op.operands[slot]] |= found[op.results[index]]
         for wanted, slot, kind in said["asks_for"]:
             for domain in [each for each in found[op.results[0]] if each.kind == wanted]:
-                found[op.operands[slot]].add(Domain(kind, domain.below))
+                found[op.operands[slot]].add(InputDomain(kind, domain.below))
         if len(op.regions) and said["edge_source"]:
             self._regions(op, said, found)
         else:
@@ -95,7 +95,7 @@ class _Walk:
 
     def _edges(self, op: ir.Operation, said: dict[str, list[tuple[Any, ...]]], found: _Wanted) -> bool:
         """Asks of the sources of edges what is asked of their targets; returns whether that is news."""
-        wanted: dict[int, set[Domain]] = defaultdict(set)
+        wanted: dict[int, set[InputDomain]] = defaultdict(set)
         for edge, *end in said["edge_target"]:
             wanted[edge] |= found[_end(op, *end)]
         news = False

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShardlogError, closest
-from .domains import Asked, Domain
+from .domains import Asked, InputDomain
 from .rounding import eps_of
 from .values import Arrays, Value
 
@@ -21,7 +21,7 @@ def random_inputs(values: Sequence[Value], seed: int, asked: Sequence[Asked] = (
     """Random arrays for arguments: normally distributed, integers from 0 to 9, or what the program asks of
     each of them (``domains``)."""
     rng = np.random.default_rng(seed)
-    each = asked or [frozenset[Domain]()] * len(values)
+    each = asked or [frozenset[InputDomain]()] * len(values)
     return [_drawn(rng, value, domains) for value, domains in zip(values, each, strict=True)]
 
 

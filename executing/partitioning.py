@@ -120,12 +120,12 @@ def windows_of(result: Result, program: DeviceProgram, topology: str | None) -> 
     """
     from ..cost.beside import beside
     from ..cost.pricing import Pricing
-    from ..partition.facts.knowledge import Reader
+    from ..partition.facts.knowledge import RuleReader
 
     if topology is None:
         hint = "give a topology, such as v5e: the gain depends on the machine"
         raise ShardlogError("no machine is given", where="--collective-matmul", hint=hint)
-    pricing = Pricing(machine_of(program, topology), Reader(result.book))
+    pricing = Pricing(machine_of(program, topology), RuleReader(result.book))
     with program.module.context:
         return beside(program, pricing)
 

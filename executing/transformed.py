@@ -20,18 +20,18 @@ Flat = Callable[..., Any]  # a function of arrays; its results are a list unless
 Make = Callable[[Flat], Any]  # a decided function of it
 
 
-class Program:
+class TracedFunction:
     """A function of arrays, and those that are derived from it, each of which JAX traces once."""
 
     def __init__(self, function: Flat, make: Make) -> None:
         self.function, self.make = function, make
         self.run = make(function)
-        self._derived: dict[Hashable, Program] = {}
+        self._derived: dict[Hashable, TracedFunction] = {}
 
-    def derived(self, key: Hashable, function: Callable[[], Flat]) -> Program:
+    def derived(self, key: Hashable, function: Callable[[], Flat]) -> TracedFunction:
         """The program of a function that follows from this one by ``key``."""
         if key not in self._derived:
-            self._derived[key] = Program(function(), self.make)
+            self._derived[key] = TracedFunction(function(), self.make)
         return self._derived[key]
 
 
@@ -39,17 +39,17 @@ call_p: Any = Primitive("shardlog_jit")
 call_p.multiple_results = True
 
 
-def _computed(*args: Any, program: Program) -> Any:
+def _computed(*args: Any, program: TracedFunction) -> Any:
     with evaluating():
         return program.run(*args)
 
 
-def _abstract(*args: Any, program: Program) -> Any:
+def _abstract(*args: Any, program: TracedFunction) -> Any:
     jaxpr = program.run.trace(*args).jaxpr
     return jaxpr.out_avals, jaxpr.effects
 
 
-def _pushed(primals: Sequence[Any], tangents: Sequence[Any], *, program: Program) -> Any:
+def _pushed(primals: Sequence[Any], tangents: Sequence[Any], *, program: TracedFunction) -> Any:
     """The results, and how they move with the arguments. Where JAX does not know the movements yet, as in
     reverse mode, the two are programs of their own."""
     moving = tuple(not _still(tangent) for tangent in tangents)
@@ -67,7 +67,7 @@ def _pushed(primals: Sequence[Any], tangents: Sequence[Any], *, program: Program
     return results, [next(rest) if _moves(x) else _zero(x) for x in results]
 
 
-def _forward(program: Program, moving: Sequence[bool]) -> Flat:
+def _forward(program: TracedFunction, moving: Sequence[bool]) -> Flat:
     def forward(*primals: Any) -> Any:
         return jax.linearize(_of_moving(program, primals, moving), *_only(primals, moving))
 
@@ -82,7 +82,7 @@ def _derivative(tree: Any) -> Flat:
     return derivative
 
 
-def _both(program: Program, moving: Sequence[bool]) -> Flat:
+def _both(program: TracedFunction, moving: Sequence[bool]) -> Flat:
     def both(*args: Any) -> Any:
         primals, moves = args[: len(moving)], args[len(moving) :]
         results, moved = jax.jvp(_of_moving(program, primals, moving), _only(primals, moving), moves)
@@ -91,7 +91,7 @@ def _both(program: Program, moving: Sequence[bool]) -> Flat:
     return both
 
 
-def _pulled(cotangents: Sequence[Any], *args: Any, program: Program) -> list[Any]:
+def _pulled(cotangents: Sequence[Any], *args: Any, program: TracedFunction) -> list[Any]:
     """The transpose of a function that is linear in those of its arguments that are not known."""
     linear = tuple(isinstance(x, ad.UndefinedPrimal) for x in args)
     kinds = tuple(x.aval for x in _only(args, linear))
@@ -116,7 +116,7 @@ def _pulled(cotangents: Sequence[Any], *args: Any, program: Program) -> list[Any
     return [next(found) if x else None for x in linear]
 
 
-def _batched(axis: Any, args: Sequence[Any], dims: Sequence[Any], *, program: Program) -> Any:
+def _batched(axis: Any, args: Sequence[Any], dims: Sequence[Any], *, program: TracedFunction) -> Any:
     """The function of many arguments at once; they come first in all results."""
     if all(dim is None for dim in dims):
         results = program.run(*args)
@@ -132,7 +132,7 @@ def _batched(axis: Any, args: Sequence[Any], dims: Sequence[Any], *, program: Pr
     return results, [0] * len(results)
 
 
-def _of_moving(program: Program, primals: Sequence[Any], moving: Sequence[bool]) -> Flat:
+def _of_moving(program: TracedFunction, primals: Sequence[Any], moving: Sequence[bool]) -> Flat:
     """The function of those arguments that move."""
 
     def function(*values: Any) -> Any:

@@ -45,7 +45,7 @@ class Loss:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class WhyStep:
     """``site`` gained the axis from ``source`` by a turn of an op.
 
     ``kind`` is "propagation", or "priority": the priority of an annotated dimension came, and it got its

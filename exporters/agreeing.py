@@ -126,7 +126,7 @@ class Projection:
 
 
 @dataclass(frozen=True)
-class _Candidate:
+class _FactorChoice:
     """A factor with axes for it, the number of elements of the slots that have them, and into how many more
     parts they cut it."""
 
@@ -135,7 +135,7 @@ class _Candidate:
     weight: int
     parts: int
 
-    def beside(self, taken: _Candidate, held: Axes) -> _Candidate | None:
+    def beside(self, taken: _FactorChoice, held: Axes) -> _FactorChoice | None:
         """What is left of it when another one is taken, and its factor has the axes ``held``."""
         if self.factor == taken.factor:
             more = is_strict_prefix(taken.axes, self.axes)
@@ -233,7 +233,7 @@ class Agreement:
             for factors in dims:
                 for before, f in pairwise(factors):
                     waits.setdefault(f, set()).add(before)
-        left = [_Candidate(f, axes, weight, _parts(axes)) for (f, axes), weight in weights.items()]
+        left = [_FactorChoice(f, axes, weight, _parts(axes)) for (f, axes), weight in weights.items()]
         while ready := [one for one in left if not waits.get(one.factor)]:
             best = max(ready, key=self._preference)
             common[best.factor] = best.axes
@@ -243,7 +243,7 @@ class Agreement:
             left = [kept for one in left if (kept := one.beside(best, common[one.factor])) is not None]
         return common
 
-    def _preference(self, one: _Candidate) -> tuple[Any, ...]:
+    def _preference(self, one: _FactorChoice) -> tuple[Any, ...]:
         order = [(axis.name, axis.pre, axis.size) for axis in one.axes]
         kind = _PREFERENCE[self.rule.kinds[one.factor]]
         return one.weight, kind, one.parts, one.factor, len(order), order

@@ -12,19 +12,20 @@ from jaxlib.mlir.dialects import sdy
 
 from ..importers.graph.graph import Graph
 from ..program.boundaries import boundary_axes
+from ..program.carried import HALO, OFFSETS
 from ..program.classes import Classes
 from ..program.columns import among, numbers
 from ..program.function import RESULT_SHARDING, location
 from ..program.mlir.modules import boundary_attributes, entries_of
 from ..program.shardings import Dimension, Sharding, manual_axes
 from .functions import Version
-from .shardings import Written
+from .shardings import FinalShardings
 
 
 class Context:
     """Everything that writing a function needs."""
 
-    def __init__(self, graph: Graph, classes: Classes, written: Written) -> None:
+    def __init__(self, graph: Graph, classes: Classes, written: FinalShardings) -> None:
         signatures = classes.signatures
         self.graph, self.classes, self.written = graph, classes, written
         self.shapes = signatures.shapes
@@ -204,13 +205,16 @@ class Attributes:
     def set_values(self, label: str, values: Any, shardings: list[Sharding | None]) -> None:
         attributes, old = self.func.attributes, boundary_attributes(self.func, label)
         shardings = shardings or [None] * len(values)
-        fitted: dict[tuple[int, int], ir.Attribute | None] = {}  # by the identity of a sharding, and a type
+        fitted: dict[tuple[int, int, bool], ir.Attribute | None] = {}  # by a sharding's identity, and a type
         entries: dict[tuple[Any, int], Any] = {}  # by an entry, and the identity of an attribute
         new = []
         for value, entry, sharding in zip(values, old, shardings, strict=True):
-            key = (id(sharding), self.function.types[value])
+            uneven = HALO in entry or OFFSETS in entry
+            key = (id(sharding), self.function.types[value], uneven)
             if key not in fitted:
-                found = self.written.fitted(sharding, self.shapes[key[1]] or (), entry=self.entry)
+                found = sharding
+                if not uneven:
+                    found = self.written.fitted(sharding, self.shapes[key[1]] or (), entry=self.entry)
                 fitted[key] = None if found is None else self.written.attribute(found)
             attribute = fitted[key]
             one = (entry, id(attribute))

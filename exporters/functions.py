@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from ..importers.graph.graph import Graph, Instance
 from ..program.shardings import Sharding
 from ..program.signature import text_of
-from .shardings import Written
+from .shardings import FinalShardings
 
 COPIED = "sdy.original_func_name"  # what Shardy writes on functions while some are copies
 
@@ -37,7 +37,7 @@ class Version:
     callees: dict[int, Version]  # call node -> function
 
 
-def boundary(instance: Instance, written: Written, shapes: list[tuple[int, ...] | None]) -> Signature:
+def boundary(instance: Instance, written: FinalShardings, shapes: list[tuple[int, ...] | None]) -> Signature:
     """The shardings of an instance's arguments and returned values."""
 
     def of(values: list[int] | tuple[int, ...], *, returned: bool = False) -> tuple[Sharding, ...]:
@@ -52,7 +52,7 @@ def boundary(instance: Instance, written: Written, shapes: list[tuple[int, ...] 
 
 
 def boundaries(
-    instances: list[Instance], written: Written, shapes: list[tuple[int, ...] | None]
+    instances: list[Instance], written: FinalShardings, shapes: list[tuple[int, ...] | None]
 ) -> dict[int, Signature]:
     """The boundaries of instances, by their numbers; those of a function that hold the same are looked at
     once."""
@@ -69,7 +69,7 @@ def boundaries(
 
 
 def choose_versions(
-    graph: Graph, written: Written, shapes: list[tuple[int, ...] | None], taken: set[str]
+    graph: Graph, written: FinalShardings, shapes: list[tuple[int, ...] | None], taken: set[str]
 ) -> list[Version]:
     """The functions to write, roots first, in the order in which they stand in the module.
 

@@ -19,13 +19,13 @@ from ..program.signature import text_of
 from .attributes import Attributes, Context
 from .functions import COPIED, Version, choose_versions
 from .meshes import write_meshes
-from .shardings import Written
+from .shardings import FinalShardings
 
 # What is said of a function that is called; anything else is lost with it, as with Shardy.
 _OF_CALLED = {"sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs", "execution_thread"}
 
 
-def annotate(module: ir.Module, graph: Graph, classes: Classes, written: Written) -> tuple[Body, ...]:
+def annotate(module: ir.Module, graph: Graph, classes: Classes, written: FinalShardings) -> tuple[Body, ...]:
     """Annotates ``module`` in place: every value that has a sharding gets it as an attribute.
 
     Constants that were split are there once per distinct sharding, functions once per distinct shardings of
@@ -50,7 +50,7 @@ def _named(symbols: dict[str, Any], roots: set[str], written: set[str]) -> set[s
 
 
 class _Module(Context):
-    def __init__(self, module: ir.Module, graph: Graph, classes: Classes, written: Written) -> None:
+    def __init__(self, module: ir.Module, graph: Graph, classes: Classes, written: FinalShardings) -> None:
         super().__init__(graph, classes, written)
         self.module = module
 

@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 from ..importers.annotations import to_sdy
 from ..importers.dialects.names import names_of
 from ..importers.graph.graph import Instance
-from ..importers.program import Program
+from ..importers.program import ImportedModule
 from ..importers.sources.text import Text, parse_module
 from ..program.carried import INSERTED
 from ..program.function import Function
@@ -23,7 +23,7 @@ from ..program.mlir.modules import symbols
 from ..program.mlir.origins import UNKNOWN, Origin, origin
 from ..program.mlir.places import argument_path, result_path
 from .schema import SCHEMA
-from .shardings import Written
+from .shardings import FinalShardings
 
 Rows = list[tuple[Any, ...]]
 
@@ -39,7 +39,9 @@ class Names:
     also: dict[str, int]
 
 
-def relations(program: Program, written: Written, names: Mapping[str, Names]) -> dict[str, Rows]:
+def relations(
+    program: ImportedModule, written: FinalShardings, names: Mapping[str, Names]
+) -> dict[str, Rows]:
     """The relations of ``SCHEMA`` as sorted tuples. ``names`` are those of every function, by its name."""
     rows: dict[str, Rows] = {name: [] for name in SCHEMA}
     meshes = program.shardings.meshes.meshes
@@ -51,7 +53,7 @@ def relations(program: Program, written: Written, names: Mapping[str, Names]) ->
     return {name: [row for row, _ in groupby(sorted(found))] for name, found in rows.items()}
 
 
-def value_names(program: Program, instance: Instance, names: Sequence[str]) -> list[str]:
+def value_names(program: ImportedModule, instance: Instance, names: Sequence[str]) -> list[str]:
     """A name for every value of an instance: ``%29``; ``@f#2:%29`` in the second call of a function.
 
     What import adds to the module is called for what it stands for: the n-th copy of a constant, or
@@ -78,7 +80,7 @@ def value_names(program: Program, instance: Instance, names: Sequence[str]) -> l
 
 
 def _instance(
-    program: Program, written: Written, instance: Instance, names: Names, rows: dict[str, Rows]
+    program: ImportedModule, written: FinalShardings, instance: Instance, names: Names, rows: dict[str, Rows]
 ) -> None:
     function, classes = instance.function, program.classes
     shapes, meshes = classes.signatures.shapes, program.shardings.meshes.meshes

@@ -19,7 +19,7 @@ from ..program.shardings import Facts, Sharding, Shardings
 Shape = tuple[int, ...]
 
 
-class Written:
+class FinalShardings:
     """The shardings that the places of a graph hold at the end, and their attributes.
 
     ``contents`` is the content of every place, ``facts`` gives the facts of a content, ``fit`` adapts a

@@ -30,7 +30,7 @@ _ANNOTATIONS = frozenset({*RESULT_SHARDING, "group_id"})
 
 
 @dataclass
-class _Kind:
+class _OpKind:
     """What the ops of a kind have in common. ``key`` is that of their signature, without what is around
     them."""
 
@@ -57,7 +57,7 @@ class Bodies:
 
     listing: Listing
     signatures: Signatures
-    _kinds: dict[int, _Kind] = field(default_factory=dict)
+    _kinds: dict[int, _OpKind] = field(default_factory=dict)
     _types: dict[int, int] = field(default_factory=dict)  # of the listing -> of the signatures
 
     def read(self, name: str) -> Function:
@@ -179,13 +179,13 @@ class _Body:
             inner_first = self.inner_first[with_regions[self.inner_first]]
             function.regions = {node: found[node] for node in inner_first.tolist()}
 
-    def read_kinds(self) -> dict[int, _Kind]:
+    def read_kinds(self) -> dict[int, _OpKind]:
         """Gives the nodes signatures, in the order of ``inner_first``. Returns the kinds of the listing that
         there are here."""
         function, signatures, known = self.function, self.bodies.signatures, self.bodies._kinds
         ordered = self.kinds[self.inner_first]
         kinds, first, counts = distinct(ordered)
-        found, looking = dict[int, _Kind](), list[int]()
+        found, looking = dict[int, _OpKind](), list[int]()
         of_kind = np.full(int(kinds.max()) + 1, -1, np.int32)
         names = np.empty(len(of_kind), object)
         told = list(zip(first.tolist(), kinds.tolist(), counts.tolist(), strict=True))
@@ -214,14 +214,14 @@ class _Body:
             function.signature[node] = signature
         return found
 
-    def kind(self, node: int) -> _Kind:
+    def kind(self, node: int) -> _OpKind:
         """The kind of a node."""
         function, signatures = self.function, self.bodies.signatures
         types, op = function.types, function.ops[node]
         name, first = op.name, function.results.first[node]
         held = types[first : first + function.results.counts[node]]
         operands = [types[value] for value in function.operands[node]]
-        kind = _Kind(name, [name, *operands, -1, *held], looks_at=signatures.looks_at.get(name, ()))
+        kind = _OpKind(name, [name, *operands, -1, *held], looks_at=signatures.looks_at.get(name, ()))
         of_sdy = name.startswith("sdy.")
         pairs = attributes(op)
         for label, attribute in pairs:
@@ -254,7 +254,7 @@ class _Body:
             _read_sdy(kind, op)
         return kind
 
-    def read_edges(self, kinds: dict[int, _Kind], flat: Ints) -> None:
+    def read_edges(self, kinds: dict[int, _OpKind], flat: Ints) -> None:
         """The result of a data-flow edge is another name for the value that owns the edge."""
         function = self.function
         edges = self.nodes(kinds, lambda kind: kind.name in _EDGES)
@@ -270,7 +270,7 @@ class _Body:
         ordered[edges] = False
         function.order = column(np.nonzero(ordered)[0])
 
-    def read_special(self, kinds: dict[int, _Kind]) -> None:
+    def read_special(self, kinds: dict[int, _OpKind]) -> None:
         """What nodes say beyond their signatures."""
         function = self.function
         data = np.empty(max(kinds) + 1, np.int32)
@@ -291,7 +291,7 @@ class _Body:
         if bounded:
             function.boundaries = [node for node in self.inner_first.tolist() if node in bounded]
 
-    def nodes(self, kinds: dict[int, _Kind], wanted: Callable[[_Kind], bool]) -> list[int]:
+    def nodes(self, kinds: dict[int, _OpKind], wanted: Callable[[_OpKind], bool]) -> list[int]:
         """The nodes of certain kinds."""
         found = [number for number, kind in kinds.items() if wanted(kind)]
         if not found:
@@ -332,7 +332,7 @@ def _check_known(labels: Iterable[str], op: Any) -> None:
             raise ShardlogError(f"attribute {label} is not known", where=location(op), hint=newer())
 
 
-def _read_sdy(kind: _Kind, op: ir.Operation) -> None:
+def _read_sdy(kind: _OpKind, op: ir.Operation) -> None:
     held: Any = op.attributes
     if op.name == "sdy.sharding_group":
         kind.group = held["group_id"].value

@@ -104,13 +104,13 @@ def bytecode(module: ir.Module) -> bytes:
 
 def through_bindings(module: ir.Module) -> Listing:
     """The listing of a module without the core; kinds and types have other numbers."""
-    walk = _Walk()
+    walk = _ListingWalk()
     walk.op(module.operation, _NONE, _NONE)
     walk.found["operand_offsets"].append(len(walk.found["operands"]))
     return Listing(walk.ops, **{name: np.asarray(list_, np.int32) for name, list_ in walk.found.items()})
 
 
-class _Walk:
+class _ListingWalk:
     """A walk over a module that takes down what it comes across."""
 
     def __init__(self) -> None:

@@ -32,7 +32,7 @@ _MOST_OPS = 50_000_000  # which take tens of gigabytes
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class ImportedModule:
     """An imported module. ``cells``: place -> cell; ``initial``: cell -> its sharding, where it has one.
 
     ``unshared``: place -> a sharding whose dimensions are open and without axes, which the rest of its
@@ -57,7 +57,7 @@ def import_program(
     modes: Sequence[str] = (),
     separate_groups: bool = False,
     written: bytes = b"",
-) -> Program:
+) -> ImportedModule:
     """Reads a module. ``modes``: what op rules are told of every op, see ``Options.modes``.
     ``separate_groups``: members of a sharding group may disagree, see ``groups.py``. ``written``: the module
     as bytecode, see ``listing_of``.
@@ -65,11 +65,11 @@ def import_program(
     Raises ShardlogError for what cannot be propagated.
     """
     with module.context:
-        reader = Reader(module, rules, modes=modes, separate_groups=separate_groups, written=written)
+        reader = ModuleReader(module, rules, modes=modes, separate_groups=separate_groups, written=written)
         return reader.read()
 
 
-class Reader:
+class ModuleReader:
     """Reads a module step by step."""
 
     dynamic = False  # see Signatures
@@ -151,7 +151,7 @@ class Reader:
     def read_boundaries(self, function: Function) -> None:
         read_boundaries(function, self.shardings, clean=True)
 
-    def read(self) -> Program:
+    def read(self) -> ImportedModule:
         functions, classes = self.functions, self.classes
         self.check_calls()
         structures = self.structures()
@@ -163,7 +163,7 @@ class Reader:
         for members in groups:
             cells[list(members)] = min(members)
         initial, unshared = self.read_initial(graph, groups, cells)
-        return Program(self.module, self.shardings, classes, graph, cells, initial, unshared, groups)
+        return ImportedModule(self.module, self.shardings, classes, graph, cells, initial, unshared, groups)
 
     def structures(self) -> dict[str, Structure]:
         """The structures of the functions, after the import passes."""

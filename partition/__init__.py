@@ -1,16 +1,16 @@
 """From an annotated module to the program that each device runs.
 
-In come a module in which every value has its sharding, and the rulebook of the run (``partitioning.py``);
-out comes a module whose tensors are the parts that one device holds, with the collectives that move them
-(``device_program.py``). It is planned first, and written then:
+In comes a module in which every value has its sharding, with the rulebook of the run (``partitioning.py``).
+Out comes a module of local tensors, and the collectives that move them (``device_program.py``). The program
+is planned first and written then:
 
-``preparing/`` makes a copy of the module in which calls have ops of their own. ``facts/`` takes down what its
-ops need. ``choice/`` finds a ``Plan`` (``plan.py``): where values live, and in which way each op is computed;
+``preparing/`` copies the module and inlines small functions. ``facts/`` records what its ops need.
+``choice/`` finds a ``Plan`` (``plan.py``): the layouts of values, and the way to compute each op.
 ``improving.py`` compares plans, and finds one that fits into memory. ``writing/`` writes the program of a
-plan, and ``finishing/`` makes of it what suits the compilers that run it.
+plan, and ``finishing/`` adapts it to the compilers that run it.
 
-``rules/partition`` says along which factors an op may be computed in parts, what that takes and which way is
-the cheapest. ``layouts.py`` has how a tensor lies on the devices, ``reshards/`` gets it from one layout to
-another, ``walk.py`` decides which values are resharded for what, and ``executions.py`` says how often ops
-run.
+The rules in ``rules/partition`` say along which factors an op may be computed in parts, which layouts that
+needs, and which way is the cheapest. ``layouts.py`` describes how a tensor lies on the devices, and
+``reshards/`` plans how it gets from one layout to another. ``walk.py`` decides which values are resharded for
+which ops, and ``executions.py`` counts how often ops run.
 """

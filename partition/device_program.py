@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 
 from ..program.mlir.modules import bytecode_of, copy_of
 from ..rulebook.traits import OpTraits
-from .choice.homes import Found
+from .choice.homes import FoundHomes
 from .finishing import passes
 from .finishing.collective_matmul import Window
 from .finishing.passes import Draft, Pass
@@ -24,11 +24,12 @@ from .writing.building import Sent
 class DeviceProgram:
     """The program that each device runs.
 
-    ``sent`` are its collectives, in order, and ``traits`` those of its ops. ``found`` is the result of the
-    search for layouts, if there was one. ``boundary`` has the layouts of arguments and of results.
-    ``decided`` is the plan that it was written by, of the module as ``prepared`` for it; ``cut`` says whether
-    rows were cut for that, as in a file of the plan. ``windows`` are the collectives that overlap products.
-    ``exceeds`` is the memory in bytes that a device needs if that is more than its machine has.
+    ``sent`` are its collectives in order, and ``traits`` the traits of its ops. ``found`` is the result of
+    the search for layouts, if there was one. ``boundary`` has the layouts of arguments and results.
+    ``decided`` is the plan that the program follows, for the module as it was ``prepared``; ``cut`` says
+    whether slices of concatenations were read from their parts, as in a saved plan. ``windows`` are the
+    collectives that overlap products. ``exceeds`` is the memory in bytes that a device needs, if its machine
+    has less.
     """
 
     def __init__(
@@ -39,7 +40,7 @@ class DeviceProgram:
         axes: Axes,
         form: Form,
         boundary: tuple[list[Layout], list[Layout]],
-        found: Found | None = None,
+        found: FoundHomes | None = None,
         prepared: Unshared | None = None,
     ) -> None:
         self.module, self.sent, self.axes, self.form, self.found = module, sent, axes, form, found
@@ -50,9 +51,9 @@ class DeviceProgram:
 
     @cached_property
     def homes(self) -> dict[Any, tuple[Layout, ...]]:
-        """The layouts of values of the annotated module that are not propagation's.
+        """The layouts of values of the annotated module that differ from propagation's.
 
-        A value of a function may have one in each call.
+        A value of a function may have one for each call.
         """
         if self.prepared is None:
             return {}
@@ -61,7 +62,7 @@ class DeviceProgram:
 
     @cached_property
     def others(self) -> dict[Any, tuple[tuple[Layout, float], ...]]:
-        """For each of these values the layouts that lost, and what they would cost more."""
+        """The layouts that lost for each of these values, and the extra cost of each."""
         if self.prepared is None or self.found is None:
             return {}
         value_of = self.prepared.kinds.listing.value
@@ -69,29 +70,29 @@ class DeviceProgram:
 
     @property
     def windows(self) -> Sequence[Window]:
-        """The collectives that go on beside products."""
+        """The collectives that overlap products."""
         return self._windows
 
     @windows.setter
     def windows(self, windows: Sequence[Window]) -> None:
         self._windows = windows
-        for written in ("combined", "_for_cpus"):  # it is written otherwise now
+        for written in ("combined", "_for_cpus"):  # its text changes
             self.__dict__.pop(written, None)
 
     @cached_property
     def combined(self) -> ir.Module:
-        """The module as it is written out.
+        """The module as it is printed.
 
         Independent collectives over equal groups are one op, also across calls, and windows are written part
-        by part. Raises MLIRError where it is not valid.
+        by part. Raises MLIRError if it is not valid.
         """
         return self._copy(self.module, passes.COMBINED)
 
     def module_for(self, platform: str) -> ir.Module:
         """The module for "cpu", "tpu" or another platform.
 
-        XLA for accelerators combines collectives itself, without placing their operands side by side. XLA for
-        CPUs would make needless copies, and XLA for TPUs would send some data twice. Raises MLIRError where
+        XLA for accelerators combines collectives itself, without copying their operands into one buffer. XLA
+        for CPUs would make needless copies, and XLA for TPUs would send some data twice. Raises MLIRError if
         it is not valid.
         """
         if platform == "cpu":
@@ -100,11 +101,11 @@ class DeviceProgram:
 
     @cached_property
     def _for_cpus(self) -> ir.Module:
-        """The module as it is written, but for what XLA for CPUs would copy at length."""
+        """The module, rewritten where XLA for CPUs would make large copies."""
         return self._copy(self.combined, passes.CPU)
 
     def _copy(self, module: ir.Module, then: Sequence[Pass]) -> ir.Module:
-        """A copy of a module after some passes, which MLIR has verified."""
+        """A copy of a module after some passes, verified by MLIR."""
         draft = Draft(
             copy_of(module), self.sent, self.traits, self.axes, self.form, source=module, windows=self.windows
         )

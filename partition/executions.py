@@ -1,5 +1,5 @@
-"""How often a device runs each op of a program: loops multiply by their trip count, functions by their
-calls. What is the same in all turns of a loop runs before it: it is put there, or compilers do so."""
+"""How often a device runs each op of a program: loops multiply by their trip count, functions by their calls.
+A loop-invariant op runs once, before the loop: shardlog moves it there, or compilers do."""
 
 from __future__ import annotations
 
@@ -14,11 +14,14 @@ from ..program.mlir.modules import main_function, named_in, operations_in, symbo
 from ..program.signature import text_of
 from ..rulebook.traits import OpTraits
 
-_Count = Counter[int]  # how often, in one turn of loops of unknown trip counts, by the number of such around
+_Count = Counter[
+    int
+]  # how often, per iteration of loops of unknown trip count; the number of such loops around it
 
 
 def has_effect(name: str, traits: OpTraits) -> bool:
-    """Whether ops so named, or ops in their regions, may do more than give results: they keep their order."""
+    """Whether ops with this name, or ops in their regions, may have side effects. Such ops keep their
+    order."""
     return name == "stablehlo.custom_call" or traits.lowering(name) in _IN_ORDER
 
 
@@ -38,8 +41,7 @@ class Executions:
 
     @cached_property
     def _callers(self) -> dict[str, list[Any]]:
-        """The calls of each function that is called: looked for only if ops of other functions than the main
-        one are asked about."""
+        """The calls of each function, found only if ops of functions other than main are asked about."""
         found: dict[str, list[Any]] = {}
         for op in operations_in(self._module):
             if self._traits.lowering(op.name) in ("call", "composite"):
@@ -48,8 +50,7 @@ class Executions:
         return found
 
     def of(self, op: Any) -> int | None:
-        """How often an op runs, or a value is made; None where the trip count of a loop around it is
-        unknown."""
+        """How often an op runs, or a value is computed. None inside a loop of unknown trip count."""
         return self._known(self._of(op))
 
     @staticmethod
@@ -57,12 +58,12 @@ class Executions:
         return count.get(0, 0) if not any(count) else None
 
     def times(self, block: Any) -> tuple[int | None, int]:
-        """How often the ops of a block run, as ``of`` and ``often`` say it of an op."""
+        """How often the ops of a block run, as in ``of`` and ``often``."""
         count = self._at(block)
         return self._known(count), count.total()
 
     def often(self, op: Any) -> int:
-        """How often an op runs, if loops of which the trip count is unknown take one turn."""
+        """How often an op runs, if every loop of unknown trip count has one iteration."""
         return self._of(op).total()
 
     def _of(self, what: Any) -> _Count:
@@ -78,7 +79,7 @@ class Executions:
         return self._at(block)
 
     def same(self, loop: Any) -> dict[Any, None]:
-        """The ops that do the same in all turns of a loop, those in loops inside of it as well, in order."""
+        """The loop-invariant ops of a loop, those in nested loops included, in order."""
         if loop not in self._alike:
             body = loop.regions[1].blocks[0]
             carried = zip(body.arguments, _returned(body), strict=True)
@@ -94,7 +95,7 @@ class Executions:
         return self._alike[loop]
 
     def _run_in(self, body: Any) -> Iterator[Any]:
-        """The ops of a loop's body but for what ends it, and those that run before loops inside of it."""
+        """The ops of a loop's body without its terminator, and those that run before nested loops."""
         *ops, _ = body.operations
         for each in ops:
             op = each.operation
@@ -118,7 +119,7 @@ class Executions:
         turns = self.turns(outer)
         if turns is None:
             return Counter({loops + 1: times for loops, times in count.items()})
-        turns += block == outer.regions[0].blocks[0]  # the condition is asked once more at the end
+        turns += block == outer.regions[0].blocks[0]  # the condition is evaluated once more at the end
         return Counter({loops: times * turns for loops, times in count.items()})
 
     def _called(self, name: str) -> _Count:
@@ -131,8 +132,8 @@ class Executions:
         return self._functions[name]
 
     def turns(self, loop: Any) -> int | None:
-        """The trip count of a loop whose condition compares a counter with a constant, as JAX
-        writes ``scan`` and ``fori_loop``; None for others."""
+        """The trip count of a loop whose condition compares a counter with a constant, as JAX writes ``scan``
+        and ``fori_loop``. None for other loops."""
         if loop not in self._turns:
             self._turns[loop] = _turns(loop, self._traits)
         return self._turns[loop]
@@ -143,7 +144,8 @@ class Executions:
         return self._traits.lowering(outer.name) == "loop" and block == outer.regions[1].blocks[0]
 
     def _begun(self, value: Any, inside: Any = None) -> Any:
-        """What loops around, up to the block that it is ``inside``, hand on as it is, for a value."""
+        """The initial value of a value that the loops around it carry unchanged, up to the block that it is
+        ``inside``."""
         while isinstance(value.owner, ir.Block) and self._in_turns(value.owner):
             if inside is not None and value.owner == inside:
                 break
@@ -180,8 +182,8 @@ def _turns(loop: Any, traits: OpTraits) -> int | None:
 
 
 def trip_count(left: tuple[int, int], right: tuple[int, int], direction: str) -> int | None:
-    """The turns of a loop that goes on while the left compares so with the right: what each is at first, and
-    what every turn adds. None where neither or both are counters, and where the loop does not end."""
+    """The iterations of a loop that continues while this comparison of left and right holds. Each side has an
+    initial value and a step. None if neither side or both are counters, or if the loop does not end."""
     (start, step), (end, further) = left, right
     if further:
         start, step, end, further, direction = end, further, start, step, _MIRRORED[direction]
@@ -221,7 +223,7 @@ def _returned(block: Any) -> list[Any]:
 
 
 def _made_by(value: Any, how: str, traits: OpTraits) -> Any:
-    """The op that makes a value, if it computes what this one of StableHLO does; or None."""
+    """The op that makes a value, if it computes the same as this op of StableHLO; otherwise None."""
     owner = value.owner
     if isinstance(owner, ir.Block):
         return None
@@ -235,7 +237,7 @@ def _argument(value: Any, block: Any) -> int | None:
 
 
 def _constant(value: Any, traits: OpTraits, loop: Any = None) -> int | None:
-    """The value of a constant integer scalar, or None; loops may carry it unchanged."""
+    """The value of a constant integer scalar, or None. Loops may carry it unchanged."""
     if loop is not None:
         for region in loop.regions:
             number = _argument(value, region.blocks[0])

@@ -1,5 +1,5 @@
-"""What a program may be chosen by that needs neither MLIR nor NumPy: the form in which XLA takes it, and the
-plan that it follows, as a file has it."""
+"""Options of a program that need neither MLIR nor NumPy: the form in which XLA takes it, and a plan from a
+file."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from ..errors import ShardlogError
 
 Form = Literal["sdy-manual", "manual", "replica"]
 FORMS: tuple[Form, ...] = ("sdy-manual", "manual", "replica")
-# A program may be asked for in a dialect, too: it is made in the first form, and written in that.
+# A program may also be requested in a dialect. It is made in the first form, and written in the dialect.
 ChosenForm = Literal["sdy-manual", "manual", "replica", "shard"]
 CHOSEN: tuple[ChosenForm, ...] = (*FORMS, "shard")
 
 
 def form_of(chosen: ChosenForm) -> Form:
-    """The form in which a program is made that is asked for in this one."""
+    """The form in which a program is made, for the form that was requested."""
     return FORMS[0] if chosen == "shard" else chosen
 
 
@@ -28,8 +28,8 @@ REMAKE = "make it anew: shardlog partition MODULE -o plan.json"
 
 @dataclass(frozen=True)
 class PlanFile:
-    """A plan as a file has it: ``text`` is the file, ``where`` its name, which does not count where plans are
-    compared."""
+    """A plan from a file: ``text`` is the content of the file. Its name, ``where``, does not count in
+    comparisons."""
 
     text: str
     where: str = field(default="plan", compare=False)
@@ -47,7 +47,7 @@ class PlanFile:
 
 
 def read_plan(path: str | Path) -> PlanFile:
-    """The plan in a file. Raises ShardlogError where it cannot be read, or is no plan."""
+    """The plan in a file. Raises ShardlogError if it cannot be read, or is not a plan."""
     try:
         text = Path(path).read_text(encoding="utf-8")
     except (OSError, ValueError) as error:

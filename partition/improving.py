@@ -1,4 +1,4 @@
-"""The best program among those whose values live elsewhere than propagation said: by bytes or time, and
+"""The best program whose values may have other layouts than propagation chose: by bytes or by time, and
 within a bound on memory."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from ..errors import ShardlogError
 from ..program.elements import bytes_text, exact_text
 from ..program.function import location
 from ..program.shardings import Sharding
-from .choice.homes import NOTHING, Found, Homes
+from .choice.homes import NOTHING, FoundHomes, Homes
 from .device_program import DeviceProgram
 from .executions import Executions
 from .facts.annotated import Annotated
@@ -34,33 +34,35 @@ from .writing.building import bytes_of, element_of
 from .writing.writer import Writer
 
 _COLLECTIVES = 8  # of them count, without what they send, as much as what one sends in the mean
-_STEPS = 8  # of looking for the price of memory
-_FEWER = 4  # where no bound is given
-_GROWTH = 1.25  # times the memory that propagation's shardings need: more is for what sends much less
-_NOTED = 1.15  # times that memory, by estimate, from which on it is found how much it is: that takes longer
+_STEPS = 8  # of the bisection of the price of memory
+_FEWER = 4  # without a bound
+_GROWTH = 1.25  # relative to the memory of propagation's shardings: more only if much less is sent
+_NOTED = (
+    1.15  # relative to that memory, by estimate: above it the exact memory is computed, which takes longer
+)
 _TRIFLE = 16384  # bytes more that never matter: four tiles of a TPU, whatever a tensor has, it takes one
-_DEAR = 16  # what needs n times as much as it may is as good as what sends n to this times as much
+_DEAR = 16  # needing n times the memory is as bad as sending n to this power times the bytes
 _DEAREST = 1e3  # bytes sent for a byte held
 _LARGEST = 3  # values that a message about memory names
 
 
 class TooLargeError(ShardlogError):
-    """No program was found that needs as little memory as it may; ``least`` is what the smallest one that was
-    found needs, in bytes."""
+    """No program was found within the bound on memory. ``least`` is the memory of the smallest one found, in
+    bytes."""
 
     least = 0
 
 
 @dataclass(frozen=True)
 class Aim:
-    """What a program is to be like. With ``move``, values that no constraint binds may get other homes than
-    propagation chose, if it costs less by the ``prices``. ``memory`` are the bytes that a device may need at
-    most, as ``peak`` finds them for a program; ``bound`` says that it must not be more; else it may be, where
-    it seems to be more whatever is done. If it is ``modest``, what is sent is weighed against memory that
-    propagation's shardings do not need. After so many ``seconds`` the best homes so far are taken. ``pins``
-    are homes that ops' results, or what loops carry, have whatever that costs. ``begins`` are the homes that
-    values have before any is moved, where the annotated module does not say them. ``order`` is that of the
-    steps of reshards (``rules/partition/order.dl``), in place of the cheapest steps."""
+    """The goal of the search for a program. With ``move``, values that no constraint binds may get other
+    layouts than propagation chose, if that costs less by the ``prices``. ``memory`` is the memory that a
+    device may need, in bytes, and ``peak`` computes the memory of a program. With ``bound`` it is a hard
+    limit; otherwise it may be exceeded if no program seems to meet it. A ``modest`` aim weighs bytes sent
+    against memory beyond that of propagation's shardings. After ``seconds`` the best layouts so far are
+    taken. ``pins`` are layouts that results of ops, or values that loops carry, must have. ``begins`` are
+    layouts of values before the search, if they differ from those of the annotated module. ``order`` names an
+    order of the steps of reshards (``rules/partition/order.dl``), in place of the cheapest steps."""
 
     move: bool = False
     prices: Prices = field(default_factory=Prices)
@@ -75,8 +77,7 @@ class Aim:
 
 
 def within(aim: Aim, make: Callable[[Aim], DeviceProgram]) -> DeviceProgram:
-    """The program that is made with an aim. Where none by which time is least is small enough, one by which
-    least is sent may be."""
+    """The program for an aim. If the program of least time is too large, the one of least bytes may fit."""
     try:
         return make(aim)
     except TooLargeError as error:
@@ -89,9 +90,9 @@ def within(aim: Aim, make: Callable[[Aim], DeviceProgram]) -> DeviceProgram:
 
 
 class Sends(NamedTuple):
-    """A collective of a program: its kind, the pieces of axes it goes over, the bytes that a device sends
-    each time, how often it does, and the part that it is of the one that a machine's compiler makes of
-    several."""
+    """A collective of a program: its kind, the pieces of axes that it runs over, the bytes that a device
+    sends each time, the number of executions, and its share of the combined collective that a machine's
+    compiler makes of several."""
 
     kind: str
     pieces: Pieces
@@ -101,24 +102,24 @@ class Sends(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Program:
-    """A device program by its plan, which is among the ``facts``. It is written when somebody asks for that;
-    what it sends is known before, but for permutations that may become one. ``found``: what the choice of
-    homes found."""
+class PlannedProgram:
+    """A device program by its plan, which is part of the ``facts``. It is written when it is needed. Its
+    collectives are known before, except for permutations that may be merged. ``found`` is the result of the
+    search for layouts."""
 
     facts: Facts
     annotated: Annotated
     write: Callable[[Decided], Writer]
-    found: Found | None = None
+    found: FoundHomes | None = None
 
     @property
     def plan(self) -> Plan:
-        """The plan, its reshards decided."""
+        """The plan, with its reshards."""
         return self.facts.decided.plan
 
     @cached_property
     def written(self) -> tuple[Writer, Draft]:
-        """What wrote it, and the program as it was written."""
+        """The writer, and the program before any pass."""
         writer = self.write(self.facts.decided)
         return writer, writer.run()
 
@@ -129,8 +130,8 @@ class Program:
 
     @cached_property
     def made(self) -> DeviceProgram:
-        """The program as it is handed out, after passes that change the one that was written: what it costs
-        is to be asked before."""
+        """The finished program. The passes change the program that was written, so its cost must be asked
+        before."""
         writer, draft = self.written
         draft.repeats = may_repeat(self.facts.sent)
         draft.after(FINISHED)
@@ -163,7 +164,7 @@ class Program:
 
     @cached_property
     def cost(self) -> float:
-        """The price of its collectives and products, and with a machine of all work: bytes, or time in
+        """The price of its collectives and products, or with a machine of all work: bytes, or time as
         bytes."""
         planner, total = self.annotated.planner, 0.0
         for each in self.sending:
@@ -179,8 +180,8 @@ class Program:
 
 
 class Improving:
-    """Looks for a better program than that of a plan, by which all is as propagation decided but for values
-    that are pinned, and those that functions are given as their calls have them."""
+    """Searches for a better program than that of a plan. The plan follows propagation, except for pinned
+    values and arguments of functions, which have the layouts of their calls."""
 
     def __init__(
         self,
@@ -195,11 +196,11 @@ class Improving:
         self._until = None if aim.seconds is None else monotonic() + aim.seconds
         facts = facts_of(annotated, plan, refuses=refuses, asked=aim.move or bool(plan.pinned))
         self._check_pins(facts, plan)
-        self.first = Program(facts, annotated, write)
+        self.first = PlannedProgram(facts, annotated, write)
         self._peaks: dict[ir.Module, int] = {}
 
     def _check_pins(self, facts: Facts, plan: Plan) -> None:
-        """Raises ShardlogError for pins of values that are not chosen."""
+        """Raises ShardlogError for pins of values whose layout cannot be chosen."""
         if not plan.pinned:
             return
         chosen = {
@@ -215,8 +216,8 @@ class Improving:
                 hint = "it is made where it is needed, or handed on as it is: pin what an op computes"
                 raise ShardlogError(message, where=location(value.owner), hint=hint)
 
-    def best(self) -> Program:
-        """The best program; raises ShardlogError where none was found that the bound on memory admits."""
+    def best(self) -> PlannedProgram:
+        """The best program. Raises ShardlogError if no program was found within the bound on memory."""
         aim, best = self.aim, self.first
         homes: Homes | None = None
         if aim.move:
@@ -243,14 +244,15 @@ class Improving:
             raise self._too_large(min(tried, key=self._peak))
         return min(fitting, key=lambda program: program.cost)
 
-    def _is_better(self, other: Program, than: Program) -> bool:
-        """Whether a program costs less; without a machine, by which time counts, it sends no more either."""
+    def _is_better(self, other: PlannedProgram, than: PlannedProgram) -> bool:
+        """Whether a program costs less. Without a machine, which compares times, it must not send more
+        either."""
         timed = self.aim.prices.collective is not None
         return other.cost < than.cost and (timed or other.bytes <= than.bytes)
 
     def _weigh_collectives(self) -> None:
-        """Has each collective count for a part of what one sends in the mean, as propagation decided; with a
-        machine, for the part of one that those of its kind are in the mean, where some are combined."""
+        """Sets the fixed cost of each collective to a part of the mean bytes that one sends, as propagation
+        decided. With a machine, collectives that are combined share their fixed cost."""
         planner = self.annotated.planner
         counted, begun = defaultdict[str, float](float), defaultdict[str, float](float)
         for each in self.first.sending:
@@ -264,19 +266,19 @@ class Improving:
     def _late(self) -> bool:
         return self._until is not None and monotonic() > self._until
 
-    def _with(self, found: Found, *, again: bool = False) -> Program:
-        """The program whose values have these homes; ``again``: what was gathered is gathered again where it
-        is used much later."""
+    def _with(self, found: FoundHomes, *, again: bool = False) -> PlannedProgram:
+        """The program with these layouts. ``again``: a gathered value is gathered again for users far
+        apart."""
         plan = self.first.plan.changed_to(found.plan, again=again)
         facts = facts_of(self.annotated, plan, refuses=self._refuses, asked=False)
-        return Program(facts, self.annotated, self.write, found)
+        return PlannedProgram(facts, self.annotated, self.write, found)
 
     # ---- Memory -----------------------------------------------------------------------------------------
 
-    def _modest(self, best: Program, homes: Homes) -> Program:
-        """The best program, or one that costs hardly more and needs less memory, if that is much more than
-        propagation's shardings need."""
-        first = replace(self.first, found=best.found)  # before it is rewritten, for its memory
+    def _modest(self, best: PlannedProgram, homes: Homes) -> PlannedProgram:
+        """The best program; or if it needs much more memory than propagation's shardings, one that costs
+        hardly more and needs less."""
+        first = replace(self.first, found=best.found)  # before it is changed to save memory
         if not _is_more(self._peak(best), self._peak(first), _GROWTH):
             return best
         most = _GROWTH * self._peak(first)
@@ -284,11 +286,11 @@ class Improving:
         return min(tried, key=lambda each: each.cost * max(self._peak(each) / most, 1.0) ** _DEAR)
 
     def _smaller(
-        self, best: Program, homes: Homes | None, memory: float, steps: int = _STEPS
-    ) -> Iterator[Program]:
-        """Programs that need less memory: bytes that devices hold have a price, the lowest by which the bound
-        holds (bisected); and so where what is gathered is not kept."""
-        known = dict[float, Found]()
+        self, best: PlannedProgram, homes: Homes | None, memory: float, steps: int = _STEPS
+    ) -> Iterator[PlannedProgram]:
+        """Programs that need less memory. Bytes that a device holds get a price: the lowest one that meets
+        the bound, found by bisection. Then the same with gathered values gathered again."""
+        known = dict[float, FoundHomes]()
         yield (program := self._with(best.found or NOTHING, again=True))
         if homes is None:
             return
@@ -306,15 +308,15 @@ class Improving:
                 if (not high and price > _DEAREST) or (high and high < low * 1.2):
                     break
 
-    def _peak(self, program: Program) -> int:
+    def _peak(self, program: PlannedProgram) -> int:
         assert self.aim.peak is not None
         if program.module not in self._peaks:
-            _ = program.cost  # of all that is sent, before some of it is not
+            _ = program.cost  # of all collectives, before some are removed
             self._peaks[program.module] = self.aim.peak(program.made)
         return self._peaks[program.module]
 
-    def _too_large(self, program: Program) -> TooLargeError:
-        """The error where no program was found that is small enough; ``program`` is the smallest."""
+    def _too_large(self, program: PlannedProgram) -> TooLargeError:
+        """The error if no program fits; ``program`` is the smallest one."""
         walk, memory = program.written[0], self.aim.memory or 0
         sizes = []
         for number, tensor in walk.tensors.items():
@@ -332,5 +334,5 @@ class Improving:
 
 
 def _is_more(held: float, decided: float, times: float) -> bool:
-    """Whether memory is more than so many times that which propagation's shardings need, and no trifle."""
+    """Whether memory exceeds that of propagation's shardings by this factor, and by more than a trifle."""
     return held > max(times * decided, decided + _TRIFLE)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cache
 from itertools import chain, combinations, pairwise
 from math import prod
-from typing import NamedTuple
+from typing import NamedTuple, NewType
 
 import numpy as np
 import numpy.typing as npt
@@ -15,20 +15,22 @@ import numpy.typing as npt
 from ..program.meshes import Mesh, Meshes, SubAxis, axis_text
 from ..program.shardings import Dimension, Sharding
 
-Pieces = tuple[int, ...]
+PieceId = NewType("PieceId", int)  # of a piece in ``Axes.every``
+Pieces = tuple[PieceId, ...]
+PieceSet = frozenset[PieceId]
 Dims = tuple[Pieces, ...]
 Shape = tuple[int, ...]
 COMBINED_BY = {"sum": "stablehlo.add", "max": "stablehlo.maximum", "min": "stablehlo.minimum"}  # reductions
-_Cuts = dict[tuple[int, str], list[int]]  # where the axes of meshes are cut
+_Cuts = dict[tuple[int, str], list[int]]  # the cuts of the axes of meshes
 
 
 class Layout(NamedTuple):
-    """Where the elements of a tensor are: per dimension the pieces of mesh axes it is split on, major to
-    minor.
+    """Where the elements of a tensor are: for each dimension, the pieces of mesh axes that it is split on,
+    major to minor.
 
-    A dimension of size N in n parts has parts of ceil(N / n) elements; what is past the end is padding. A
-    value that is ``partial`` on pieces is the combination, by the op ``combine``, of what the devices along
-    them hold.
+    A dimension of size N in n parts has parts of ceil(N / n) elements; elements past the end are padding. A
+    value that is ``partial`` on pieces must still be combined, by the op ``combine``, over the devices along
+    them.
     """
 
     dims: Dims
@@ -36,7 +38,7 @@ class Layout(NamedTuple):
     combine: str = ""
 
     @property
-    def pieces(self) -> Iterator[int]:
+    def pieces(self) -> Iterator[PieceId]:
         """All pieces that the layout uses."""
         for dim in self.dims:
             yield from dim
@@ -52,22 +54,27 @@ class Layout(NamedTuple):
         """The layout after its partial values are combined."""
         return Layout(self.dims)
 
-    def without(self, pieces: Collection[int]) -> Layout:
-        """The layout with no dimension split on these pieces, and not partial on them."""
+    def without(self, pieces: Collection[PieceId]) -> Layout:
+        """The layout without these pieces: not split on them, and not partial on them."""
         dims = tuple(tuple(p for p in dim if p not in pieces) for dim in self.dims)
         partial = tuple(p for p in self.partial if p not in pieces)
         return Layout(dims, partial, self.combine if partial else "")
 
 
+def numbered(numbers: Iterable[int]) -> Pieces:
+    """The pieces of some numbers."""
+    return tuple(map(PieceId, numbers))
+
+
 @cache
 def replicated(rank: int) -> Layout:
-    """The layout of a tensor that every device has."""
+    """The layout of a tensor that every device has as a whole."""
     return Layout(((),) * rank)
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A sub-axis that layouts are made of: a digit in the position of a device along its axis."""
+    """A sub-axis that layouts are made of: one digit of a device's position along its axis."""
 
     mesh: int
     axis: str
@@ -76,7 +83,7 @@ class Piece:
 
 
 class _Part(NamedTuple):
-    """A part of an axis of a mesh, which begins and ends there."""
+    """A part of a mesh axis, from one place to another."""
 
     axis: str
     low: int
@@ -84,13 +91,13 @@ class _Part(NamedTuple):
 
 
 class Axes:
-    """The meshes of a module, their axes cut into the pieces that its shardings use.
+    """The meshes of a module, with their axes cut into the pieces that shardings use.
 
-    Of two cuts of an axis one must divide the other, or the pieces between them are no sub-axes (2 and 3 of
-    6). A sharding with a cut that does not go with earlier ones is followed up to there.
+    If two cuts of an axis do not divide each other, the pieces between them are not sub-axes (2 and 3 of 6).
+    A sharding whose cut does not fit earlier ones is followed only up to that cut.
 
-    ``every`` are these pieces and then their own, of prime sizes (``primes``, by piece), on the way of some
-    reshards.
+    ``every`` has these pieces and their parts of prime size (``primes``, by piece), which some reshards pass
+    through.
     """
 
     def __init__(self, meshes: Meshes, shardings: Iterable[Sharding]) -> None:
@@ -112,44 +119,49 @@ class Axes:
                         known.append(cut)
         written = self._written_on_main(cuts)
         self.pieces: list[Piece] = []
-        self._runs: dict[tuple[int, str], list[int]] = {}
+        self._runs: dict[tuple[int, str], list[PieceId]] = {}
         for (number, name), known in cuts.items():
             if (number, name) in written:
                 continue
             run = [Piece(number, name, low, high // low) for low, high in _between(known)]
-            self._runs[number, name] = list(range(len(self.pieces), len(self.pieces) + len(run)))
+            self._runs[number, name] = list(numbered(range(len(self.pieces), len(self.pieces) + len(run))))
             self.pieces.extend(run)
         for key, parts in written.items():
             self._runs[key] = [p for part in parts for p in self._inside(self.main, *part)]
         self.every = list(self.pieces)
         self.primes: list[Pieces] = []
-        for number, piece in enumerate(self.pieces):
+        for number, piece in zip(self.numbers, self.pieces, strict=True):
             run, pre = list[Piece](), piece.pre
             for prime in _primes(piece.size):
                 run.append(Piece(piece.mesh, piece.axis, pre, prime))
                 pre *= prime
             first = len(self.every)
-            self.primes.append(tuple(range(first, first + len(run))) if len(run) > 1 else (number,))
+            self.primes.append(numbered(range(first, first + len(run))) if len(run) > 1 else (number,))
             self.every += run if len(run) > 1 else []
-        self.primes += [(number,) for number in range(len(self.pieces), len(self.every))]
+        self.primes += [(number,) for number in numbered(range(len(self.pieces), len(self.every)))]
         self.sizes = [piece.size for piece in self.every]
         self._groups: dict[Pieces, npt.NDArray[np.int64]] = {}
         self._indices: dict[Pieces, npt.NDArray[np.int64]] = {}
 
     @property
+    def numbers(self) -> Pieces:
+        """The numbers of the pieces that shardings use."""
+        return numbered(range(len(self.pieces)))
+
+    @property
     def key(self) -> Hashable:
-        """Equal for axes that are cut alike."""
+        """Equal for axes with the same cuts."""
         return tuple(self.meshes.meshes), tuple(self.meshes.same), tuple(self.pieces)
 
     @property
     def mesh(self) -> Mesh | None:
-        """The mesh of most devices, the first of these."""
+        """The mesh with the most devices; of several, the first."""
         return self.meshes.meshes[self.main] if self.main >= 0 else None
 
     def _written_on_main(self, cuts: _Cuts) -> dict[tuple[int, str], list[_Part]]:
-        """The parts of axes of the main mesh that axes of other meshes are, where the same devices are along
-        them, whatever they are called: ``"z"=8`` is ``"a"=2, "b"=4``. What is sharded on the one is then
-        sharded on the other. The main mesh is cut as they need it."""
+        """Axes of other meshes as parts of axes of the main mesh, if the same devices lie along both:
+        ``"z"=8`` is ``"a"=2, "b"=4``. A tensor that is sharded on one is then sharded on the other. The main
+        mesh is cut where the others need it."""
         found: dict[tuple[int, str], list[_Part]] = {}
         same, main = self.meshes.same, self.main
         others = [n for n, count in enumerate(self._counts) if n == same[n] != main and count == self.count]
@@ -168,8 +180,8 @@ class Axes:
         return found
 
     def _digits(self, mesh: int, cuts: _Cuts, like: Container[bytes] = ()) -> dict[bytes, _Part]:
-        """The parts of prime size of the axes of a mesh, major to minor, by the places of devices in them; in
-        an order in which they are ``like`` others, if there is one."""
+        """The parts of prime size of a mesh's axes, major to minor, by their stride in device numbers; in an
+        order ``like`` another one, if possible."""
         found, step = dict[bytes, _Part](), self._counts[mesh]
         order = np.argsort(self.meshes.meshes[mesh].device_ids or range(step))
         for axis, _ in self.meshes.meshes[mesh].axes:
@@ -181,28 +193,28 @@ class Axes:
                     low, step = low * ways[places], step // ways[places]
         return found
 
-    def at(self, mesh: int, axis: str, place: int) -> int | None:
-        """The piece that is at a place in an axis of a mesh: at the product of the sizes before it."""
+    def at(self, mesh: int, axis: str, place: int) -> PieceId | None:
+        """The piece at a place of an axis: the product of the sizes before it."""
         return next((p for p, low, high in self._placed(mesh, axis) if low <= place < high), None)
 
     def of_axes(self, mesh: int, names: Iterable[str]) -> Pieces:
         """The pieces of whole axes of a mesh."""
         return tuple(p for name in names for p in self._runs[self.meshes.same[mesh], name])
 
-    def _inside(self, mesh: int, axis: str, low: int, high: int) -> list[int]:
-        """The pieces of a part of an axis, wherever that is written."""
+    def _inside(self, mesh: int, axis: str, low: int, high: int) -> list[PieceId]:
+        """The pieces of a part of an axis, on any mesh."""
         return [p for p, start, end in self._placed(mesh, axis) if low <= start and end <= high]
 
-    def _placed(self, mesh: int, axis: str) -> Iterator[tuple[int, int, int]]:
-        """The pieces of an axis, and where in it they begin and end."""
+    def _placed(self, mesh: int, axis: str) -> Iterator[tuple[PieceId, int, int]]:
+        """The pieces of an axis, each with its begin and end."""
         place = 1
         for p in self._runs[self.meshes.same[mesh], axis]:
             yield p, place, place * self.pieces[p].size
             place *= self.pieces[p].size
 
     def of(self, mesh: int, axes: Sequence[SubAxis]) -> tuple[Pieces, bool]:
-        """The pieces of a list of sub-axes, and whether they cover all of it."""
-        found: list[int] = []
+        """The pieces of a list of sub-axes, and whether they cover the whole list."""
+        found: list[PieceId] = []
         for axis in axes:
             inside = self._inside(mesh, axis.name, axis.pre, axis.pre * axis.size)
             if self.product(inside) != axis.size:
@@ -211,7 +223,7 @@ class Axes:
         return tuple(found), True
 
     def layout(self, sharding: Sharding | None, shape: Shape) -> Layout:
-        """The layout of a tensor with a sharding; on a mesh of fewer devices than the program runs on it is
+        """The layout of a tensor with a sharding. On a mesh with fewer devices than the program it is
         whole."""
         if sharding is None or len(sharding.dimensions) != len(shape):
             return replicated(len(shape))
@@ -222,7 +234,7 @@ class Axes:
         return Layout(dims, partial, COMBINED_BY[sharding.reduction] if partial else "")
 
     def sharding(self, layout: Layout) -> Sharding:
-        """The sharding of a layout, its dimensions closed. What is whole is so on the main mesh."""
+        """The sharding of a layout, with closed dimensions. A whole tensor is on the main mesh."""
         mesh = next((self.every[p].mesh for p in layout.pieces), self.main)
         dims = [Dimension(tuple(self.sub_axes(pieces)), closed=True) for pieces in layout.dims]
         unreduced = tuple(self.sub_axes(layout.partial))
@@ -230,8 +242,7 @@ class Axes:
         return Sharding(mesh, tuple(dims), (), unreduced, reduction)
 
     def elsewhere(self, sharding: Sharding) -> str:
-        """The mesh of a sharding and its devices, where these are fewer than the program runs on; else
-        empty."""
+        """The mesh of a sharding and its devices, if the program runs on more; otherwise empty."""
         count = self._counts[sharding.mesh]
         return "" if count == self.count else f"@{self.meshes.meshes[sharding.mesh].name} of {count} devices"
 
@@ -240,22 +251,22 @@ class Axes:
         main = self.meshes.same[self.main] if self.main >= 0 else -1
         return all(self.every[p].mesh == main for p in layout.pieces)
 
-    def product(self, pieces: Iterable[int]) -> int:
-        """How many parts the pieces make."""
+    def product(self, pieces: Iterable[PieceId]) -> int:
+        """The number of parts that pieces make."""
         return prod([self.sizes[p] for p in pieces])
 
-    def tile(self, size: int, pieces: Iterable[int]) -> int:
-        """The elements of a part of a dimension."""
+    def tile(self, size: int, pieces: Iterable[PieceId]) -> int:
+        """The number of elements in a part of a dimension."""
         return -(-size // self.product(pieces))
 
     def local(self, shape: Shape, dims: Dims) -> Shape:
-        """The shape of the part of a tensor that a device holds."""
+        """The shape of the part that a device holds."""
         return tuple(
             self.tile(size, pieces) if pieces else size for size, pieces in zip(shape, dims, strict=True)
         )
 
-    def sub_axes(self, pieces: Sequence[int]) -> list[SubAxis]:
-        """The sub-axes that pieces make up, adjacent ones merged."""
+    def sub_axes(self, pieces: Sequence[PieceId]) -> list[SubAxis]:
+        """The sub-axes that pieces form, with adjacent ones merged."""
         found: list[SubAxis] = []
         for piece in (self.every[p] for p in pieces):
             last = found[-1] if found else None
@@ -265,31 +276,33 @@ class Axes:
                 found.append(SubAxis(piece.axis, piece.pre, piece.size))
         return found
 
-    def names(self, pieces: Sequence[int]) -> tuple[str, ...]:
-        """The sub-axes that pieces make up, as text: ``data``, ``model:(1)2``."""
+    def names(self, pieces: Sequence[PieceId]) -> tuple[str, ...]:
+        """The sub-axes that pieces form, as text: ``data``, ``model:(1)2``."""
         if not pieces:
             return ()
         mesh = self.meshes.meshes[self.every[pieces[0]].mesh]
         return tuple(axis_text(axis, mesh) for axis in self.sub_axes(pieces))
 
-    def finely(self, pieces: Iterable[int]) -> Pieces:
-        """The pieces of prime sizes that pieces are made of."""
+    def finely(self, pieces: Iterable[PieceId]) -> Pieces:
+        """The pieces of prime size that form these pieces."""
         return tuple([q for p in pieces for q in self.primes[p]])
 
     # ---- Devices ----------------------------------------------------------------------------------------
 
     def positions(self, mesh: int) -> npt.NDArray[np.int64]:
-        """The devices of a mesh by position."""
+        """The devices of a mesh, by position."""
         return np.asarray(self.meshes.meshes[mesh].device_ids or range(self.count), dtype=np.int64)
 
     def grid(self, mesh: int) -> tuple[npt.NDArray[np.int64], Pieces]:
-        """The devices of a mesh as an array with a dimension for each piece of prime size, and these."""
+        """The devices of a mesh as an array with a dimension for each piece of prime size; and these
+        pieces."""
         axes = self.meshes.meshes[mesh].axes
         pieces = self.finely([p for axis, _ in axes for p in self._runs[self.meshes.same[mesh], axis]])
         return self.positions(mesh).reshape([self.sizes[p] for p in pieces]), pieces
 
     def groups(self, pieces: Pieces) -> npt.NDArray[np.int64]:
-        """The devices that differ only along pieces: a row per group, in the order of the pieces."""
+        """The groups of devices that differ only along these pieces: a row per group, in the order of the
+        pieces."""
         if not pieces:
             return self.positions(self.main)[:, None]
         if pieces not in self._groups:
@@ -300,11 +313,10 @@ class Axes:
         return self._groups[pieces]
 
     def along(self, table: npt.NDArray[np.int64]) -> Pieces:
-        """The pieces along which the devices of each group differ; none where groups are otherwise made."""
+        """The pieces along which the devices of each group differ. None for other groups."""
         wanted = {frozenset(group) for group in table.tolist()}
-        numbers = range(len(self.pieces))
         for mesh in {piece.mesh for piece in self.pieces}:
-            held = [p for p in numbers if self.pieces[p].mesh == mesh]
+            held = [p for p in self.numbers if self.pieces[p].mesh == mesh]
             for count in range(1, len(held) + 1):
                 for some in combinations(held, count):
                     fits = self.product(some) == table.shape[1]
@@ -313,16 +325,16 @@ class Axes:
         return ()
 
     def between(self, pairs: npt.NDArray[np.int64]) -> Pieces:
-        """The fewest pieces along which devices of any pair differ."""
+        """The fewest pieces that contain the difference of any pair of devices."""
         found = list[Pieces]()
         for mesh in sorted({piece.mesh for piece in self.pieces}):
-            held = [p for p, piece in enumerate(self.pieces) if piece.mesh == mesh]
+            held = [p for p in self.numbers if self.pieces[p].mesh == mesh]
             places = [(p, self.index((p,))[pairs]) for p in held]
             found.append(tuple(p for p, ends in places if (ends[:, 0] != ends[:, 1]).any()))
         return min(found, key=len, default=())
 
     def index(self, pieces: Pieces) -> npt.NDArray[np.int64]:
-        """Which part each device has of a dimension that is split on pieces."""
+        """For each device, its part of a dimension that is split on pieces."""
         if pieces not in self._indices:
             found = np.zeros(self.count, dtype=np.int64)
             if pieces:
@@ -335,8 +347,7 @@ class Axes:
 
 
 class Digit(NamedTuple):
-    """A digit of numbers, that at ``place`` (1, 10, 100 in decimal ones) with so many values (10), times a
-    step."""
+    """A digit of a number, times a step: at ``place`` (1, 10, 100 in decimal), with this many values (10)."""
 
     place: int
     size: int
@@ -344,8 +355,8 @@ class Digit(NamedTuple):
 
 
 def digits(table: npt.NDArray[np.int64]) -> list[Digit] | None:
-    """The digits of its index of which the entries of a table are the sum, beside the first entry; None
-    where they are no such sum."""
+    """The digits of the index whose sum is the difference of a table's entry from the first one. None if the
+    table is not such a sum."""
     found, place, count = list[Digit](), 1, len(table)
     made = np.full(count, table[0])
     while place < count:
@@ -363,12 +374,12 @@ def digits(table: npt.NDArray[np.int64]) -> list[Digit] | None:
 
 
 def _between(cuts: Iterable[int]) -> Iterator[tuple[int, int]]:
-    """Where the parts of an axis that is cut begin and end."""
+    """The intervals between the cuts of an axis."""
     return ((low, high) for low, high in pairwise(sorted(set(cuts))) if high > low)
 
 
 def _merged(parts: Iterable[_Part]) -> list[_Part]:
-    """Parts of axes in their order, those that follow each other as one."""
+    """Parts of axes in order, with adjacent ones merged."""
     found: list[_Part] = []
     for part in parts:
         if found and found[-1].axis == part.axis and found[-1].high == part.low:
@@ -379,7 +390,7 @@ def _merged(parts: Iterable[_Part]) -> list[_Part]:
 
 
 def _primes(number: int) -> Iterator[int]:
-    """The prime factors of a number, the least first."""
+    """The prime factors of a number, in ascending order."""
     factor = 2
     while number > 1:
         while number % factor == 0:

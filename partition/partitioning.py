@@ -35,7 +35,7 @@ from .writing.building import channel_of
 from .writing.local.flow import hand_on
 from .writing.writer import Writer
 
-_MOST_DEVICES = 100_000  # of a program: each device has a place of its own in what is written
+_MOST_DEVICES = 100_000  # of a program, which lists every device
 _OF_VALUES = ("sdy.sharding", "in_shardings", "out_shardings")
 
 
@@ -51,12 +51,12 @@ def partition(
     refuse: bool = True,
     given: SavedPlan | None = None,
 ) -> DeviceProgram:
-    """Partitions an annotated module, every value as its sharding says, or as ``aim`` wants it, or by the
-    plan that is ``given``. ``modes`` are those of the run.
+    """Partitions an annotated module: as its shardings say, for an ``aim``, or by a ``given`` plan. ``modes``
+    are those of the run.
 
-    Raises ShardlogError for ops that cannot run on each device, unless ``refuse`` is false: what is
-    returned then is for asking what it moves, and not for running. And where no program was found that needs
-    as little memory as the aim says, or the plan is one of another module.
+    Raises ShardlogError for ops that cannot run on each device, unless ``refuse`` is false: then the program
+    is only good for questions about what it moves. Raises it also if no program fits into the memory of the
+    aim, or if the plan belongs to another module.
     """
     aim, module = Aim() if aim is None or given is not None else aim, prepare.module
     check_carried(module, "partitioning")

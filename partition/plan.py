@@ -1,4 +1,4 @@
-"""The plan of a device program: where values live, in which way each op is computed, and each reshard."""
+"""The plan of a device program: the layouts of values, the way to compute each op, and each reshard."""
 
 from __future__ import annotations
 
@@ -17,12 +17,15 @@ Role = Literal["operand", "result", "handed on", "needed", "shared"]
 class Reshard:
     """A reshard of a plan: a value goes from the layout ``start`` to ``goal`` in some steps.
 
-    It serves a slot of an op (operands first, then results). Its ``role`` there: an "operand" or a "result"
-    of an op that is computed; a value that the op only "handed on" to another; a value that is "needed" in
-    this layout, as at the boundary; or, for no slot in particular, one that is "shared" by several uses or
-    that a region takes whole. The op of a shared one is the op that makes the value. Where ``start`` is None,
-    nothing is resharded: the op that makes the value repeats a smaller one, and is computed once more, in
-    this ``way``.
+    It serves a slot of an op (operands first, then results). Its ``role`` is one of:
+
+    - "operand" or "result" of an op that is computed
+    - "handed on": the op only passes the value to another one
+    - "needed": the value is needed in this layout, as at the boundary
+    - "shared": several uses share it, or a region takes the value whole. The op is then its maker
+
+    If ``start`` is None, nothing is resharded. The op that makes the value repeats a smaller one, and is
+    computed once more, in this ``way``.
     """
 
     op: int
@@ -38,14 +41,13 @@ class Reshard:
 @dataclass(frozen=True)
 class Plan:
     """Where a device program differs from what propagation decided. Values are called by their numbers in the
-    listing of the module, ops by theirs in ``reshards``, and else by that of their first result.
+    module's listing. Ops are called by theirs in ``reshards``, otherwise by the number of their first result.
 
-    ``homes`` are the layouts of values that live elsewhere than the module says. ``ways`` are those in which
-    ops are computed, where they were chosen together. ``copies`` are other layouts that values are made in
-    first, where they are needed otherwise than at home. Values that are ``pinned`` are used as they are at
-    home. ``again``: what was gathered is gathered again where it is used much later, and not kept in between.
-    ``reshards`` are in the order of the program; None as long as they are not decided. Once they are,
-    ``ways`` has all ops.
+    ``homes`` are the layouts of values that differ from the module's. ``ways`` are the ways to compute ops,
+    if they were chosen together. ``copies`` are other layouts in which values are made first, for users that
+    do not need the home. Users of ``pinned`` values start from the home. ``again``: gathered values are not
+    kept for distant users, but gathered again. ``reshards`` are in the order of the program, and None until
+    they are decided. Then ``ways`` has all ops.
     """
 
     homes: Mapping[int, Layout] = field(default_factory=dict)
@@ -56,7 +58,7 @@ class Plan:
     reshards: tuple[Reshard, ...] | None = None
 
     def changed_to(self, other: Plan, *, again: bool = False) -> Plan:
-        """The plan that another one makes of this one, but for values that are pinned; reshards are open."""
+        """This plan with the changes of another one, except for pinned values. Its reshards are open."""
         pinned = {value: self.homes[value] for value in self.pinned}
         homes = {**self.homes, **other.homes, **pinned}
         return Plan(homes, other.ways, other.copies, self.pinned, again)

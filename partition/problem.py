@@ -16,7 +16,7 @@ from .facts.recording import Facts
 from .layouts import Layout, replicated
 from .writing.building import bytes_of, element_of
 
-_LEAST_OFTEN = 8  # that an op is run in a loop that does not say how many turns it takes
+_LEAST_OFTEN = 8  # assumed iterations of a loop of unknown trip count
 
 
 def often(counts: Executions, what: Any) -> float:
@@ -25,7 +25,7 @@ def often(counts: Executions, what: Any) -> float:
 
 
 def times(known: int | None, least: int) -> float:
-    """How often something runs; at least so often, where a loop does not say how many turns it takes."""
+    """How often something runs, or at least how often, inside a loop of unknown trip count."""
     return float(max(least, _LEAST_OFTEN) if known is None else known)
 
 
@@ -92,7 +92,7 @@ def homes_of(
     kinds, chooser = annotated.kinds, annotated.chooser
     counts = Executions(annotated.module, chooser.reader.traits)
     in_loops = set(kinds.numbers_of(lambda op: chooser.reader.traits.lowering(op.name) == "loop"))
-    by_region = dict[int, float]()  # how often ops run that are in no loop's body themselves
+    by_region = dict[int, float]()  # executions of ops outside of loop bodies
 
     def runs(number: int) -> float:
         region = kinds.region(number)
@@ -103,8 +103,8 @@ def homes_of(
         return by_region[region]
 
     def anew(value: int, number: int, weight: float) -> float:
-        """How often a value is resharded for an op. What comes into a loop is there all the time, so it
-        is not for less that it is gathered in all turns."""
+        """How often a value is resharded for an op. A value that enters a loop exists throughout it, so
+        gathering it in every iteration saves no memory."""
         definer = kinds.definer(value)
         if definer < 0 or kinds.region(definer) != kinds.region(number):
             return weight

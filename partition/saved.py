@@ -1,10 +1,10 @@
-"""Plans as files: a plan by the names of axes, which is read back for the same module alone.
+"""Plans in files. They name axes, and can only be read for the module that they were made for.
 
 The file is JSON of version 1. ``module`` is the digest of the annotated module as text, and ``mesh`` its main
-mesh, as ``--mesh`` takes it; ``axes`` are the parts of mesh axes that the plan is made of, and ``cut`` says
-whether rows were cut out before they were put beside others, which decides the numbers of values. Then come
-the fields of ``Plan``. A layout is a list of axes for each dimension; one of partial results has them as
-``dims``, beside ``partial`` and the op that combines them (``combine``).
+mesh, as in ``--mesh``. ``axes`` are the parts of mesh axes in the plan. ``cut`` says whether slices of
+concatenations were read from their parts, because that changes the numbers of values. The other fields are
+those of ``Plan``. A layout is a list of axes for each dimension. A layout of partial results has these as
+``dims``, with ``partial`` and the op that combines them (``combine``).
 """
 
 from __future__ import annotations
@@ -24,20 +24,20 @@ from ..program.meshes import Meshes, SubAxis, axis_text
 from ..program.shardings import Dimension, Sharding
 from .choice.choosing import Way
 from .forms import REMAKE, VERSION, PlanFile
-from .layouts import Axes, Layout, Pieces
+from .layouts import Axes, Layout, PieceId, Pieces, numbered
 from .plan import Plan, Reshard, Role
 from .reshards import moves
 from .reshards.moves import Step
 
 
 def digest(module: ir.Module) -> str:
-    """The digest of an annotated module, by which a plan knows it again."""
+    """The digest of an annotated module, by which a plan recognises it."""
     return sha256(str(module).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class SavedPlan:
-    """A plan by the names of axes, from a file."""
+    """A plan from a file, which names axes."""
 
     file: PlanFile
 
@@ -47,17 +47,17 @@ class SavedPlan:
 
     @property
     def cut(self) -> bool:
-        """Whether rows were cut out before they were put beside others."""
+        """Whether slices of concatenations were read from their parts."""
         return bool(self._data.get("cut"))
 
     def check(self, module: ir.Module) -> None:
-        """Raises ShardlogError for another module than that of the plan."""
+        """Raises ShardlogError if the plan belongs to another module."""
         if self._data.get("module") != digest(module):
             message = "a plan of another module, or of other shardings"
             raise ShardlogError(message, where=self.file.where, hint=REMAKE)
 
     def shardings(self, meshes: Meshes) -> list[Sharding]:
-        """Shardings that use all axes as the plan has them."""
+        """Shardings that use all axes with the cuts of the plan."""
         with self.reading():
             return [
                 Sharding(mesh, (Dimension((SubAxis(axis, pre, size),)),))
@@ -65,11 +65,12 @@ class SavedPlan:
             ]
 
     def plan(self, axes: Axes, values: int) -> Plan:
-        """The plan itself, for a module of so many values. Raises ShardlogError where the file is damaged."""
+        """The plan itself, for a module with this many values. Raises ShardlogError if the file is
+        damaged."""
         data = self._data
         if [[p.mesh, p.axis, p.pre, p.size] for p in axes.pieces] != data.get("axes"):
             raise ShardlogError("a plan of another mesh", where=self.file.where, hint=REMAKE)
-        pieces = {_name(axes, p): p for p in range(len(axes.every))}
+        pieces = {_name(axes, p): p for p in numbered(range(len(axes.every)))}
 
         def of(names: Sequence[str]) -> Pieces:
             return tuple([pieces[name] for name in names])
@@ -84,7 +85,7 @@ class SavedPlan:
 
         def step(given: Mapping[str, Any]) -> Step:
             kind, places = given["kind"], [int(given.get(name, -1)) for name in ("dim", "to")]
-            if kind not in get_args(moves.Kind):
+            if kind not in get_args(moves.StepKind):
                 raise ValueError(kind)
             return Step(kind, of(given["axes"]), layout(given["after"]), float(given["sends"]), *places)
 
@@ -119,7 +120,7 @@ class SavedPlan:
 
     @contextmanager
     def reading(self) -> Iterator[None]:
-        """What goes wrong meanwhile is an error in the file, which may be made by hand."""
+        """Turns errors in this context into an error about the file, which may be written by hand."""
         try:
             yield
         except ShardlogError:
@@ -130,7 +131,7 @@ class SavedPlan:
 
 
 def saved(plan: Plan, axes: Axes, module: ir.Module, *, cut: bool) -> PlanFile:
-    """A plan whose reshards are decided, as a file has it."""
+    """The content of a file for a plan with decided reshards."""
 
     def names(pieces: Pieces) -> list[str]:
         return [_name(axes, p) for p in pieces]
@@ -177,7 +178,7 @@ def saved(plan: Plan, axes: Axes, module: ir.Module, *, cut: bool) -> PlanFile:
 
 
 def _in_lines(values: Mapping[str, Any] | Sequence[Any]) -> str:
-    """An object or a list as JSON, an entry a line."""
+    """An object or a list as JSON, one entry per line."""
     if isinstance(values, Mapping):
         entries, ends = [f"{json.dumps(key)}: {json.dumps(of)}" for key, of in values.items()], "{}"
     else:
@@ -185,9 +186,9 @@ def _in_lines(values: Mapping[str, Any] | Sequence[Any]) -> str:
     return ends[0] + "\n" + ",\n".join(entries) + "\n" + ends[1] if entries else ends
 
 
-def _name(axes: Axes, piece: int) -> str:
-    """The name of a part of a mesh axis: ``data``, ``model:(1)2``, with the number of another mesh than the
-    main one before it."""
+def _name(axes: Axes, piece: PieceId) -> str:
+    """The name of a part of a mesh axis: ``data``, ``model:(1)2``. Meshes other than the main one are
+    prefixed by number."""
     part = axes.every[piece]
     name = axis_text(SubAxis(part.axis, part.pre, part.size), axes.meshes.meshes[part.mesh])
     return name if axes.on_main(Layout(((piece,),))) else f"{part.mesh}/{name}"

@@ -1,8 +1,8 @@
-"""The walk over an annotated module: which values each op needs, in which layouts, and what it gives.
+"""The walk over an annotated module: the layouts in which each op needs its operands and gives its results.
 
-Who decides a plan (``facts/recording.py``) and who writes its program (``writing/writer.py``) are walks: they
-ask for values alike, and in the same order. They differ in what a local value is, and in that the one decides
-each reshard that the other carries out.
+The recorder, which decides a plan (``facts/recording.py``), and the writer (``writing/writer.py``) are both
+walks. They ask for the same values in the same order. They differ in what a local value is, and in that the
+recorder decides the reshards that the writer carries out.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from .facts.annotated import Annotated
 from .facts.bypasses import Bypasses
 from .facts.reading import Reading, Tensor, static_shape
 from .facts.recipes import Recipe, Recipes
-from .layouts import Layout, Shape, replicated
+from .layouts import Layout, PieceSet, Shape, replicated
 from .plan import Plan, Reshard
 from .writing.building import Builder, Scope
 
-_KEPT = 64  # ops for which what was gathered is kept, where memory is short
+_KEPT = 64  # the number of ops for which gathered values are kept if memory is short
 
 
 class RefusedError(ShardlogError):
@@ -33,8 +33,8 @@ class RefusedError(ShardlogError):
 
 
 class Walk(ABC):
-    """The values of a module, and ops, by their numbers in ``kinds``, as a plan has them. A *local* value is
-    what a device has of a value in a layout, whatever stands for it."""
+    """The values and ops of a module, by their numbers in ``kinds``, as in a plan. A *local* value stands for
+    the part of a value that a device has in a layout."""
 
     def __init__(
         self,
@@ -53,15 +53,15 @@ class Walk(ABC):
         self.copied_first = {} if plan.again else plan.copies  # layouts that values are made in before others
         self.functions, self.main = annotated.functions, annotated.main
         self.tensors: dict[int, Tensor] = {}
-        self.makes: dict[int, Callable[[Layout], Any]] = {}  # values that take no data
-        self.locals: dict[int, Any] = {}  # of values that were made at home, there wherever the value is
+        self.makes: dict[int, Callable[[Layout], Any]] = {}  # values that need no data
+        self.locals: dict[int, Any] = {}  # of values at home, which exist wherever the value does
         self.layouts: dict[int, tuple[Layout, ...]] = {}  # other ones in which values have been made
         self.clock = 0  # ops so far
         self._made_at: dict[tuple[int, Layout], int] = {}
         self._types: dict[tuple[Any, Layout], Any] = {}
         self._shapes: dict[int, Shape] = {}  # by the numbers of types
 
-    # ---- What becomes of what is decided ----------------------------------------------------------------
+    # ---- What the recorder and the writer do ------------------------------------------------------------
 
     @property
     @abstractmethod
@@ -70,32 +70,32 @@ class Walk(ABC):
 
     @abstractmethod
     def op(self, number: int) -> bool:
-        """Takes an op; whether the op of the device program is its copy."""
+        """Processes an op. Returns whether its op in the device program is the copy of it."""
 
     @abstractmethod
     def reshard(self, value: int, layout: Layout, use: Use | None, *, stale: bool) -> Reshard:
-        """How a value is taken to a layout in which it is not there; ``stale``: it is there, but is made
-        once more."""
+        """How a value gets to a layout in which it does not exist; if ``stale``, it exists but is made
+        again."""
 
     @abstractmethod
     def carry(self, held: Any, reshard: Reshard, use: Use | None, *, stale: bool) -> Any:
-        """A local value after the steps of a reshard; ``stale``: of a value that was made so before."""
+        """A local value after the steps of a reshard; ``stale``: of a value that was made this way before."""
 
     @abstractmethod
     def repeated(self, reshard: Reshard) -> Computed:
-        """How the op that makes a value is computed once more, where that is done in place of a reshard."""
+        """How the op that makes a value is computed once more, if that replaces a reshard."""
 
     @abstractmethod
     def lower(self, op: Any, computed: Computed, values: list[Any]) -> Sequence[Any]:
-        """The results of an op by its lowering, of operands as that needs them."""
+        """The results of an op by its lowering, from operands in the layouts that it needs."""
 
     @abstractmethod
     def note(self, use: Use, value: int, layout: Layout, *, start: Layout | None = None) -> None:
-        """Takes note that a value is handed on, or needed, in a layout; ``start``: out of another region, in
-        which it is so."""
+        """Records that a value is passed on, or needed, in a layout; ``start``: its layout in another
+        region."""
 
     def at_home(self, value: int) -> Any:
-        """The local value that was made at home, wherever that was, or None."""
+        """The local value that was made at home, in any scope, or None."""
         return self.locals.get(value)
 
     # ---- Values -----------------------------------------------------------------------------------------
@@ -112,7 +112,7 @@ class Walk(ABC):
         return self._types[key]
 
     def shape(self, value: int) -> Shape:
-        """The shape of a value; that of a scalar for what is no tensor of static shape."""
+        """The shape of a value. Values that are not tensors of static shape count as scalars."""
         type_ = int(self.kinds.listing.types[value])
         if type_ not in self._shapes:
             self._shapes[type_] = static_shape(self.kinds.listing.value(value).type) or ()
@@ -121,18 +121,19 @@ class Walk(ABC):
     def define(
         self, value: int, layout: Layout, local: Any, home: Layout | None = None, *, kept: bool = False
     ) -> None:
-        """Records the local value that a value of the module has in a layout; ``kept``: it is its copy."""
+        """Records the local value of a value of the module in a layout; ``kept``: it is the copy of the
+        value."""
         if value not in self.tensors:
             self.tensors[value] = self.recipes.tensor(self.shape(value), home or layout, kept=kept)
         self._keep(value, layout, local)
 
     def define_all(self, values: Iterable[int], layouts: Iterable[Layout], locals_: Iterable[Any]) -> None:
-        """The same of several values."""
+        """Records several values like ``define``."""
         for value, layout, local in zip(values, layouts, locals_, strict=True):
             self.define(value, layout, local)
 
     def define_made(self, value: int, shape: Shape, home: Layout, make: Callable[[Layout], Any]) -> None:
-        """Says how a value is made in any layout, of no data."""
+        """Records how to make a value in any layout, without data."""
         self.tensors[value], self.makes[value] = self.recipes.tensor(shape, home, made=True), make
 
     def _keep(self, value: int, layout: Layout, local: Any) -> None:
@@ -140,24 +141,24 @@ class Walk(ABC):
         self.layouts[value] = (*self.layouts.get(value, ()), layout)
 
     def forget(self, value: int, layout: Layout) -> None:
-        """Forgets that a value has been made in a layout here: what uses it takes it from another one."""
+        """Forgets that a value exists in a layout here. Its users take it from another layout."""
         del self.scope.known[value, layout]
         self.layouts[value] = tuple(known for known in self.layouts[value] if known != layout)
 
     def known_layouts(self, value: int) -> tuple[Layout, ...]:
-        """The layouts in which a value has been made in some scope."""
+        """The layouts in which a value has been made in any scope."""
         home = () if self.at_home(value) is None else (self.tensors[value].home,)
         return (*home, *self.layouts.get(value, ()))
 
     def find(self, value: int, layout: Layout) -> Any:
-        """The local value that there is here in a layout, or None."""
+        """The local value in a layout that exists here, or None."""
         local = self.at_home(value)
         if local is not None and self.tensors[value].home == layout:
             return local
         return self.scope.find((value, layout))
 
     def get(self, value: int, layout: Layout, use: Use | None = None) -> Any:
-        """A value in a layout, resharded from another one where it is not available here."""
+        """A value in a layout. If it does not exist here in that layout, it is resharded."""
         found = self.find(value, layout)
         stale = self.plan.again and not (found is None or use is None) and self._stale(value, layout)
         if found is not None and not stale:
@@ -173,7 +174,7 @@ class Walk(ABC):
                 local = self._made_anew(value, reshard)
             else:
                 held = None if stale and reshard.start == layout else self.find(value, reshard.start)
-                if held is None:  # it is made for other uses too
+                if held is None:  # other uses share it
                     held = self.get(value, reshard.start, use)
                 local = self.carry(held, reshard, use, stale=stale)
                 self._made_at[value, layout] = self.clock
@@ -181,7 +182,7 @@ class Walk(ABC):
         return local
 
     def _made_anew(self, value: int, reshard: Reshard) -> Any:
-        """What repeats a smaller value, made of that."""
+        """A value that repeats a smaller one, made from that one."""
         number, computed = self.kinds.definer(value), self.repeated(reshard)
         (source,) = self.kinds.operands(number)
         operand = self.get(source, computed.choice.taken.layouts[0], Use(number, 0, source, computed))
@@ -193,7 +194,7 @@ class Walk(ABC):
         return made is not None and self.clock - made > _KEPT
 
     def captured(self, value: Any) -> Any | None:
-        """A value of the module that a region uses from outside, whole."""
+        """A whole value of the module that a region uses from outside."""
         number = self.kinds.value(value)
         if number is None or number not in self.tensors:
             return None
@@ -208,8 +209,9 @@ class Walk(ABC):
         chosen: bool = False,
         slots: Sequence[int] | None = None,
     ) -> list[Any]:
-        """The operands of an op in the given layouts, and the values that they become (``to``) if it hands
-        them on, in layouts that are ``chosen`` with those of all values; or those in some ``slots``."""
+        """The operands of an op in the given layouts, all of them or those in some ``slots``. If the op
+        passes them on, ``to`` are the values that they become, and the layouts are ``chosen`` together with
+        those of all values."""
         operands, found = self.kinds.operands(number), list[Any]()
         for i in range(len(operands)) if slots is None else slots:
             use = Use(number, i, operands[i], to=to[i] if to else -1, chosen=chosen)
@@ -225,8 +227,8 @@ class Walk(ABC):
         homes: Sequence[Layout],
         beside: int = -1,
     ) -> None:
-        """Takes values that an op hands on to their homes. ``given``: what becomes of which they are, the
-        local values, and their layouts. ``beside``: an op of the block in the op in which they are."""
+        """Takes values that an op passes on to their homes. ``given`` has their numbers, the local values and
+        their layouts. ``beside`` is an op of the block inside the op that they belong to."""
         first = self.kinds.results(number).start - len(self.kinds.operands(number))
         if beside >= 0:
             first = self.kinds.arguments([beside]).start
@@ -240,13 +242,13 @@ class Walk(ABC):
                 self.forget(value, layout)
 
     def of_several(self, number: int) -> Iterator[tuple[int, Use]]:
-        """The values that are made first in another layout than at home and that several branches of an op
-        use, and for what: they are made before the branches, and not in each of them."""
+        """The values that several branches of an op use in another layout than at home, with their purposes.
+        They are made before the branches instead of in each of them."""
         found: dict[int, dict[int, Use]] = {}
         for branch, ops in enumerate(self.kinds.blocks(number) if self.copied_first else ()):
             for inner in range(ops[0], self.kinds.end(ops[-1])):
                 for slot, value in enumerate(self.kinds.operands(inner)):
-                    if value in self.copied_first and value in self.tensors:  # it comes from around
+                    if value in self.copied_first and value in self.tensors:  # it comes from outside
                         found.setdefault(value, {}).setdefault(branch, Use(inner, slot, value))
         for value, uses in found.items():
             if len(uses) > 1:
@@ -255,7 +257,7 @@ class Walk(ABC):
     # ---- Ops --------------------------------------------------------------------------------------------
 
     def give(self, number: int, recipe: Recipe, made: Sequence[Any], operands: int) -> None:
-        """Takes the results of an op that is computed, which has so many operands, to where they live."""
+        """Takes the results of an op that is computed, with this many operands, to their homes."""
         for i, (value, local) in enumerate(zip(self.kinds.results(number), made, strict=True)):
             tensor, layout = recipe.tensors[i], recipe.given[i]
             self.tensors[value] = tensor
@@ -269,11 +271,11 @@ class Walk(ABC):
                     self.forget(value, layout)
 
     def homes(self, number: int) -> list[Layout]:
-        """The layouts of what an op hands on: as the plan says, or as the module says."""
+        """The layouts of values that an op passes on: the plan's, or the module's."""
         return self.settled(self.kinds.results(number), self.reading.homes(self.kinds.ops[number]))
 
     def settled(self, values: Iterable[int], layouts: Sequence[Layout]) -> list[Layout]:
-        """The layouts of values that are handed on: as the plan says, or these."""
+        """The layouts of values that are passed on: the plan's, or these."""
         homes = self.plan.homes
         if not homes:
             return list(layouts)
@@ -282,10 +284,10 @@ class Walk(ABC):
     # ---- Functions --------------------------------------------------------------------------------------
 
     @cached_property
-    def in_bodies(self) -> dict[str, frozenset[int]]:
-        """The axes of the manual computations in which functions are called: they are written once for all
-        calls, so that nothing in them goes along these."""
-        found: dict[str, frozenset[int]] = {}
+    def in_bodies(self) -> dict[str, PieceSet]:
+        """The axes of the manual computations in which functions are called. A function is written once for
+        all calls, so nothing in it is split along these axes."""
+        found: dict[str, PieceSet] = {}
         waiting = [(op, self.reading.cut_by(op)) for op in self.kinds.having("manual_axes")]
         while waiting:
             op, cut = waiting.pop()
@@ -295,18 +297,18 @@ class Walk(ABC):
                     waiting.append((self.functions[name], found[name]))
         return found
 
-    def enter(self, cut: frozenset[int]) -> None:
-        """What comes now is inside of a manual computation over these axes."""
+    def enter(self, cut: PieceSet) -> None:
+        """From here on, ops are inside of a manual computation over these axes."""
         self.reading.manual.append(self.reading.manual[-1] | cut)
         self.builder.manual = self.reading.manual[-1]
 
     def leave(self) -> None:
-        """What is written now is outside of it again."""
+        """From here on, ops are outside of it again."""
         self.reading.manual.pop()
         self.builder.manual = self.reading.manual[-1]
 
     def entering_whole(self, layouts: Sequence[Layout]) -> list[Layout]:
-        """The layouts in which whole tensors enter one manual computation over all axes of the main mesh, or
-        leave it: those on another mesh whole."""
+        """The layouts in which whole tensors enter or leave one manual computation over all axes of the main
+        mesh. Tensors on another mesh are whole."""
         on_main = self.axes.on_main
         return [layout if on_main(layout) else replicated(len(layout.dims)) for layout in layouts]

@@ -20,11 +20,7 @@ ENTRIES = "shard.entries"  # of how many dimensions an annotation speaks, where 
 SAID = "shard.said"  # on an annotation: all that sdy says, as text
 INSERTED = "shard.inserted"  # on a constraint that completion has put before an op, or behind it
 SPELLING = "shard.spelling"  # on a module: it is of one of the sharding dialects of MLIR, spelled like this
-_CARRIED = {
-    HALO: "a halo",
-    OFFSETS: "parts that begin at offsets",
-    PARTIAL: "a partial result of this reduction",
-}
+_CARRIED = {PARTIAL: "a partial result of this reduction"}
 
 
 def has_unknown_sizes(module: ir.Module) -> bool:
@@ -52,7 +48,7 @@ def check_carried(module: ir.Module, what: str) -> None:
         for label, attribute in _said(op):
             if label in _CARRIED:
                 message = f"{_CARRIED[label]} is not supported by {what}: {label} = {attribute}"
-                hint = "leave it out: dimensions are then cut into equal parts, and results are whole"
+                hint = "leave it out: results are then whole"
                 raise ShardlogError(message, where=location(op), hint=hint)
 
 
@@ -61,5 +57,5 @@ def _said(op: Any) -> Iterator[tuple[str, Any]]:
     yield from ((label, op.attributes[label]) for label in op.attributes)
     if op.name == "func.func":
         for label in ("arg_attrs", "res_attrs"):
-            for entry in boundary_attributes(op.opview, label):
+            for entry in boundary_attributes(op.opview, label) if label in op.attributes else ():
                 yield from entries_of(entry).items()

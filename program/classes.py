@@ -34,7 +34,7 @@ class Edge:
 
 
 @dataclass(frozen=True)
-class Knowledge:
+class SignatureAnswers:
     """The answer of the rules about one signature."""
 
     known: bool
@@ -79,7 +79,7 @@ class TurnFacts:
 _TURNS: dict[TurnFacts, TurnFacts] = {}  # equal ones are one object, which saves comparing them
 
 
-def knowledge(signature: Facts, facts: Facts) -> Knowledge:
+def knowledge(signature: Facts, facts: Facts) -> SignatureAnswers:
     """Reads ``facts``, the outputs of the op rules for one signature."""
     ends: dict[str, dict[int, list[End]]] = {"edge_owner": {}, "edge_source": {}, "edge_target": {}}
     for name, by_edge in ends.items():
@@ -96,7 +96,7 @@ def knowledge(signature: Facts, facts: Facts) -> Knowledge:
     for level, f, role in facts["flows"]:
         flows.setdefault(None if level < 0 else level, []).append((f, role))
     one = {(entries := tuple(found)): entries for found in flows.values()}
-    return Knowledge(
+    return SignatureAnswers(
         known=bool(facts["known"]),
         no_rule=min((reason for (reason,) in facts["no_rule"]), default=""),
         constant=bool(facts["constant"]),
@@ -122,16 +122,16 @@ class Classes:
 
     signatures: Signatures
     # Is told the facts about a signature, and words for them that no others have, or None.
-    solve: Callable[[Facts, Hashable], Knowledge]
+    solve: Callable[[Facts, Hashable], SignatureAnswers]
     describe: Callable[[Any, bool], Facts]
     mode: Facts = field(default_factory=dict)  # facts that hold for all signatures
-    known: list[Knowledge] = field(default_factory=list)  # per class, a representative
-    _by_signature: dict[tuple[int, bool], tuple[int, Knowledge]] = field(default_factory=dict)
+    known: list[SignatureAnswers] = field(default_factory=list)  # per class, a representative
+    _by_signature: dict[tuple[int, bool], tuple[int, SignatureAnswers]] = field(default_factory=dict)
     _described: dict[int, tuple[Facts, Hashable]] = field(default_factory=dict)
     _by_facts: dict[TurnFacts, int] = field(default_factory=dict)
     _identities: dict[Any, int] = field(default_factory=dict)
 
-    def of(self, signature: int, *, multiple_uses: bool = False) -> Knowledge:
+    def of(self, signature: int, *, multiple_uses: bool = False) -> SignatureAnswers:
         """The answer of the rules about a signature."""
         return self._look_up(signature, multiple_uses)[1]
 
@@ -158,7 +158,7 @@ class Classes:
             self._described[signature] = facts, words
         return self._described[signature]
 
-    def _look_up(self, signature: int, multiple_uses: bool) -> tuple[int, Knowledge]:
+    def _look_up(self, signature: int, multiple_uses: bool) -> tuple[int, SignatureAnswers]:
         key = (signature, multiple_uses)
         known = self._by_signature.get(key)
         if known is None:
@@ -169,7 +169,7 @@ class Classes:
             known = self._by_signature[key] = (self._intern(found), found)
         return known
 
-    def _intern(self, found: Knowledge) -> int:
+    def _intern(self, found: SignatureAnswers) -> int:
         number = self._by_facts.setdefault(found.turns, len(self.known))
         if number == len(self.known):
             self.known.append(found)

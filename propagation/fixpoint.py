@@ -14,7 +14,7 @@ from ..engine.agenda.agenda import Agenda, Outcome, Pass, PassStatistics
 from ..engine.agenda.agenda import Graph as AgendaGraph
 from ..engine.agenda.retirement import Lists, joined, lists
 from ..importers.graph.graph import Instance
-from ..importers.program import Program
+from ..importers.program import ImportedModule
 from ..program.columns import numbers
 from ..program.shardings import Sharding
 from ..rulebook.book import RuleBook
@@ -71,7 +71,7 @@ class Fixpoint:
 
 
 def propagate(
-    program: Program,
+    program: ImportedModule,
     rules: RuleBook,
     strategy: str,
     progress: Callable[[float], None] = lambda done: None,
@@ -86,7 +86,7 @@ def propagate(
 
 
 class _Propagation:
-    def __init__(self, program: Program, rules: RuleBook, strategy: str, last: int | None) -> None:
+    def __init__(self, program: ImportedModule, rules: RuleBook, strategy: str, last: int | None) -> None:
         self.program, self.rules, self.strategy, self.last = program, rules, strategy, last
         graph = program.graph
         self.solver = rules.turn(program.shardings.meshes.facts())

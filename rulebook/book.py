@@ -9,7 +9,7 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..engine import Limits, Program, Solver
+from ..engine import Limits, LoadedProgram, Solver
 from ..program.meshes import Mesh
 from ..program.shardy import installed
 from .discover import discovered
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from ..engine.provenance.proof import Proof
-    from ..program.classes import Knowledge
+    from ..program.classes import SignatureAnswers
 
 Facts = Mapping[str, Any]
 LIMITS = Limits(tuples=1_000_000, memory=4 << 30, seconds=6)  # of what a user's rules take for one op
@@ -51,7 +51,7 @@ class _Answers:
     solver: Solver
     unbound: Solver
     said: dict[Hashable, dict[str, list[tuple[Any, ...]]]] = field(default_factory=dict)
-    known: dict[Hashable, Knowledge] = field(default_factory=dict)
+    known: dict[Hashable, SignatureAnswers] = field(default_factory=dict)
     local: dict[Hashable, dict[str, list[tuple[Any, ...]]]] = field(default_factory=dict)
 
     @cached_property
@@ -75,7 +75,7 @@ def _answers(shardy: str) -> _Answers:
     return _Answers(shipped("ops/main").solver(_meant(shardy)), _unbound())
 
 
-def builtin_ops() -> tuple[Program, Solver]:
+def builtin_ops() -> tuple[LoadedProgram, Solver]:
     """The op rules that shardlog comes with, and their solver, which is told of no Shardy."""
     return shipped("ops/main"), _unbound()
 
@@ -123,7 +123,7 @@ def _key(signature: Facts) -> Hashable:
     return tuple((name, tuple(rows)) for name, rows in signature.items())
 
 
-def reasons() -> Program:
+def reasons() -> LoadedProgram:
     """The rules of a turn with those that say why an axis stops short; see
     ``rules/propagation/blocked.dl``."""
     return shipped("propagation/blocked")
@@ -181,7 +181,7 @@ class RuleBook:
         self.looks_at: list[tuple[str, str]] = [(str(name), str(what)) for name, what in shared["looks_at"]]
         self.levels = shared["op_priority_level"]
 
-    def programs(self) -> dict[str, Program]:
+    def programs(self) -> dict[str, LoadedProgram]:
         """All programs by name."""
         return {"ops": self.ops, **{name: shipped(f"propagation/{name}") for name in _PROPAGATION}}
 
@@ -226,7 +226,7 @@ class RuleBook:
                 self._invalid.add(key)
         return answers.said[key]
 
-    def knowledge(self, signature: Facts, words: Hashable = None) -> Knowledge:
+    def knowledge(self, signature: Facts, words: Hashable = None) -> SignatureAnswers:
         """What ``classify`` says, as the graph is built from it. ``words`` are some that signatures have only
         where their facts are equal: they are looked up faster."""
         key = words or _key(signature)

@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..engine import Program
+from ..engine import LoadedProgram
 from ..errors import ShardlogError
 
 if TYPE_CHECKING:
     from ..engine.provenance.proof import Proof
-    from .written import Place
+    from .written import SourceLine
 
 RELATIONS = ("invalid", "invalid_edge")
 Facts = Mapping[str, Sequence[tuple[Any, ...]]]
@@ -39,7 +39,7 @@ class Invalid:
 
 
 def find_invalid(
-    program: Program, facts: Facts, own: Mapping[tuple[str, str], Place], builtin: str
+    program: LoadedProgram, facts: Facts, own: Mapping[tuple[str, str], SourceLine], builtin: str
 ) -> Iterator[Invalid]:
     """The errors in what is said about the op with ``facts``, in order. Those come first that follow from
     rules outside of the folder ``builtin``, or from the facts ``own``."""
@@ -56,7 +56,7 @@ def find_invalid(
     yield from sorted(dict.fromkeys(found), key=lambda invalid: not invalid.place)
 
 
-def _place(proof: Proof, own: Mapping[tuple[str, str], Place], builtin: str) -> tuple[str, str] | None:
+def _place(proof: Proof, own: Mapping[tuple[str, str], SourceLine], builtin: str) -> tuple[str, str] | None:
     """The place of the nearest rule or fact of a user, and its text."""
     for step in proof.steps():
         if step.source is not None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ..engine import Solver
-from ..engine.plan.plan import Plan
+from ..engine.plan.plan import QueryPlan
 
 Names = frozenset[str] | None  # ops and targets of custom calls; None: any
 
@@ -21,7 +21,7 @@ class Naming:
     calls: Mapping[str, str]
     names: Mapping[str, str]
 
-    def known(self, plan: Plan) -> Iterator[str]:
+    def known(self, plan: QueryPlan) -> Iterator[str]:
         """The names of ops that rules and facts have."""
         for relation, arguments in plan.facts:
             prefix = self.names.get(plan.relations[relation].name)
@@ -30,7 +30,7 @@ class Naming:
         for rule in plan.rules:
             yield from self._scanned(plan, rule.steps)
 
-    def _scanned(self, plan: Plan, steps: Any) -> Iterator[str]:
+    def _scanned(self, plan: QueryPlan, steps: Any) -> Iterator[str]:
         for kind, *step in steps:
             if kind in ("scan", "absent"):
                 bound = step[2] if kind == "scan" else step[1]

@@ -10,14 +10,14 @@ from ..engine.analysis.strata import clause_uses
 from ..engine.language.syntax import Atom, Clause, Comparison, Constant, Variable
 from .naming import Naming
 from .notations.einsum import SUFFIXES
-from .written import Written, read
+from .written import RuleTexts, read
 
 _RULE = ("factor", "kind", "blocked", "maps", "edge")  # what a rule is: relations that say how shardings pass
 
-Place = tuple[str, int]  # file and line
+FileLine = tuple[str, int]  # file and line
 
 
-def overlaps(written: Written, builtin: Sequence[Path], naming: Naming) -> Iterator[str]:
+def overlaps(written: RuleTexts, builtin: Sequence[Path], naming: Naming) -> Iterator[str]:
     """A message for every op that two files of rules have a rule for, or one of them and the files
     ``builtin``.
 
@@ -26,7 +26,7 @@ def overlaps(written: Written, builtin: Sequence[Path], naming: Naming) -> Itera
     """
     shipped = _builtin(tuple(builtin))
     ruling = _ruling([*shipped.module.clauses, *written.module.clauses])
-    known: dict[str, Place] = {}
+    known: dict[str, FileLine] = {}
     for mentions in _mentions(shipped, ruling, naming).values():
         known = {**mentions, **known}
     for mentions in _mentions(written, ruling, naming).values():
@@ -36,7 +36,7 @@ def overlaps(written: Written, builtin: Sequence[Path], naming: Naming) -> Itera
             known[name] = place
 
 
-def _message(name: str, place: Place, other: Place) -> str:
+def _message(name: str, place: FileLine, other: FileLine) -> str:
     line, over = (Path(file).suffix in SUFFIXES for file, _ in (place, other))
     if line:
         which = "the former is used where its shapes fit"
@@ -45,14 +45,14 @@ def _message(name: str, place: Place, other: Place) -> str:
     return f"{_shown(place)} and {_shown(other)} both have a rule for {name}: {which}"
 
 
-def _shown(place: Place) -> str:
+def _shown(place: FileLine) -> str:
     """``file:line``; built-in files are named from the folder of the package."""
     root = f"{Path(__file__).parents[1]}/"
     return f"{place[0].removeprefix(root) if place[0].startswith(f'{root}rules/') else place[0]}:{place[1]}"
 
 
 @cache
-def _builtin(files: tuple[Path, ...]) -> Written:
+def _builtin(files: tuple[Path, ...]) -> RuleTexts:
     return read({str(file): file.read_text(encoding="utf-8") for file in files})
 
 
@@ -70,9 +70,9 @@ def _ruling(clauses: Iterable[Clause]) -> frozenset[str]:
     return frozenset(found)
 
 
-def _mentions(written: Written, ruling: frozenset[str], naming: Naming) -> dict[str, dict[str, Place]]:
+def _mentions(written: RuleTexts, ruling: frozenset[str], naming: Naming) -> dict[str, dict[str, FileLine]]:
     """The ops that clauses for ``ruling`` relations name first, by file."""
-    found: dict[str, dict[str, Place]] = {}
+    found: dict[str, dict[str, FileLine]] = {}
     for clause in written.module.clauses:
         for name in _named(clause, naming) if clause.head.name in ruling else ():
             place = written.sources.locate(clause.text.start)

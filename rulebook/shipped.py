@@ -7,7 +7,7 @@ import os
 from functools import cache
 from pathlib import Path
 
-from ..engine import Program, load
+from ..engine import LoadedProgram, load
 from ..engine.plan.cache import PlanCache, Request
 
 RULES = Path(__file__).parents[1] / "rules"
@@ -42,7 +42,7 @@ KEYS = {
 
 
 @cache
-def shipped(name: str) -> Program:
+def shipped(name: str) -> LoadedProgram:
     """One of the programs ``KEYS``, loaded once per process."""
     return load([_file(name)], key=KEYS[name], include_from=[RULES], files=False, cache=plan_cache())
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from ..engine import Program, Solver
+from ..engine import LoadedProgram, Solver
 
 Rows = tuple[tuple[Any, ...], ...]
 
@@ -49,7 +49,7 @@ class OpTraits:
         than a part of their result, or "all"; see ``rules/partition/local.dl``."""
         return self._touching.get(name, "all")
 
-    def given_to(self, program: Program) -> dict[str, Rows]:
+    def given_to(self, program: LoadedProgram) -> dict[str, Rows]:
         """Those of the facts that another program is to be told: the relations that it declares too."""
         return {relation: rows for relation, rows in self.facts if program.declares(relation)}
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 from pathlib import Path
 
-from ..engine import DatalogError, Program, load
+from ..engine import DatalogError, LoadedProgram, load
 from ..errors import ShardlogError
 from .about import names
 from .discover import GROUP, Package
@@ -16,14 +16,14 @@ from .notations.einsum import SUFFIXES, read_text, refuse_module
 from .notations.priorities import compile_priorities
 from .overlaps import overlaps
 from .shipped import RULES, plan_cache
-from .written import Place, fact_places, read
+from .written import SourceLine, fact_places, read
 
 _OPS = RULES / "ops/main.dl"
 
 
 def load_ops(
     files: Sequence[Path], op_priorities: Path | None = None, include_from: Sequence[Path | str] = ()
-) -> Program:
+) -> LoadedProgram:
     """The op rules with those in ``files``: Datalog, or (``.rules``, ``.txt``) lines of einsum notation; and
     the list of op priorities in a file. ``include_from`` are folders that files may include from, beside
     their own and that of shardlog's rules."""
@@ -53,7 +53,7 @@ def _is_users(file: str) -> bool:
     return not file.startswith(str(RULES))
 
 
-def _check_heads(program: Program) -> None:
+def _check_heads(program: LoadedProgram) -> None:
     """Raises ShardlogError for a rule that adds to what an op is."""
     plan = program.plan
     for rule in plan.rules:
@@ -76,7 +76,7 @@ def load_packages(
     extra: Sequence[Path],
     op_priorities: Path | None,
     include_from: Sequence[Path | str] = (),
-) -> tuple[Program, tuple[Path, ...], list[str]]:
+) -> tuple[LoadedProgram, tuple[Path, ...], list[str]]:
     """The op rules with those of ``packages`` and the files ``extra``; the files that are in use, and a
     message for every package that is broken and left out. Raises for what is wrong with ``extra``."""
     loaded = partial(load_ops, op_priorities=op_priorities, include_from=include_from)
@@ -108,7 +108,7 @@ def names_in(files: Sequence[Path], naming: Naming) -> tuple[Names, list[str]]:
     return names(written.module, naming), list(overlaps(written, builtin, naming))
 
 
-def places(files: Iterable[Path]) -> dict[tuple[str, str], Place]:
+def places(files: Iterable[Path]) -> dict[tuple[str, str], SourceLine]:
     """The places of facts about names in rule files."""
     return fact_places({str(file): read_text(file) for file in files})
 

@@ -11,7 +11,7 @@ from ..engine.provenance.proof import Derivations, Proof
 from ..rulebook.book import RuleBook
 from ..rulebook.notations.einsum import SUFFIXES, parse_lines, read_text
 from ..rulebook.shipped import RULES
-from ..rulebook.written import Place, fact_places
+from ..rulebook.written import SourceLine, fact_places
 from .case import Case
 
 # What every op shares: the vocabulary, and the numbering of factors.
@@ -93,7 +93,7 @@ class Origins:
         return sorted(name for known, name in self._facts if known == relation)
 
     @cached_property
-    def _facts(self) -> dict[tuple[str, str], Place]:
+    def _facts(self) -> dict[tuple[str, str], SourceLine]:
         """Facts about names: (relation, name) -> place and text."""
         files = (*sorted(RULES.rglob("ops/**/*.dl")), *self._book.files)
         return fact_places({str(path): read_text(path) for path in files})

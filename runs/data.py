@@ -10,8 +10,8 @@ from jaxlib.mlir import ir
 
 from ..exporters.module import Body
 from ..exporters.relations import Names, read_names, relations
-from ..exporters.shardings import Written
-from ..importers.program import Program
+from ..exporters.shardings import FinalShardings
+from ..importers.program import ImportedModule
 from ..importers.sources.text import Text
 from ..program.ids import Item
 from ..propagation.completion.completing import Completion
@@ -46,9 +46,9 @@ class RunData:
     tactics: tuple[Applied, ...]
     source: Text
     book: RuleBook
-    program: Program
+    program: ImportedModule
     fixpoint: Fixpoint
-    written: Written
+    written: FinalShardings
     bodies: tuple[Body, ...]
     options: Options
     completion: Completion | None = None  # None: the program was not completed

@@ -17,7 +17,7 @@ from ..program.shardy import LINES, installed
 from ..propagation.completion.traversals import TRAVERSALS
 
 if TYPE_CHECKING:
-    from ..propagation.schedules.tactics import Step, Tactic
+    from ..propagation.schedules.tactics import ReadTactic, Tactic
 
 VIEWS = ("lowered", "roundtrip", "compiled")
 TOPOLOGY = "v5e"  # the machine of costs, where none is named
@@ -146,7 +146,7 @@ class Options:
             metavar="FILE",
         ),
     )
-    schedule: str | Path | Sequence[Tactic | Step] = field(
+    schedule: str | Path | Sequence[Tactic | ReadTactic] = field(
         default=(),
         metadata=about(
             "tactics to apply one after the other, as in 'batch: tokens -> data; zero: params -> data', or a "
@@ -304,7 +304,7 @@ class Options:
         return tuple(map(Path, self.rules))
 
     @property
-    def steps(self) -> tuple[Step, ...]:
+    def steps(self) -> tuple[ReadTactic, ...]:
         """The tactics of the schedule, in order."""
         from ..propagation.schedules.tactics import read_schedule
 

@@ -15,13 +15,13 @@ from ..errors import ShardlogError
 from ..exporters.module import annotate as write_module
 from ..exporters.op_rules import attach_rules
 from ..exporters.reshards import write_reshards
-from ..exporters.shardings import Written
+from ..exporters.shardings import FinalShardings
 from ..exporters.single_devices import check_single_devices
 from ..exporters.unreduced import check_unreduced
 from ..importers.annotations import apply_annotations, to_sdy
 from ..importers.asked import annotation_texts, mesh_text, meshes_of
 from ..importers.given import Given, Several
-from ..importers.program import Program, import_program
+from ..importers.program import ImportedModule, import_program
 from ..importers.sources.text import Text
 from ..importers.sources.views import view_of
 from ..program.carried import has_unknown_sizes
@@ -77,7 +77,7 @@ def run_with(
         )
         as_given = text.written and not (changed or options.annotate or options.steps or completes)
 
-        def read() -> Program:
+        def read() -> ImportedModule:
             return import_program(
                 module,
                 book,
@@ -143,7 +143,7 @@ def run_again(
     return run_with(result.source, options, dropped=without)
 
 
-def _without(program: Program, cells: Collection[Cell]) -> Program:
+def _without(program: ImportedModule, cells: Collection[Cell]) -> ImportedModule:
     """A program without the annotations of cells, which its module loses too. Specs of ``shard_map``s are
     part of the program, and stay."""
     if not cells:
@@ -183,7 +183,7 @@ def _asked(text: Text, options: Options, module: ir.Module) -> tuple[Text, Optio
 
 
 def _tactics(
-    module: ir.Module, options: Options, book: RuleBook, read: Callable[[], Program]
+    module: ir.Module, options: Options, book: RuleBook, read: Callable[[], ImportedModule]
 ) -> tuple[Applied, ...]:
     """Annotates the module with the tactics of the schedule; ``read`` imports it as it is by then."""
     if not options.steps:
@@ -192,7 +192,7 @@ def _tactics(
         hint = "leave out the strategy, or the schedule"
         raise ShardlogError(f"no tactics with strategy {options.strategy}", where="schedule", hint=hint)
 
-    def decide(program: Program) -> Held:
+    def decide(program: ImportedModule) -> Held:
         fixpoint = propagate(program, book, options.strategy)
         facts, sharding = fixpoint.agenda.facts, program.shardings.sharding
         return lambda place, rank: sharding(facts(int(fixpoint.contents[place])), rank)
@@ -201,7 +201,9 @@ def _tactics(
         return apply_schedule(options.steps, read, decide, book)
 
 
-def shardings_of(program: Program, book: RuleBook, fixpoint: Fixpoint, *, closed: bool) -> Written:
+def shardings_of(
+    program: ImportedModule, book: RuleBook, fixpoint: Fixpoint, *, closed: bool
+) -> FinalShardings:
     """The shardings with which propagation ends, as they are written."""
     kept = book.boundary({"axis": program.shardings.meshes.facts()["axis"]})
 
@@ -221,7 +223,7 @@ def shardings_of(program: Program, book: RuleBook, fixpoint: Fixpoint, *, closed
     returned = {
         result: graph.main.place + int(place[v]) for result, v in ends if shapes[main.types[v]] is not None
     }
-    return Written(
+    return FinalShardings(
         program.shardings,
         contents,
         facts,
@@ -235,7 +237,7 @@ def shardings_of(program: Program, book: RuleBook, fixpoint: Fixpoint, *, closed
     )
 
 
-def _unknown_ops(program: Program, text: Text) -> tuple[UnknownOp, ...]:
+def _unknown_ops(program: ImportedModule, text: Text) -> tuple[UnknownOp, ...]:
     """Ops without a rule, once per name, with how many there are and where the first one is."""
     signatures, found = program.classes.signatures, dict[str, list[Any]]()
     for number, op in enumerate(signatures.examples):

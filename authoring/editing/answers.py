@@ -27,7 +27,7 @@ _DIRECTIVE_COMES = re.compile(r"(?:^|\s)\.\w*\Z")
 
 
 @dataclass(frozen=True)
-class Spot:
+class Occurrence:
     """A name in a file."""
 
     path: Path
@@ -57,7 +57,7 @@ def names_in(library: Library, path: Path) -> Names:
     return library.names(path)
 
 
-def spots(library: Library, path: Path, offset: int) -> list[Spot]:
+def spots(library: Library, path: Path, offset: int) -> list[Occurrence]:
     """All places of the name at a place, where it is declared first."""
     name = names_in(library, path).at(offset)
     if name is None or name.kind == "file":
@@ -65,7 +65,7 @@ def spots(library: Library, path: Path, offset: int) -> list[Spot]:
     files = [path] if name.kind in _LOCAL else _files(library, path)
     scopes = _scopes(library, files)
     found = [
-        Spot(file, other)
+        Occurrence(file, other)
         for file in files
         for other in names_in(library, file).found
         if (other.kind, other.text, other.scope) == (name.kind, name.text, name.scope)
@@ -82,12 +82,12 @@ def _scopes(library: Library, files: Iterable[Path]) -> Scopes:
     return Scopes(names_in(library, file) for file in files)
 
 
-def definitions(library: Library, path: Path, offset: int) -> list[Spot]:
+def definitions(library: Library, path: Path, offset: int) -> list[Occurrence]:
     """Where the name at a place is declared; of a variable, its first place; the file that is included."""
     name = names_in(library, path).at(offset)
     if name is not None and name.kind == "file":
         target = library.includes(path).get(name.text)
-        return [Spot(target, Name("file", name.text, 0, 0))] if target is not None else []
+        return [Occurrence(target, Name("file", name.text, 0, 0))] if target is not None else []
     found = spots(library, path, offset)
     if name is not None and name.kind == "variable":
         return sorted(found, key=lambda spot: spot.name.start)[:1]
@@ -159,7 +159,7 @@ def _about_factor(library: Library, path: Path, name: Name) -> str:
     return f"`{name.text}`: {says}"
 
 
-def renamed(library: Library, path: Path, offset: int, to: str) -> list[Spot]:
+def renamed(library: Library, path: Path, offset: int, to: str) -> list[Occurrence]:
     """The places that change when the name at a place becomes another. Raises ShardlogError where it may
     not."""
     found = spots(library, path, offset)

@@ -14,7 +14,7 @@ from ...engine.language.sources import line_and_column, line_starts
 from ...errors import ShardlogError, from_extra
 from ..formatting.files import format_text
 from . import answers
-from .answers import Proposal, Spot
+from .answers import Occurrence, Proposal
 from .names import Name
 from .programs import Library, Problem
 
@@ -79,7 +79,7 @@ class RuleServer(LanguageServer):
         """Where a name is in a file."""
         return self.range(self.library.text(path) or "", name.start, name.end)
 
-    def locations(self, spots: Sequence[Spot]) -> list[lsp.Location]:
+    def locations(self, spots: Sequence[Occurrence]) -> list[lsp.Location]:
         """The places of names."""
         return [lsp.Location(spot.path.as_uri(), self.of_name(spot.path, spot.name)) for spot in spots]
 

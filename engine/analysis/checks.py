@@ -19,12 +19,12 @@ from ..language.syntax import (
     Clause,
     Comparison,
     Counter,
+    IterationCount,
     Literal,
     Module,
     Negation,
     Record,
     RelationDeclaration,
-    Round,
     Term,
     Variable,
     Wildcard,
@@ -85,7 +85,7 @@ def check_fact(clause: Clause, reporter: Reporter) -> None:
     while waiting:
         term = waiting.pop()
         waiting += parts(term)
-        if isinstance(term, Counter | Round):
+        if isinstance(term, Counter | IterationCount):
             reporter.error("E0406", term.at, "a fact counts nothing", "write the number itself")
 
 

@@ -16,10 +16,10 @@ from ..language.syntax import (
     Comparison,
     Constant,
     Counter,
+    IterationCount,
     Negation,
     Nil,
     Record,
-    Round,
     Term,
     Variable,
     Wildcard,
@@ -71,7 +71,7 @@ def kind_of(term: Term, kinds: Mapping[str, str], types: Types) -> str | None:
         return types.branches[term.name].type_name
     if isinstance(term, Counter):
         return "number"
-    if isinstance(term, Round):
+    if isinstance(term, IterationCount):
         return "unsigned"
     if isinstance(term, Aggregate):
         if term.target is None:
@@ -215,7 +215,7 @@ class Inference:
             return self._visit_branch(term, expected)
         if isinstance(term, Counter):
             return self._agree(term.at, "a counter", "number", expected)
-        if isinstance(term, Round):
+        if isinstance(term, IterationCount):
             return self._agree(term.at, "`recursive_iteration_cnt()`", "unsigned", expected)
         return self._visit_call(term, expected)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from ..language.diagnostics import EngineError, did_you_mean
-from ..plan.plan import BranchFields, Column, Plan, Relation
+from ..plan.plan import BranchFields, Column, QueryPlan, Relation
 from .facts import DEEPEST, too_deep
 
 _NOTHING = {"number": 0, "unsigned": 0, "float": 0.0, "symbol": "", "record": None}
@@ -21,7 +21,7 @@ Convert = Callable[[Column, Any], Any]
 class Branches:
     """The algebraic data types of a plan."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: QueryPlan) -> None:
         self._plan = plan
         self._names = {name: list(branches) for name, branches in plan.branches.items()}
         self._holding = _holding(plan)
@@ -99,7 +99,7 @@ class Branches:
         return tuple(found)
 
 
-def _holding(plan: Plan) -> set[str]:
+def _holding(plan: QueryPlan) -> set[str]:
     """The types whose values hold values of algebraic data types."""
     found = set(plan.branches)
     while True:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from ..plan.plan import Plan, Relation
+from ..plan.plan import QueryPlan, Relation
 
 _MADE = 1 << 62  # more than there are symbols
 
@@ -18,7 +18,7 @@ class Ordinals(dict[str, int]):
     appeared, so that it does not matter which keys came before.
     """
 
-    def __init__(self, plan: Plan | None = None) -> None:
+    def __init__(self, plan: QueryPlan | None = None) -> None:
         self._counts = plan is not None and plan.key is None
         if plan is not None:
             self._appear(plan.texts)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from ..language.diagnostics import Diagnostic, EngineError, unknown_relation
 from ..plan.cache import PlanCache, PlanText, Request
-from ..plan.plan import Directive, Plan, Relation
+from ..plan.plan import Directive, QueryPlan, Relation
 from .branches import Branches
 from .limits import UNLIMITED, Limits
 
@@ -41,15 +41,15 @@ def load(
     macros: Mapping[str, str] | None = None,
     pragmas: Mapping[str, str] | None = None,
     cache: PlanCache | None = None,
-) -> Program:
+) -> LoadedProgram:
     """Read Datalog files as one program, check and plan it.
 
     ``texts`` are further sources by a name that stands for their file; an ``.include`` may name them. With
     ``key``, the name of a type, the relations whose first column has that type are keyed and the program
-    stands for one key: see ``Program.solver``. Files include files from the folder of the one that is named
-    here, and from those in ``include_from``. In the rules of files that are ``untyped``, what is declared as
-    a plain ``number`` or ``symbol`` may go where a subtype is expected. Without ``files`` it is an
-    error where a directive names a file to read or write. With ``updates`` the plan says how a ``store``
+    stands for one key: see ``LoadedProgram.solver``. Files include files from the folder of the one that is
+    named here, and from those in ``include_from``. In the rules of files that are ``untyped``, what is
+    declared as a plain ``number`` or ``symbol`` may go where a subtype is expected. Without ``files`` it is
+    an error where a directive names a file to read or write. With ``updates`` the plan says how a ``store``
     goes on after facts were added. With ``magic`` a program whose ``.pragma`` asks for magic sets has in its
     relations only what its outputs need. ``macros`` are defined before the first file, and ``pragmas`` come
     after the last, so that they replace those of the files. A program whose plan is in ``cache`` is not
@@ -62,13 +62,13 @@ def load(
     )
     kept = cache.find(request) if cache else None
     if kept is not None:
-        return Program(kept)
+        return LoadedProgram(kept)
     from ..plan.compiler import compile_program
 
     plan, sources, found = compile_program(request)
     if cache:
         cache.keep(request, plan, sources.by_file())
-    return Program(plan, tuple(found))
+    return LoadedProgram(plan, tuple(found))
 
 
 class Solver(Protocol):
@@ -80,16 +80,16 @@ class Solver(Protocol):
 
 
 @dataclass(frozen=True)
-class Program:
+class LoadedProgram:
     """A checked and planned program: ``given`` is its plan, which as a text is read when it is asked for."""
 
-    given: Plan | PlanText
+    given: QueryPlan | PlanText
     warnings: tuple[Diagnostic, ...] = ()
 
     @cached_property
-    def plan(self) -> Plan:
+    def plan(self) -> QueryPlan:
         """The plan."""
-        return Plan.from_json(self.given.text) if isinstance(self.given, PlanText) else self.given
+        return QueryPlan.from_json(self.given.text) if isinstance(self.given, PlanText) else self.given
 
     @property
     def key(self) -> str | None:
@@ -238,7 +238,7 @@ class Program:
 
 
 class _ReferenceSolver:
-    def __init__(self, program: Program, shared: Facts, limits: Limits) -> None:
+    def __init__(self, program: LoadedProgram, shared: Facts, limits: Limits) -> None:
         from .reference import Evaluation
 
         plan = program.plan
@@ -259,7 +259,7 @@ class _ReferenceSolver:
 
 
 class _CoreSolver:
-    def __init__(self, program: Program, core: Any, shared: Facts, limits: Limits) -> None:
+    def __init__(self, program: LoadedProgram, core: Any, shared: Facts, limits: Limits) -> None:
         self._program = program
         self._solver = program._in_core(core).solver(program._rows(shared), limits)
 

@@ -12,7 +12,7 @@ from ..language.sources import Sources
 from ..language.syntax import Atom, Comparison, Constant, Module, Variable
 from ..plan.cache import Request
 from ..plan.querying import QUERY, compile_query
-from .program import Program
+from .program import LoadedProgram
 
 
 @dataclass(frozen=True)
@@ -24,11 +24,11 @@ class Mentions:
     symbols: tuple[tuple[str, int, str], ...]
 
 
-def load_query(body: str, declarations: str) -> Program:
+def load_query(body: str, declarations: str) -> LoadedProgram:
     """A program whose output ``answer`` holds the solutions of ``body``, see ``compile_query``.
     ``declarations`` declare the relations that the body may use. Raises DatalogError."""
     request = Request((), texts={"relations": declarations}, files=False)
-    return Program(compile_query(request, body, (), (), ())[0])
+    return LoadedProgram(compile_query(request, body, (), (), ())[0])
 
 
 def mentions(body: str) -> Mentions:

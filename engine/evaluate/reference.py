@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from ..language.diagnostics import EngineError
 from ..plan.needs import needed
-from ..plan.plan import Expression, Plan, Rule, Step, Stratum
+from ..plan.plan import Expression, PlanStep, QueryPlan, Rule, Stratum
 from .floats import plain
 from .functors import TESTS, Registers, Value, added, choice_key, evaluate, ranged, sort_key, wrap
 from .limits import UNLIMITED, Budget, LimitError, Limits
@@ -70,7 +70,7 @@ class Evaluation:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: QueryPlan,
         shared: Evaluation | None = None,
         limits: Limits = UNLIMITED,
         ordinals: Ordinals | None = None,
@@ -258,7 +258,7 @@ class Evaluation:
     def _place(self, source: int) -> str:
         return f"{self._plan.sources[source].file}:{self._plan.sources[source].line}"
 
-    def _solve(self, steps: Sequence[Step], at: int, registers: Registers) -> Iterator[None]:
+    def _solve(self, steps: Sequence[PlanStep], at: int, registers: Registers) -> Iterator[None]:
         """Run ``steps`` from ``at`` on; yields once per solution, which then stands in ``registers``."""
         if at == len(steps):
             yield

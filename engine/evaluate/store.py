@@ -8,7 +8,7 @@ from typing import Any, Protocol, cast
 import numpy as np
 
 from ..plan.needs import needed
-from ..plan.plan import Plan, Relation
+from ..plan.plan import QueryPlan, Relation
 from .branches import Branches
 from .facts import Rows, tuples
 from .functors import evaluate
@@ -111,7 +111,7 @@ class Store(Protocol):
 class ReferenceStore:
     """A store that evaluates everything anew, where something was added."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: QueryPlan) -> None:
         self._plan = plan
         self._ordinals = Ordinals(plan)
         self._facts: dict[str, list[tuple[Any, ...]]] = {}
@@ -155,9 +155,9 @@ class ReferenceStore:
             asked.relations[i].name: self._as_found(asked.relations[i], evaluation.found(i)) for i in outputs
         }
 
-    def _asked(self, text: str, shared: Shared, limits: Limits) -> tuple[Plan, Evaluation, list[int]]:
+    def _asked(self, text: str, shared: Shared, limits: Limits) -> tuple[QueryPlan, Evaluation, list[int]]:
         """Another program, its evaluation, and its outputs."""
-        plan = Plan.from_json(text)
+        plan = QueryPlan.from_json(text)
         evaluation = Evaluation(plan, limits=limits, ordinals=self._ordinals)
         for its, mine in shared:
             evaluation.insert(plan.index(its), self.rows(mine))
@@ -252,7 +252,7 @@ def _listed(kind: str, column: FactColumn) -> list[Any]:
 class BranchStore:
     """A store whose values of algebraic data types are as users see them."""
 
-    def __init__(self, inside: Store, plan: Plan) -> None:
+    def __init__(self, inside: Store, plan: QueryPlan) -> None:
         self._inside, self._branches = inside, Branches(plan)
         self._relations = {relation.name: relation for relation in plan.relations}
         # What has to do with no records is the same.

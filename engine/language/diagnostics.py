@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ...errors import closest, nearest, shortened
-from .sources import Place, Sources
+from .sources import SourcePlace, Sources
 
 _LONGEST = 120  # characters of a line that are shown
 _SHOWN = 20  # errors of one file, and as many warnings
@@ -112,7 +112,7 @@ class Reporter:
         if len(self._warned) < _MOST:
             self._warned.setdefault((at, code), (message, hint))
 
-    def place(self, at: int) -> Place:
+    def place(self, at: int) -> SourcePlace:
         """The file, line and column of a position."""
         return self._sources.locate(at)
 

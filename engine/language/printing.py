@@ -13,11 +13,11 @@ from .syntax import (
     Cast,
     Constant,
     Counter,
+    IterationCount,
     Literal,
     Negation,
     Nil,
     Record,
-    Round,
     Term,
     Truth,
     Variable,
@@ -52,7 +52,7 @@ def term_text(term: Term, values: Mapping[str, str]) -> str:
         return "nil"
     if isinstance(term, Counter):
         return "autoinc()"
-    if isinstance(term, Round):
+    if isinstance(term, IterationCount):
         return "recursive_iteration_cnt()"
     if isinstance(term, Constant):
         value = term.value

@@ -12,7 +12,7 @@ from .sources import Sources, UnreadableError, line_starts, read_text
 from .syntax import Module
 
 
-class Reader:
+class FileReader:
     """Reads each file once, included ones where they are included first.
 
     A file may include what is in the folder of the file that was named first, or in ``folders``. What it

@@ -39,7 +39,7 @@ def decoded(data: bytes) -> str:
 
 
 @dataclass(frozen=True)
-class Place:
+class SourcePlace:
     """A place for people: line and column count from 1."""
 
     file: str
@@ -94,7 +94,7 @@ class Sources:
         """The texts by file."""
         return dict(zip(self.files, self.texts, strict=True))
 
-    def locate(self, at: int) -> Place:
+    def locate(self, at: int) -> SourcePlace:
         """The file, line and column of a position: those that it comes from, by ``#line``."""
         i = bisect_right(self.starts, at) - 1
         text, offset = self.texts[i], at - self.starts[i]
@@ -105,7 +105,7 @@ class Sources:
         for origin in self.origins[i]:
             if origin.start < line:
                 file, start, first = origin.file or file, origin.start + 1, origin.line
-        return Place(file, first + line - start, column)
+        return SourcePlace(file, first + line - start, column)
 
     def line(self, at: int) -> str:
         """The text of the line of a position."""

@@ -40,7 +40,7 @@ class Counter(NamedTuple):
     at: int
 
 
-class Round(NamedTuple):
+class IterationCount(NamedTuple):
     """``recursive_iteration_cnt()``: the number of the round; 0 before recursion and outside of it."""
 
     at: int
@@ -90,7 +90,17 @@ class Aggregate(NamedTuple):
 
 
 Term: TypeAlias = (
-    Variable | Wildcard | Constant | Nil | Counter | Round | Call | Record | Branch | Cast | Aggregate
+    Variable
+    | Wildcard
+    | Constant
+    | Nil
+    | Counter
+    | IterationCount
+    | Call
+    | Record
+    | Branch
+    | Cast
+    | Aggregate
 )
 
 # ---- Literals -------------------------------------------------------------------------------------------

@@ -14,11 +14,11 @@ from .syntax import (
     Cast,
     Constant,
     Counter,
+    IterationCount,
     Literal,
     Module,
     Nil,
     Record,
-    Round,
     Term,
     Variable,
     Wildcard,
@@ -156,7 +156,7 @@ class TermParser(TokenReader):
         if kind == "recursive_iteration_cnt":
             self.take("(", "`(` after `recursive_iteration_cnt`")
             self.take(")", "`)`: `recursive_iteration_cnt` takes nothing")
-            return Round(at)
+            return IterationCount(at)
         if kind in _FUNCTORS:
             self.take("(", f"`(` after `{kind}`")
             return Call(kind, self.arguments(")"), at)

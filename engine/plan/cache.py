@@ -18,7 +18,7 @@ from typing import Any
 from ...errors import ShardlogError
 from ...outputs import write
 from ..language.sources import UnreadableError, read_text
-from .plan import Plan
+from .plan import QueryPlan
 
 try:  # as the standard library's random does: hashlib loads OpenSSL, of several megabytes
     from _sha256 import sha256  # type: ignore[import-not-found]
@@ -78,7 +78,7 @@ class PlanCache:
                 return found
         return None
 
-    def keep(self, request: Request, plan: Plan, texts: Mapping[str, str]) -> None:
+    def keep(self, request: Request, plan: QueryPlan, texts: Mapping[str, str]) -> None:
         """Keep a plan, made of ``texts`` by file. Where it cannot be written, nothing is."""
         if self.folder is None or _version() is None:
             return
@@ -89,11 +89,11 @@ class PlanCache:
             for file in files[:-_KEPT]:
                 file.unlink()
 
-    def ship(self, request: Request, plan: Plan, texts: Mapping[str, str]) -> None:
+    def ship(self, request: Request, plan: QueryPlan, texts: Mapping[str, str]) -> None:
         """Write a plan, made of ``texts`` by file, to the folder ``shipped``."""
         (self.shipped / self._name(request, self.shipped)).write_bytes(self._packed(request, plan, texts))
 
-    def _packed(self, request: Request, plan: Plan, texts: Mapping[str, str]) -> bytes:
+    def _packed(self, request: Request, plan: QueryPlan, texts: Mapping[str, str]) -> bytes:
         """What is in the file of a plan."""
         body = plan.to_json().replace(f'"file":{self._start()}', f'"file":"{_ROOT}').encode()
         head = {

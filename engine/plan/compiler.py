@@ -20,7 +20,7 @@ from ..analysis.types import PRIMITIVES, Types, declared_types, plan_type
 from ..analysis.warnings import warn
 from ..language import syntax as ast
 from ..language.diagnostics import Diagnostic, EngineError, MutedReporter, Reporter, did_you_mean
-from ..language.reading import Reader
+from ..language.reading import FileReader
 from ..language.sources import Sources
 from ..language.syntax import Aggregate, Call, Cast, Clause, Module, RelationDeclaration, Text
 from ..language.walk import all_terms
@@ -45,12 +45,12 @@ from .assembly import (
     records_of,
 )
 from .cache import Request
-from .plan import Directive, Plan, Relation, Source
+from .plan import Directive, QueryPlan, Relation, Source
 from .planner import Schema
 
 
 @dataclass(frozen=True)
-class Written:
+class CheckedClauses:
     """The clauses of a program with the places of their rules, the kinds of their variables, and the types of
     the arguments of functors and aggregates by the place and name of these; apart from them those that delete
     tuples, and the types that are declared."""
@@ -62,7 +62,7 @@ class Written:
     declared: Types
 
 
-def compile_program(request: Request) -> tuple[Plan, Sources, list[Diagnostic]]:
+def compile_program(request: Request) -> tuple[QueryPlan, Sources, list[Diagnostic]]:
     """The plan of a program, the texts that it was made from, and warnings. Raises DatalogError."""
     compiler = _compiler(request)
     plan = compiler.plan()
@@ -70,7 +70,7 @@ def compile_program(request: Request) -> tuple[Plan, Sources, list[Diagnostic]]:
     return plan, compiler.sources, compiler.reporter.warnings()
 
 
-def compile_goal(request: Request, goal: str, full: Collection[str]) -> Plan:
+def compile_goal(request: Request, goal: str, full: Collection[str]) -> QueryPlan:
     """The plan of what a program has to compute for the relation ``goal``; of those in ``full`` all, where
     something of them is needed. Raises DatalogError."""
     compiler = _compiler(request)
@@ -80,7 +80,7 @@ def compile_goal(request: Request, goal: str, full: Collection[str]) -> Plan:
     return plan
 
 
-def compile_heights(request: Request, proved: Proved) -> tuple[Plan, list[tuple[str, str]]]:
+def compile_heights(request: Request, proved: Proved) -> tuple[QueryPlan, list[tuple[str, str]]]:
     """The plan whose outputs find the tuples of a relation, and of all that its proofs may go through, in the
     order of their heights, as ``by_height`` says; and the relations that it takes as they were computed, each
     with its name in the program."""
@@ -100,7 +100,7 @@ def compile_heights(request: Request, proved: Proved) -> tuple[Plan, list[tuple[
     ), shared
 
 
-def written_clauses(request: Request) -> Written:
+def written_clauses(request: Request) -> CheckedClauses:
     """The clauses of a program that has no errors, as proofs see them: with the joins that the text
     states."""
     compiler = _compiler(request)
@@ -114,7 +114,7 @@ def _compiler(request: Request) -> _Compiler:
     reporter = Reporter(sources)
     module = Module()
     folders = [Path(folder).resolve() for folder in request.include_from]
-    reader = Reader(sources, reporter, module, request.texts, folders, request.macros)
+    reader = FileReader(sources, reporter, module, request.texts, folders, request.macros)
     for path in request.paths:
         reader.read_root(Path(path))
     for name, text in request.texts.items():
@@ -151,7 +151,7 @@ class _Compiler:
         self.types: Types
         self.written: list[tuple[Clause, dict[str, str]]] = []  # with the kinds of their variables
 
-    def plan(self) -> Plan:
+    def plan(self) -> QueryPlan:
         types = self.flattened()
         declared = declared_relations(self.module, types, self.reporter)
         flags = directives_of(self.module, declared, self.reporter)
@@ -226,7 +226,7 @@ class _Compiler:
         clauses: list[tuple[Clause, dict[str, str]]],
         groups: list[list[str]],
         types: Types,
-    ) -> Plan:
+    ) -> QueryPlan:
         """The plan; what all keys share comes first."""
         keyed = frozenset(relation.name for relation in relations if relation.keyed)
         by_head: dict[str, list[tuple[Clause, dict[str, str]]]] = {}
@@ -245,7 +245,7 @@ class _Compiler:
         for group in groups:
             if not keyed or not keyed.isdisjoint(group):
                 assembly.add(group, by_head)
-        return Plan(
+        return QueryPlan(
             relations,
             tuple(assembly.rules),
             tuple(assembly.strata),
@@ -278,7 +278,7 @@ class _Compiler:
         }
         return outputs, left
 
-    def written_out(self) -> Written:
+    def written_out(self) -> CheckedClauses:
         """The clauses that give tuples, in the order of the text."""
         found, kinds_of_clauses = [], []
         kinds_of_calls: dict[tuple[int, str], str] = {}
@@ -299,7 +299,7 @@ class _Compiler:
                         kind = kind_of(term, kinds, self.types) or "number"
                         kinds_of_calls[term.at, term.function] = plan_type(kind)
         subsuming = tuple(clause for clause, _ in self.written if clause.subsumes)
-        return Written(tuple(found), tuple(kinds_of_clauses), kinds_of_calls, subsuming, self.types)
+        return CheckedClauses(tuple(found), tuple(kinds_of_clauses), kinds_of_calls, subsuming, self.types)
 
     def check_recursion(
         self,

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, cast
 
-from .plan import Plan, Step, Stratum
+from .plan import PlanStep, QueryPlan, Stratum
 
 
-def needed(plan: Plan, strata: Sequence[Stratum], wanted: Iterable[int]) -> list[Stratum]:
+def needed(plan: QueryPlan, strata: Sequence[Stratum], wanted: Iterable[int]) -> list[Stratum]:
     """The strata that the ``wanted`` relations depend on, in order."""
     return _traced(plan, strata, set(wanted))
 
 
-def needed_relations(plan: Plan, wanted: Iterable[str]) -> set[str]:
+def needed_relations(plan: QueryPlan, wanted: Iterable[str]) -> set[str]:
     """The relations that the ``wanted`` ones depend on, and these."""
     found = {plan.index(name) for name in wanted}
     _traced(plan, plan.strata, found)
     return {plan.relations[index].name for index in found}
 
 
-def _traced(plan: Plan, strata: Sequence[Stratum], relations: set[int]) -> list[Stratum]:
+def _traced(plan: QueryPlan, strata: Sequence[Stratum], relations: set[int]) -> list[Stratum]:
     """The strata that ``relations`` depend on, in order; adds what they read to these."""
     found = []
     for stratum in reversed(strata):
@@ -31,7 +31,7 @@ def _traced(plan: Plan, strata: Sequence[Stratum], relations: set[int]) -> list[
     return found[::-1]
 
 
-def _read(steps: Sequence[Step]) -> Iterator[int]:
+def _read(steps: Sequence[PlanStep]) -> Iterator[int]:
     """The relations that steps read."""
     for step in cast(Sequence[tuple[Any, ...]], steps):
         if step[0] in ("scan", "absent"):

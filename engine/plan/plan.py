@@ -3,7 +3,7 @@
 A plan is a small relational algebra: relations, strata in evaluation order, and rules as nested loops.
 Both evaluators (``core`` in Rust, ``reference`` in Python) run exactly this, so a plan says everything that
 an answer depends on: the order of joins, the version of a relation that each scan reads, the type of every
-operation. ``Plan.to_json`` is the form that ``core`` reads.
+operation. ``QueryPlan.to_json`` is the form that ``core`` reads.
 
 Values. A column holds one machine word. ``number`` is a signed and ``unsigned`` an unsigned 64-bit integer
 (both wrap around), ``float`` an IEEE double, ``symbol`` and records are interned. In a plan a constant is
@@ -55,7 +55,7 @@ Expression = tuple[object, ...]
 #     register := the next number of the evaluation, from 0 on
 # ("round", register)
 #     register := the number of the stratum's round: 0 where its rules run once, then from 1 on
-Step = tuple[object, ...]
+PlanStep = tuple[object, ...]
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ class Rule:
 
     head: int  # index of the relation
     args: tuple[Expression, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[PlanStep, ...]
     registers: int  # how many registers the rule uses
     source: int  # index into Plan.sources: variants of a rule share it
     orders: tuple[Rule, ...] = ()
@@ -163,7 +163,7 @@ class Stratum:
 
 
 @dataclass(frozen=True)
-class Plan:
+class QueryPlan:
     """A checked program, ready to be evaluated.
 
     In a keyed program (``key`` is the name of the key's type) the key column has been removed from every
@@ -197,10 +197,10 @@ class Plan:
         return json.dumps(self, default=vars, separators=(",", ":"))
 
     @staticmethod
-    def from_json(text: str) -> Plan:
+    def from_json(text: str) -> QueryPlan:
         """The plan that ``to_json`` wrote."""
         plan = json.loads(text)
-        return Plan(
+        return QueryPlan(
             tuple(
                 Relation(**{**r, "columns": _columns(r["columns"]), "choices": _tuples(r.get("choices", []))})
                 for r in plan["relations"]

@@ -36,17 +36,17 @@ from ..language.syntax import (
     Comparison,
     Constant,
     Counter,
+    IterationCount,
     Literal,
     Negation,
     Nil,
     Record,
-    Round,
     Term,
     Variable,
     Wildcard,
 )
 from ..language.walk import terms
-from .plan import Expression, Rule, Step, Version
+from .plan import Expression, PlanStep, Rule, Version
 
 _FEWEST, _MOST = 3, 8  # atoms of a rule that is planned in several orders
 
@@ -143,7 +143,7 @@ class _Body:
 
     bag: bool = False
     bindings: bool = False
-    steps: list[Step] = field(default_factory=list)
+    steps: list[PlanStep] = field(default_factory=list)
     items: list[_Item] = field(default_factory=list)
 
 
@@ -433,7 +433,7 @@ class _Planner:
             return self.cast(body, term)
         if isinstance(term, Aggregate):
             return self.aggregate(body, term)
-        if isinstance(term, Counter | Round):
+        if isinstance(term, Counter | IterationCount):
             register = self.new_register()
             body.steps.append(("next" if isinstance(term, Counter) else "round", register))
             return ("reg", register)

@@ -9,7 +9,7 @@ from typing import TypeVar
 from ..language.diagnostics import DatalogError, Diagnostic
 from .cache import Request
 from .compiler import compile_goal, written_clauses
-from .plan import Plan
+from .plan import QueryPlan
 
 _T = TypeVar("_T")
 QUERY = "query"  # the file of the body in diagnostics
@@ -17,7 +17,7 @@ QUERY = "query"  # the file of the body in diagnostics
 
 def compile_query(
     request: Request, body: str, relations: Collection[str], complete: Collection[str], given: Collection[str]
-) -> tuple[Plan, list[tuple[str, str]]]:
+) -> tuple[QueryPlan, list[tuple[str, str]]]:
     """A plan whose only output holds the solutions of ``body``, with a column for each of its variables; and
     the names of the relations that it takes as they are: those that are ``complete``.
 

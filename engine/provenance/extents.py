@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..evaluate.store import NUMERIC, Found, Store, Words
-from ..plan.plan import Column, Plan, Relation
+from ..plan.plan import Column, QueryPlan, Relation
 from .matching import Row
 
 _FEW = 32  # words of a column for which it is not worth while to group it
@@ -30,7 +30,7 @@ class StoredExtents:
     They are in the order of rounds: those of the store, or, after ``at_height``, of heights.
     """
 
-    def __init__(self, store: Store, plan: Plan) -> None:
+    def __init__(self, store: Store, plan: QueryPlan) -> None:
         self._store = store
         self._relations = {relation.name: relation for relation in plan.relations}
         self._found: dict[str, Extent] = {}

@@ -42,7 +42,7 @@ from ..plan.plan import Source
 from ..transform.numbers import uncounted
 
 if TYPE_CHECKING:
-    from ..plan.compiler import Written
+    from ..plan.compiler import CheckedClauses
 
 Row = tuple[Any, ...]
 Bindings = dict[str, Any]
@@ -98,7 +98,7 @@ class Rules:
     """
 
     def __init__(
-        self, keyed: Collection[str] = (), written: Written | None = None, ordinal: Ordinal = made
+        self, keyed: Collection[str] = (), written: CheckedClauses | None = None, ordinal: Ordinal = made
     ) -> None:
         self._keyed, self.ordinal = keyed, ordinal
         self._clauses: dict[Source | str, list[Clause]] = {}

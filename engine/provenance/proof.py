@@ -18,9 +18,9 @@ from typing import Any, NamedTuple
 from ..evaluate.facts import tuples
 from ..evaluate.functors import Registers
 from ..evaluate.ordinals import Ordinals
-from ..evaluate.program import Facts, Program, Row
+from ..evaluate.program import Facts, LoadedProgram, Row
 from ..evaluate.reference import Evaluation, Tuple
-from ..plan.plan import Plan, Rule, Source
+from ..plan.plan import QueryPlan, Rule, Source
 from .matching import Extents, Rules
 
 _Key = tuple[int, Tuple]
@@ -100,7 +100,7 @@ class Derivations:
     """The relations that ``outputs`` need, for given facts; in a keyed program the facts of one key and the
     shared ones together. Raises EngineError as evaluation does."""
 
-    def __init__(self, program: Program, facts: Facts, outputs: Sequence[str] | None = None) -> None:
+    def __init__(self, program: LoadedProgram, facts: Facts, outputs: Sequence[str] | None = None) -> None:
         plan = self._plan = program.plan
         self._evaluation = evaluation = _Recorder(plan)
         for index, rows in checked(plan, facts):
@@ -176,13 +176,13 @@ class Derivations:
         return Proof(name, row, source, direct, aggregated, shown)
 
 
-def checked(plan: Plan, facts: Facts) -> list[tuple[int, list[Row]]]:
+def checked(plan: QueryPlan, facts: Facts) -> list[tuple[int, list[Row]]]:
     """Facts by the numbers of their relations, in order. Raises EngineError for facts that do not fit."""
     named = sorted(((plan.index(name), rows) for name, rows in facts.items()), key=lambda pair: pair[0])
     return [(index, tuples(plan.relations[index], rows, plan.records)) for index, rows in named]
 
 
-def rules_of(plan: Plan, ordinals: Ordinals) -> Rules:
+def rules_of(plan: QueryPlan, ordinals: Ordinals) -> Rules:
     """The rules of a plan as they are written, with the numbers of symbols, which keyed programs have not."""
     keyed = frozenset(relation.name for relation in plan.relations if relation.keyed)
     return Rules(ordinal=ordinals.__getitem__) if plan.key is None else _rules(keyed)
@@ -201,7 +201,7 @@ def _unprojected(proof: Proof) -> tuple[Proof, ...]:
 class _Recorder(Evaluation):
     """Notes the derivations of every tuple that the round in which it is found has."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: QueryPlan) -> None:
         self.noted: dict[_Key, list[_Note]] = {}
         self._trail: list[_Key] = []
         self._aggregated: list[_Key] = []

@@ -11,7 +11,7 @@ from collections.abc import Collection
 from ..evaluate.functors import evaluate
 from ..evaluate.ordinals import Ordinals
 from ..evaluate.program import Facts
-from ..plan.plan import Plan
+from ..plan.plan import QueryPlan
 from .matching import Extents, Row, Rules, Searchable
 from .proof import Proof, checked, rules_of
 
@@ -20,7 +20,7 @@ class ProofError(Exception):
     """A step of a proof that does not follow."""
 
 
-def check_proof(proof: Proof, plan: Plan, facts: Facts) -> int:
+def check_proof(proof: Proof, plan: QueryPlan, facts: Facts) -> int:
     """The number of steps of a proof over ``facts``. Raises ProofError where one does not follow."""
     return Checker(plan, facts).check(proof)
 
@@ -33,7 +33,7 @@ class Checker:
     """
 
     def __init__(
-        self, plan: Plan, facts: Facts, rules: Rules | None = None, holds: Searchable | None = None
+        self, plan: QueryPlan, facts: Facts, rules: Rules | None = None, holds: Searchable | None = None
     ) -> None:
         self._plan = plan
         self._known: dict[str, dict[Row, None]] = {r.name: {} for r in plan.relations}

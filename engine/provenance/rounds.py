@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping
 
 from ..language.syntax import Atom, Clause
-from ..plan.plan import Plan, Source, Stratum
+from ..plan.plan import QueryPlan, Source, Stratum
 
 _DEEPEST = 16  # relations that are looked through one below the other
 
@@ -26,7 +26,7 @@ class Rounds:
     """
 
     def __init__(
-        self, plan: Plan, clauses: Clauses, facts: Callable[[str], Collection[object]], at_once: bool
+        self, plan: QueryPlan, clauses: Clauses, facts: Callable[[str], Collection[object]], at_once: bool
     ) -> None:
         self.offsets: dict[str, int] = {}
         self.layers: dict[str, int] = {}
@@ -97,19 +97,19 @@ def atoms(clause: Clause) -> list[str]:
     return [literal.name for literal in clause.body if isinstance(literal, Atom)]
 
 
-def _chooses(plan: Plan, stratum: Stratum) -> bool:
+def _chooses(plan: QueryPlan, stratum: Stratum) -> bool:
     """Whether rules of a stratum give more than there is in the end."""
     limited = any(plan.relations[i].most is not None for i in stratum.relations)
     return bool(stratum.candidates or stratum.superfluous) or limited
 
 
-def chosen(plan: Plan) -> set[str]:
+def chosen(plan: QueryPlan) -> set[str]:
     """The relations of which rules give more than there is in the end: what is left over was chosen."""
     strata = (stratum for stratum in plan.strata if _chooses(plan, stratum))
     return {plan.relations[i].name for stratum in strata for i in stratum.relations}
 
 
-def replaced_in(plan: Plan) -> dict[str, tuple[str, ...]]:
+def replaced_in(plan: QueryPlan) -> dict[str, tuple[str, ...]]:
     """The relations of strata in which tuples replace others, each with those of its stratum."""
     strata = [tuple(plan.relations[i].name for i in s.relations) for s in plan.strata if s.superfluous]
     return {name: names for names in strata for name in names}

@@ -19,8 +19,8 @@ from ..evaluate.limits import UNLIMITED, Limits
 from ..evaluate.store import Store
 from ..language.syntax import Aggregate, Clause, Literal
 from ..plan.cache import Request
-from ..plan.compiler import Written, compile_heights
-from ..plan.plan import Plan, Source
+from ..plan.compiler import CheckedClauses, compile_heights
+from ..plan.plan import QueryPlan, Source
 from ..transform.heights import Proved, grown
 from .bodies import Bodies, Key, Left
 from .extents import Hits, StoredExtents
@@ -33,7 +33,7 @@ _COUNTED = 1000  # tuples of aggregates that a proof has
 TRIES = 10_000  # combinations of tuples that are looked at to see how far a rule gets
 
 
-class _Step(NamedTuple):
+class _ProofStep(NamedTuple):
     source: Source | None = None
     premises: tuple[Key, ...] = ()
     counted: tuple[Key, ...] = ()
@@ -41,8 +41,8 @@ class _Step(NamedTuple):
     lost: bool = False
 
 
-_FACT = _Step()
-_OPEN = _Step()  # not looked into
+_FACT = _ProofStep()
+_OPEN = _ProofStep()  # not looked into
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Attempt:
     complete: bool = True
 
 
-class Search:
+class ProofSearch:
     """Proofs of the tuples of a store, as of its last evaluation.
 
     ``at_once``: whether everything was computed in one evaluation, and not bit by bit. ``replaced``: proofs
@@ -72,9 +72,9 @@ class Search:
 
     def __init__(
         self,
-        plan: Plan,
+        plan: QueryPlan,
         request: Request,
-        written: Written,
+        written: CheckedClauses,
         store: Store,
         *,
         at_once: bool = True,
@@ -85,7 +85,7 @@ class Search:
         self._at_once, self._limits = at_once, limits
         self._strata_of = replaced_in(plan)  # relations in which tuples replace others
         self._replaced = self._strata_of if replaced else {}
-        self._through: Search | None = None  # the search through what was replaced
+        self._through: ProofSearch | None = None  # the search through what was replaced
         self.rules = Rules(written=written, ordinal=store.ordinal)
         self._clauses: dict[str, list[tuple[Source, Clause]]] = {}
         for source, clause in written.clauses:
@@ -110,7 +110,7 @@ class Search:
         self._offsets: dict[str, int] = {}  # what is to be added to the round of a tuple for its height
         self.extents = StoredExtents(store, plan)
         self._given: dict[str, set[Row]] = {}
-        self._steps: dict[Key, _Step] = {}
+        self._steps: dict[Key, _ProofStep] = {}
         self._heights: dict[Key, int | None] = {}
         self._aggregates: dict[int, list[Aggregate]] = {}  # by the identity of the clause
         self._matcher = Matcher(self.rules, self.extents, self.extents)
@@ -176,12 +176,12 @@ class Search:
         through = self._other((relation, row))
         return (self._height((relation, row)) or 0) if through is None else through.height(relation, row)
 
-    def _other(self, goal: Key) -> Search | None:
+    def _other(self, goal: Key) -> ProofSearch | None:
         """The search through what was replaced, where no proof of a tuple does without."""
         if not self._strata_of or self._replaced or self._height(goal) is not None:
             return None
         if self._through is None:
-            self._through = Search(
+            self._through = ProofSearch(
                 self._plan,
                 self._request,
                 self._written,
@@ -268,7 +268,7 @@ class Search:
             self._given[relation] = set(self._store.facts(relation))
         return self._given[relation]
 
-    def _step(self, key: Key) -> _Step:
+    def _step(self, key: Key) -> _ProofStep:
         step = self._steps.get(key)
         if step is None:
             step = self._steps[key] = _FACT if self.is_given(*key) else self._derivation(key)
@@ -298,9 +298,9 @@ class Search:
             self._steps[key], self._heights[key] = self._lowest(*key)
         return self._heights[key]
 
-    def _lowest(self, relation: str, row: Row) -> tuple[_Step, int | None]:
+    def _lowest(self, relation: str, row: Row) -> tuple[_ProofStep, int | None]:
         """The derivation of a tuple that is of the least height, found from what is of any, and this."""
-        best, below = _Step(lost=True), None
+        best, below = _ProofStep(lost=True), None
         limit = sys.maxsize
         while limit > 0:
             found = self._derivations(self._clauses.get(relation, ()), dict(enumerate(row)), limit)
@@ -311,25 +311,25 @@ class Search:
             limit = below
         return best, None if below is None else below + 1
 
-    def _derivation(self, key: Key) -> _Step:
+    def _derivation(self, key: Key) -> _ProofStep:
         """The first derivation of a tuple from those below its height: all of these are of the least."""
         height = self._derived_height(key)
         if key in self._steps:
             return self._steps[key]
         if height is None:
             through = self._other(key)
-            return _Step(lost=True) if through is None else through._step(key)
+            return _ProofStep(lost=True) if through is None else through._step(key)
         relation, row = key
         clauses = self._clauses if height == 1 else self._higher  # from facts alone comes what is of height 1
         found = self._derivations(clauses.get(relation, ()), dict(enumerate(row)), height)
         step = next((step for _, step in found), None)
         if step is None and relation in self._eqrels:
             step = self._path(relation, row, height)
-        return step or _Step(lost=True)
+        return step or _ProofStep(lost=True)
 
     def _derivations(
         self, clauses: Iterable[tuple[Source, Clause]], wanted: dict[int, Any], height: int
-    ) -> Iterator[tuple[Row, _Step]]:
+    ) -> Iterator[tuple[Row, _ProofStep]]:
         """The tuples with the ``wanted`` values that rules give from what is below a height, each as often as
         they do."""
         for source, clause in clauses if height > 0 else ():
@@ -341,7 +341,7 @@ class Search:
                 row = self._head(clause, wanted, bindings)
                 if row is not None:
                     premises = tuple(dict.fromkeys([key for _, key in sorted(held)]))
-                    yield row, _Step(source, premises, self._counted(clause, bindings), bindings)
+                    yield row, _ProofStep(source, premises, self._counted(clause, bindings), bindings)
 
     def _start(self, clause: Clause, wanted: dict[int, Any]) -> Bindings | None:
         """The variables of a clause that its head gives a value; None where the head cannot be the tuple."""
@@ -382,7 +382,7 @@ class Search:
             for _, held in self._bodies.solutions(aggregate.body, outer):
                 yield from (key for _, key in sorted(held))
 
-    def _path(self, relation: str, row: Row, height: int) -> _Step | None:
+    def _path(self, relation: str, row: Row, height: int) -> _ProofStep | None:
         """The fewest pairs, each given or derived by a rule, that lead from one member of a class to
         another."""
         start, end = row
@@ -402,7 +402,7 @@ class Search:
         while before[end][0] != start:
             end = before[end][0]
             path.append(before[end][1])
-        return _Step(premises=tuple(dict.fromkeys((relation, pair) for pair in path[::-1])))
+        return _ProofStep(premises=tuple(dict.fromkeys((relation, pair) for pair in path[::-1])))
 
     def _direct(self, relation: str, member: Any, height: int) -> Iterator[Row]:
         """The pairs with a member that were given, or that rules give from what is below a height."""

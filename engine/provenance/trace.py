@@ -51,7 +51,7 @@ CoreAtom = tuple[int, list[Term]]
 Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
-class Step(Protocol):
+class ProofStep(Protocol):
     """What a tuple follows from, where the core does not see it."""
 
     @property
@@ -111,7 +111,7 @@ class Trace:
         tables: Sequence[Table],
         matcher: Matcher,
         types: Types,
-        ask: Callable[[Key], Step],
+        ask: Callable[[Key], ProofStep],
     ) -> None:
         self._tables, self._matcher, self._ask, self._types = tables, matcher, ask, types
         self._numbers = {table.name: number for number, table in enumerate(tables)}
@@ -154,7 +154,7 @@ class Trace:
         if start is None:
             return None
         self._core.start(self._numbers[relation], start)
-        asked: dict[int, Step] = {}
+        asked: dict[int, ProofStep] = {}
         while True:
             number = self._core.go(depth)
             if number is None:
@@ -167,7 +167,7 @@ class Trace:
             if None in found:
                 return None
             self._core.answer(found)
-        return Steps(self._tables, self._clauses, self._matcher, self._core.steps(), asked).goal()
+        return ProofSteps(self._tables, self._clauses, self._matcher, self._core.steps(), asked).goal()
 
     def _number(self, relation: str, row: Row) -> tuple[int, int] | None:
         table = self._numbers.get(relation)
@@ -323,7 +323,7 @@ def _is_shifted(term: Syntax, kind: str) -> bool:
     return False
 
 
-class Steps:
+class ProofSteps:
     """The steps of a proof, by number; ``asked`` are those that the core did not find."""
 
     def __init__(
@@ -332,7 +332,7 @@ class Steps:
         clauses: Sequence[tuple[Source, Clause]],
         matcher: Matcher,
         found: Sequence[Numbers],
-        asked: Mapping[int, Step],
+        asked: Mapping[int, ProofStep],
     ) -> None:
         self._tables, self.clauses, self.matcher, self._asked = tables, clauses, matcher, asked
         self._relations, self._rows, self._how, self._ends, self._premises = found
@@ -380,7 +380,7 @@ class Steps:
 class TracedProof(Proof):
     """A step of a proof that was found as arrays."""
 
-    _all: Steps
+    _all: ProofSteps
     _how: int
 
     def __init__(
@@ -389,7 +389,7 @@ class TracedProof(Proof):
         row: Row,
         source: Source | None,
         open_: bool,
-        steps: Steps,
+        steps: ProofSteps,
         how: int,
         bindings: Bindings | None,
     ) -> None:

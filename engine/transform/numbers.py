@@ -16,9 +16,9 @@ from ..language.syntax import (
     Clause,
     ColumnDeclaration,
     Counter,
+    IterationCount,
     Literal,
     RelationDeclaration,
-    Round,
     Variable,
 )
 from ..language.walk import all_terms, terms
@@ -31,7 +31,7 @@ def counts(literal: Literal) -> list[int]:
 
 def depends(literal: Literal) -> bool:
     """Whether a literal depends on a counter, of solutions or of rounds."""
-    return any(isinstance(term, Counter | Round) for term in all_terms(literal))
+    return any(isinstance(term, Counter | IterationCount) for term in all_terms(literal))
 
 
 def number_solutions(

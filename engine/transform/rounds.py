@@ -10,7 +10,15 @@ from collections.abc import Mapping
 from functools import partial
 
 from ..language.diagnostics import Reporter, did_you_mean
-from ..language.syntax import Atom, Clause, ColumnDeclaration, Module, RelationDeclaration, Round, Variable
+from ..language.syntax import (
+    Atom,
+    Clause,
+    ColumnDeclaration,
+    IterationCount,
+    Module,
+    RelationDeclaration,
+    Variable,
+)
 
 _COLUMN = "<iteration>"  # as Soufflé calls it
 
@@ -62,7 +70,7 @@ def _completed(clause: Clause, declared: Mapping[str, RelationDeclaration]) -> C
     """The rule of a relation that notes rounds, with its arguments."""
     noted = _noted(clause)
     args = tuple(Variable(column.name, noted.at) for column in declared[noted.name].columns)
-    head = clause.head._replace(args=(*args, Round(noted.at)))
+    head = clause.head._replace(args=(*args, IterationCount(noted.at)))
     return clause._replace(head=head, body=(noted._replace(args=args),))
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ...program.mlir.origins import at
 from ...runs.records.record import Annotation
-from ..steps import Site, Step
+from ..steps import Site, WhyStep
 from .text import dim_text, stage_text
 from .why import Explanation
 
@@ -100,7 +100,7 @@ def _site(site: Site, axis: str) -> tuple[str, ...]:
     return (f'{dim_text(site)} on "{axis}"', site.type, *place)
 
 
-def _turn(step: Step) -> tuple[str, ...]:
+def _turn(step: WhyStep) -> tuple[str, ...]:
     if step.kind == "priority":
         return ("its priority has come", stage_text(step.stage))
     if step.kind == "visit":

@@ -8,7 +8,7 @@ from textwrap import TextWrapper
 from ...engine.provenance.proof import Proof
 from ...program.mlir.origins import at
 from ...runs.records.record import Annotation, Stage
-from ..steps import OPTION, PARTIAL, Site, Step, rule_place, tuple_text
+from ..steps import OPTION, PARTIAL, Site, WhyStep, rule_place, tuple_text
 from .alike import groups, left_out, others
 
 _WIDTH = 100
@@ -35,7 +35,7 @@ def folded(sites: Sequence[Site], texts: Sequence[str], *, full: bool = False) -
     return "\n\n".join(shown)
 
 
-def proof_lines(step: Step, depth: int | None = None) -> Iterator[str]:
+def proof_lines(step: WhyStep, depth: int | None = None) -> Iterator[str]:
     """The proof of a step as indented lines, premises below what follows from them, each once.
 
     ``depth`` is how many levels are shown; None: all.
@@ -64,7 +64,7 @@ def site_title(site: Site, what: str) -> str:
     return f"{site.value} : {site.type}{at(site.where, site.stack)}\ndim {site.dim} {what}"
 
 
-def step_lines(step: Step, *, full: bool = False) -> list[str]:
+def step_lines(step: WhyStep, *, full: bool = False) -> list[str]:
     """A step of a chain; ``full``: with everything else that was in the running, and lost."""
     stage = stage_text(step.stage)
     if step.kind == "priority":
@@ -90,7 +90,7 @@ def step_lines(step: Step, *, full: bool = False) -> list[str]:
     return lines + (_all_lost(step) if full else _lost(step))
 
 
-def _lost(step: Step) -> list[str]:
+def _lost(step: WhyStep) -> list[str]:
     """The other axes in the running, as one line if any."""
     if not step.lost:
         return []
@@ -99,7 +99,7 @@ def _lost(step: Step) -> list[str]:
     return [f'      not in the same turn: "{first.axis}" for {dim_text(first.site)} ({first.reason}){more}']
 
 
-def _all_lost(step: Step) -> list[str]:
+def _all_lost(step: WhyStep) -> list[str]:
     lines = ["      not in the same turn:"] if step.lost else []
     for loss in step.lost:
         lines.append(

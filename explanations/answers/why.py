@@ -10,7 +10,7 @@ from typing import Any
 from ...program.ids import Place
 from ...program.mlir.origins import at
 from ...runs.records.record import Annotation
-from ..steps import Site, Step, Tree
+from ..steps import Site, Tree, WhyStep
 from .text import annotation_text, dim_text, more_text, proof_lines, site_title, step_lines
 
 _MOST_STEPS = 6
@@ -29,7 +29,7 @@ class Explanation:
     axis: str
     place: Place
     atoms: tuple[int, ...]
-    steps: Sequence[Step]
+    steps: Sequence[WhyStep]
     origin: Annotation
     needs: tuple[Annotation, ...]
 
@@ -55,7 +55,7 @@ class Explanation:
         return why_html(self)
 
 
-def _step(step: Step, proofs: bool) -> dict[str, Any]:
+def _step(step: WhyStep, proofs: bool) -> dict[str, Any]:
     names = (
         "kind",
         "axis",
@@ -138,7 +138,7 @@ def why_html(explanation: Explanation) -> str:
     return "\n".join([*lines, "</div>"])
 
 
-def _step_html(step: Step) -> str:
+def _step_html(step: WhyStep) -> str:
     first, *rest = step_lines(step)
     proof = escape("\n".join(proof_lines(step)))
     said = escape("\n".join(line.strip() for line in rest))

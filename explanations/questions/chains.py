@@ -11,7 +11,7 @@ from typing import overload
 
 from ...program.ids import Cell
 from ...runs.records.history import Event
-from ..steps import Step
+from ..steps import WhyStep
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,23 +76,25 @@ class Chains:
         return self._numbers.setdefault((change, behind), len(self._numbers))
 
 
-class Steps(Sequence[Step]):
+class Steps(Sequence[WhyStep]):
     """The steps of a chain, latest first, each made when it is asked for, and those ``behind`` it."""
 
-    def __init__(self, chain: Chain, made: Callable[[Event, int], Step], behind: Sequence[Step] = ()) -> None:
+    def __init__(
+        self, chain: Chain, made: Callable[[Event, int], WhyStep], behind: Sequence[WhyStep] = ()
+    ) -> None:
         self._chain, self._made, self._behind = chain, made, behind
-        self._kept: dict[int, Step] = {}
+        self._kept: dict[int, WhyStep] = {}
 
     def __len__(self) -> int:
         return len(self._chain) + len(self._behind)
 
     @overload
-    def __getitem__(self, index: int) -> Step: ...
+    def __getitem__(self, index: int) -> WhyStep: ...
 
     @overload
-    def __getitem__(self, index: slice) -> tuple[Step, ...]: ...
+    def __getitem__(self, index: slice) -> tuple[WhyStep, ...]: ...
 
-    def __getitem__(self, index: int | slice) -> Step | tuple[Step, ...]:
+    def __getitem__(self, index: int | slice) -> WhyStep | tuple[WhyStep, ...]:
         if isinstance(index, slice):
             return tuple(self[i] for i in range(*index.indices(len(self))))
         number = index + len(self) if index < 0 else index

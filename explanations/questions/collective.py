@@ -21,7 +21,7 @@ from .why import Explainer
 if TYPE_CHECKING:
     from ...partition.choice.choosing import Candidate
     from ...partition.facts.knowledge import Knowledge
-    from ...partition.layouts import Layout, Pieces
+    from ...partition.layouts import Layout, PieceId, Pieces
     from ...runs.records.record import Annotation, Op, Value
 
 _MOST_WAYS = 4
@@ -135,7 +135,7 @@ class Asked:
     def _propagated(self, value: Value) -> tuple[str, ...]:
         """How propagation sharded a tensor."""
         history, atoms = self.explainer.history, self.explainer.meshes.atoms
-        found: list[dict[int, None]] = [{} for _ in value.shape]
+        found: list[dict[PieceId, None]] = [{} for _ in value.shape]
         content = history.content(history.cell(value.place), history.end)
         for dim, _, x in sorted(history.facts(content).get("sharded", ())):
             piece = self.axes.at(atoms[x].mesh, atoms[x].axis, atoms[x].lo)

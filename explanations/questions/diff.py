@@ -20,7 +20,7 @@ from ..answers.diff import Diff, Parting, TensorDiff
 from ..answers.text import dim_text
 from ..answers.why import short_why
 from ..answers.why_not import short_why_not
-from ..steps import PARTIAL, Site, Step
+from ..steps import PARTIAL, Site, WhyStep
 from .match import matched
 from .why import Explainer
 from .why_not import WhyNotSearch
@@ -90,7 +90,7 @@ class _Origin:
     event: Event | None
     cell: Cell
     dim: int
-    visit: Step | None = None
+    visit: WhyStep | None = None
 
 
 class _Comparison:

@@ -31,9 +31,17 @@ def matched(a: Record, b: Record) -> list[tuple[Value, Value]]:
         return [(v, there[v.name, v.type]) for v in ours if (v.name, v.type) in there]
     numbers = _Numbers()
     by_path = all(any(not _SSA.match(name) for name in record.names()) for record in (a, b))
-    left, right = _Computed(a, numbers, by_path=by_path), _Computed(b, numbers, by_path=by_path)
+    left, right = (
+        _EqualComputations(a, numbers, by_path=by_path),
+        _EqualComputations(b, numbers, by_path=by_path),
+    )
     found: list[tuple[Value, Value]] = []
-    for key in (_Computed.used, _Computed.value, _Computed.place, _Computed.origin):
+    for key in (
+        _EqualComputations.used,
+        _EqualComputations.value,
+        _EqualComputations.place,
+        _EqualComputations.origin,
+    ):
         pairs = _paired(ours, theirs, partial(key, left), partial(key, right))
         known = {v.number for v, _ in pairs}, {v.number for _, v in pairs}
         ours = [v for v in ours if v.number not in known[0]]
@@ -70,7 +78,7 @@ class _Numbers:
         return self._of.setdefault(thing, len(self._of))
 
 
-class _Computed:
+class _EqualComputations:
     """The computations of the values of a run, as numbers that equal computations share."""
 
     def __init__(self, record: Record, numbers: _Numbers, *, by_path: bool) -> None:

@@ -15,7 +15,7 @@ from ...program.mlir.origins import at
 from ...rulebook.columns import Sharded
 from ...rulebook.shipped import shipped
 from ...runs.records.record import Facts, Record, Stage, Visited
-from ..steps import OPTION, PARTIAL, Site, Step, rule_place
+from ..steps import OPTION, PARTIAL, Site, WhyStep, rule_place
 
 _PROGRAM = "propagation/completion"
 _ASKED = ("becomes", "becomes_partial", "chosen", "resharding", "reshards")
@@ -54,15 +54,17 @@ class Visits:
         self._record = record
         self._derived: dict[int, Derivations] = {}
         # Steps refer to the words: those that nobody holds any more are gone.
-        self._steps: WeakValueDictionary[tuple[int, int, Site, tuple[int, ...]], Step] = WeakValueDictionary()
+        self._steps: WeakValueDictionary[tuple[int, int, Site, tuple[int, ...]], WhyStep] = (
+            WeakValueDictionary()
+        )
         self._facts: dict[int, Facts] = {}  # of the visits that were looked at
 
     def chain(
         self, words: Words, cell: Cell, at: Callable[[], Site], atoms: tuple[int, ...]
-    ) -> tuple[tuple[Step, ...], Cell]:
+    ) -> tuple[tuple[WhyStep, ...], Cell]:
         """The visits that gave atoms of an axis to a dimension, the latest first, and the cell of the
         program's annotation that they begin at. ``at`` gives the dimension, which is of the cell's value."""
-        steps, by = list[Step](), self._record.visited(cell) or cell
+        steps, by = list[WhyStep](), self._record.visited(cell) or cell
         if not isinstance(by, Visited):
             return (), by
         site = at()
@@ -101,7 +103,7 @@ class Visits:
         by = f"visit {visited.number} of {op.name}{at(op.where, op.stack)}"
         return f"annotated by completion {text}, {by}; {self._candidate(words, visited)}"
 
-    def check(self, step: Step) -> int:
+    def check(self, step: WhyStep) -> int:
         """Checks the proof of a visit; returns the number of its steps. Raises ProofError."""
         return Checker(shipped(_PROGRAM).plan, self._facts[step.change]).check(step.proof)
 
@@ -129,14 +131,14 @@ class Visits:
         site: Site,
         source: Site,
         atoms: tuple[int, ...],
-    ) -> Step:
+    ) -> WhyStep:
         op, proof = self._record.op(visited.item), given.proof
         axis = words.axes(atoms)
         names = dict.fromkeys(atoms, axis)
         option, loop = given.option, int(given.option.row[1])
         by_user = any(premise.relation == "tells" for premise in option.premises)
         kind = next(str(kind) for number, kind in visited.facts["kind"] if number == loop)
-        return Step(
+        return WhyStep(
             "visit",
             site,
             axis,

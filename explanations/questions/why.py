@@ -16,7 +16,7 @@ from ...runs.records.history import Event, History
 from ...runs.records.obstacles import Obstacles
 from ...runs.records.record import Annotation, Record, Value
 from ..answers.why import Explanation
-from ..steps import Loss, Site, Step, rule_place
+from ..steps import Loss, Site, WhyStep, rule_place
 from .chains import Chain, Chains, Steps
 from .values import Values
 from .visits import Visits
@@ -40,7 +40,7 @@ class Explainer:
         self._ways: dict[Held, Chain] = {}
         self._new_ways = Chains()
         # Steps refer to the explainer: those that nobody holds any more are gone.
-        self._steps: WeakValueDictionary[tuple[int, int, tuple[int, ...]], Step] = WeakValueDictionary()
+        self._steps: WeakValueDictionary[tuple[int, int, tuple[int, ...]], WhyStep] = WeakValueDictionary()
         self._used: dict[Held, tuple[frozenset[Cell], list[Held]]] = {}
         self._needs: dict[Held, frozenset[Cell]] = {}
 
@@ -161,7 +161,7 @@ class Explainer:
         rows = given(self.proof(event, dim, atom))
         return next(((row.slot, row.dim) for row in rows if row.axis == atom), None)
 
-    def _step(self, event: Event, dim: int, atoms: tuple[int, ...]) -> Step:
+    def _step(self, event: Event, dim: int, atoms: tuple[int, ...]) -> WhyStep:
         """A step that atoms of an axis went together; values behind it have it in common."""
         key = (event.number, dim, atoms)
         step = self._steps.get(key)
@@ -170,7 +170,7 @@ class Explainer:
             self._steps[key] = step = self._made_step(event, dim, atoms[0], names)
         return step
 
-    def _made_step(self, event: Event, dim: int, atom: int, names: Mapping[int, str]) -> Step:
+    def _made_step(self, event: Event, dim: int, atom: int, names: Mapping[int, str]) -> WhyStep:
         proof = self.proof(event, dim, atom)
         op, slots = self.values.op(event.item), self.history.slots(event.item)
         stage = self.history.stage(event)
@@ -178,7 +178,7 @@ class Explainer:
         slot, from_dim = source or (event.slot, dim)
         factor, says = self.says(proof, atom)
         others = (row for row in given(proof) if (row.slot, row.dim) != (slot, from_dim))
-        return Step(
+        return WhyStep(
             "propagation" if source else "priority",
             self.site(slots[event.slot], dim, op.slots[event.slot]),
             names[atom],

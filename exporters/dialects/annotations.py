@@ -150,6 +150,10 @@ class _Writer:
             "offsets": said.beside.get(OFFSETS),
             "more": None,
         }
+        if not self.spelling.values and (found["halo"] or found["offsets"]):
+            message = f"{'halo sizes' if found['halo'] else 'offsets of parts'} of a sharding on @{grid.name}"
+            hint = "mesh of LLVM 19 has no words for them: write shard"
+            raise ShardlogError(message, where=self.where, hint=hint)
         plain = all(d.closed and not d.priority for d in sharding.dimensions)
         carries = sharding.unreduced and not self.spelling.partial
         if not plain or sharding.replicated or carries:

@@ -21,7 +21,7 @@ from ...program.classes import Classes
 from ...program.columns import widths
 from ...program.function import Function
 from ..passes.structure import Structure
-from .layout import Layout, lay_out
+from .layout import GraphLayout, lay_out
 
 Ints = npt.NDArray[np.int32]
 
@@ -32,7 +32,7 @@ class Instance:
 
     number: int
     function: Function
-    layout: Layout
+    layout: GraphLayout
     place: int  # value v is place + v
     item: int  # node n is item + n
     cloned: bool
@@ -76,13 +76,13 @@ class _Builder:
         self, functions: dict[str, Function], structures: dict[str, Structure], classes: Classes
     ) -> None:
         self.functions, self.structures, self.classes = functions, structures, classes
-        self.layouts: dict[tuple[str, bool], Layout] = {}
+        self.layouts: dict[tuple[str, bool], GraphLayout] = {}
         self.called: set[str] = set()
         self.instances: list[Instance] = []
         self.places = 0
         self.items = 0
 
-    def layout(self, name: str, *, cloned: bool) -> Layout:
+    def layout(self, name: str, *, cloned: bool) -> GraphLayout:
         key = (name, cloned)
         if key not in self.layouts:
             self.layouts[key] = lay_out(

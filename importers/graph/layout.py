@@ -29,7 +29,7 @@ from .retirement import retirement
 
 
 @dataclass(frozen=True)
-class Layout:
+class GraphLayout:
     """Items are nodes first, then data-flow edges. See the module's docstring for what is left open."""
 
     place: Ints  # value -> the value that holds its sharding
@@ -52,7 +52,7 @@ def lay_out(
     classes: Classes,
     *,
     cloned: bool,
-) -> Layout:
+) -> GraphLayout:
     """The layout of a prepared function.
 
     ``cloned``: this is a second copy of the function, whose uses are in program order again.
@@ -75,7 +75,7 @@ def lay_out(
     neighbour_offsets, neighbours, return_uses = _neighbours(
         function, structure, uses, edges, place, makers, sleeps
     )
-    return Layout(
+    return GraphLayout(
         place=place,
         classes=item_classes,
         slot_offsets=offsets,

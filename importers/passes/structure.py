@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ...program.classes import Classes, End, Knowledge
+from ...program.classes import Classes, End, SignatureAnswers
 from ...program.columns import among, column, numbers
 from ...program.function import Function
 from ...program.uses import Uses
@@ -231,7 +231,7 @@ def _inside(function: Function, node: int) -> list[int]:
     return direct + [n for d in direct for n in _inside(function, d)]
 
 
-def _pure_nodes(function: Function, known: Sequence[Knowledge], edged: set[int]) -> set[int]:
+def _pure_nodes(function: Function, known: Sequence[SignatureAnswers], edged: set[int]) -> set[int]:
     """Nodes without side effects, those of the nodes in their regions included."""
     pure: set[int] = set()
     for node in reversed(function.order):

@@ -36,7 +36,7 @@ _UNSPECIFIED = re.compile(r"unspecified_dims=\[([\d,\s]*)\]")
 
 
 @dataclass(frozen=True)
-class _Place:
+class _Owner:
     """The owner of an attribute: ``label`` is "arg_attrs" or "res_attrs" with the number of the argument
     or result of a function, or empty for an op."""
 
@@ -67,7 +67,7 @@ class _Place:
 
 
 @contextmanager
-def _at(place: _Place) -> Iterator[None]:
+def _at(place: _Owner) -> Iterator[None]:
     """Adds its place to an error."""
     try:
         yield
@@ -121,7 +121,7 @@ def read_gspmd(module: ir.Module) -> None:
     """
     places = list(_places(module))
     if places:
-        _Reader(module, places).run()
+        _ShardingReader(module, places).run()
         try:
             module.operation.verify()
         except ir.MLIRError as error:
@@ -129,22 +129,22 @@ def read_gspmd(module: ir.Module) -> None:
             raise ShardlogError(f"the shardings are not valid in sdy: {message}", hint=hint) from None
 
 
-def _places(module: ir.Module) -> Iterator[_Place]:
+def _places(module: ir.Module) -> Iterator[_Owner]:
     for op in (op for op in ops_in(module) if NAME in op.attributes or op.operation.name == "func.func"):
         if NAME in op.attributes:
-            yield _Place(op, op.attributes[NAME])
+            yield _Owner(op, op.attributes[NAME])
         for label in ("arg_attrs", "res_attrs") if op.operation.name == "func.func" else ():
             for index, entry in enumerate(op.attributes.get(label, ())):
                 if NAME in entry:
-                    yield _Place(op, entry[NAME], label, index)
+                    yield _Owner(op, entry[NAME], label, index)
 
 
-class _Reader:
-    def __init__(self, module: ir.Module, places: list[_Place]) -> None:
+class _ShardingReader:
+    def __init__(self, module: ir.Module, places: list[_Owner]) -> None:
         self.module, self.places = module, places
         self.meshes = symbols(module, "sdy.mesh")
         self.shardings = declared(self.meshes)
-        self.all: list[tuple[HloSharding, _Place]] = []
+        self.all: list[tuple[HloSharding, _Owner]] = []
         for place in places:
             with _at(place):
                 self.all += [(sharding, place) for sharding in place.shardings]
@@ -207,7 +207,7 @@ class _Reader:
             self.known[key] = self.shardings.attribute(said, closed=False)
         return self.known[key]
 
-    def set_values(self, label: str, places: list[_Place]) -> None:
+    def set_values(self, label: str, places: list[_Owner]) -> None:
         """The shardings of the arguments or results of a function."""
         op = places[0].op
         entries: list[Any] = list(op.attributes[label])
@@ -240,7 +240,7 @@ class _Reader:
             raise ShardlogError(message, hint="leave one of them out")
         return ir.Attribute(old)
 
-    def set_op(self, place: _Place) -> None:
+    def set_op(self, place: _Owner) -> None:
         target = _target(place.op)
         with _at(place):
             if target in ("Sharding", FULL_TO_SHARD, SHARD_TO_FULL):
@@ -252,7 +252,7 @@ class _Reader:
             else:
                 self.set_results(place)
 
-    def set_results(self, place: _Place) -> None:
+    def set_results(self, place: _Owner) -> None:
         op, attributes, results = place.op, place.op.attributes, list(place.op.results)
         del attributes[NAME]
         shardings = place.shardings
@@ -276,7 +276,7 @@ class _Reader:
             if sharding.group is not None:
                 self.group(result, sharding, ir.InsertionPoint.after(op))
 
-    def set_constraint(self, place: _Place) -> None:
+    def set_constraint(self, place: _Owner) -> None:
         """``@Sharding`` is a constraint, and one that only names a group is no more than that."""
         op, sharding = place.op, place.sharding
         value, point = op.operands[0], ir.InsertionPoint(op)
@@ -289,7 +289,7 @@ class _Reader:
         op.results[0].replace_all_uses_with(value)
         op.operation.erase()
 
-    def set_boundary(self, place: _Place) -> None:
+    def set_boundary(self, place: _Owner) -> None:
         """Keeps the sharding of a value that enters or leaves a manual computation for
         ``read_shard_maps``."""
         op, sharding, result = place.op, place.sharding, place.op.results[0]

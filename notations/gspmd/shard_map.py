@@ -40,7 +40,7 @@ def read_shard_maps(module: ir.Module, mesh: Mesh, manual: Manual) -> None:
     is left of a pattern.
     """
     functions = symbols(module, "func.func")
-    reader = _Reader(mesh, manual, functions)
+    reader = _ShardMapReader(mesh, manual, functions)
     done: set[str] = set()
 
     def visit(name: str) -> None:
@@ -104,7 +104,7 @@ class _Crossing:
     axes: frozenset[str] = frozenset()  # manual inside but not outside
 
 
-class _Reader:
+class _ShardMapReader:
     """``mesh`` is that of the shardings, ``manual`` the axes that the sharding of a value says are manual.
     ``bodies``: the functions that became the body of a manual computation."""
 

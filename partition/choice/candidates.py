@@ -14,7 +14,7 @@ from ..layouts import Dims, Layout, Shape, replicated
 from ..reshards.planning import Planner
 from ..reshards.rates import LayoutId
 from .choosing import SUM, Chooser, Way
-from .domains import Domain, DomainId, Domains, Place
+from .domains import Domain, DomainId, Domains, Placement
 from .variables import Row, Variables
 
 _MOST_LAYOUTS = 11  # of a value
@@ -142,10 +142,10 @@ class Candidates:
                     known[key] = self.domains.number(self._with_copies(shape, domain, copies))
                 self.domain_of[n] = known[key]
 
-    def _with_copies(self, shape: Shape, domain: Domain, copies: tuple[LayoutId, ...]) -> list[Place]:
+    def _with_copies(self, shape: Shape, domain: Domain, copies: tuple[LayoutId, ...]) -> list[Placement]:
         sent = self.domains.sent(shape, domain.homes, copies).tolist()
         others = (
-            Place(home, copy)
+            Placement(home, copy)
             for home, sends in zip(domain.homes, sent, strict=True)
             for copy, something in zip(copies, sends, strict=True)
             if something and home != copy

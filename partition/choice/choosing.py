@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from ...program.factors import PASSING, PICKING
 from ...rulebook.book import RuleBook
-from ..facts.knowledge import Knowledge, Read, Reader, Rows
+from ..facts.knowledge import Knowledge, Read, Rows, RuleReader
 from ..layouts import Axes, Dims, Layout, Pieces, replicated
 from ..reshards.exchange import Exchange, plan_exchange
 from ..reshards.planning import Planner
@@ -112,7 +112,7 @@ class Chooser:
     """Chooses how ops are computed, and remembers its choices."""
 
     def __init__(self, book: RuleBook, axes: Axes, planner: Planner, modes: Sequence[str] = ()) -> None:
-        self.axes, self.planner, self.reader = axes, planner, Reader(book, modes)
+        self.axes, self.planner, self.reader = axes, planner, RuleReader(book, modes)
         rows = [(n, p.mesh, p.axis, p.pre, p.pre * p.size) for n, p in enumerate(axes.pieces)]
         self._candidates, prices = book.candidates({"axis": rows}), planner.prices
         shared: dict[str, Rows] = {"all_work": [()]} if prices.all_work else {}
@@ -325,9 +325,9 @@ class Chooser:
             price, turns = exchanged.get(t, (0.0, 0.0))
             sends[-1] += price
             count += turns
-            plan = self.planner.best(self.planner.likely(shape, *ends, known.taken), known.widths[t])
-            sends[-1] += self.planner.total(plan, known.widths[t])
-            count += plan.sends
+            route = self.planner.best(self.planner.likely(shape, *ends, known.taken), known.widths[t])
+            sends[-1] += self.planner.total(route, known.widths[t])
+            count += route.sends
         return Candidate(way, tuple(layouts), tuple(sends)), round(count)
 
     def exchanged(self, known: Knowledge, layouts: Sequence[Layout]) -> dict[int, tuple[float, float]]:

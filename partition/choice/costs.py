@@ -20,10 +20,10 @@ _CARRIED = 1 / 4  # bytes that it costs to store a byte for all of a loop
 _BRIEFLY = 1 / 4  # of the price of a byte that is held: where only an op needs it
 _HANDED_ON = 1 - 1e-6  # what is handed on is resharded before that rather than behind: beside others, as one
 
-Table = tuple[Integers, Floats]  # of a slot: the line of each way, and the costs, line by place
+SlotCosts = tuple[Integers, Floats]  # of a slot: the line of each way, and the costs, line by place
 
 
-def _add(tables: dict[int, Table], t: int, table: Table) -> None:
+def _add(tables: dict[int, SlotCosts], t: int, table: SlotCosts) -> None:
     """Adds a table to that of a slot, if there is one."""
     if t in tables:
         pairs = np.stack([tables[t][0], table[0]])
@@ -54,7 +54,7 @@ class Costs:
         """The terms of the sum, ``memory`` at a price: rows with equal costs together. None if it is to stop
         before all are made."""
         variables, candidates = self._variables, self._candidates
-        found: dict[Any, tuple[Floats, list[Table]]] = {}
+        found: dict[Any, tuple[Floats, list[SlotCosts]]] = {}
         rows: dict[Any, list[tuple[tuple[Variable, ...], Row]]] = {}
         for number, spot, slots in zip(variables.rows, variables.spots, variables.slots, strict=True):
             domains = candidates.around(number)
@@ -81,7 +81,7 @@ class Costs:
 
     def _term(
         self, number: Row, domains: tuple[DomainId, ...], same: tuple[int, ...], memory: float
-    ) -> tuple[Floats, list[Table]]:
+    ) -> tuple[Floats, list[SlotCosts]]:
         """What each way to compute an op costs, and what it costs for each value that its slots have: those
         that have the ``same`` together."""
         spot, ways = self._variables.spots[number], self._candidates.ways_of(number)
@@ -92,7 +92,7 @@ class Costs:
             self._chooser.exchanged(known, [layouts[n] for n in each]) for each in needed if known.reads
         ]
         share = [weight / (spot.weight or 1.0) for weight in spot.resharded]
-        tables: dict[int, Table] = {}
+        tables: dict[int, SlotCosts] = {}
         for t, (shape, role) in enumerate(zip(known.shapes, known.roles, strict=True)):
             if shape is None or t in spot.free:
                 continue

@@ -18,7 +18,7 @@ from .least.sums import FAR, Floats, Integers
 DomainId = NewType("DomainId", int)  # of a domain in ``Domains``
 
 
-class Place(NamedTuple):
+class Placement(NamedTuple):
     """Where a value is: its home, and the layout of a copy that its uses share, or the home again."""
 
     home: LayoutId
@@ -29,7 +29,7 @@ class Place(NamedTuple):
 class Domain:
     """The places that a value may have."""
 
-    places: tuple[Place, ...]
+    places: tuple[Placement, ...]
 
     @cached_property
     def homes(self) -> tuple[LayoutId, ...]:
@@ -56,7 +56,7 @@ class Domains:
         self._rates = rates = Rates.of(planner)
         self.layouts = rates.layouts
         self._planner = planner
-        self._numbers: dict[tuple[Place, ...], DomainId] = {}
+        self._numbers: dict[tuple[Placement, ...], DomainId] = {}
         self._listed: list[Domain] = []
         self._tables: dict[tuple[Shape, int, tuple[LayoutId, ...], DomainId, bool, bool], Floats] = {}
         self._bytes: dict[tuple[Shape, int, LayoutId], float] = {}
@@ -67,7 +67,7 @@ class Domains:
         """The domain of a number."""
         return self._listed[number]
 
-    def number(self, places: Sequence[Place]) -> DomainId:
+    def number(self, places: Sequence[Placement]) -> DomainId:
         """The number of the domain of some places."""
         key = tuple(places)
         number = self._numbers.get(key)
@@ -78,7 +78,7 @@ class Domains:
 
     def of_homes(self, homes: Sequence[LayoutId]) -> DomainId:
         """The number of the domain of some homes without copies."""
-        return self.number([Place(home, home) for home in homes])
+        return self.number([Placement(home, home) for home in homes])
 
     def table(
         self,

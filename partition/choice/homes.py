@@ -39,7 +39,7 @@ _SETTLED, _PATIENCE = 2, 16  # turns that find nothing better, after which it en
 
 
 @dataclass(frozen=True)
-class Found:
+class FoundHomes:
     """What a choice of homes found: the plan, what everything costs so by the sum that is made least, in
     bytes, and a lower bound of it. ``others`` are, for each value that lives elsewhere than propagation said,
     the layouts that it does not have, and what everything would cost more if it alone (and what is laid out
@@ -53,7 +53,7 @@ class Found:
     held: tuple[float, float] = (0.0, 0.0)
 
 
-NOTHING = Found(AS_DECIDED, 0.0, 0.0)
+NOTHING = FoundHomes(AS_DECIDED, 0.0, 0.0)
 
 
 def never() -> bool:
@@ -70,7 +70,9 @@ class Homes:
         self._holding = Holding(candidates, self._costs.positions)
         self._terms: list[Terms] | None = None
 
-    def find(self, *, memory: float = 0.0, bound: bool = False, stop: Callable[[], bool] = never) -> Found:
+    def find(
+        self, *, memory: float = 0.0, bound: bool = False, stop: Callable[[], bool] = never
+    ) -> FoundHomes:
         """The homes by which the least sum is moved, as far as ``stop`` lets it look. ``memory`` is the price
         in bytes sent of a byte that a device holds of a value; one that only an op needs, or gives, costs a
         part of it. With ``bound`` a lower bound is found, and else it is zero."""
@@ -124,7 +126,7 @@ class Homes:
 
     def _found(
         self, best: Integers, more: Floats, ways: Mapping[int, Way], least: float, lowest: float
-    ) -> Found:
+    ) -> FoundHomes:
         """What a choice says of values; ``more`` is what each variable would cost more in each place."""
         homes, others, copies, layouts = {}, {}, {}, self._candidates.layouts
         domains = self._candidates.places()
@@ -144,7 +146,7 @@ class Homes:
                 homes[value], others[value] = layouts[place.home], changed[n]
             if place.copy != place.home:
                 copies[value] = layouts[place.copy]
-        return Found(Plan(homes, ways, copies), least, lowest, others)
+        return FoundHomes(Plan(homes, ways, copies), least, lowest, others)
 
     def _ways(self, taken: Sequence[Sequence[int]]) -> dict[int, Way]:
         """The way to compute each op, by its first result; ``taken`` are those of the rows of terms."""

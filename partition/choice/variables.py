@@ -48,7 +48,7 @@ class Need(NamedTuple):
     weight: float = 1.0
 
 
-class Kind(NamedTuple):
+class ValueKind(NamedTuple):
     """What values that are decided as one have in common: the shape, the bytes of an element, the home;
     whether an op makes them, so that they may have another home; whether several ops use them; whether a
     loop carries them, and is known to have so many turns; and whether they are at a boundary that is open."""
@@ -95,14 +95,14 @@ class Variables:
             if role != "result" and t not in spot.free
         )
         number: dict[int, int] = {}
-        kinds: list[Kind] = []
+        kinds: list[ValueKind] = []
         for spot in spots:
             for t, value in enumerate(spot.values):
                 shape, several = spot.known.shapes[t], uses[value] > 1
                 if shape and value not in number and (value in made or (t not in spot.free and several)):
                     number[value] = len(kinds)
                     width, home, goes_around = spot.known.widths[t], spot.held[t], carried.get(value)
-                    kind = Kind(shape, width, home, value in made, several, goes_around, value in opened)
+                    kind = ValueKind(shape, width, home, value in made, several, goes_around, value in opened)
                     kinds.append(kind)
         wanted: list[dict[tuple[Layout, float], int]] = [{} for _ in kinds]
         for need in needs:

@@ -1,4 +1,4 @@
-"""What all who walk over an annotated module are given."""
+"""The inputs that the recorder and the writer share."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from .kinds import Kinds
 
 @dataclass(frozen=True, eq=False)
 class Annotated:
-    """An annotated module: its ops by number, its shardings and the axes that these use, what chooses how ops
-    are computed, what plans reshards, and how XLA is to take the device program."""
+    """An annotated module: its ops by number, its shardings and their axes, the chooser of ways, the planner
+    of reshards, and the form in which XLA takes the device program."""
 
     module: ir.Module
     kinds: Kinds

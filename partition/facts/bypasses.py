@@ -1,4 +1,5 @@
-"""Values that ops read past what cuts or pads them: what is between is not computed."""
+"""Slices and padding that their users skip: the users read the source instead, and the slice is not
+computed."""
 
 from __future__ import annotations
 
@@ -9,15 +10,15 @@ from jaxlib.mlir import ir
 
 from ..layouts import Layout, replicated
 from .kinds import Kinds
-from .knowledge import Knowledge, Reader, joins, only_read, reading_through, shifting, shifts
+from .knowledge import Knowledge, RuleReader, joins, only_read, reading_through, shifting, shifts
 from .reading import Reading
 
-_COPIED = ("parts", "constant")  # how scalars are made that are made once more
+_COPIED = ("parts", "constant")  # ops that make scalars that are made once more
 
 
 class Cut(NamedTuple):
-    """What is read past: what is known of the op that cuts rows out of a value, or pads it, and that value
-    and its number. ``fill``: what it is padded with, where a function does it that an op calls."""
+    """A skipped op: what is known of the op that slices or pads a value, that value, and its number. ``fill``
+    is the padding value, if a function that the op calls does the padding."""
 
     known: Knowledge
     value: Any
@@ -26,18 +27,20 @@ class Cut(NamedTuple):
 
 
 class Bypasses:
-    """The cuts of a module that those who use them read past. ``functions`` are those that ops may call;
-    ``reading`` says how the module has its values."""
+    """The slices and padding of a module that their users skip. ``functions`` are the functions that ops may
+    call, and ``reading`` knows the layouts of values."""
 
-    def __init__(self, kinds: Kinds, reader: Reader, functions: Mapping[str, Any], reading: Reading) -> None:
+    def __init__(
+        self, kinds: Kinds, reader: RuleReader, functions: Mapping[str, Any], reading: Reading
+    ) -> None:
         self._kinds, self._knowledge, self._functions = kinds, reader.knowledge, functions
         self._reading = reading
         self._cuts: dict[int, Cut] = {}
 
     def take(self, number: int, known: Knowledge) -> bool:
-        """Whether an op cuts rows out of its operand for one op alone, which puts them beside others, as in a
-        rotation, or pads it for ops that cut as much out of that, as in stencils: these then read the operand
-        itself."""
+        """Whether to skip an op. It may slice its operand for a single op that joins the rows with others, as
+        in a rotation. Or it may pad an operand for ops that slice as much off again, as in stencils. These
+        users then read the operand itself."""
         kinds = self._kinds
         if not (known.reads or known.lowering == "call") or self.touch(kinds.operands(number)):
             return False
@@ -59,8 +62,8 @@ class Bypasses:
         return through
 
     def _pays(self, number: int, dim: int) -> bool:
-        """Whether to read past what cuts rows out and has one use: where the rows are in parts, of which few
-        change devices then, or others of the same value go beside them."""
+        """Whether skipping a slice with one use saves communication: if the rows are in parts and few of them
+        change devices, or if other rows of the same value are joined with them."""
         op = self._kinds.ops[number]
         if self._reading.homes(op)[0].dims[dim]:
             return True
@@ -70,7 +73,8 @@ class Bypasses:
         return len(same) > 1 or op.operands[0] in list(use.owner.operands)
 
     def _padded(self, number: int, known: Knowledge) -> Cut | None:
-        """What an op pads, or the function that it calls, if that does nothing else; None for others."""
+        """The operand that an op pads, or that its function pads and does nothing else; None for other
+        ops."""
         op, operands = self._kinds.ops[number], self._kinds.operands(number)
         if known.lowering == "pad":
             return Cut(known, op.operands[0], operands[0])
@@ -91,11 +95,11 @@ class Bypasses:
         return Cut(padding, op.operands[slot], operands[slot], pads.operands[1])
 
     def touch(self, operands: Sequence[int]) -> bool:
-        """Whether any of these is read past."""
+        """Whether any of these values is skipped."""
         return bool(self._cuts) and not self._cuts.keys().isdisjoint(operands)
 
     def reading(self, number: int, known: Knowledge) -> tuple[Knowledge, list[int]]:
-        """What is known of an op that reads past cuts, and what it reads."""
+        """What is known of an op that skips slices, and the values that it reads."""
         operands = self._kinds.operands(number)
         cuts = [self._cuts.get(value) for value in operands]
         read = [cut.number if cut else value for cut, value in zip(cuts, operands, strict=True)]
@@ -105,7 +109,7 @@ class Bypasses:
         return reading_through(known, made), read
 
     def taken(self, number: int) -> list[Any]:
-        """What an op takes: its operands, or what they are cut out of."""
+        """The operands of an op, or the sources of skipped slices."""
         values: list[Any] = list(self._kinds.ops[number].operands)
         if not self._cuts:
             return values
@@ -115,13 +119,13 @@ class Bypasses:
     def filling(
         self, number: int, copy: Callable[[Any, list[Any]], Any], get: Callable[[int, Layout], Any]
     ) -> Any:
-        """What stands around the value that an op shifts. ``copy``: what an op gives of other operands;
-        ``get``: a value by its number, in a layout."""
+        """The padding around a value that an op shifts. ``copy`` applies an op to other operands, and ``get``
+        returns a value by its number, in a layout."""
         (operand,) = self._kinds.operands(number)
         padding, fill = self._kinds.operands(self._kinds.definer(operand)), self._cuts[operand].fill
 
         def beside(value: Any) -> Any:
-            """A scalar of the function that is called, beside the call."""
+            """A scalar of the called function, at the call."""
             if isinstance(value.owner, ir.Block):
                 return get(padding[ir.BlockArgument(value).arg_number], replicated(0))
             return copy(value.owner, [beside(operand) for operand in value.owner.operands])

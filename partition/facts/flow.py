@@ -1,5 +1,5 @@
-"""Ops that make values of no data, and those that hand values on, as the recorder takes them: what stands for
-what they give. Their ops are written by ``writing/local/flow.py``, in the same order."""
+"""Ops that need no data, and ops that pass values on, as the recorder sees them: what stands for their
+results. ``writing/local/flow.py`` writes these ops, in the same order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from ..preparing.computations import lacking
 from ..writing.building import PAIRS, sends_of
 from .annotated import Annotated
 from .knowledge import Knowledge
-from .made import Made, Place, SentOnce, anew
+from .made import Made, Nesting, SentOnce, anew
 from .reading import static_shape
 from .recording import Facts, Recorder
 
@@ -46,7 +46,7 @@ def _identity(walk: Recorder, number: int, known: Knowledge) -> None:
 
 
 def _nothing(walk: Recorder, number: int, known: Knowledge) -> None:
-    """For ops that matter to propagation alone."""
+    """Ops that matter only to propagation."""
 
 
 def _pass(walk: Recorder, number: int, known: Knowledge) -> None:
@@ -77,15 +77,16 @@ def _loop(walk: Recorder, number: int, known: Knowledge) -> None:
     sources = [carried[slot] for slot in around]
 
     def receive(numbers: range, given: Sequence[Made], beside: int = -1) -> None:
-        """Takes what the loop hands on, to its turns and to what is behind it, from where it carries it."""
+        """Takes values that a loop passes on, to its iterations and to later ops, from the layout in which it
+        carries them."""
         there = [numbers[slot] for slot in around]
         walk.received(number, there, (sources, given, some), as_propagated, beside)
 
     depth, blocks = walk.place.depth + 1, [region.blocks[0] for region in op.regions]
-    with walk.inside(Place(blocks[0], False, depth, walk.place)):
+    with walk.inside(Nesting(blocks[0], False, depth, walk.place)):
         receive(ends[0], [Made(depth=depth, pure=False) for _ in around], test[-1])
         walk.block(test, [replicated(0)])
-    with walk.inside(Place(blocks[1], True, depth, walk.place)):
+    with walk.inside(Nesting(blocks[1], True, depth, walk.place)):
         for slot, made in zip(around, values, strict=True):
             varies = made.depth if last[slot] == carried[slot] else depth
             walk.define(carried[slot], homes[slot], Made(depth=varies, pure=False))
@@ -102,7 +103,7 @@ def _branches(walk: Recorder, number: int, known: Knowledge) -> None:
     for value, several in walk.of_several(number):
         walk.get(value, walk.copied_first[value], several)
     for region, ops in zip(op.regions, walk.kinds.blocks(number), strict=True):
-        with walk.inside(Place(region.blocks[0], False, walk.place.depth, walk.place)):
+        with walk.inside(Nesting(region.blocks[0], False, walk.place.depth, walk.place)):
             walk.block(ops, homes, results)
     made = walk.made_of([index], pure=False, effect=True)
     walk.define_all(results, homes, [made] * len(results))
@@ -122,7 +123,7 @@ def _calls(walk: Recorder, number: int, label: str) -> None:
     within = walk.spots[before:]
     del walk.spots[before:]
     values = walk.entering(number, ends.takes, ends.arguments, chosen=True)
-    walk.spots += within  # what it does comes behind what it is given
+    walk.spots += within  # its body comes after its operands
     made = walk.made_of(values, pure=False, effect=True)
     homes = walk.reading.homes(op) if "sdy.sharding" in op.attributes else ends.gives
     given = ends.returned, [made] * len(results), ends.gives
@@ -138,7 +139,7 @@ def _body(walk: Recorder, number: int, known: Knowledge) -> None:
     walk.define_all(kinds.arguments(ops), [layout.without(cut) for layout in entering], values)
     returned = walk.block(ops, [layout.without(cut) for layout in leaving])
     walk.leave()
-    for each in returned:  # the body is in place of the op, and nothing ends it
+    for each in returned:  # the body replaces the op, without a terminator
         each.uses -= 1
     walk.define_all(kinds.results(number), leaving, returned)
 
@@ -194,9 +195,9 @@ FLOWS: dict[str, Callable[[Recorder, int, Knowledge], bool | None]] = {
 def facts_of(
     annotated: Annotated, plan: Plan = AS_DECIDED, *, refuses: bool = True, asked: bool = True
 ) -> Facts:
-    """What a plan for a module sends, and where that is ``asked`` what its ops need.
+    """What a plan for a module sends, and if ``asked`` also what its ops need.
 
-    Raises RefusedError for ops that cannot run on each device, if it ``refuses`` them; and ShardlogError
-    where the plan has reshards, and they are not those of the module.
+    Raises RefusedError for ops that cannot run on each device, if it ``refuses`` them. Raises ShardlogError
+    if the plan has reshards that do not fit the module.
     """
     return Recorder(annotated, plan, FLOWS, refuses=refuses, asked=asked).run()

@@ -1,4 +1,4 @@
-"""The ops of an annotated module by kind: what equal ops have in common is read off one of them."""
+"""The ops of an annotated module by kind. Common facts of equal ops are read off one of them."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from jaxlib.mlir import ir
 
 from ...importers.listing import listing_of
 from ..writing.building import OUTSIDE
-from .knowledge import Knowledge, Reader
+from .knowledge import Knowledge, RuleReader
 
-_LARGEST = 64  # ops, of what is compared
+_LARGEST = 64  # ops, by what is compared
 
 
 @dataclass(slots=True, eq=False)
 class Kind:
-    """A kind of op. ``known``: what the rules say of it, None where that depends on what is around an op.
-    ``closed``: its regions use nothing from outside. ``outside``: those of its attributes that are no part of
-    an op of the device program."""
+    """A kind of op. ``known`` is what the rules say of it, or None if that depends on its surroundings.
+    ``closed``: its regions use no values from outside. ``outside`` are attributes that an op of the device
+    program does not have."""
 
     types: list[Any]  # of the results
     known: Knowledge | None
@@ -30,8 +30,8 @@ class Kind:
 
 
 class Kinds:
-    """The ops of a module, listed once, and their kinds. Ops and values are called by their numbers in the
-    listing. ``inside`` are the ops in the module, where they are there already."""
+    """The ops of a module and their kinds, listed once. Ops and values are called by their numbers in the
+    listing. ``inside`` are the ops in the module, if they are listed already."""
 
     def __init__(self, module: ir.Module, inside: Sequence[Any] | None = None) -> None:
         self.module, self.listing = module, listing_of(module, ops=inside)
@@ -53,46 +53,46 @@ class Kinds:
         return [self.ops[number] for number in np.sort(first).tolist()]
 
     def having(self, label: str) -> list[Any]:
-        """The ops that have an attribute."""
+        """The ops with an attribute."""
         return [self.ops[n] for n in self.numbers_having(label)]
 
     def numbers_having(self, label: str) -> list[int]:
-        """The numbers of the ops that have an attribute."""
+        """The numbers of the ops with an attribute."""
         return self.numbers_of(lambda op: label in op.attributes)
 
     def numbers_of(self, which: Callable[[Any], bool]) -> list[int]:
-        """The numbers of the ops of which something holds that holds of all of a kind, or of none."""
+        """The numbers of the ops for which a predicate holds. It depends only on the kind."""
         kinds, first = np.unique(self.listing.kinds, return_index=True)
         some = [kind for kind, n in zip(kinds, first.tolist(), strict=True) if which(self.ops[n])]
         return [int(n) for n in np.flatnonzero(np.isin(self.listing.kinds, some))]
 
     def operands(self, number: int) -> list[int]:
-        """The values that an op uses itself."""
+        """The operands of an op, without those of ops in its regions."""
         return self._operands[self._offsets[number] : self._offsets[number + 1]]
 
     def results(self, number: int) -> range:
-        """The values that an op makes."""
+        """The results of an op."""
         first = self._firsts[number]
         return range(first, first + self._results[number])
 
     def definer(self, value: int) -> int:
-        """The op that makes a value; -1 for the argument of a block."""
+        """The op that defines a value; -1 for an argument of a block."""
         return self._definers[value]
 
     def region(self, number: int) -> int:
-        """The region that an op is in."""
+        """The region that contains an op."""
         return self._regions[number]
 
     def parent(self, number: int) -> int:
-        """The op around an op."""
+        """The op that contains an op."""
         return int(self.listing.parents[number])
 
     def end(self, number: int) -> int:
-        """The number of the op behind an op and those inside of it."""
+        """The number of the op after an op and the ops inside of it."""
         return self._ends[number]
 
     def blocks(self, number: int) -> list[list[int]]:
-        """The ops in each block in the regions of an op, without those inside of them."""
+        """The ops of each block in the regions of an op, without those nested deeper."""
         found: list[list[int]] = []
         regions, inner, end, last = self._regions, number + 1, self._ends[number], -1
         while inner < end:
@@ -104,13 +104,13 @@ class Kinds:
         return found
 
     def arguments(self, ops: Sequence[int]) -> range:
-        """The values that are the arguments of a block with these ops, the first of its region."""
+        """The arguments of the block with these ops, the first of its region."""
         region = self._regions[ops[0]]
         first = int(self.listing.first_arguments[region])
         return range(first, first + int(self.listing.arguments[region]))
 
     def value(self, value: Any) -> int | None:
-        """The number of a value; None for one of another module."""
+        """The number of a value; None for a value of another module."""
         owner = value.owner
         block = isinstance(owner, ir.Block)
         number = self._numbers.get((owner.operations[0] if block else owner).operation)
@@ -121,7 +121,7 @@ class Kinds:
         return self._firsts[number] + int(value.result_number)
 
     def unused(self) -> list[int]:
-        """The ops that give something, of which nothing uses anything."""
+        """The ops with results of which none is used."""
         listing = self.listing
         used = np.bincount(listing.operands[listing.operands >= 0], minlength=len(listing.definers)) > 0
         before = np.append(0, np.cumsum(used))
@@ -130,8 +130,8 @@ class Kinds:
         return [int(number) for number in np.flatnonzero(none & (count > 0))]
 
     def users(self, value: int) -> list[tuple[int, int]]:
-        """The ops that use what an op makes, and in which slots; none where others than those beside that op
-        do."""
+        """The ops that use the results of an op, and in which slots. None if an op outside of its block
+        does."""
         order, begins = self._uses
         slots = order[begins[value] : begins[value + 1]]
         users = (np.searchsorted(self.listing.operand_offsets, slots, "right") - 1).tolist()
@@ -142,7 +142,7 @@ class Kinds:
 
     @cached_property
     def _uses(self) -> tuple[Any, Any]:
-        """Where values are operands, value by value, and where each begins there."""
+        """The uses of values as operands, value by value, and where those of each value begin."""
         used = self.listing.operands
         order = np.argsort(used, kind="stable")
         return order, np.searchsorted(used[order], np.arange(len(self._definers) + 1))
@@ -151,7 +151,7 @@ class Kinds:
     def _numbers(self) -> dict[Any, int]:
         return {op: number for number, op in enumerate(self.ops)}
 
-    def of(self, number: int, reader: Reader) -> Kind:
+    def of(self, number: int, reader: RuleReader) -> Kind:
         """The kind of an op."""
         which = self._kinds[number] if self._ends[number] == number + 1 else self._inside(number)
         kind = self._known.get(which)
@@ -164,14 +164,15 @@ class Kinds:
         return kind
 
     def _inside(self, number: int) -> Hashable:
-        """The kind of an op with regions, by the kinds of what is inside, and what that uses."""
+        """The kind of an op with regions, by the kinds of the ops inside and their operands."""
         end = self._ends[number]
-        if end - number > _LARGEST:  # it is compared with no other
+        if end - number > _LARGEST:  # it equals no other
             return -number
         return (*self._kinds[number:end], -1, *self._used(number))
 
     def _used(self, number: int) -> list[int]:
-        """The values that the ops in an op use, counted from its results; negative: from outside."""
+        """The values that the ops in an op use, counted from its results. Negative numbers are from
+        outside."""
         first, offsets = self._firsts[number], self._offsets
         inside = self._operands[offsets[number + 1] : offsets[self._ends[number]]]
         return [value - first for value in inside]

@@ -1,4 +1,4 @@
-"""How ops become local, as the rules say, asked once per signature."""
+"""How ops become local, by the rules, which are asked once per signature."""
 
 from __future__ import annotations
 
@@ -15,21 +15,21 @@ from jaxlib.mlir import ir
 from ...program.signature import RULE, Told, describe, looks_at
 from ...program.signature import attributes as attributes_of
 from ...rulebook.book import RuleBook
-from ..layouts import Shape
+from ..layouts import PieceSet, Shape
 
 Rows = list[tuple[Any, ...]]
 _KNOWN = WeakKeyDictionary[RuleBook, dict[tuple[str, ...], dict[Any, "Knowledge"]]]()  # by modes
-_MOST_KNOWN = 20_000  # signatures of a book, after which it is asked anew: a program has a few hundred
-_WRITTEN = "stablehlo."  # what partial results are combined by is an op of this dialect
+_MOST_KNOWN = 20_000  # signatures kept per book; a program has a few hundred
+_WRITTEN = "stablehlo."  # partial results are combined by an op of this dialect
 _OWN_RULE = ("rule_factor", "rule_maps", "rule_blocked")
-_READING = ("reads_backwards", "accumulates", "reads_around", "reads_from_first")  # how a window is read
+_READING = ("reads_backwards", "accumulates", "reads_around", "reads_from_first")  # how windows are read
 _ANNOTATIONS = frozenset({"sdy.sharding", "mhlo.frontend_attributes"})
 
 
 @dataclass(frozen=True)
 class Read:
-    """The window of an operand's dimension that an element of another slot's dimension needs, mostly of a
-    result's; see ``needs_stretch`` in ``rules/partition/local.dl``."""
+    """The window of an operand's dimension that one element of another slot's dimension needs; the other slot
+    is mostly a result. See ``needs_stretch`` in ``rules/partition/local.dl``."""
 
     slot: int
     dim: int
@@ -40,11 +40,11 @@ class Read:
     dilation: int
     extent: int
     backwards: bool
-    accumulates: bool  # of other parts only what they make together is needed
-    around: bool  # whole windows are read: all that reach into a part, from the first one on
-    from_first: bool = False  # no row before the first one is
-    first: int = 0  # nothing before it is read
-    last: int | None = None  # nor anything from it on, if there is such a row
+    accumulates: bool  # only the total of other parts is needed
+    around: bool  # whole windows: all that reach into a part, from the first one on
+    from_first: bool = False  # no row before the first one
+    first: int = 0  # nothing before it
+    last: int | None = None  # nothing from it on, if there is such a row
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,41 +52,41 @@ class Knowledge:
     """The answers of the op rules about one signature."""
 
     lowering: str
-    refused: str  # why it cannot run on each device
+    refused: str  # the reason why it cannot run on each device
     roles: tuple[str, ...]
     shapes: tuple[Shape | None, ...]  # per slot; None: not a tensor of static shape
     widths: tuple[int, ...]  # bytes of an element, per slot
-    element: str  # the type of the elements of its first slot
+    element: str  # the element type of its first slot
     maps: tuple[tuple[tuple[int, ...], ...], ...]  # slot -> dimension -> factors, major to minor
     sizes: Mapping[int, int]  # of factors
     splits: frozenset[int]
     partial: frozenset[int]  # factors along which results are partial
-    evenly: frozenset[int]  # factors that are computed in parts of equal size only
+    evenly: frozenset[int]  # factors that need parts of equal size
     combine: str
     combined_by_itself: bool
     multiplies: bool
-    fills: Mapping[tuple[int, int], str]  # (slot, factor) -> what must stand in the padding
+    fills: Mapping[tuple[int, int], str]  # (slot, factor) -> the value of padding
     local_sizes: tuple[tuple[str, int, int, int], ...]  # attribute, index, slot, dimension
-    sized_by: tuple[int, ...]  # operands that have the sizes of the first result
+    sized_by: tuple[int, ...]  # operands with the sizes of the first result
     counts: tuple[tuple[str, int], ...]  # attribute, factor
     reads: tuple[Read, ...]
-    passes: Mapping[int, frozenset[int]]  # way -> the operands of which partial sums are passed on
+    passes: Mapping[int, frozenset[int]]  # way -> the operands whose partial sums are passed on
     picks: Mapping[
         int, int
-    ]  # factors of which devices can give what they have, in place of parts: at least so many
+    ]  # factors along which devices can pick their elements instead of computing parts: at least this many
     names_functions: tuple[str, ...]  # the attributes that do
     starts: frozenset[tuple[int, int]]  # (slot, factor): one device starts from the operand
-    looks_up: bool  # operand 0 is read at places that are known only at run time
+    looks_up: bool  # operand 0 is read at positions known only at run time
     expands: bool  # its operand, if that is a scalar
     gives_nothing: bool  # its results have no elements
-    touches: str  # all of its slots; or "reads" or "writes" a part, see touches_part_op; or "nothing"
+    touches: str  # all slots; or "reads" or "writes" a part, see touches_part_op; or "nothing"
     facts: Mapping[str, Rows]
-    signature: Mapping[str, Rows]  # what the rules were told
-    taken: frozenset[int] = frozenset()  # the axes of manual computations around: a value for each device
-    at_home: bool = False  # it has its operands at home only: copies of them are in another region
+    signature: Mapping[str, Rows]  # the facts for the rules
+    taken: PieceSet = frozenset()  # the axes of manual computations around it: a value for each device
+    at_home: bool = False  # its operands exist only at home: copies are in another region
 
     def changed(self, how: Hashable, make: Callable[[], Knowledge]) -> Knowledge:
-        """What is known of the op in other circumstances: the same object whenever they are the same."""
+        """This knowledge with some changes: the same object for the same changes."""
         if how not in self._changed:
             self._changed[how] = make()
         return self._changed[how]
@@ -97,7 +97,7 @@ class Knowledge:
 
     @cached_property
     def deciding(self) -> Hashable:
-        """All that decides how an op between given layouts is computed."""
+        """Everything that decides how an op between given layouts is computed."""
         slots = self.roles, self.shapes, self.widths, self.maps
         factors = tuple(self.sizes.items()), self.splits, self.partial, self.evenly, self.starts
         combined = (
@@ -111,19 +111,19 @@ class Knowledge:
 
     @cached_property
     def plain(self) -> bool:
-        """Whether no dimension is made of several factors."""
+        """Whether no dimension has several factors."""
         return all(len(factors) <= 1 for slot in self.maps for factors in slot)
 
     @cached_property
     def passing(self) -> frozenset[int]:
-        """The slots that may be partial sums which the op passes on."""
+        """The slots whose partial sums the op passes on."""
         operands = frozenset[int]().union(*self.passes.values())
         results = (t for t, role in enumerate(self.roles) if role == "result")
         return operands.union(results) if operands else operands
 
     @cached_property
     def splitting(self) -> dict[str, Rows]:
-        """The facts about how it can be computed in parts that ``rules/partition/candidates.dl`` takes."""
+        """The facts about how it can be computed in parts, as input of ``rules/partition/candidates.dl``."""
         return {
             "tensor": list(enumerate(self.roles)),
             "maps": [
@@ -144,7 +144,7 @@ class Knowledge:
 
     @cached_property
     def touched(self) -> int:
-        """The bytes that the op reads from memory and writes there."""
+        """The bytes that the op reads and writes."""
         if self.touches == "nothing":
             return 0
         sizes = [w * prod(s or ()) for w, s in zip(self.widths, self.shapes, strict=True)]
@@ -156,9 +156,9 @@ class Knowledge:
 
     @cached_property
     def multiplications(self) -> int | None:
-        """The multiplications of a contraction: for each element of the result as many as the second operand
-        has elements in the dimensions that the result does not have, such as the window of a convolution.
-        None for other ops."""
+        """The number of multiplications of a contraction: for each element of the result, the elements of the
+        second operand along dimensions that the result lacks, such as the window of a convolution. None for
+        other ops."""
         if not self.multiplies:
             return None
         result = self.roles.index("result")
@@ -169,7 +169,7 @@ class Knowledge:
 
 
 def handing_on(shape: Shape, width: int, at_home: bool) -> Knowledge:
-    """What is known of handing a value on, as branches do: it lies as it lay, and partial sums stay such."""
+    """Knowledge for passing a value on, as branches do: the layout stays, and so do partial sums."""
     slots, factors = ("operand", "result"), range(len(shape))
     nothing: dict[Any, Any] = {}
     return Knowledge(
@@ -206,13 +206,13 @@ def handing_on(shape: Shape, width: int, at_home: bool) -> Knowledge:
     )
 
 
-def inside(known: Knowledge, taken: frozenset[int]) -> Knowledge:
-    """What is known of an op inside of manual computations that have taken these axes."""
+def inside(known: Knowledge, taken: PieceSet) -> Knowledge:
+    """Knowledge of an op inside of manual computations over these axes."""
     return known.changed(("inside", taken), lambda: replace(known, taken=taken))
 
 
 def only_read(known: Knowledge) -> Read | None:
-    """The window of an op that cuts rows out of one dimension of its operand; None for others."""
+    """The window of an op that slices one dimension of its operand; None for other ops."""
     if known.lowering != "slice" or len(known.reads) != 1:
         return None
     (read,) = known.reads
@@ -220,13 +220,13 @@ def only_read(known: Knowledge) -> Read | None:
 
 
 def joins(known: Knowledge, slot: int, dim: int) -> bool:
-    """Whether an op puts the rows of an operand's dimension beside those of others."""
+    """Whether an op joins rows of an operand's dimension with others."""
     return known.lowering == "concatenate" and any((r.slot, r.dim) == (slot, dim) for r in known.reads)
 
 
 def reading_through(known: Knowledge, cut: tuple[Knowledge | None, ...]) -> Knowledge:
-    """What is known of an op that joins rows, where it reads those of some slots out of what they are ``cut``
-    out of, in place of the cuts."""
+    """Knowledge of an op that joins rows and reads some slots from the sources that they are ``cut`` from,
+    instead of from the slices."""
     return known.changed(("through", cut), lambda: _reading_through(known, cut))
 
 
@@ -243,7 +243,7 @@ def _reading_through(known: Knowledge, cut: tuple[Knowledge | None, ...]) -> Kno
 
 
 def shifts(known: Knowledge, padded: Knowledge) -> bool:
-    """Whether an op cuts out of what was ``padded`` as much as there was before: together they shift it."""
+    """Whether an op slices off as much as was ``padded``: together they shift the rows."""
     plain = ((read.stride, read.dilation, read.backwards) for read in (*known.reads, *padded.reads))
     return (
         known.lowering == "slice"
@@ -253,8 +253,7 @@ def shifts(known: Knowledge, padded: Knowledge) -> bool:
 
 
 def shifting(known: Knowledge, padded: Knowledge) -> Knowledge:
-    """What is known of an op that cuts out of what was ``padded`` as much as there was before, where it reads
-    what there was before."""
+    """Knowledge of an op that slices off as much as was ``padded``, if it reads the unpadded operand."""
     return known.changed(("shifting", padded), lambda: _shifting(known, padded))
 
 
@@ -269,7 +268,7 @@ def _shifting(known: Knowledge, padded: Knowledge) -> Knowledge:
     )
 
 
-class Reader:
+class RuleReader:
     """Asks the op rules about ops."""
 
     def __init__(self, book: RuleBook, modes: Sequence[str] = ()) -> None:
@@ -285,19 +284,20 @@ class Reader:
         self._handing_on: dict[tuple[Shape, int, bool], Knowledge] = {}
 
     def handing_on(self, shape: Shape, width: int, at_home: bool) -> Knowledge:
-        """What is known of handing on a value of this shape, with elements of so many bytes."""
+        """Knowledge for passing on a value of this shape, with elements of this many bytes."""
         key = shape, width, at_home
         if key not in self._handing_on:
             self._handing_on[key] = handing_on(*key)
         return self._handing_on[key]
 
     def looks_around(self, op: Any) -> bool:
-        """Whether what the rules say of an op may depend on what makes its operands or uses its results."""
+        """Whether the rules for an op may depend on the makers of its operands or the users of its
+        results."""
         return any(what != "regions" for what in self._looks_at.get(op.name, ()))
 
     def knowledge(self, op: Any) -> Knowledge:
-        """The answers of the rules about an op. A sharding rule that the op carries counts only where they
-        have none: it says how shardings propagate, not what is computed."""
+        """The answers of the rules about an op. A sharding rule on the op itself counts only if they have
+        none, because it says how shardings propagate, and not what is computed."""
         attributes = tuple([(a, v) for a, v in attributes_of(op) if a not in _ANNOTATIONS])
         alike = op.name, attributes, tuple(v.type for v in op.operands), tuple(op.results.types)
         around = op.name in self._looks_at or len(op.regions)

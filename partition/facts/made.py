@@ -1,4 +1,4 @@
-"""What stands for local values where no program is written: what each is made of, and what is sent for it."""
+"""Stand-ins for local values while no program is written: their operands, and the collectives behind them."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from ..layouts import Layout, Pieces
 
 
 class Sending(NamedTuple):
-    """A collective of a plan: its kind, the pieces of axes it goes over (none for a permutation of parts),
-    the devices of a group, and the bytes that a device sends each time; and how often it does, None where a
-    loop does not say how many turns it takes, and if such take one turn."""
+    """A collective of a plan: its kind, the pieces of axes that it runs over (none for a permutation of
+    parts), the devices of a group, and the bytes that a device sends each time. Also the number of
+    executions: None inside a loop of unknown trip count; and the number if such loops had one iteration."""
 
     kind: str
     pieces: Pieces
@@ -24,9 +24,10 @@ class Sending(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Made:
-    """What stands for local values: what makes them ``takes`` others, and has so many ``uses``; ``depth``
-    says in how many of the loops around it they change from turn to turn. What is ``pure`` goes with its last
-    use. ``what``: the name of the op or step that makes them. ``sent``: the collective that does."""
+    """A stand-in for local values. Its maker ``takes`` other ones, and it has a number of ``uses``. ``depth``
+    is the number of surrounding loops in which it changes from iteration to iteration. A ``pure`` one
+    disappears with its last use. ``what`` is the name of the op or step that makes it, and ``sent`` the
+    collective that does."""
 
     takes: Sequence[Made] = ()
     depth: int = 0
@@ -37,33 +38,33 @@ class Made:
 
 
 def anew(layout: Layout) -> Made:
-    """What stands for what is made of nothing."""
+    """A stand-in without operands."""
     return Made()
 
 
-class Place(NamedTuple):
-    """A block: whether it is the body of a loop, in how many such it is, and the block around it."""
+class Nesting(NamedTuple):
+    """A block: whether it is the body of a loop, the number of loops around it, and the outer block."""
 
     block: Any
     turns: bool
     depth: int
-    outer: Place | None
+    outer: Nesting | None
 
 
 @dataclass(slots=True, eq=False)
 class SentOnce:
-    """A collective, before it is known how often it runs."""
+    """A collective, before its number of executions is known."""
 
     kind: str
     pieces: Pieces
     group: int
     bytes: int
     permutes: bool
-    place: Place
+    place: Nesting
 
 
 class Inner(NamedTuple):
-    """A collective within the way to compute an op: which result it is; -1 for one that the op uses
+    """A collective within the computation of an op, and the result that it gives; -1 if the op uses it
     itself."""
 
     kind: str
@@ -75,8 +76,8 @@ class Inner(NamedTuple):
 
 
 class Template(NamedTuple):
-    """What a way to compute an op does: how often it uses each operand, what it sends, and whether all else
-    in it goes with its last use."""
+    """The effects of computing an op in a way: how often it uses each operand, what it sends, and whether all
+    its other ops disappear with their last use."""
 
     uses: tuple[int, ...]
     sends: tuple[Inner, ...]
@@ -86,8 +87,8 @@ class Template(NamedTuple):
 def sendings(
     sent: Sequence[Made], times: Callable[[Any], tuple[int | None, int]]
 ) -> tuple[Sending, ...] | None:
-    """The collectives that are used, as ``finishing.passes.erase_unused`` leaves them; None where several
-    permutations may become one. ``times``: how often a block runs."""
+    """The collectives that are used, as ``finishing.passes.erase_unused`` keeps them. None if several
+    permutations may be merged. ``times`` says how often a block runs."""
     used = list[SentOnce]()
     for made in reversed(sent):
         if made.uses and made.sent:
@@ -112,8 +113,8 @@ def sendings(
 
 
 def may_repeat(sent: Sequence[Made]) -> bool:
-    """Whether a collective may send what one before it in its block does: both are made by ops of the same
-    names of the same values. Only who reads the ops of the program knows for certain."""
+    """Whether a collective may send the same as an earlier one in its block: ops of the same names make both
+    from the same values. Only the ops of the written program tell for certain."""
     numbers, keys, seen = dict[int, int](), dict[tuple[Any, ...], int](), set[tuple[int, int]]()
     for made in sent:
         waiting = [made]
@@ -124,7 +125,7 @@ def may_repeat(sent: Sequence[Made]) -> bool:
             if left := [source for source in one.takes if id(source) not in numbers]:
                 waiting += left
                 continue
-            # What no op makes, as an argument, is like nothing else; what is made of nothing may be alike.
+            # Values without an op, such as arguments, equal no others. Ops without operands may be equal.
             alone = id(one) if not (one.takes or one.pure or one.what) else None
             key = one.what, alone, *[numbers[id(source)] for source in one.takes]
             numbers[id(one)] = keys.setdefault(key, len(keys))

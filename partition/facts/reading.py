@@ -1,4 +1,4 @@
-"""Reads from the annotated module how its values are laid out: their homes."""
+"""Reads the layouts of values from the annotated module: their homes."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from ...program.function import RESULT_SHARDING, location
 from ...program.meshes import Meshes
 from ...program.mlir.modules import boundary_attributes
 from ...program.shardings import Dimension, Sharding, Shardings
-from ..layouts import Axes, Layout, Shape, replicated
+from ..layouts import Axes, Layout, PieceSet, Shape, replicated
 from ..writing.building import GROUPS, PAIRS
 
 
 @dataclass(slots=True, eq=False)
 class Tensor:
-    """What is known of a value of the module: the shape and the layout that it has there. ``made``: it takes
-    no data, and is made wherever it is needed. ``kept``: the copy of what makes it is what makes it on each
-    device, at home, so that uses have it."""
+    """Facts about a value of the module: its shape and its layout there. ``made``: it needs no data, and is
+    made wherever it is needed. ``kept``: the copy of its op computes it on each device, at home, so its users
+    have it already."""
 
     shape: Shape
     home: Layout
@@ -34,18 +34,18 @@ class Tensor:
 
 
 class Reading:
-    """The homes of values, as their shardings say, each sharding read once."""
+    """The homes of values by their shardings. Each sharding is read once."""
 
     def __init__(self, shardings: Shardings, axes: Axes) -> None:
         self.shardings, self.axes = shardings, axes
-        self.manual: list[frozenset[int]] = [frozenset()]  # the axes that bodies around have cut already
+        self.manual: list[PieceSet] = [frozenset()]  # the axes that surrounding bodies have cut already
         self._read: dict[ir.Attribute, Sharding] = {}
         self._known_homes: dict[Any, list[Layout]] = {}
         self._layouts: dict[Any, Layout] = {}
         self._boundaries: dict[Any, tuple[list[Layout], list[Layout]]] = {}
 
     def home(self, attribute: Any, type_: Any, where: Any) -> Layout:
-        """The layout of a value with a sharding, without what bodies around have cut."""
+        """The layout of a value with a sharding, without the axes that surrounding bodies have cut."""
         key = attribute, type_, self.manual[-1]
         if key not in self._layouts:
             self._layouts[key] = self._home(attribute, static_shape(type_), type_, where)
@@ -74,7 +74,7 @@ class Reading:
     def _read_homes(self, op: Any) -> list[Layout]:
         attributes, results = op.attributes, list(op.results)
         shardings: Sequence[Any] = [None] * len(results)
-        if not results:  # one without may have a sharding none the less: that of the device on which it runs
+        if not results:  # one without results may have a sharding: the device on which it runs
             return []
         if "sdy.sharding" in attributes:
             shardings = list(sdy.TensorShardingPerValueAttr(attributes["sdy.sharding"]).shardings)
@@ -101,16 +101,16 @@ class Reading:
             for attributes, type_ in zip(boundary_attributes(func, label), types, strict=True)
         ]
 
-    def cut_by(self, op: Any) -> frozenset[int]:
+    def cut_by(self, op: Any) -> PieceSet:
         """The pieces of the axes that a manual computation is over; none for other ops."""
         if not (names := set(boundary_axes(op))):
             return frozenset()
         mesh = next((sharding.mesh for sharding in self._at_ends(op)), self.axes.main)
         return frozenset(self.axes.of_axes(mesh, names))
 
-    def around(self, op: Any) -> tuple[frozenset[int], list[Layout], list[Layout]]:
-        """Of a computation with a body: the pieces that it is over, and the layouts in which values enter it
-        and leave it. Raises ShardlogError for a manual computation on some of the devices."""
+    def around(self, op: Any) -> tuple[PieceSet, list[Layout], list[Layout]]:
+        """For a computation with a body: the pieces that it is over, and the layouts in which values enter
+        and leave it. Raises ShardlogError for a manual computation over only some of the devices."""
         cut = self.cut_by(op)
         if "manual_axes" in op.attributes:
             self.check_mesh(op)
@@ -123,9 +123,9 @@ class Reading:
         )
         return cut, entering, leaving
 
-    def crossing(self, layout: Layout, shape: Shape | None, cut: frozenset[int]) -> Layout:
-        """The layout in which a value goes into a body or out of it. Parts of parts are parts of the
-        whole only where nothing is padded; elsewhere the body's own axes are left out."""
+    def crossing(self, layout: Layout, shape: Shape | None, cut: PieceSet) -> Layout:
+        """The layout in which a value enters or leaves a body. Parts of parts are parts of the whole only
+        without padding. With padding the body's own axes are omitted."""
         if shape is None or not cut:
             return layout
         dims = tuple(
@@ -135,10 +135,11 @@ class Reading:
         return layout._replace(dims=dims)
 
     def groups(self, op: Any) -> npt.NDArray[np.int64]:
-        """The devices that a collective brings together, as an attribute lists them, or says along which axes
-        of a mesh they differ: a row per group, or per pair.
+        """The groups of devices of a collective. Its attribute lists them, or names the axes of a mesh along
+        which they differ. A row per group, or per pair.
 
-        Raises ShardlogError for devices that the program does not have, or that are in no group."""
+        Raises ShardlogError for devices that the program does not have, or that are in no group.
+        """
         label = PAIRS if PAIRS in op.attributes else GROUPS
         attribute = op.attributes[label]
         if isinstance(attribute, ir.DenseIntElementsAttr):
@@ -161,7 +162,7 @@ class Reading:
             raise ShardlogError(message, where=location(op), hint=hint)
 
     def check_mesh(self, op: Any) -> None:
-        """Raises ShardlogError for a manual computation on some of the devices."""
+        """Raises ShardlogError for a manual computation over only some of the devices."""
         for sharding in self._at_ends(op):
             if found := self.axes.elsewhere(sharding):
                 message = f"a manual computation over {found}, in a program of {self.axes.count}"
@@ -169,33 +170,33 @@ class Reading:
                 raise ShardlogError(message, where=location(op), hint=hint)
 
     def _at_ends(self, op: Any) -> Iterator[Sharding]:
-        """The shardings of what a manual computation takes and gives."""
+        """The shardings of the operands and results of a manual computation."""
         for label in ("in_shardings", "out_shardings"):
             for attribute in sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings:
                 yield self.shardings.read(attribute, location(op))
 
 
 def _ends_of(op: Any, label: str, count: int) -> Sequence[Any]:
-    """The shardings of what enters a computation with a body, or leaves it; none where it does not say."""
+    """The shardings of values that enter or leave a computation with a body; none if it does not say."""
     if label not in op.attributes:
         return [None] * count
     return list(sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings)
 
 
 def rank(type_: Any) -> int:
-    """The rank of a tensor; 0 for what is none, or has no static shape."""
+    """The rank of a tensor; 0 for values that are not tensors, or have no static shape."""
     shape = static_shape(type_)
     return 0 if shape is None else len(shape)
 
 
 def static_shape(type_: Any) -> Shape | None:
-    """The shape of a tensor that has a static one, or None."""
+    """The shape of a tensor of static shape, or None."""
     if isinstance(type_, ir.RankedTensorType) and type_.has_static_shape:
         return tuple(type_.shape)
     return None
 
 
 def attribute_or_none(attributes: Any, label: str) -> Any:
-    """An attribute of an op or of a dictionary by its name, or None."""
+    """An attribute of an op or a dictionary by name, or None."""
     found: Any = attributes[label] if label in attributes else None  # noqa: SIM401 - not a dict
     return found

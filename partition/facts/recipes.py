@@ -1,4 +1,4 @@
-"""How ops are computed that are alike, between values that lie alike: found once, looked up then."""
+"""How ops are computed: found once for equal ops between equal layouts, and then looked up."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from .kinds import Kind
 from .knowledge import Knowledge
 from .reading import Reading, Tensor, static_shape
 
-# The homes of the results of an op that are not where the module says (None for others), and the way by which
-# all ops together cost least, where these were asked.
+# The homes of results that differ from the module's (None for others); and the way to compute the op that was
+# chosen together with all others, if there was such a choice.
 Chosen = tuple[tuple[Layout | None, ...], Way | None] | None
 
 
 @dataclass(slots=True, eq=False)
 class Recipe:
-    """How ops of one kind are computed whose operands and results have the same homes.
+    """How ops of one kind are computed, if their operands and results have the same homes.
 
-    ``tensors`` are what is known of the results. ``takes`` are operands by their slots, with their layouts,
-    and whether these are their homes; ``needed`` all of them but those that a copy of the op has already, if
-    it is ``kept``: the local op is the op on parts and nothing else. It gets these ``types`` and
-    ``attributes``. ``given`` are the layouts of the results.
+    ``tensors`` are the facts about the results. ``takes`` are operands by slot, with their layouts and
+    whether these are their homes. ``needed`` are those that the copy of the op lacks, if it is ``kept``: then
+    the local op is just the op on parts. It gets these ``types`` and ``attributes``. ``given`` are the
+    layouts of the results.
     """
 
     computed: Computed
@@ -36,14 +36,14 @@ class Recipe:
     takes: tuple[tuple[int, Layout, bool], ...]
     needed: tuple[tuple[int, Layout, bool], ...]
     given: tuple[Layout, ...]
-    at_home: bool  # all results are
+    at_home: bool  # all results are kept kept
     kept: bool
     types: tuple[tuple[int, Any], ...] = ()  # of results that are not whole
     attributes: tuple[tuple[str, Any], ...] = ()
     outside: tuple[str, ...] = ()
 
     def write(self, copy: Any, values: Sequence[Any]) -> None:
-        """Makes a copy of an op the op on each device, of the ``values`` that it needs."""
+        """Turns a copy of an op into the op on each device, with the ``values`` that it needs."""
         if values:
             operands = copy.operands
             for (slot, *_), value in zip(self.needed, values, strict=True):
@@ -69,7 +69,7 @@ class Recipes:
         self._known: dict[Any, Recipe] = {}
 
     def tensor(self, shape: Shape, home: Layout, *, made: bool = False, kept: bool = False) -> Tensor:
-        """What is known of a value, the same object for all that are alike."""
+        """The facts about a value: the same object for equal ones."""
         key = shape, home, made, kept
         if key not in self._tensors:
             self._tensors[key] = Tensor(*key)
@@ -78,11 +78,11 @@ class Recipes:
     def find(
         self, kind: Kind, known: Knowledge, operands: Iterable[Tensor | None], chosen: Chosen
     ) -> Recipe | None:
-        """How an op was computed that was like one with these operands; None where there was none."""
+        """How an equal op with these operands was computed; None if there was none."""
         return self._known.get(self._key(kind, known, operands, chosen))
 
     def of(self, op: Any, kind: Kind, known: Knowledge, operands: Sequence[Tensor], chosen: Chosen) -> Recipe:
-        """How an op is computed, whose operands are these."""
+        """How an op with these operands is computed."""
         key = self._key(kind, known, operands, chosen)
         found = self._known.get(key)
         if found is None:

@@ -1,8 +1,8 @@
-"""Takes down what the ops of a module need, and decides each reshard of a plan, without writing a program.
+"""Records what the ops of a module need, and decides each reshard of a plan, without writing a program.
 
-The walk is the writer's (``walk.py``), but a local value is only a ``Made``: what it is made of, and how many
-use it. What few ways to compute an op send by themselves (halos of windows, rows that are gathered and
-reduced once more) is found by writing one such op apart.
+The walk is the writer's (``walk.py``), but a local value is only a ``Made``: its operands and its number of
+users. A few ways to compute an op send data inside (halos of windows, rows that are gathered and reduced once
+more). For these, one such op is written on its own, to see what it sends.
 """
 
 from __future__ import annotations
@@ -33,19 +33,18 @@ from ..writing.steps import pairs_of_step
 from .annotated import Annotated
 from .bypasses import Bypasses
 from .knowledge import Knowledge, inside
-from .made import Inner, Made, Place, Sending, SentOnce, Template, anew, sendings
+from .made import Inner, Made, Nesting, Sending, SentOnce, Template, anew, sendings
 from .reading import Reading, static_shape
 from .recipes import Chosen, Recipe, Recipes
 
 
 @dataclass(frozen=True, eq=False)
 class Decided:
-    """A plan with all that its program is written by: the ``plan``, its reshards decided; for each op, by its
-    number, the recipe by which it is computed, or what is known of it if it hands values on or makes some of
-    no data, or None if others read past it (``ops``); the recipes of those that do both (``within``); the
-    operands of ops that read past others (``reads``); and how ops are computed that are computed once more in
-    place of a reshard, in this order (``repeated``). ``reading``, ``bypasses`` and ``recipes`` are those by
-    which it was decided."""
+    """A plan with everything that its program is written by: the ``plan`` with its reshards, and for each op,
+    by number, ``ops`` has its recipe. An op that passes values on, or needs no data, has knowledge instead.
+    An op that others skip has None. ``within`` are the recipes of ops that do both, and ``reads`` the
+    operands of ops that skip others. ``repeated`` says how ops are computed once more in place of a reshard,
+    in order. ``reading``, ``bypasses`` and ``recipes`` are those of the decision."""
 
     plan: Plan
     ops: Sequence[Recipe | Knowledge | None]
@@ -59,12 +58,12 @@ class Decided:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the ops of a module need, by op, as a plan has it: each op that is computed, and each value that
-    is handed on (``spots``); each value that is needed in a layout at a boundary or where control flows
-    (``needs``); the values that loops carry, and the loops (``carried``); and the ops that multiply, with the
-    ways in which they are computed (``computed_as``). ``sends`` are the collectives of the plan; None where
-    how much is sent is known only once it is written: several permutations may become one. ``sent`` are they
-    and what they are made of. ``decided`` is the plan with its reshards."""
+    """What the ops of a module need under a plan. ``spots`` are the ops that are computed, and values that
+    are passed on. ``needs`` are values that are needed in a layout, at a boundary or by control flow.
+    ``carried`` are the values that loops carry, and their loops. ``computed_as`` are contractions, with their
+    ways. ``sends`` are the collectives of the plan, or None if that is unknown before the program is written,
+    because permutations may be merged. ``sent`` are the same with their operands. ``decided`` is the plan
+    with its reshards."""
 
     spots: tuple[tuple[int, Spot], ...]
     needs: tuple[tuple[int, Need], ...]
@@ -75,15 +74,13 @@ class Facts:
     decided: Decided
 
 
-# What ops have in common that are computed by a recipe: what is known of them, how their slots lie, in which
-# way they are computed, whether that sends something, whether they go with their last use, whether they have
-# an effect, and the name of the op.
+# The common facts of ops that are computed by a recipe: the rules' knowledge, the layouts of slots, the way,
+# whether it sends something, whether it disappears with its last use, whether it has an effect, and its name.
 _About = tuple[Knowledge, tuple[Layout, ...], Way, bool, bool, bool, str]
 
 
 class Ends(NamedTuple):
-    """How a function is called: the layouts of its arguments, the values that it returns, and their
-    layouts."""
+    """The ends of a function: the layouts of its arguments, the values that it returns, and their layouts."""
 
     arguments: range
     takes: list[Layout]
@@ -92,10 +89,10 @@ class Ends(NamedTuple):
 
 
 class Recorder(Walk):
-    """Walks over a module and takes down what its ops need.
+    """Walks over a module and records what its ops need.
 
-    ``flows`` take ops that hand values on, by their lowering (``flow.py``). Ops that cannot run on each
-    device raise RefusedError, if it ``refuses`` them. ``asked``: what ops need is taken down.
+    ``flows`` process ops that pass values on, by their lowering (``flow.py``). Ops that cannot run on each
+    device raise RefusedError, if it ``refuses`` them. ``asked``: the needs of ops are recorded.
     """
 
     def __init__(
@@ -121,8 +118,8 @@ class Recorder(Walk):
         self.computed_as: list[tuple[int, Knowledge, Way]] = []
         self.sent: list[Made] = []
         self.ends: dict[str, Ends] = {}
-        self.place = Place(None, False, 0, None)
-        self.recipe: Recipe  # the last one that was taken
+        self.place = Nesting(None, False, 0, None)
+        self.recipe: Recipe  # the last one that was processed
         self.pure, self._scope = traits.family("pure_op"), Scope(None)
         self._ops: list[Recipe | Knowledge | None] = [None] * len(kinds.ops)
         self._within: dict[int, Recipe] = {}
@@ -135,16 +132,18 @@ class Recorder(Walk):
         self._recipes: dict[Recipe, _About] = {}
         self._narrow: dict[int, bool] = {}  # elements of a few bits, by the numbers of types
         self._templates: dict[Any, Template] = {}
-        self._apart = ir.Module.create(ir.Location.unknown(self.old.context))  # ops that are written apart
+        self._apart = ir.Module.create(
+            ir.Location.unknown(self.old.context)
+        )  # ops that are written on their own
 
     def run(self) -> Facts:
-        """What is found."""
+        """The facts."""
         func = self.functions[self.main]
         arguments, results = self.reading.boundary(func)
         if self.form == "sdy-manual" and self.axes.count > 1:
             arguments, results = self.entering_whole(arguments), self.entering_whole(results)
         ops = self._body_of(func)
-        with self.inside(Place(func.regions[0].blocks[0], False, 0, None)):
+        with self.inside(Nesting(func.regions[0].blocks[0], False, 0, None)):
             self.define_all(self.kinds.arguments(ops), arguments, [Made(pure=False) for _ in arguments])
             self.block(ops, results)
         if self._given is not None and next(self._given, None) is not None:
@@ -171,14 +170,14 @@ class Recorder(Walk):
 
     @property
     def scope(self) -> Scope:
-        """The local values that are there now."""
+        """The local values that exist now."""
         return self._scope
 
     # ---- Reshards ---------------------------------------------------------------------------------------
 
     def reshard(self, value: int, layout: Layout, use: Use | None, *, stale: bool) -> Reshard:
-        """How a value is taken to a layout: from the cheapest one in which it is available here, or made
-        anew; or as the plan says, if that has reshards."""
+        """How a value gets to a layout: from the cheapest layout in which it exists here, or by making it
+        again; or as the plan says, if it has reshards."""
         if self._given is not None:
             decided = next(self._given, None)
             if decided is None or (decided.value, decided.goal) != (value, layout):
@@ -227,15 +226,16 @@ class Recorder(Walk):
 
     def _cheapest(
         self, value: int, starts: Sequence[Layout], layout: Layout, width: int
-    ) -> tuple[moves.Plan, Layout]:
-        """The cheapest plan from one of some layouts to another, and that layout."""
+    ) -> tuple[moves.Route, Layout]:
+        """The cheapest way from one of several layouts to another, and the layout that it starts from."""
         planner, shape = self.planner, self.tensors[value].shape
-        found = ((planner.plan(shape, start, layout, self.reading.manual[-1]), start) for start in starts)
-        plans = ((planner.best(plan, width), start) for plan, start in found)
-        return min(plans, key=lambda pair: planner.with_steps(pair[0], width))
+        taken = self.reading.manual[-1]
+        routes = ((planner.route(shape, start, layout, taken), start) for start in starts)
+        best = ((planner.best(route, width), start) for route, start in routes)
+        return min(best, key=lambda pair: planner.with_steps(pair[0], width))
 
     def _cheaper_anew(self, value: int, layout: Layout, price: float) -> Computed | None:
-        """How what repeats a smaller value is computed once more, where to send that costs less."""
+        """How an op that repeats a smaller value is computed once more, if sending the result costs more."""
         number = self.kinds.definer(value)
         if (
             layout.partial
@@ -256,7 +256,7 @@ class Recorder(Walk):
         return computed if self.planner.with_steps(plan, width) < price else None
 
     def _computed_at(self, number: int, layout: Layout, way: Way | None = None) -> Computed:
-        """How an op of one operand and result is computed if the result is to have a layout."""
+        """How an op with one operand and one result is computed for a layout of the result."""
         known = self.chooser.reader.knowledge(self.kinds.ops[number])
         if self.reading.manual[-1]:
             known = inside(known, self.reading.manual[-1])
@@ -267,7 +267,7 @@ class Recorder(Walk):
         return Computed(known, held, choice)
 
     def _computed_once_more(self, reshard: Reshard) -> Computed:
-        """How an op is computed once more, as a plan says."""
+        """How an op is computed once more, as the plan says."""
         number = self.kinds.definer(reshard.value)
         operands = self.kinds.operands(number) if number >= 0 else []
         if len(operands) != 1 or operands[0] not in self.tensors:
@@ -279,10 +279,10 @@ class Recorder(Walk):
         return self._repeated[-1]
 
     def carry(self, held: Any, reshard: Reshard, use: Use | None, *, stale: bool) -> Any:
-        """What stands for a value after the steps of a reshard."""
+        """The stand-in for a value after the steps of a reshard."""
         made, start, value = held, reshard.start, reshard.value
         assert start is not None
-        if 0 in self.tensors[value].shape and reshard.steps:  # nothing is sent of what has no elements
+        if 0 in self.tensors[value].shape and reshard.steps:  # a value without elements is never sent
             return Made()
         for step in reshard.steps:
             made = self._stepped(value, made, start, step)
@@ -290,7 +290,7 @@ class Recorder(Walk):
         return made
 
     def _stepped(self, value: int, made: Made, start: Layout, step: moves.Step) -> Made:
-        """What stands for a value after a step, as ``writing/steps.py`` writes it."""
+        """The stand-in for a value after a step, as ``writing/steps.py`` writes it."""
         shape, axes = self.tensors[value].shape, self.axes
         if step.kind in ("slice", "mask"):
             return self.made_of([made], what=step.kind)
@@ -314,7 +314,7 @@ class Recorder(Walk):
         return self.made_of([made]) if cut or narrow else made
 
     def _is_narrow(self, value: int) -> bool:
-        """Whether elements of a value are sent in wider ones, for XLA packs them."""
+        """Whether a value is widened before it is sent, because XLA packs its elements."""
         type_ = int(self.kinds.listing.types[value])
         if type_ not in self._narrow:
             element = ir.ShapedType(self.kinds.listing.value(value).type).element_type
@@ -325,8 +325,7 @@ class Recorder(Walk):
     def made_of(
         self, takes: Sequence[Made], *, pure: bool = True, effect: bool = False, what: str = ""
     ) -> Made:
-        """What stands for what is made of others; with an ``effect`` it may be something else in each
-        turn."""
+        """The stand-in for a value made from others. With an ``effect`` it may differ in each iteration."""
         depth = self.place.depth if effect else 0
         for each in takes:
             each.uses += 1
@@ -335,7 +334,7 @@ class Recorder(Walk):
 
     def _send(self, takes: Sequence[Made], sent: SentOnce) -> Made:
         made = self.made_of(takes, pure=False, what=sent.kind)
-        while sent.place.turns and made.depth < sent.place.depth:  # it is the same in all turns
+        while sent.place.turns and made.depth < sent.place.depth:  # it is the same in all iterations
             assert sent.place.outer is not None
             sent.place = sent.place.outer
         made.sent = sent
@@ -345,7 +344,7 @@ class Recorder(Walk):
     # ---- Ops --------------------------------------------------------------------------------------------
 
     def op(self, number: int) -> bool:
-        """Takes an op; whether the op of the device program is its copy."""
+        """Processes an op. Returns whether its op in the device program is the copy of it."""
         self.clock += 1
         kinds, reader = self.kinds, self.chooser.reader
         kind = kinds.of(number, reader)
@@ -377,8 +376,7 @@ class Recorder(Walk):
         return kept
 
     def computed(self, number: int, known: Knowledge, operands: list[int] | None = None) -> bool:
-        """Takes an op that is computed, in the cheapest way, and its results where they live; whether that
-        is its copy."""
+        """Processes an op that is computed, in the cheapest way. Returns whether its op is the copy of it."""
         if (known.expands and self._spread(number)) or known.gives_nothing:
             self._ops[number] = known
             if known.gives_nothing:
@@ -391,7 +389,7 @@ class Recorder(Walk):
         return self.take(number, recipe, operands)
 
     def _chosen(self, number: int) -> Chosen:
-        """What was chosen for an op among all ops."""
+        """The choice for an op among all ops."""
         homes, ways = self.plan.homes, self.plan.ways
         if not homes and not ways:
             return None
@@ -399,7 +397,7 @@ class Recorder(Walk):
         return tuple([homes.get(value) for value in results]), ways.get(results[0]) if results else None
 
     def _spread(self, number: int) -> bool:
-        """Has what broadcasts a scalar made wherever it is used; whether that is done."""
+        """Has the broadcast of a scalar made wherever it is used. Returns whether it does."""
         op, operands = self.kinds.ops[number], self.kinds.operands(number)
         if len(operands) != 1:
             return False
@@ -413,14 +411,14 @@ class Recorder(Walk):
         return True
 
     def _empty(self, number: int) -> None:
-        """Has results without elements made wherever they are used; they are no copies of the op's."""
+        """Has results without elements made wherever they are used. They are not copies of the op's."""
         op = self.kinds.ops[number]
         ends = zip(self.kinds.results(number), op.results.types, self.homes(number), strict=True)
         for result, type_, home in ends:
             self.define_made(result, static_shape(type_) or (), home, anew)
 
     def take(self, number: int, recipe: Recipe, operands: Sequence[int]) -> bool:
-        """Takes down an op that is computed, how its slots lie, and in which way it is computed."""
+        """Records an op that is computed, the layouts of its slots, and its way."""
         about = self._recipes.get(recipe) or self._about(number, recipe)
         known, held, factors, sends, pure, effect, name = about
         results, locals_ = self.kinds.results(number), self.locals
@@ -453,17 +451,17 @@ class Recorder(Walk):
         return True
 
     def _about(self, number: int, recipe: Recipe) -> _About:
-        """What ops have in common that are computed by a recipe."""
+        """The common facts of ops that are computed by a recipe."""
         computed, name = recipe.computed, self.kinds.ops[number].name
         taken, pure = computed.choice.taken, name in self.pure
         about = computed.known, computed.held, taken.factors, any(taken.sends), pure
         found = self._recipes[recipe] = (*about, has_effect(name, self.traits), name)
         return found
 
-    # ---- Ops that send something by themselves ----------------------------------------------------------
+    # ---- Ops that send data inside ----------------------------------------------------------------------
 
     def lower(self, op: Any, computed: Computed, values: list[Any]) -> Sequence[Any]:
-        """What stands for the results of an op that is no copy."""
+        """The stand-ins for the results of an op that is not a copy."""
         sends, captured = computed.known.lowering in SENDING, list[Made]()
         if len(op.regions) or (sends and computed not in self._templates):
             self._templates[computed] = self._written(op, computed, len(values), captured)
@@ -484,7 +482,7 @@ class Recorder(Walk):
         return found
 
     def _written(self, op: Any, computed: Computed, operands: int, captured: list[Made]) -> Template:
-        """What a way to compute an op does, found by writing it apart."""
+        """The effects of computing an op in a way, found by writing it on its own."""
         builder, count = self.builder, len(op.operands)
         layouts, types = computed.choice.taken.layouts, [value.type for value in op.operands]
         locals_ = []
@@ -538,8 +536,8 @@ class Recorder(Walk):
     # ---- Blocks -----------------------------------------------------------------------------------------
 
     @contextmanager
-    def inside(self, place: Place) -> Iterator[None]:
-        """What comes is in another block meanwhile."""
+    def inside(self, place: Nesting) -> Iterator[None]:
+        """From here on, ops are in another block."""
         outer = self.place, self._scope
         self.place, self._scope = place, Scope(None, None if place.outer is None else self._scope)
         yield
@@ -552,7 +550,7 @@ class Recorder(Walk):
         to: Sequence[int] = (),
         slots: Sequence[int] | None = None,
     ) -> list[Made]:
-        """Takes down the ops of a block, and returns what stands for the operands of its terminator, as
+        """Processes the ops of a block. Returns the stand-ins for the operands of its terminator, like
         ``Writer.block``."""
         *computed, last = ops
         for number in computed:
@@ -566,15 +564,15 @@ class Recorder(Walk):
         return returned
 
     def note(self, use: Use, value: int, layout: Layout, *, start: Layout | None = None) -> None:
-        """Takes down that a value is needed in a layout for an op, or that one is handed on to another, as
-        propagated in this one."""
+        """Records that an op needs a value in a layout, or that a value is passed on to another one, which
+        propagation gave this layout."""
         if not self.asked:
             return
         tensor = self.tensors[value]
         if not (use.chosen and tensor.shape):
             self.needs.append((use.op, Need(use.value, layout)))
             return
-        received = start is not None  # out of another region, of which only the value itself is known
+        received = start is not None  # from another region, where only its home exists
         known = self.chooser.reader.handing_on(tensor.shape, self._width(use.value), received)
         known = inside(known, self.reading.manual[-1])
         free = frozenset([0] if value in self.makes else [])
@@ -588,14 +586,14 @@ class Recorder(Walk):
         return ops
 
     def function(self, func: Any) -> Ends:
-        """The ends of a function, whose ops are taken down when it is first asked for."""
+        """The ends of a function. Its ops are processed at the first request."""
         name = text_of(func.attributes["sym_name"])
         if name not in self.ends:
             ops = self._body_of(func)
             self.enter(self.in_bodies.get(name, frozenset()))
             values = self.kinds.arguments(ops)
             arguments = self.settled(values, self.reading.boundary(func)[0])
-            with self.inside(Place(func.regions[0].blocks[0], False, 0, None)):
+            with self.inside(Nesting(func.regions[0].blocks[0], False, 0, None)):
                 self.define_all(values, arguments, [Made(pure=False) for _ in values])
                 self.block(ops)
             self.leave()
@@ -606,6 +604,6 @@ class Recorder(Walk):
 
 
 def _unfit(why: str) -> ShardlogError:
-    """The error for a plan whose reshards are not those of the module."""
+    """The error for a plan whose reshards do not fit the module."""
     hint = "make the plan anew for this module"
     return ShardlogError(f"the plan does not fit the module: {why}", where="plan", hint=hint)

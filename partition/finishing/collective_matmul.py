@@ -18,7 +18,7 @@ from jaxlib.mlir import ir
 
 from ...rulebook.traits import OpTraits
 from ..choice.choosing import SUM
-from ..facts.knowledge import Knowledge, Reader
+from ..facts.knowledge import Knowledge, RuleReader
 from ..forms import Form
 from ..layouts import Axes
 from ..writing.building import OUTSIDE, Builder, Scope, Sent, element_of, shape_of
@@ -58,7 +58,7 @@ class Window:
         return self.sent.kind == "all_gather"
 
 
-def windows(sent: Sequence[Sent], reader: Reader) -> Iterator[Window]:
+def windows(sent: Sequence[Sent], reader: RuleReader) -> Iterator[Window]:
     """The collectives of a device program that can go on beside products, in its order."""
     places: dict[Any, dict[Any, int]] = {}
     for each in sent:
@@ -76,7 +76,7 @@ def windows(sent: Sequence[Sent], reader: Reader) -> Iterator[Window]:
             yield Window(each, products)
 
 
-def _gathered(op: Any, reader: Reader, place: Mapping[Any, int]) -> tuple[Product, ...]:
+def _gathered(op: Any, reader: RuleReader, place: Mapping[Any, int]) -> tuple[Product, ...]:
     """The products of what is gathered; none where something else uses it, or where the parts are there
     before what they are multiplied with."""
     dim = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
@@ -90,7 +90,7 @@ def _gathered(op: Any, reader: Reader, place: Mapping[Any, int]) -> tuple[Produc
     return tuple(products) if all(place.get(owner.operation, -1) < first for owner in others) else ()
 
 
-def _scattered(op: Any, reader: Reader) -> tuple[Product, ...]:
+def _scattered(op: Any, reader: RuleReader) -> tuple[Product, ...]:
     """The product that is scattered, if nothing else uses it."""
     dim, value = ir.IntegerAttr(op.attributes["scatter_dimension"]).value, op.operands[0]
     combining = op.regions[0].blocks[0].operations[0].operation.name
@@ -101,7 +101,7 @@ def _scattered(op: Any, reader: Reader) -> tuple[Product, ...]:
     return (product,) if product else ()
 
 
-def _product(op: Any, slot: int, dim: int, collective: Any, reader: Reader) -> Product | None:
+def _product(op: Any, slot: int, dim: int, collective: Any, reader: RuleReader) -> Product | None:
     """An op as a product along a dimension of one of its slots, if it can be computed part by part."""
     if op.block != collective.block or len(op.regions) or len(op.results) != 1:
         return None

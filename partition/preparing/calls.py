@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from jaxlib.mlir import ir
 
+from ...program.carried import SPELLING
 from ...program.mlir.modules import (
     copy_of,
     is_used,
@@ -27,6 +28,7 @@ from ..facts.kinds import Kinds
 from ..finishing.collectives import KINDS
 from ..layouts import Layout
 from .batching import PICKING, batch_own_rows, own_rows
+from .blocks import asks_for_blocks, put_in_blocks
 from .computations import Computation, put_in_place_of_ops
 from .cutting import cut_before_joining, cuts_of_joined
 
@@ -180,6 +182,12 @@ class Unshared:
         original = self.originals.get(around, around)
         return around in self.inside or len(original.regions) < len(around.regions)
 
+    def _for_none(self, value: Any) -> bool:
+        """Whether an op made a value for one that gives none."""
+        owner = value.owner
+        op = None if isinstance(owner, ir.Block) else self.originals.get(owner.operation)
+        return op is not None and not len(op.results)
+
     def name(self, purpose: Purpose) -> None:
         """Has the purpose of a collective say an op and values of the module that this one was made of."""
         if not self.of:
@@ -191,7 +199,8 @@ class Unshared:
             purpose.slot, purpose.value = len(op.operands), op.results[0] if len(op.results) else None
             return
         purpose.value, purpose.to = (
-            None if value is None else self.original(value) for value in (purpose.value, purpose.to)
+            None if value is None or self._for_none(value) else self.original(value)
+            for value in (purpose.value, purpose.to)
         )
 
 
@@ -208,21 +217,25 @@ def unshared(
     computations: Mapping[Any, Computation] | None = None,
 ) -> Unshared:
     """A copy of a module in which each call of a small function has its own ops, as far as it is not much
-    larger so, rows that a batch picks each of its own have batching dimensions, and, where it may be ``cut``
-    so, rows are cut out before they are put beside each other; ``computations`` are in the place of ops of
-    the module. Or the module, where nothing is to be done."""
+    larger so, parts with halos or at offsets are equal blocks, rows that a batch picks each of its own have
+    batching dimensions, and, where it may be ``cut`` so, rows are cut out before they are put beside each
+    other; ``computations`` are in the place of ops of the module. Or the module, where nothing is to be
+    done."""
     module, examples = kinds.module, kinds.examples()
     with module.context:
         there = {traits.lowering(op.name) for op in examples}
         functions = _called(module) if "call" in there else {}
         small = bool(functions) and _of_small_ones(kinds.ops, traits, functions)
         picks, cut = bool(there & PICKING), cut and ("slice" in there or bool(computations))
-        changes = computations or small or (picks and own_rows(kinds.ops, traits))
+        blocks = SPELLING in module.operation.attributes and any(map(asks_for_blocks, examples))
+        changes = computations or small or blocks or (picks and own_rows(kinds.ops, traits))
         if not (changes or (cut and cuts_of_joined(kinds.ops, traits))):
             return Unshared(module, kinds)
         made = copy_of(module)
         originals, copies = kinds.ops[1:], operations_in(made)
         marked = _marked(kinds, traits, computations or {})
+        if blocks:
+            marked = dict.fromkeys(range(len(originals)))
         integers = ir.IntegerType.get_signless(64)
         for number in marked:
             copies[number].attributes[_ORIGINAL] = ir.IntegerAttr.get(integers, number)
@@ -240,6 +253,9 @@ def unshared(
                 room -= len(operations_in(function))
                 put_in_place_of(call, function)
             _erase_unnamed(made, functions, naming)
+            copies = operations_in(made)
+        if blocks:
+            put_in_blocks(copies, traits, symbols(made, "sdy.mesh"), _mark)
             copies = operations_in(made)
         new = (picks or bool(computations)) and batch_own_rows(copies, traits, _mark)
         new |= cut and cut_before_joining(operations_in(made) if new else copies, traits, _mark)

@@ -8,8 +8,8 @@ from itertools import chain
 from math import prod
 from typing import Any
 
-from ..layouts import Axes, Layout, Shape
-from .moves import Plan, Step
+from ..layouts import Axes, Layout, PieceId, Pieces, Shape
+from .moves import Route, Step
 
 
 @dataclass(eq=False)
@@ -23,12 +23,12 @@ class Alike:
     goal: Layout
     times: float
     order: tuple[int, ...]
-    given: dict[int, int]
+    given: dict[PieceId, PieceId]
 
-    def plan(self, found: Plan, rank: int) -> Plan:
-        """The plan of the given reshard, of a tensor of this rank, from that of this one."""
+    def route(self, found: Route, rank: int) -> Route:
+        """The route of the given reshard, of a tensor of this rank, from that of this one."""
         times = self.times
-        return Plan(
+        return Route(
             found.price * times,
             found.sends if times else 0,
             lambda: tuple(self._given(step, rank) for step in found.steps),
@@ -55,7 +55,7 @@ class Alike:
 class Likeness:
     """Finds reshards that are alike on a mesh of these pieces, those of one of the ``kinds`` being alike."""
 
-    def __init__(self, axes: Axes, mesh: Sequence[int], kinds: Sequence[int]) -> None:
+    def __init__(self, axes: Axes, mesh: Pieces, kinds: Sequence[int]) -> None:
         self._count, self._mesh, self._kinds = axes.product(mesh), mesh, kinds
         self._of_kind = {kinds[p]: [q for q in mesh if kinds[q] == kinds[p]] for p in mesh}
         self._sizes = axes.sizes
@@ -81,7 +81,7 @@ class Likeness:
 
         split = [pieces for *_, held, wanted, _ in used for pieces in (held, wanted)]
         free = {kind: iter(pieces) for kind, pieces in self._of_kind.items()}
-        named: dict[int, int] = {}
+        named: dict[PieceId, PieceId] = {}
         for piece in chain(*split, start.partial, goal.partial, self._mesh):  # all are of use on the way
             if piece not in named:
                 named[piece] = next(free[self._kinds[piece]])

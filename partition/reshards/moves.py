@@ -17,7 +17,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from ..layouts import Axes, Dims, Layout, Pieces, Shape
+from ..layouts import Axes, Dims, Layout, PieceId, Pieces, Shape
 
 _ORDERED = 3  # pieces of which all orders are looked at, where several are scattered along at once
 _CHANGED = 3  # dimensions, of more than which not any that change are looked at together
@@ -25,20 +25,20 @@ _MANY = 6  # pieces of a sum, of more than which not all are looked at that may 
 
 Places = npt.NDArray[np.int64]
 Amount = Places | int  # of each device; one number where they all have as many
-Kind = Literal[
+StepKind = Literal[
     "slice", "mask", "all_gather", "all_reduce", "reduce_scatter", "all_to_all", "collective_permute"
 ]
 
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a plan. ``dim`` is the dimension that is gathered, cut or scattered; an exchange splits
+    """A step of a route. ``dim`` is the dimension that is gathered, cut or scattered; an exchange splits
     ``to``.
 
     ``price`` is in elements that a device sends.
     """
 
-    kind: Kind
+    kind: StepKind
     pieces: Pieces
     after: Layout
     price: float
@@ -47,19 +47,19 @@ class Step:
 
 
 @dataclass(eq=False)
-class Plan:
+class Route:
     """Steps from one layout to another: their ``price`` together, in elements that a device sends, and how
-    many of them are collectives (``sends``). The steps are made when they are asked for. ``at_once``: a plan
+    many of them are collectives (``sends``). The steps are made when they are asked for. ``at_once``: a route
     of one collective, where this one sends less in several."""
 
     price: float
     sends: int
     make: Callable[[], tuple[Step, ...]]
-    at_once: Plan | None = None
+    at_once: Route | None = None
 
     @classmethod
-    def of(cls, steps: Iterable[Step]) -> Plan:
-        """The plan of some steps."""
+    def of(cls, steps: Iterable[Step]) -> Route:
+        """The route of some steps."""
         made = tuple(steps)
         return cls(sum(step.price for step in made), sum(step.price > 0 for step in made), lambda: made)
 
@@ -72,7 +72,7 @@ class Plan:
 class Moves:
     """The steps between layouts that are made of some pieces of the axes."""
 
-    def __init__(self, axes: Axes, pieces: Sequence[int]) -> None:
+    def __init__(self, axes: Axes, pieces: Sequence[PieceId]) -> None:
         self.axes = axes
         self._splits: dict[tuple[int, ...], list[Dims]] = {}
         meshes = {piece.mesh for piece in axes.pieces}
@@ -216,7 +216,7 @@ class Moves:
         """Dimensions in as many parts, of which ``some`` begin as wanted, the others as they are, and of
         pieces that follow the first that fit; none where they cannot be filled up."""
         counts = tuple(map(self.axes.product, dims))
-        begins, used = dict[int, Pieces](), set[int]()
+        begins, used = dict[int, Pieces](), set[PieceId]()
         for d in sorted(range(len(dims)), key=lambda d: d not in some):
             first: Pieces = ()
             for p in wanted[d] if d in some else dims[d]:

@@ -8,12 +8,10 @@ from itertools import takewhile
 from typing import Any
 
 from ...rulebook.shipped import shipped
-from ..layouts import Axes, Layout, Pieces, Shape
-from .moves import Plan, Step
+from ..layouts import Axes, Layout, Pieces, PieceSet, Shape
+from .moves import Route, Step
 from .planning import Planner
 from .prices import Prices
-
-Taken = frozenset[int]
 
 
 @cache
@@ -27,28 +25,28 @@ def orders() -> dict[str, tuple[str, ...]]:
 
 
 class InOrder(Planner):
-    """A planner whose plans have their steps in the order of this name. Where a tensor does not divide
-    evenly, the plan is the cheapest one."""
+    """A planner whose routes have their steps in the order of this name. Where a tensor does not divide
+    evenly, the route is the cheapest one."""
 
     def __init__(self, axes: Axes, order: str, prices: Prices | None = None) -> None:
         super().__init__(axes, prices)
         self.stages = orders()[order]
-        self._ordered: dict[Any, Plan] = {}
+        self._ordered: dict[Any, Route] = {}
 
-    def plan(self, shape: Shape, start: Layout, goal: Layout, taken: Taken = frozenset()) -> Plan:
-        """The plan in stages."""
+    def route(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet = frozenset()) -> Route:
+        """The route in stages."""
         key = shape, start, goal
         if key not in self._ordered:
-            self._ordered[key] = self._in_stages(shape, start, goal) or super().plan(
+            self._ordered[key] = self._in_stages(shape, start, goal) or super().route(
                 shape, start, goal, taken
             )
         return self._ordered[key]
 
-    def likely(self, shape: Shape, start: Layout, goal: Layout, taken: Taken = frozenset()) -> Plan:
-        """The same plan."""
-        return self.plan(shape, start, goal, taken)
+    def likely(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet = frozenset()) -> Route:
+        """The same route."""
+        return self.route(shape, start, goal, taken)
 
-    def _in_stages(self, shape: Shape, start: Layout, goal: Layout) -> Plan | None:
+    def _in_stages(self, shape: Shape, start: Layout, goal: Layout) -> Route | None:
         steps, layout = list[Step](), start
         for stage in self.stages:
             for wanted in _STAGES[stage](layout, goal):
@@ -57,7 +55,7 @@ class InOrder(Planner):
                     return None
                 steps.append(step)
                 layout = step.after
-        return Plan.of(steps) if layout == goal else None
+        return Route.of(steps) if layout == goal else None
 
     def _step(
         self, shape: Shape, layout: Layout, goal: Layout, kind: str, pieces: Pieces, dim: int

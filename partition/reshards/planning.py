@@ -9,15 +9,13 @@ from itertools import product
 from math import inf, prod
 from typing import Any
 
-from ..layouts import Axes, Layout, Pieces, Shape
+from ..layouts import Axes, Layout, PieceId, Pieces, PieceSet, Shape, numbered
 from .alike import Alike, Likeness
-from .moves import Moves, Plan, Step, with_pieces
+from .moves import Moves, Route, Step, with_pieces
 from .prices import PLAIN, Price, Prices
-from .search import Search
+from .search import RouteSearch
 
 Rate = tuple[float, float, int, float, float, int]
-# The pieces of manual computations around: devices along them have values of their own.
-Taken = frozenset[int]
 
 _PRIMES = 6  # pieces of prime sizes, with which reshards are looked for; with more of them it takes long
 _FEW = 4  # pieces with which all ways are looked at for each price
@@ -30,11 +28,11 @@ _MOST_KEPT = 200_000  # decisions for one of them: a program has a few thousand
 
 @dataclass
 class Kept:
-    """What has been decided for some axes: plans, and how ops are computed."""
+    """What has been decided for some axes: routes, and how ops are computed."""
 
-    plans: dict[tuple[Shape, Layout, Layout, Taken], Plan] = field(default_factory=dict)
-    likely: dict[tuple[Shape, Layout, Layout, Taken], Plan] = field(default_factory=dict)
-    searches: dict[tuple[Shape, Pieces], Search] = field(default_factory=dict)
+    routes: dict[tuple[Shape, Layout, Layout, PieceSet], Route] = field(default_factory=dict)
+    likely: dict[tuple[Shape, Layout, Layout, PieceSet], Route] = field(default_factory=dict)
+    searches: dict[tuple[Shape, Pieces], RouteSearch] = field(default_factory=dict)
     # By what a collective costs besides, and whether one may be worth more bytes.
     choices: dict[tuple[float, bool], dict[Any, Any]] = field(default_factory=dict)
     ways: dict[Any, Any] = field(default_factory=dict)
@@ -45,9 +43,9 @@ class Kept:
     @property
     def size(self) -> int:
         """How many decisions these are."""
-        plans = len(self.plans) + len(self.likely) + len(self.searches)
+        routes = len(self.routes) + len(self.likely) + len(self.searches)
         ways = len(self.ways) + len(self.parts_if_stays) + len(self.alike)
-        return plans + ways + sum(map(len, self.choices.values()))
+        return routes + ways + sum(map(len, self.choices.values()))
 
 
 _KEPT: dict[Hashable, Kept] = {}  # by axes, those that were used last at the end
@@ -66,43 +64,45 @@ def kept_for(axes: Hashable) -> Kept:
 
 
 class Planner:
-    """Finds plans, and remembers them."""
+    """Finds routes, and remembers them."""
 
     def __init__(self, axes: Axes, prices: Prices | None = None) -> None:
         self.axes, self.prices = axes, prices or Prices()
-        self.moves = Moves(axes, range(len(axes.pieces)))
+        self.moves = Moves(axes, axes.numbers)
         self._among: dict[tuple[int, Pieces], tuple[Moves, Likeness]] = {}
-        self._free: dict[Taken, tuple[Pieces, Pieces]] = {}  # that manual computations leave; of prime sizes
+        self._free: dict[
+            PieceSet, tuple[Pieces, Pieces]
+        ] = {}  # that manual computations leave; of prime sizes
         self._many = len(self._left(frozenset())[1]) > _FEW
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
         self.counts = self.prices.collective is not None  # whether one collective may be worth more bytes
         self._begun: Mapping[str, float] = {}  # with a machine, how many of a kind begin for each
         usual = replace(self.prices, once=Prices.once) == Prices()
         kept = kept_for(axes.key) if usual else Kept()
-        self.kept, self._plans, self._searches = kept, kept.plans, kept.searches
+        self.kept, self._routes, self._searches = kept, kept.routes, kept.searches
 
-    def plan(self, shape: Shape, start: Layout, goal: Layout, taken: Taken = frozenset()) -> Plan:
-        """The cheapest plan for a tensor of this shape, inside of manual computations that have ``taken``
+    def route(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet = frozenset()) -> Route:
+        """The cheapest route for a tensor of this shape, inside of manual computations that have ``taken``
         pieces."""
         key = shape, start, goal, taken
-        if (plan := self._plans.get(key)) is None:
-            plan = self._plans[key] = self._found(shape, start, goal, taken, True)
-        return plan
+        if (route := self._routes.get(key)) is None:
+            route = self._routes[key] = self._found(shape, start, goal, taken, True)
+        return route
 
-    def likely(self, shape: Shape, start: Layout, goal: Layout, taken: Taken = frozenset()) -> Plan:
-        """The plan by which a reshard is priced while a program is chosen: that of ``plan``, or on a mesh of
-        many pieces one that is found sooner and costs no less."""
+    def likely(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet = frozenset()) -> Route:
+        """The route by which a reshard is priced while a program is chosen: that of ``route``, or, on a mesh
+        of many pieces, one that is found sooner and costs no less."""
         if not self._many:
-            return self.plan(shape, start, goal, taken)
+            return self.route(shape, start, goal, taken)
         key = shape, start, goal, taken
-        if (plan := self.kept.likely.get(key)) is None:
-            plan = self.kept.likely[key] = self._found(shape, start, goal, taken, False)
-        return plan
+        if (route := self.kept.likely.get(key)) is None:
+            route = self.kept.likely[key] = self._found(shape, start, goal, taken, False)
+        return route
 
-    def _found(self, shape: Shape, start: Layout, goal: Layout, taken: Taken, every: bool) -> Plan:
-        plan = self._masked(shape, start, goal, taken, every) or self._same(shape, start, goal)
-        plan = plan or self._straight(shape, start, goal)
-        return plan or self._searched(shape, start, goal, taken, every)
+    def _found(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet, every: bool) -> Route:
+        route = self._masked(shape, start, goal, taken, every) or self._same(shape, start, goal)
+        route = route or self._straight(shape, start, goal)
+        return route or self._searched(shape, start, goal, taken, every)
 
     def weigh_collectives(self, price: float) -> None:
         """Has each collective cost so many bytes besides what it sends from now on, if that is more than it
@@ -121,29 +121,29 @@ class Planner:
             self._begun = begun
             self.kept.choices.clear()
 
-    def total(self, plan: Plan, width: int) -> float:
-        """The price of a plan in bytes, by the prices of each collective."""
-        once, byte = self._rates(plan)
+    def total(self, route: Route, width: int) -> float:
+        """The price of a route in bytes, by the prices of each collective."""
+        once, byte = self._rates(route)
         return once + byte * width
 
-    def with_steps(self, plan: Plan, width: int) -> float:
+    def with_steps(self, route: Route, width: int) -> float:
         """The same with what each collective costs besides."""
-        return self.total(plan, width) + self.prices.once * plan.sends
+        return self.total(route, width) + self.prices.once * route.sends
 
-    def best(self, plan: Plan, width: int) -> Plan:
-        """Of a plan for a tensor with elements of so many bytes, and what is done at once in its place, the
+    def best(self, route: Route, width: int) -> Route:
+        """Of a route for a tensor with elements of so many bytes, and what is done at once in its place, the
         one that costs less with what each collective costs besides; what propagation decided is carried out
         by the one that sends less."""
-        if plan.at_once is None or not self.counts:
-            return plan
-        return min((plan, plan.at_once), key=lambda p: self.with_steps(p, width))
+        if route.at_once is None or not self.counts:
+            return route
+        return min((route, route.at_once), key=lambda p: self.with_steps(p, width))
 
-    def _rates(self, plan: Plan) -> tuple[float, float]:
-        """The price of a plan: what it costs to begin, and what for each byte of an element."""
+    def _rates(self, route: Route) -> tuple[float, float]:
+        """The price of a route: what it costs to begin, and what for each byte of an element."""
         if self.prices.collective is None:
-            return 0.0, plan.price
+            return 0.0, route.price
         once = byte = 0.0
-        for step in plan.steps:
+        for step in route.steps:
             if step.price:
                 price = self.weighed(step.kind, step.pieces)
                 once += price.once
@@ -151,24 +151,24 @@ class Planner:
         return once, byte
 
     def rates(self, shape: Shape, start: Layout, goal: Layout) -> Rate:
-        """The price of the plan that sends least, in bytes: what it costs to begin, for each byte of an
+        """The price of the route that sends least, in bytes: what it costs to begin, for each byte of an
         element, and how many collectives it has; and of that with fewest, if it is another."""
 
-        def of(plan: Plan) -> tuple[float, float, int]:
-            return *self._rates(plan), plan.sends
+        def of(route: Route) -> tuple[float, float, int]:
+            return *self._rates(route), route.sends
 
-        plan = self.likely(shape, start, goal)
-        least = of(plan)
-        return *least, *(of(plan.at_once) if plan.at_once else least)
+        route = self.likely(shape, start, goal)
+        least = of(route)
+        return *least, *(of(route.at_once) if route.at_once else least)
 
-    def named(self, pieces: Iterable[int]) -> Pieces:
+    def named(self, pieces: Iterable[PieceId]) -> Pieces:
         """The names of all pieces by which these come first, in this order; those of one kind change names
         where one is as good as another: within one mesh, without a machine."""
-        names = list(range(len(self.axes.every)))
+        names = list(numbered(range(len(self.axes.every))))
         if self.moves.several or self.prices.collective is not None:
             return tuple(names)
         for kind in set(self._kinds):
-            every = [p for p in range(len(self.axes.pieces)) if self._kinds[p] == kind]
+            every = [p for p in self.axes.numbers if self._kinds[p] == kind]
             first = [p for p in dict.fromkeys(pieces) if self._kinds[p] == kind]
             for name, piece in zip(every, [*first, *(p for p in every if p not in first)], strict=True):
                 names[piece] = name
@@ -199,43 +199,43 @@ class Planner:
         price = self.price(kind, pieces)
         return Price(price.byte, price.once * self._begun[kind]) if kind in self._begun else price
 
-    def _searched(self, shape: Shape, start: Layout, goal: Layout, taken: Taken, every: bool) -> Plan:
-        """The plan that is found by looking at steps: along the pieces that layouts are made of, and where
+    def _searched(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet, every: bool) -> Route:
+        """The route that is found by looking at steps: along the pieces that layouts are made of, and where
         more is sent than devices lack, along those of prime sizes, if that costs less. Not ``every`` way is
         looked at, where there are many, for what is only priced."""
         axes, (pieces, primes) = self.axes, self._left(taken)
         search, least = self._alike(pieces, shape, start, goal)
-        find = search.plan if every or len(pieces) <= _FEW else search.straight
-        plan = least.plan(find(least.start, least.goal), len(shape))
-        if plan.sends > 1 and (other := search.at_once(least.start, least.goal)):
-            plan.at_once = least.plan(other, len(shape))
+        find = search.route if every or len(pieces) <= _FEW else search.straight
+        route = least.route(find(least.start, least.goal), len(shape))
+        if route.sends > 1 and (other := search.at_once(least.start, least.goal)):
+            route.at_once = least.route(other, len(shape))
         if start.partial or primes == pieces or not every or len(primes) > _PRIMES:
-            return plan
-        if plan.sends < 2 and plan.price <= search.lacking(least.start, least.goal) * least.times:
-            return plan
+            return route
+        if route.sends < 2 and route.price <= search.lacking(least.start, least.goal) * least.times:
+            return route
         fine = [
             Layout(tuple(map(axes.finely, dims)), tuple(sorted(axes.finely(partial))), combine)
             for dims, partial, combine in (start, goal)
         ]
         search, least = self._alike(primes, shape, *fine)
-        byte = self._rates(plan)[1]
-        other = search.cheaper(least.start, least.goal, byte / least.times, plan.sends)
+        byte = self._rates(route)[1]
+        other = search.cheaper(least.start, least.goal, byte / least.times, route.sends)
         if other is None:
-            return plan
-        finer = least.plan(other, len(shape))
-        finer.at_once = plan.at_once if finer.sends > 1 else None
-        # Plans are kept, whatever a collective costs besides: by the usual price.
-        return min((plan, finer), key=lambda p: self.total(p, _WIDTH) + Prices.once * p.sends)
+            return route
+        finer = least.route(other, len(shape))
+        finer.at_once = route.at_once if finer.sends > 1 else None
+        # Routes are kept, whatever a collective costs besides: by the usual price.
+        return min((route, finer), key=lambda p: self.total(p, _WIDTH) + Prices.once * p.sends)
 
-    def _left(self, taken: Taken) -> tuple[Pieces, Pieces]:
+    def _left(self, taken: PieceSet) -> tuple[Pieces, Pieces]:
         """The pieces that manual computations leave, and those of prime sizes that these are made of."""
         if taken not in self._free:
-            free = tuple([p for p in range(len(self.axes.pieces)) if p not in taken])
+            free = tuple([p for p in self.axes.numbers if p not in taken])
             self._free[taken] = free, self.axes.finely(free)
         return self._free[taken]
 
-    def _alike(self, pieces: Pieces, shape: Shape, start: Layout, goal: Layout) -> tuple[Search, Alike]:
-        """What looks for plans along some pieces, and the least of all reshards that are alike, for which it
+    def _alike(self, pieces: Pieces, shape: Shape, start: Layout, goal: Layout) -> tuple[RouteSearch, Alike]:
+        """What looks for routes along some pieces, and the least of all reshards that are alike, for which it
         is to look once."""
         mesh = self.moves.mesh_of(start, goal)
         if (mesh, pieces) not in self._among:
@@ -245,27 +245,29 @@ class Planner:
         least = likeness.least(shape, start, goal)
         key = least.shape, pieces
         if key not in self._searches:
-            search = Search(moves, least.shape, lambda kind, on: self.price(kind, on).byte)
+            search = RouteSearch(moves, least.shape, lambda kind, on: self.price(kind, on).byte)
             self._searches[key] = search
         return self._searches[key], least
 
     @cached_property
     def _scales(self) -> bool:
-        """Whether the cheapest plan of a reshard is that of more elements as well."""
+        """Whether the cheapest route of a reshard is that of more elements as well."""
         pieces, primes = self._left(frozenset())
         return pieces == primes
 
     @cached_property
     def _kinds(self) -> list[int]:
         """The kind of each piece: of those of one size and price one is as good as another."""
-        pieces = enumerate(self.axes.sizes)
+        pieces = [(PieceId(n), size) for n, size in enumerate(self.axes.sizes)]
         kinds: dict[tuple[int, float], int] = {}
         return [
             kinds.setdefault((size, self.price("all_gather", (p,)).byte), len(kinds)) for p, size in pieces
         ]
 
-    def _masked(self, shape: Shape, start: Layout, goal: Layout, taken: Taken, every: bool) -> Plan | None:
-        """The plan to what is to be a sum where devices have the same of it: all but the first of them give
+    def _masked(
+        self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet, every: bool
+    ) -> Route | None:
+        """The route to what is to be a sum where devices have the same of it: all but the first of them give
         what changes no sum, which sends nothing and is done last."""
         summed = start.partial if start.combine == goal.combine else ()
         masked = tuple(p for p in goal.partial if p not in summed)
@@ -273,24 +275,24 @@ class Planner:
             return None
         rest = tuple(p for p in goal.partial if p in summed)
         before = Layout(goal.dims, rest, goal.combine if rest else "")
-        plan = (self.plan if every else self.likely)(shape, start, before, taken)
-        return _joined(plan, Plan.of((Step("mask", masked, goal, 0.0),)))
+        route = (self.route if every else self.likely)(shape, start, before, taken)
+        return _joined(route, Route.of((Step("mask", masked, goal, 0.0),)))
 
-    def _same(self, shape: Shape, start: Layout, goal: Layout) -> Plan | None:
+    def _same(self, shape: Shape, start: Layout, goal: Layout) -> Route | None:
         if start.dims == goal.dims and start.partial == goal.partial:
-            return Plan.of(())
+            return Route.of(())
         pieces = self.axes.pieces
         if self.moves.several and len({pieces[p].mesh for p in (*start.pieces, *goal.pieces)}) > 1:
             return self._between_meshes(shape, start, goal)
         return None
 
-    def _straight(self, shape: Shape, start: Layout, goal: Layout) -> Plan | None:
-        """The plan where it takes only combining partial values, gathering, or slicing."""
+    def _straight(self, shape: Shape, start: Layout, goal: Layout) -> Route | None:
+        """The route where it takes only combining partial values, gathering, or slicing."""
         axes, pairs = self.axes, list(zip(start.dims, goal.dims, strict=True))
         if start.dims == goal.dims and not goal.partial:
             n, size = axes.product(start.partial), prod(axes.local(shape, start.dims))
             step = Step("all_reduce", start.partial, goal, 2 * size * (n - 1) / n)
-            return Plan.of((step,))
+            return Route.of((step,))
         if start.partial or goal.partial:
             return None
         gathers = all(held[: len(wanted)] == wanted for held, wanted in pairs)
@@ -309,7 +311,7 @@ class Planner:
             price = prod(axes.local(shape, layout.dims)) * (axes.product(moved) - 1) if gathers else 0
             layout = Layout(with_pieces(layout.dims, d, wanted))
             steps.append(Step("all_gather" if gathers else "slice", moved, layout, float(price), d))
-        return Plan.of(steps)
+        return Route.of(steps)
 
     def _growing(self, size: int, held: Pieces, wanted: Pieces) -> float:
         """What a gather sends, over what a part grows by it, which is less where padding goes: the sooner a
@@ -318,24 +320,24 @@ class Planner:
         grown = axes.tile(size, wanted) / axes.tile(size, held) - 1 if size else 0.0
         return (axes.product(held[len(wanted) :]) - 1) / grown if grown else inf
 
-    def _between_meshes(self, shape: Shape, start: Layout, goal: Layout) -> Plan:
+    def _between_meshes(self, shape: Shape, start: Layout, goal: Layout) -> Route:
         """Steps on the one mesh, parts permuted to the other where both have as many of each dimension, and
         steps there: the cheapest of these ways, or by the whole."""
         middle = Layout(((),) * len(shape))
-        best = _joined(self.plan(shape, start, middle), self.plan(shape, middle, goal))
+        best = _joined(self.route(shape, start, middle), self.route(shape, middle, goal))
         left = _ALIKE
         for counts in self._crossings(shape, start, goal):
             held, wanted = self._in_parts(start, counts), self._in_parts(goal, counts)
             left -= len(held) + len(wanted)
             if left < 0:
                 break
-            before = [(self.plan(shape, start, layout), layout) for layout in held]
-            after = [(self.plan(shape, layout, goal), layout) for layout in wanted]
+            before = [(self.route(shape, start, layout), layout) for layout in held]
+            after = [(self.route(shape, layout, goal), layout) for layout in wanted]
             for (first, here), (last, there) in product(before, after):
                 price = prod(self.axes.local(shape, there.dims)) if self._displaced(here, there) else 0
                 if first.price + price + last.price < best.price:
                     step = Step("collective_permute", (), there, float(price))
-                    best = _joined(first, Plan.of((step,)), last)
+                    best = _joined(first, Route.of((step,)), last)
         return best
 
     def _crossings(self, shape: Shape, start: Layout, goal: Layout) -> Iterator[tuple[int, ...]]:
@@ -360,11 +362,13 @@ class Planner:
         return any((self.axes.index(held) != self.axes.index(wanted)).any() for held, wanted in pairs)
 
 
-def _joined(*plans: Plan) -> Plan:
-    """One plan after the other."""
-    return Plan(
-        sum(plan.price for plan in plans),
-        sum(plan.sends for plan in plans),
-        lambda: tuple(step for plan in plans for step in plan.steps),
-        _joined(*(plan.at_once or plan for plan in plans)) if any(plan.at_once for plan in plans) else None,
+def _joined(*routes: Route) -> Route:
+    """One route after the other."""
+    return Route(
+        sum(route.price for route in routes),
+        sum(route.sends for route in routes),
+        lambda: tuple(step for route in routes for step in route.steps),
+        _joined(*(route.at_once or route for route in routes))
+        if any(route.at_once for route in routes)
+        else None,
     )

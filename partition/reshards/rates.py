@@ -56,9 +56,9 @@ class _Frame(NamedTuple):
     names: Pieces
 
 
-class _Table:
+class _RateTable:
     """The prices of reshards of tensors of a shape, start by goal: to begin, for each byte of an element, and
-    how many collectives, of the plan that sends least and of that with fewest; NaN where nobody has asked."""
+    how many collectives, of the route that sends least and of that with fewest; NaN where nobody asked."""
 
     def __init__(self) -> None:
         self._places: dict[LayoutId, int] = {}
@@ -84,7 +84,7 @@ class Rates:
         self.layouts = Layouts()
         self._planner = planner
         self._like: dict[Shape, tuple[Shape, float]] = {}
-        self._tables: dict[Shape, _Table] = {}
+        self._tables: dict[Shape, _RateTable] = {}
         self._known: dict[tuple[Shape, LayoutId, LayoutId], Rate] = {}
         self._frames: dict[tuple[Shape, LayoutId], tuple[Shape, _Frame]] = {}
         self._seen: dict[_Frame, dict[LayoutId, LayoutId]] = {}  # layouts in frames
@@ -110,7 +110,7 @@ class Rates:
         return found
 
     def sends(self, shape: Shape, starts: Sequence[LayoutId], goals: Sequence[LayoutId]) -> Floats:
-        """How many collectives a reshard of a tensor takes, start by goal, by the plan that sends least."""
+        """How many collectives a reshard of a tensor takes, start by goal, by the route that sends least."""
         rates, _ = self._between(shape, starts, goals)
         return np.where(rates[0] < inf, rates[2], inf)
 
@@ -121,7 +121,7 @@ class Rates:
         if shape not in self._like:
             self._like[shape] = self._planner.like(shape)
         least, times = self._like[shape]
-        table = self._tables.setdefault(least, _Table())
+        table = self._tables.setdefault(least, _RateTable())
         first, second = table.places(starts), table.places(goals)
         ends = slice(None), np.asarray(first)[:, None], np.asarray(second)[None]
         rates = table.rates[ends]

@@ -7,26 +7,26 @@ from collections.abc import Callable, Iterable
 from itertools import chain
 from math import inf, prod
 
-from ..layouts import Axes, Dims, Layout, Pieces, Shape
-from .moves import Amount, Moves, Plan, Step, straight, with_pieces
+from ..layouts import Axes, Dims, Layout, PieceId, Pieces, Shape, numbered
+from .moves import Amount, Moves, Route, Step, straight, with_pieces
 
 Edge = tuple[int, float, float, Step]  # the layout it leads to; what any such step costs; what it sends
 
-_STEP = 1e-6  # of two plans that move as much, the one with fewer collectives
+_STEP = 1e-6  # of two routes that move as much, the one with fewer collectives
 _ONE: Amount = 1
 _ALL_WAYS, _DIRECT_WAYS = 5, 4  # pieces of a mesh with which all permutes are looked at; on the direct way
 _MOST = (300, 3000)  # layouts looked at, of all and of those on the direct way; then dimensions are gathered
 
 
-class Search:
-    """Finds plans for tensors of a shape, and remembers them. Layouts are numbered as they are met, for what
+class RouteSearch:
+    """Finds routes for tensors of a shape, and remembers them. Layouts are numbered as they are met, for what
     is nested takes long to look up. ``rate`` is the price of an element that a kind of step sends along
     pieces."""
 
     def __init__(self, moves: Moves, shape: Shape, rate: Callable[[str, Pieces], float]) -> None:
         self._moves, self._shape, self._rate = moves, shape, rate
         axes = moves.axes
-        self._lowest = min((rate("all_gather", (p,)) for p in range(len(axes.every))), default=1.0)
+        self._lowest = min((rate("all_gather", (p,)) for p in numbered(range(len(axes.every)))), default=1.0)
         self._elements = prod(shape)
         self._evenly: dict[Dims, bool] = {}
         self._even = all(size % axes.count == 0 for size in shape)
@@ -38,28 +38,28 @@ class Search:
         self._permutes: dict[tuple[tuple[int, ...], Pieces, str, int], list[Edge]] = {}
         self._to_come: dict[int, dict[int, float]] = {}  # by goal: at least so much
         self._lacking: dict[Dims, dict[Dims, int]] = {}  # by goal
-        self._plans: dict[tuple[int, int], Plan] = {}
-        self._straight: dict[tuple[int, int], Plan] = {}
-        self._better: dict[tuple[int, int, float], Plan | None] = {}
-        self._at_once: dict[tuple[int, int], Plan | None] = {}
+        self._routes: dict[tuple[int, int], Route] = {}
+        self._straight: dict[tuple[int, int], Route] = {}
+        self._better: dict[tuple[int, int, float], Route | None] = {}
+        self._at_once: dict[tuple[int, int], Route | None] = {}
 
-    def plan(self, start: Layout, goal: Layout) -> Plan:
-        """The cheapest plan."""
+    def route(self, start: Layout, goal: Layout) -> Route:
+        """The cheapest route."""
         ends = self._number(start), self._number(goal)
-        if ends not in self._plans:
-            self._plans[ends] = self._search(*ends) or self.straight(start, goal)
-        return self._plans[ends]
+        if ends not in self._routes:
+            self._routes[ends] = self._search(*ends) or self.straight(start, goal)
+        return self._routes[ends]
 
-    def straight(self, start: Layout, goal: Layout) -> Plan:
-        """The cheapest plan by steps that bring pieces to where they should be."""
+    def straight(self, start: Layout, goal: Layout) -> Route:
+        """The cheapest route by steps that bring pieces to where they should be."""
         ends = self._number(start), self._number(goal)
         if ends not in self._straight:
-            plan = self._search(*ends, direct=True)
-            self._straight[ends] = plan or by_the_whole(self._moves.axes, self._shape, start, goal)
+            route = self._search(*ends, direct=True)
+            self._straight[ends] = route or by_the_whole(self._moves.axes, self._shape, start, goal)
         return self._straight[ends]
 
-    def cheaper(self, start: Layout, goal: Layout, price: float, sends: int) -> Plan | None:
-        """The cheapest plan, if it is found to cost less than one of this price with so many collectives."""
+    def cheaper(self, start: Layout, goal: Layout, price: float, sends: int) -> Route | None:
+        """The cheapest route, if it is found to cost less than one of this price with so many collectives."""
         ends = self._number(start), self._number(goal)
         below = price + _STEP * sends
         key = *ends, round(below, 9)
@@ -67,8 +67,8 @@ class Search:
             self._better[key] = self._search(*ends, below=below)
         return self._better[key]
 
-    def at_once(self, start: Layout, goal: Layout) -> Plan | None:
-        """The cheapest plan of one collective and what devices cut out behind it; None where there is
+    def at_once(self, start: Layout, goal: Layout) -> Route | None:
+        """The cheapest route of one collective and what devices cut out behind it; None where there is
         none."""
         ends = number, last = self._number(start), self._number(goal)
         if ends not in self._at_once:
@@ -81,7 +81,7 @@ class Search:
             self._at_once[ends] = None
             if ways:
                 _, after, step = min(ways, key=lambda way: way[:2])
-                self._at_once[ends] = Plan.of((step, *_slices(self._layouts[after], goal)))
+                self._at_once[ends] = Route.of((step, *_slices(self._layouts[after], goal)))
         return self._at_once[ends]
 
     def _cuts(self, number: int, goal: Layout) -> bool:
@@ -96,7 +96,7 @@ class Search:
         """How many elements some device must be sent at least."""
         return self._at_least(self._number(start), self._number(goal)) / self._lowest
 
-    def _search(self, start: int, goal: int, *, direct: bool = False, below: float = inf) -> Plan | None:
+    def _search(self, start: int, goal: int, *, direct: bool = False, below: float = inf) -> Route | None:
         """A* search: a bound on the rest guides it.
 
         ``direct``: only by steps that bring pieces to where they should be, and with many pieces one that is
@@ -140,12 +140,12 @@ class Search:
         return None
 
     @staticmethod
-    def _plan(came: dict[int, tuple[int, Step]], start: int, goal: int) -> Plan:
+    def _plan(came: dict[int, tuple[int, Step]], start: int, goal: int) -> Route:
         steps, number = list[Step](), goal
         while number != start:
             number, step = came[number]
             steps.append(step)
-        return Plan.of(reversed(steps))
+        return Route.of(reversed(steps))
 
     # ---- Steps ------------------------------------------------------------------------------------------
 
@@ -211,7 +211,7 @@ class Search:
             lacking[layout.dims] = self._lacks(layout.dims, wanted.dims)
         return self._lowest * lacking[layout.dims]
 
-    def _unsummed(self, dims: Dims, wanted: Dims, loose: set[int]) -> float:
+    def _unsummed(self, dims: Dims, wanted: Dims, loose: set[PieceId]) -> float:
         """What a device sends at least of sums along loose pieces: all but one of the devices along these
         send each element that one of them wants."""
         axes = self._moves.axes
@@ -259,7 +259,7 @@ class Search:
         return part - common
 
 
-def by_the_whole(axes: Axes, shape: Shape, start: Layout, goal: Layout) -> Plan:
+def by_the_whole(axes: Axes, shape: Shape, start: Layout, goal: Layout) -> Route:
     """The plain way: the tensor becomes whole, dimension by dimension, and is cut."""
     steps, layout = list[Step](), start
     if loose := tuple(p for p in start.partial if p not in goal.partial):
@@ -272,7 +272,7 @@ def by_the_whole(axes: Axes, shape: Shape, start: Layout, goal: Layout) -> Plan:
             price = prod(axes.local(shape, layout.dims)) * (axes.product(held) - 1)
             layout = layout._replace(dims=with_pieces(layout.dims, d, ()))
             steps += [Step("all_gather", held, layout, float(price), d)] if held else []
-    return Plan.of((*steps, *_slices(layout, goal)))
+    return Route.of((*steps, *_slices(layout, goal)))
 
 
 def _slices(layout: Layout, goal: Layout) -> Iterable[Step]:

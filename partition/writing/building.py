@@ -19,7 +19,7 @@ from ...program.elements import bits_of
 from ...rulebook.traits import OpTraits
 from ..choice.purposes import Purpose
 from ..forms import Form
-from ..layouts import Axes, Digit, Pieces, digits
+from ..layouts import Axes, Digit, Pieces, PieceSet, digits
 from .neutral import neutral, zero
 
 CHANNEL = "channel_handle"
@@ -103,7 +103,7 @@ class Builder:
         self.i32 = ir.IntegerType.get_signless(32)
         self.i64 = ir.IntegerType.get_signless(64)
         self.scalar = ir.RankedTensorType.get([], self.i32)
-        self.manual = frozenset[int]()  # the pieces that manual computations around have taken
+        self.manual: PieceSet = frozenset()  # the pieces that manual computations around have taken
         self.looked_up: set[Any] = set()  # values that an op has looked up at places known at run time
         self._groups: dict[Any, Any] = {}
         self._collectives: dict[Any, Sent] = {}  # the first of each kind

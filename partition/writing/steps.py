@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 
 from ...program.signature import value_of
 from ...rulebook.traits import OpTraits
-from ..layouts import Axes, Layout, Shape
+from ..layouts import Axes, Layout, PieceId, Shape
 from ..reshards.moves import Places, Step
 from .building import Builder, element_of, shape_of
 
@@ -93,7 +93,7 @@ def _collective_permute(builder: Builder, value: Any, shape: Shape, start: Layou
     return builder.collective("collective_permute", value, value.type, (), step.price, pairs=table)
 
 
-def pairs_of_step(axes: Axes, start: Layout, after: Layout, manual: Iterable[int]) -> Places | None:
+def pairs_of_step(axes: Axes, start: Layout, after: Layout, manual: Iterable[PieceId]) -> Places | None:
     """The devices that send in a permutation from one layout to another, inside of ``manual`` computations,
     each with the one that receives; None where all have what they need, as between meshes that list devices
     alike."""
@@ -115,7 +115,7 @@ def pairs_of_step(axes: Axes, start: Layout, after: Layout, manual: Iterable[int
     return np.asarray(sorted(pairs, key=lambda pair: pair[1]), dtype=np.int64)
 
 
-def _parts(axes: Axes, layout: Layout, manual: Iterable[int]) -> list[tuple[int, ...]]:
+def _parts(axes: Axes, layout: Layout, manual: Iterable[PieceId]) -> list[tuple[int, ...]]:
     """The part of a tensor that each device holds, and which share of it where it is partial, or which tensor
     inside of ``manual`` computations."""
     several = *layout.dims, *((p,) for p in (*layout.partial, *sorted(manual)))

@@ -17,7 +17,7 @@ from .options import BINDS, WISHES, Chosen, Options, Seen
 from .told import Told
 from .visits import Added, Given, Held, Visit
 
-_BESIDE = (HALO, OFFSETS, PARTIAL)  # what no option gives
+_BESIDE = (ENTRIES, HALO, OFFSETS, PARTIAL)  # what an annotation says beside its sharding
 
 
 _NONE = Held(NONE, -1, -1, -1)
@@ -43,7 +43,7 @@ class Body:
             node = function.definer[value]
             told = arguments.get(value) if node < 0 else function.ops[node].attributes
             entries = _entries(told, len(sharding.dimensions))
-            differs = told is not None and any(label in told for label in _BESIDE)
+            differs = told is not None and PARTIAL in told
             held = self.for_users if node in self.constraints else self.defined
             held[value] = Held(read(sharding, entries, differs), -1, *self.place(value))
         for node in reversed(function.constraints):
@@ -132,9 +132,12 @@ class Body:
                 ]
                 if len(each) == len(results):
                     op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(each)
-                if ENTRIES in op.attributes and any(v in self.given for v in results):
-                    del op.attributes[ENTRIES]  # of the annotation that its users see
-                given += self.reshard(op, node)
+                beside = dict[str, ir.Attribute]()
+                if any(v in self.given for v in results):  # what stands beside the annotation its users see
+                    beside = {label: op.attributes[label] for label in _BESIDE if label in op.attributes}
+                    for label in beside:
+                        del op.attributes[label]
+                given += self.reshard(op, node, beside)
             for i, value in enumerate(function.operands[node]):
                 held = self.used.get((node, i), _NONE)
                 if held.note != NONE and not self.notes.same(held.note, self.of(value).note):
@@ -166,8 +169,9 @@ class Body:
         sharding = self.notes.sharding(note, self.rank(value), "sum")
         return self.options.shardings.attribute(sharding, closed=True)
 
-    def reshard(self, op: Any, node: int) -> list[Added]:
-        """Puts constraints behind an op whose results have other annotations than it gives."""
+    def reshard(self, op: Any, node: int, beside: Mapping[str, ir.Attribute]) -> list[Added]:
+        """Puts constraints behind an op whose results have other annotations than it gives, with what stands
+        ``beside`` these."""
         added: list[Added] = []
         behind = self.end(node)
         for made, value in zip(op.results, self.function.results[node], strict=True):
@@ -176,6 +180,8 @@ class Body:
                 place = ir.InsertionPoint.after(op)
                 constraint = sdy.ShardingConstraintOp(made, attribute, loc=op.location, ip=place)
                 constraint.operation.attributes[INSERTED] = ir.UnitAttr.get()
+                for label, said in beside.items():
+                    constraint.operation.attributes[label] = said
                 made.replace_all_uses_except(constraint.result, constraint.operation)
                 added.insert(0, Added(behind, node, self.given[value]))
         return added

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from jaxlib.mlir import ir
 
-from ...importers.program import Reader
+from ...importers.program import ModuleReader
 from ...program.carried import INSERTED, SPELLING
 from ...program.mlir.modules import operations_in
 from ...program.signature import text_of
@@ -47,7 +47,7 @@ def complete(
         for op in operations_in(module):
             if INSERTED in op.attributes:
                 del op.attributes[INSERTED]  # of a module that was completed before
-        reader = Reader(module, book)
+        reader = ModuleReader(module, book)
         options = Options(reader, book, reader.shardings.has_unreduced or _says_partial(module))
         options_told = read_told(module, told, reader.shardings, data)
         visits, given = list[Visit](), dict[str, Given]()

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...errors import ShardlogError
-from ...importers.program import Reader
+from ...importers.program import ModuleReader
 from ...rulebook.book import RuleBook
 from .notes import Facts, Note, Notes
 from .told import Told
@@ -38,7 +38,7 @@ class Chosen:
 class Options:
     """Asks the rules for options; equal questions are asked once."""
 
-    def __init__(self, reader: Reader, book: RuleBook, leaves_partial: bool) -> None:
+    def __init__(self, reader: ModuleReader, book: RuleBook, leaves_partial: bool) -> None:
         self.classes, self.shardings = reader.classes, reader.shardings
         self.notes = Notes(reader.shardings)
         self.book = book

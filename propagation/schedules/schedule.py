@@ -16,14 +16,14 @@ from typing import Any, Literal, TypeAlias
 from jaxlib.mlir import ir
 
 from ...errors import ShardlogError, closest
-from ...importers.program import Program
+from ...importers.program import ImportedModule
 from ...program.function import Function
 from ...program.meshes import SubAxis
 from ...program.mlir.modules import boundary_attributes, symbols, with_attributes
 from ...program.mlir.places import argument_path, components, result_path, wildcard
 from ...program.shardings import Dimension, Sharding
 from ...rulebook.book import RuleBook
-from .tactics import Rule, Step
+from .tactics import ReadTactic, Rule
 
 # What a place holds after propagation, by the place and the rank of its tensor.
 Held: TypeAlias = Callable[[int, int], Sharding | None]
@@ -70,7 +70,10 @@ class _Target:
 
 
 def apply_schedule(
-    steps: Sequence[Step], read: Callable[[], Program], decide: Callable[[Program], Held], rules: RuleBook
+    steps: Sequence[ReadTactic],
+    read: Callable[[], ImportedModule],
+    decide: Callable[[ImportedModule], Held],
+    rules: RuleBook,
 ) -> tuple[Applied, ...]:
     """Annotates the main function of a module with the steps of a schedule, see ``docs/tactics.md``.
 
@@ -94,7 +97,7 @@ def apply_schedule(
     return tuple(applied)
 
 
-def last_priority(until: str | int | None, applied: Sequence[Applied], program: Program) -> int | None:
+def last_priority(until: str | int | None, applied: Sequence[Applied], program: ImportedModule) -> int | None:
     """The priority that ``until`` names: that of a tactic, or a number. Raises ShardlogError."""
     if until is None:
         return None
@@ -108,7 +111,9 @@ def last_priority(until: str | int | None, applied: Sequence[Applied], program: 
 
 
 class _Scheduler:
-    def __init__(self, program: Program, decide: Callable[[Mapping[str, Any]], Mapping[str, Any]]) -> None:
+    def __init__(
+        self, program: ImportedModule, decide: Callable[[Mapping[str, Any]], Mapping[str, Any]]
+    ) -> None:
         self.decide = decide
         self.shardings = program.shardings
         meshes = program.shardings.meshes.meshes
@@ -130,7 +135,7 @@ class _Scheduler:
         self.annotations = {t: read(a) for t, a in zip(self.targets, given, strict=True) if a is not None}
         self.annotated_by: dict[tuple[_Target, int], str] = {}
 
-    def apply(self, step: Step, priority: int, held: Callable[[], list[Sharding | None]]) -> Applied:
+    def apply(self, step: ReadTactic, priority: int, held: Callable[[], list[Sharding | None]]) -> Applied:
         """Annotates what the rules of a tactic name, those that say a dimension first.
 
         ``held`` is what the targets hold after the tactics before.
@@ -308,7 +313,7 @@ class _Scheduler:
             attributes[label] = ir.ArrayAttr.get(entries)
 
 
-def _targets(program: Program) -> Iterator[_Target]:
+def _targets(program: ImportedModule) -> Iterator[_Target]:
     """The arguments of the main function, then its results."""
     function = program.graph.main.function
     shapes = [program.classes.signatures.shapes[function.types[v]] for v in _values(function)]
@@ -323,7 +328,7 @@ def _targets(program: Program) -> Iterator[_Target]:
         yield _Target(path or name, paths, "arg_attrs" if argument else "res_attrs", number, shape)
 
 
-def _places(program: Program) -> Iterator[tuple[int, int]]:
+def _places(program: ImportedModule) -> Iterator[tuple[int, int]]:
     """Place and rank of the targets, in their order."""
     graph, main = program.graph, program.graph.main
     function = main.function

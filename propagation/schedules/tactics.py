@@ -51,20 +51,20 @@ class Rule:
 
 
 @dataclass(frozen=True)
-class Step:
+class ReadTactic:
     """A tactic as it was read."""
 
     name: str
     rules: tuple[Rule, ...]
 
 
-def read_schedule(schedule: str | Path | Sequence[Tactic | Step]) -> tuple[Step, ...]:
+def read_schedule(schedule: str | Path | Sequence[Tactic | ReadTactic]) -> tuple[ReadTactic, ...]:
     """The steps of a schedule: text, the name of a file with it, tactics, or such steps.
 
     Raises ShardlogError with line and column where the text is not a schedule.
     """
     if isinstance(schedule, str | Path):
-        steps = _Reader(*_source(schedule)).steps()
+        steps = _TacticReader(*_source(schedule)).steps()
     else:
         steps = tuple(step for tactic in schedule for step in _read(tactic))
     names = [step.name for step in steps]
@@ -75,7 +75,7 @@ def read_schedule(schedule: str | Path | Sequence[Tactic | Step]) -> tuple[Step,
     return steps
 
 
-def schedule_text(steps: Iterable[Step]) -> str:
+def schedule_text(steps: Iterable[ReadTactic]) -> str:
     """Steps as the text that is read as these steps."""
     return "; ".join(_text(step.name, [(rule.pattern, rule.axes) for rule in step.rules]) for step in steps)
 
@@ -95,11 +95,11 @@ def _source(schedule: str | Path) -> tuple[str, str]:
         raise ShardlogError(f"cannot read the schedule: {error}", where=str(schedule), hint=hint) from error
 
 
-def _read(tactic: Tactic | Step) -> tuple[Step, ...]:
-    if isinstance(tactic, Step):
+def _read(tactic: Tactic | ReadTactic) -> tuple[ReadTactic, ...]:
+    if isinstance(tactic, ReadTactic):
         return (tactic,)
     shards = {p: (axes,) if isinstance(axes, str) else tuple(axes) for p, axes in tactic.shards.items()}
-    return _Reader(f"tactic {tactic.name}", _text(tactic.name, shards.items())).steps()
+    return _TacticReader(f"tactic {tactic.name}", _text(tactic.name, shards.items())).steps()
 
 
 class _Token(NamedTuple):
@@ -108,7 +108,7 @@ class _Token(NamedTuple):
     start: int
 
 
-class _Reader:
+class _TacticReader:
     def __init__(self, name: str, text: str) -> None:
         self.name, self.text = name, text
         self.tokens = list(self.scan())
@@ -124,8 +124,8 @@ class _Reader:
             self.fail(f"unexpected {self.text[end]}", end, "brackets and quotes come in pairs")
         return [*tokens, _Token("end", "", len(self.text.rstrip()))]
 
-    def steps(self) -> tuple[Step, ...]:
-        steps: list[Step] = []
+    def steps(self) -> tuple[ReadTactic, ...]:
+        steps: list[ReadTactic] = []
         while self.tokens[self.next].kind != "end":
             if steps:
                 self.take("mark", ";", "another rule after a comma, or another tactic after ;")
@@ -135,7 +135,7 @@ class _Reader:
             self.fail("a schedule without tactics", 0, f"expected tactics, {_EXAMPLE}")
         return tuple(steps)
 
-    def step(self) -> Step:
+    def step(self) -> ReadTactic:
         name = self.take("word", "", "a tactic starts with its name and a colon")
         if not _NAME.fullmatch(name.text):
             self.fail(f"{name.text} is not the name of a tactic", name.start, "expected a word")
@@ -143,7 +143,7 @@ class _Reader:
         rules = self.rules()
         while self.accept(","):
             rules += self.rules()
-        return Step(name.text, tuple(rules))
+        return ReadTactic(name.text, tuple(rules))
 
     def rules(self) -> list[Rule]:
         """Patterns, an arrow, and the axis or axes that all of them get."""

@@ -8,7 +8,7 @@ from dataclasses import asdict
 from functools import cache, cached_property
 from typing import Any, NamedTuple
 
-from ...engine import Program
+from ...engine import LoadedProgram
 from ...exporters.relations import value_names
 from ...importers.graph.graph import Instance
 from ...importers.graph.inside import values_inside
@@ -515,7 +515,7 @@ class Live(LiveTurns):
 
     # ---- Turns ------------------------------------------------------------------------------------------
 
-    def rules(self) -> Program:
+    def rules(self) -> LoadedProgram:
         return reasons()
 
     def proofs(self, key: Key) -> None:

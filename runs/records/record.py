@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from posixpath import normpath
 from typing import Any, NamedTuple
 
-from ...engine import Program
+from ...engine import LoadedProgram
 from ...engine.plan.plan import Source
 from ...engine.provenance.proof import Proof
 from ...program.ids import Cell, Content, Item, Place
@@ -274,7 +274,7 @@ class Record(ABC):
     # ---- Turns ------------------------------------------------------------------------------------------
 
     @abstractmethod
-    def rules(self) -> Program:
+    def rules(self) -> LoadedProgram:
         """The rules of a turn with those of ``rules/propagation/blocked.dl``."""
 
     @abstractmethod

@@ -12,7 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
-from ...engine.evaluate.program import Program
+from ...engine.evaluate.program import LoadedProgram
 from ...engine.plan.plan import Source
 from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
@@ -262,11 +262,11 @@ class Saved(Record):
 
     # ---- Turns ------------------------------------------------------------------------------------------
 
-    def rules(self) -> Program:
+    def rules(self) -> LoadedProgram:
         return self._program
 
     @cached_property
-    def _program(self) -> Program:
+    def _program(self) -> LoadedProgram:
         ((data,),) = self._all("SELECT data FROM plan")
         rules = self._all(f"SELECT {_RULE} FROM rule ORDER BY number")
         plan = reasons().plan
@@ -274,7 +274,7 @@ class Saved(Record):
             raise self._other("the rules of turns are others than those it was saved with")
         if len(rules) != len(plan.sources):
             raise self._file.damaged("it has other rules than its plan")
-        return Program(replace(plan, sources=tuple(_source(*rule) for rule in rules)))
+        return LoadedProgram(replace(plan, sources=tuple(_source(*rule) for rule in rules)))
 
     def proofs(self, key: Key) -> Mapping[Row, Proof]:
         if key not in self._proofs:

@@ -13,7 +13,7 @@ from shardlog.engine.language.syntax import Atom
 from shardlog.engine.provenance import search
 from shardlog.engine.provenance.matching import Extents, Matcher
 from shardlog.engine.provenance.proof import Proof
-from shardlog.engine.provenance.search import Search
+from shardlog.engine.provenance.search import ProofSearch
 
 from ..engine.test_random_programs import NAMES, facts
 from ..support.drawing import drawing
@@ -135,7 +135,7 @@ def test_what_is_chosen_subsumed_or_numbered_has_heights(backend: Any) -> None:
 # ---- Random programs, and every derivation that there is ------------------------------------------------
 
 
-def derivations(made: Program, search: Search) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+def derivations(made: Program, search: ProofSearch) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     """All tuples that rules give from tuples, each with these."""
     rules = search.rules
     everything = Extents(lambda name: made._inside.rows(name))
@@ -160,7 +160,7 @@ def derivations(made: Program, search: Search) -> Iterator[tuple[Any, tuple[Any,
                         yield (name, row), premises
 
 
-def heights(made: Program, search: Search) -> dict[Any, int]:
+def heights(made: Program, search: ProofSearch) -> dict[Any, int]:
     """The least height of every tuple, by looking at all derivations until nothing gets less."""
     found: dict[Any, int] = {}
     for name in made.relations:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from shardlog.datalog import Program
 from shardlog.engine.provenance.proof import Proof
 from shardlog.engine.provenance.proof_check import Checker
-from shardlog.engine.provenance.search import Search
+from shardlog.engine.provenance.search import ProofSearch
 
 from ..engine.test_random_programs import EVERYTHING, facts
 from ..support.drawing import drawing
@@ -55,10 +55,10 @@ class Untraced:
         return None
 
 
-def searched(made: Program) -> Search:
+def searched(made: Program) -> ProofSearch:
     """The search for proofs without the core."""
     store: Any = Untraced(made._inside)
-    return Search(made._program.plan, made._request, made._search._written, store, limits=made.limits)
+    return ProofSearch(made._program.plan, made._request, made._search._written, store, limits=made.limits)
 
 
 @pytest.mark.core

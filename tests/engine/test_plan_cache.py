@@ -10,7 +10,7 @@ from pathlib import Path
 from shutil import move
 
 import pytest
-from shardlog.engine import Program, load
+from shardlog.engine import LoadedProgram, load
 from shardlog.engine.plan import cache as caches
 from shardlog.engine.plan.cache import PlanCache, PlanText, Request
 
@@ -38,13 +38,13 @@ def rules(tmp_path: Path) -> Path:
     return folder
 
 
-def loaded(rules: Path, cache: Path | None = None, files: bool = True) -> Program:
+def loaded(rules: Path, cache: Path | None = None, files: bool = True) -> LoadedProgram:
     """The program in a folder of rules; the cache is beside it."""
     plans = PlanCache(rules, rules.parent / "shipped", cache or rules.parent / "cache")
     return load([rules / "main.dl"], cache=plans, files=files)
 
 
-def is_kept(program: Program) -> bool:
+def is_kept(program: LoadedProgram) -> bool:
     return isinstance(program.given, PlanText)
 
 

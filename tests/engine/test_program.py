@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shardlog.engine import DatalogError, EngineError, Program, load
+from shardlog.engine import DatalogError, EngineError, LoadedProgram, load
 from shardlog.engine.evaluate import program as evaluated
-from shardlog.engine.plan.plan import Plan
+from shardlog.engine.plan.plan import QueryPlan
 
 
-def program(text: str, key: str | None = None) -> Program:
+def program(text: str, key: str | None = None) -> LoadedProgram:
     return load(key=key, texts={"t.dl": text})
 
 
@@ -274,7 +274,7 @@ def test_recursive_rules_of_three_atoms_are_planned_in_several_orders() -> None:
         [(points, "delta"), (load_, "all"), (points, "all")],
         [(points, "delta"), (load_, "all"), (points, "old")],
     ]
-    assert Plan.from_json(plan.to_json()) == plan
+    assert QueryPlan.from_json(plan.to_json()) == plan
 
 
 @pytest.mark.core

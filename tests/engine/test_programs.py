@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 from shardlog.datalog.values import text_of
-from shardlog.engine import Program, load
+from shardlog.engine import LoadedProgram, load
 
 from ..support import tools
 
@@ -64,7 +64,7 @@ def test_souffle_agrees(program: Path, tmp_path: Path) -> None:
         assert found == {souffle_row(loaded, name, row) for row in rows}, name
 
 
-def souffle_row(program: Program, name: str, row: tuple[Any, ...]) -> tuple[str, ...]:
+def souffle_row(program: LoadedProgram, name: str, row: tuple[Any, ...]) -> tuple[str, ...]:
     """A tuple as Soufflé prints it."""
     columns = program.relations[name].columns
     values = zip(columns, row, strict=True)

@@ -19,7 +19,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardlog.engine import Program, load
+from shardlog.engine import LoadedProgram, load
 
 from ..support import tools
 from ..support.drawing import drawing
@@ -221,7 +221,7 @@ def facts(draw: st.DrawFn) -> dict[str, list[tuple[Any, ...]]]:
     }
 
 
-def program(found: list[Rule], random: Random | None = None) -> Program:
+def program(found: list[Rule], random: Random | None = None) -> LoadedProgram:
     return load(texts={"random.dl": text_of(found, random)})
 
 

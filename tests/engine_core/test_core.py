@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shardlog.engine import EngineError, Limits, Program, load
+from shardlog.engine import EngineError, Limits, LoadedProgram, load
 from shardlog.engine.evaluate.program import Backend
 
 from ..support import tools
@@ -28,7 +28,7 @@ path(x, z) :- path(x, y), edge(y, z).
 """
 
 
-def program(text: str = PATHS) -> Program:
+def program(text: str = PATHS) -> LoadedProgram:
     return load(texts={"paths.dl": text})
 
 

@@ -55,7 +55,7 @@ def check(text: str) -> str:
     """Why a text is no program; "" if it is one. Raises whatever goes wrong."""
     from shardlog.authoring.editing.names import names_of
     from shardlog.authoring.formatting.layout import formatted
-    from shardlog.engine import DatalogError, EngineError, Program, load
+    from shardlog.engine import DatalogError, EngineError, LoadedProgram, load
     from shardlog.engine.evaluate.program import Backend
 
     names_of(text)
@@ -70,7 +70,11 @@ def check(text: str) -> str:
         return str(error)
     asked = load(texts={"program.dl": text}, updates=True, magic=True)
     answers = []
-    ways: tuple[tuple[Program, Backend], ...] = ((loaded, "core"), (loaded, "reference"), (asked, "core"))
+    ways: tuple[tuple[LoadedProgram, Backend], ...] = (
+        (loaded, "core"),
+        (loaded, "reference"),
+        (asked, "core"),
+    )
     for made, backend in ways:
         try:
             answers.append(made.evaluate({}, backend=backend, limits=_LIMITS))

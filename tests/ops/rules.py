@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from jaxlib.mlir import ir
-from shardlog.engine import Program, Solver
+from shardlog.engine import LoadedProgram, Solver
 from shardlog.exporters.op_rules import rule_attribute
 from shardlog.program.shardy import installed
 from shardlog.program.signature import RULE, describe, looks_at
@@ -20,7 +20,7 @@ MAIN = Path(__file__).parents[2] / "rules" / "ops" / "main.dl"
 
 
 @cache
-def program() -> Program:
+def program() -> LoadedProgram:
     return load_ops([])
 
 

@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 from shardlog.errors import ShardlogError
 from shardlog.executing.partitioning import put_beside, windows_of
 from shardlog.partition.device_program import DeviceProgram
-from shardlog.partition.facts.knowledge import Reader
+from shardlog.partition.facts.knowledge import RuleReader
 from shardlog.partition.finishing.collective_matmul import windows
 from shardlog.partition.forms import FORMS
 from shardlog.partition.improving import Aim
@@ -196,7 +196,7 @@ def test_random_products() -> None:
         result = shardlog.run(module)
         program = result.partition(random.choice(FORMS))
         with program.module.context:
-            found = list(windows(program.sent, Reader(result.result.book)))
+            found = list(windows(program.sent, RuleReader(result.result.book)))
         if not found:
             continue
         window = random.choice(found)

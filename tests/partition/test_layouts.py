@@ -16,7 +16,7 @@ from shardlog.program.shardings import Dimension, Sharding
 def test_parts_are_digits_of_the_number_of_a_device(sizes: tuple[int, ...]) -> None:
     axes = Axes(Meshes([Mesh("mesh", tuple(zip("abc", sizes, strict=False)), ())]), [])
     for count in range(len(axes.pieces) + 1):
-        for pieces in permutations(range(len(axes.pieces)), count):
+        for pieces in permutations(axes.numbers, count):
             table = axes.index(pieces) * 7 + 3
             found = digits(table)
             assert found is not None

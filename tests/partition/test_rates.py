@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from shardlog.partition.layouts import Axes, Layout, Shape
+from shardlog.partition.layouts import Axes, Layout, Shape, numbered
 from shardlog.partition.reshards import planning
 from shardlog.partition.reshards.planning import Planner
 from shardlog.partition.reshards.prices import Price, Prices
@@ -20,7 +20,7 @@ def some(axes: Axes, rank: int) -> list[Layout]:
     sums = [
         Layout(layout.dims, (p,), combine)
         for layout, combine in zip(found, ["stablehlo.add", "stablehlo.maximum"] * len(found), strict=False)
-        for p in range(len(axes.pieces))
+        for p in axes.numbers
         if p not in layout.pieces and len({axes.pieces[q].mesh for q in (p, *layout.pieces)}) == 1
     ]
     return [*found, *sums[::2]]
@@ -52,7 +52,7 @@ def test_pieces_that_differ_in_price_do_not_change_names() -> None:
 
     axes = axes_of((2, 2, 2))
     rates = Rates(Planner(axes, Prices(collective=collective)))
-    whole, a, b = (rates.layouts.number(Layout((held, ()))) for held in ((), (0,), (1,)))
+    whole, a, b = (rates.layouts.number(Layout((numbered(held), ()))) for held in ((), (0,), (1,)))
     assert rates.between((8, 8), 4, [a, b], [whole], 128.0)[:, 0].tolist() == [1280.0 + 128, 128.0 + 128]
 
 

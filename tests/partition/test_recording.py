@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 import shardlog
 from shardlog.partition import improving
-from shardlog.partition.facts.made import Made, Place, SentOnce, may_repeat
-from shardlog.partition.layouts import Layout
+from shardlog.partition.facts.made import Made, Nesting, SentOnce, may_repeat
+from shardlog.partition.layouts import Layout, numbered
 from shardlog.partition.plan import Plan
 
 from ..support import models
@@ -55,14 +55,14 @@ def test_what_a_train_step_sends_is_known_before_it_is_written(firsts: list[Any]
     assert_known_before(models.text("transformer", depth=2, train=True), firsts)
 
 
-def collective(*takes: Made, place: Place) -> Made:
+def collective(*takes: Made, place: Nesting) -> Made:
     """A collective of some values in a block."""
     sent = SentOnce("all_gather", (), 2, 8, False, place)
     return Made(takes, pure=False, what="all_gather", sent=sent)
 
 
 def test_collectives_may_be_the_same_only_of_what_is_made_alike() -> None:
-    here, there = Place(None, False, 0, None), Place(None, True, 1, None)
+    here, there = Nesting(None, False, 0, None), Nesting(None, True, 1, None)
     x, y = Made(pure=False), Made(pure=False)
     sines = [Made([x], what="stablehlo.sine") for _ in range(2)]
     cosine, other = Made([x], what="stablehlo.cosine"), Made([y], what="stablehlo.sine")
@@ -73,7 +73,7 @@ def test_collectives_may_be_the_same_only_of_what_is_made_alike() -> None:
 
 
 def test_a_plan_is_a_value() -> None:
-    plan = Plan({3: rows_on()}, {5: ((0, (1,)),)})
+    plan = Plan({3: rows_on()}, {5: ((0, numbered((1,))),)})
     assert pickle.loads(pickle.dumps(plan)) == plan
     assert plan.changed_to(Plan()) == Plan({3: rows_on()})
     pinned = replace(plan, pinned=frozenset({3}))
@@ -82,4 +82,4 @@ def test_a_plan_is_a_value() -> None:
 
 def rows_on(*pieces: int) -> Any:
     """The layout of a matrix whose rows are split on pieces."""
-    return Layout((pieces, ()))
+    return Layout((numbered(pieces), ()))

@@ -14,8 +14,8 @@ import shardlog
 from jaxlib.mlir import ir
 from shardlog.importers.sources.text import make_context
 from shardlog.partition.choice.choosing import SUM
-from shardlog.partition.layouts import Axes, Layout, Pieces, Shape
-from shardlog.partition.reshards.moves import Moves, Plan
+from shardlog.partition.layouts import Axes, Layout, Pieces, Shape, numbered
+from shardlog.partition.reshards.moves import Moves, Route
 from shardlog.partition.reshards.planning import Planner
 from shardlog.partition.writing.building import Builder, Scope
 from shardlog.partition.writing.steps import carry_out
@@ -61,7 +61,7 @@ def layouts(axes: Axes, rank: int) -> list[Layout]:
     """All of them: every way in which some pieces of a mesh are split among dimensions, in every order."""
     found = []
     for count in range(len(axes.pieces) + 1):
-        for pieces in filter(partial(on_one_mesh, axes), permutations(range(len(axes.pieces)), count)):
+        for pieces in filter(partial(on_one_mesh, axes), permutations(axes.numbers, count)):
             for ends in product(range(count + 1), repeat=rank - 1):
                 if list(ends) == sorted(ends):
                     places = [0, *ends, count]
@@ -83,7 +83,7 @@ def steps(
         return Layout(tuple(parts.get(d, held) for d, held in enumerate(dims)))
 
     for d, held in enumerate(dims):
-        for piece in set(range(len(axes.pieces))) - used:  # cut out
+        for piece in set(axes.numbers) - used:  # cut out
             if not on_one_mesh(axes, (*used, piece)):
                 continue
             yield changed({d: (*held, piece)}), 0.0
@@ -127,7 +127,7 @@ def test_no_reshard_moves_more_than_it_must(axes: Axes, count: int) -> None:
         (start.dims, goal.dims, plan.price, cost[among.index(start), j], [s.kind for s in plan.steps])
         for start in classes(axes, among)
         for j, goal in enumerate(among)
-        if (plan := planner.plan(shape, start, goal)).price > cost[among.index(start), j] * (1 + 1e-9)
+        if (plan := planner.route(shape, start, goal)).price > cost[among.index(start), j] * (1 + 1e-9)
     ]
     assert len(among) == count
     assert dear == []
@@ -144,19 +144,22 @@ def test_prices_on_large_meshes_are_found_soon(sizes: Sequence[int]) -> None:
     looked_at = sum(len(search._layouts) for search in planner.kept.searches.values())
     assert looked_at < 35 * len(pairs)
     for pair, price in zip(pairs, prices, strict=True):
-        assert price >= planner.plan(shape, *pair).price
+        assert price >= planner.route(shape, *pair).price
 
 
 def test_of_many_axes_not_all_orders_are_looked_at() -> None:
     axes, shape = axes_of((2,) * 8), (256, 256)
-    start, goal = Layout(((0, 1, 2, 3), (4, 5, 6, 7))), Layout(((7, 5, 3, 1), (6, 4, 2, 0)))
-    found = [step.after for step in Moves(axes, range(8)).permutes(shape, start, goal)]
+    start, goal = (
+        Layout(tuple(map(numbered, dims)))
+        for dims in (((0, 1, 2, 3), (4, 5, 6, 7)), ((7, 5, 3, 1), (6, 4, 2, 0)))
+    )
+    found = [step.after for step in Moves(axes, axes.numbers).permutes(shape, start, goal)]
     assert goal in found
     assert len(found) <= 3  # each of the dimensions, and both
-    for plan in (Planner(axes).plan(shape, start, goal), Planner(axes).likely(shape, start, goal)):
+    for plan in (Planner(axes).route(shape, start, goal), Planner(axes).likely(shape, start, goal)):
         assert (plan.price, plan.sends) == (256, 1)
-    summed = Layout(((), ()), tuple(range(8)), SUM)
-    scattered = Planner(axes).likely(shape, summed, Layout((tuple(range(8)), ())))
+    summed = Layout(((), ()), numbered(range(8)), SUM)
+    scattered = Planner(axes).likely(shape, summed, Layout((numbered(range(8)), ())))
     assert (scattered.price, scattered.sends) == (256 * 255, 1)
 
 
@@ -166,7 +169,7 @@ def test_little_is_resharded_at_once() -> None:
     small, large, among = (8, 8), (1024, 1024), layouts(axes, 2)
     at_once = 0
     for start, goal in product(among, among):
-        plans = [Planner(axes).plan(shape, start, goal) for shape in (small, large)]
+        plans = [Planner(axes).route(shape, start, goal) for shape in (small, large)]
         for plan in plans:
             if (other := plan.at_once) is not None:
                 assert (plan.sends > 1, other.sends) == (True, 1)
@@ -211,14 +214,14 @@ def test_reshards_go_by_way_of_parts_of_axes() -> None:
         least(SUB_AXES, shape, fine),
         {each: i for i, each in enumerate(fine)},
     )
-    parts = {0: (0, 1), 1: (2,)}
+    parts = {0: numbered((0, 1)), 1: numbered((2,))}
 
     def in_parts(layout: Layout) -> int:
         return number[Layout(tuple(tuple(q for p in dim for q in parts[p]) for dim in layout.dims))]
 
     whole = layouts(coarse, 3)
     for start, goal in product(whole, whole):
-        assert planner.plan(shape, start, goal).price == cost[in_parts(start), in_parts(goal)], (start, goal)
+        assert planner.route(shape, start, goal).price == cost[in_parts(start), in_parts(goal)], (start, goal)
 
 
 # ---- Running them ------------------------------------------------------------------------------------------
@@ -226,9 +229,9 @@ def test_reshards_go_by_way_of_parts_of_axes() -> None:
 
 def check_reshards(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout]) -> None:
     """Asserts that a tensor gets from a layout to others, on eight devices, also by one collective."""
-    planner, ways = Planner(axes), list[tuple[Layout, Plan]]()
+    planner, ways = Planner(axes), list[tuple[Layout, Route]]()
     for goal in goals:
-        plan = planner.plan(shape, start, goal)
+        plan = planner.route(shape, start, goal)
         ways += [(goal, each) for each in (plan, plan.at_once) if each is not None]
     with make_context(), ir.Location.unknown():
         builder = Builder(axes, "replica", 0, TRAITS)
@@ -323,7 +326,7 @@ def _on(axes: Axes, layout: Layout, mesh: int) -> bool:
 @pytest.mark.parametrize("shape", [(8, 8), (5, 7)], ids=str)
 def test_partial_values(shape: Shape) -> None:
     among = layouts(CUBE, 2)
-    for loose in [(0, 2), (0, 1, 2)]:
+    for loose in map(numbered, [(0, 2), (0, 1, 2)]):
         for start in among:
             if not set(loose) & set(start.pieces):
                 check_reshards(CUBE, shape, Layout(start.dims, loose, "stablehlo.add"), among)

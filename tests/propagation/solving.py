@@ -6,14 +6,14 @@ from collections.abc import Iterable, Sequence
 from functools import cache
 from typing import Any
 
-from shardlog.engine import Program, load
+from shardlog.engine import LoadedProgram, load
 from shardlog.engine.evaluate.program import Backend
 
 from .turns import RULES, Case, Facts, Row
 
 
 @cache
-def turn(name: str = "turn.dl") -> Program:
+def turn(name: str = "turn.dl") -> LoadedProgram:
     return load([RULES / name], key="item", include_from=[RULES.parent])
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 import pytest
-from shardlog.engine import DatalogError, Program
+from shardlog.engine import DatalogError, LoadedProgram
 from shardlog.rulebook import columns
 from shardlog.rulebook.book import RuleBook, reasons
 from shardlog.rulebook.shipped import shipped
@@ -16,7 +16,7 @@ PROGRAMS = {**RuleBook().programs(), "reasons": reasons(), **PARTITION}
 
 
 @pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
-def test_columns_have_types(program: Program) -> None:
+def test_columns_have_types(program: LoadedProgram) -> None:
     """A bare number is a count, a size or a key, and is called so: one letter says nothing."""
     for relation in program.plan.relations:
         bare = [column.name for column in relation.columns if column.type_name == "number"]

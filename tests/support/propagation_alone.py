@@ -17,11 +17,11 @@ from ...exporters.attributes import Attributes, Context
 from ...exporters.functions import Signature, Version
 from ...exporters.module import Body
 from ...exporters.op_rules import attach_rules
-from ...exporters.shardings import Shape, Written
+from ...exporters.shardings import FinalShardings, Shape
 from ...importers.bodies import Bodies
 from ...importers.listing import listing_of
 from ...importers.passes.structure import Structure, prepare
-from ...importers.program import Program, Reader
+from ...importers.program import ImportedModule, ModuleReader
 from ...importers.sources.source import read_source
 from ...importers.sources.text import parse_module
 from ...program.boundaries import read_boundaries
@@ -80,7 +80,7 @@ def propagate_alone(
     return str(module)
 
 
-def _with_names(program: Program, fixpoint: Fixpoint) -> dict[int, Sharding]:
+def _with_names(program: ImportedModule, fixpoint: Fixpoint) -> dict[int, Sharding]:
     """The shardings of places that were annotated with another name of a mesh: they keep it."""
     found = {}
     for place, cell in enumerate(program.cells.tolist()):
@@ -93,7 +93,7 @@ def _with_names(program: Program, fixpoint: Fixpoint) -> dict[int, Sharding]:
     return found
 
 
-class _Reader(Reader):
+class _Reader(ModuleReader):
     dynamic = True
     all_names = True
 
@@ -130,7 +130,7 @@ class _Reader(Reader):
         return [name for name in self.functions if name not in called]
 
 
-class _AsTheyAre(Written):
+class _AsTheyAre(FinalShardings):
     def fitted(self, sharding: Sharding | None, shape: Shape, *, entry: bool) -> Sharding | None:
         return sharding
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from ...layouts import PieceId, PieceSet
 from ..candidates import Candidates
-from ..domains import DomainId, Place
+from ..domains import DomainId, Placement
 from .sums import Integers
 
 
@@ -14,8 +15,9 @@ def divided_otherwise(candidates: Candidates) -> list[Integers]:
     same of whatever propagation has divided among them; and those where they have as small parts of
     everything as may be. It can be best that they compute the same, or that a loop carries parts, and that
     is far from all else that is tried."""
-    pieces: dict[tuple[int, str], set[int]] = {}
-    for number, piece in enumerate(candidates.planner.axes.pieces):
+    axes = candidates.planner.axes
+    pieces: dict[tuple[int, str], set[PieceId]] = {}
+    for number, piece in zip(axes.numbers, axes.pieces, strict=True):
         pieces.setdefault((piece.mesh, piece.axis), set()).add(number)
     found = list[Integers]()
     for some in dict.fromkeys(map(frozenset, (*pieces.values(), set().union(*pieces.values())))):
@@ -25,15 +27,15 @@ def divided_otherwise(candidates: Candidates) -> list[Integers]:
     return found
 
 
-def _without(candidates: Candidates, number: DomainId, pieces: frozenset[int]) -> int:
+def _without(candidates: Candidates, number: DomainId, pieces: PieceSet) -> int:
     """The place in a domain that is the home that propagation gave, less some pieces; or that home."""
     places, layouts = candidates.domains[number].places, candidates.layouts
     home = layouts.number(layouts[places[0].home].complete.without(pieces))
-    wanted = Place(home, home)
+    wanted = Placement(home, home)
     return places.index(wanted) if wanted in places else 0
 
 
-def _with(candidates: Candidates, number: DomainId, pieces: frozenset[int]) -> int:
+def _with(candidates: Candidates, number: DomainId, pieces: PieceSet) -> int:
     """The place in a domain, without a copy, that is divided along most of some pieces, and of these the
     one along fewest others; or else the home that propagation gave."""
     places, layouts = candidates.domains[number].places, candidates.layouts

@@ -49,8 +49,8 @@ def spread(site: Site, operands: list[Any]) -> list[Any]:
 def _others(site: Site) -> Pieces:
     """The pieces along which devices do the same work: those that are not axes of a manual computation."""
     axes = site.builder.axes
-    every = enumerate(axes.pieces)
-    return tuple(p for p, piece in every if piece.mesh == axes.main and p not in site.builder.manual)
+    on_main = (p for p in axes.numbers if axes.pieces[p].mesh == axes.main)
+    return tuple(p for p in on_main if p not in site.builder.manual)
 
 
 def _nothing(site: Site, type_: Any) -> Any:

@@ -86,7 +86,7 @@ def _constant(walk: Writer, number: int, known: Knowledge) -> None:
             return _shaped(walk, op, local, {name: part})
         whole = replicated(len(shape))
         found = walk.builder.known((result, whole), lambda: walk.builder.copy(op).results[0])
-        return carry_out(walk.builder, found, shape, whole, walk.planner.plan(shape, whole, layout).steps)
+        return carry_out(walk.builder, found, shape, whole, walk.planner.route(shape, whole, layout).steps)
 
     walk.define_made(result, shape, home, make)
 

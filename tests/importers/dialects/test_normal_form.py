@@ -226,12 +226,6 @@ def test_one_size_for_each_axis() -> None:
         shardlog.run(UNKNOWN, mesh="d=2x3x4")
 
 
-def test_offsets_are_not_dropped() -> None:
-    text = UNKNOWN.replace("?x3", "2x3").replace("[[0]]", "[[0]] sharded_dims_offsets = [0, 2, 6]")
-    with pytest.raises(ShardlogError, match="parts that begin at offsets is not supported by partitioning"):
-        shardlog.run(text).partition()
-
-
 IN_GENERIC_FORM = """
 shard.grid @d(shape = 2)
 func.func @f(%x: tensor<6x9xf32>) {{

@@ -1,0 +1,304 @@
+"""Parts of unequal size, and parts with halos, become equal parts.
+
+A dimension that is cut at offsets, or whose parts have halos, is written as *blocks* of equal size: block i
+has the rows that devices of part i hold, and padding behind them. Elementwise ops take blocks and give
+blocks. For all others the rows are put together again, each from the part that owns it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import prod
+from typing import Any
+
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from ...errors import ShardlogError
+from ...program.carried import DYNAMIC, HALO, OFFSETS
+from ...program.function import location
+from ...program.meshes import Meshes
+from ...program.mlir.modules import boundary_attributes, entries_of
+from ...program.shardings import Shardings, read_mesh
+from ...rulebook.traits import OpTraits
+from ..writing.building import shape_of
+from ..writing.neutral import zero
+from .cutting import maker
+
+_LABELS = (HALO, OFFSETS)
+_CONSTRAINT, _FUNCTION = "sdy.sharding_constraint", "func.func"
+Rows = tuple[tuple[int, int], ...]  # of each part the first row and the one behind the last
+
+
+@dataclass(frozen=True)
+class Blocks:
+    """A dimension in blocks: the rows that each part owns, and those that it holds. With a halo these begin
+    before the first row of the tensor, and end behind the last."""
+
+    dim: int
+    own: Rows
+    held: Rows
+
+    @property
+    def rows(self) -> int:
+        """The rows of a block."""
+        return max(end - first for first, end in self.held)
+
+    def owned(self) -> Iterator[tuple[int, int]]:
+        """Where in the blocks the rows are that each part owns."""
+        for i, ((first, end), (low, _)) in enumerate(zip(self.own, self.held, strict=True)):
+            if first < end:
+                yield i * self.rows + first - low, i * self.rows + end - low
+
+
+def asks_for_blocks(op: Any) -> bool:
+    """Whether an op says that a value has halos, or parts at offsets."""
+    return any(label in held for held in _said(op) for label in _LABELS)
+
+
+def put_in_blocks(
+    ops: Sequence[Any], traits: OpTraits, meshes: Mapping[str, Any], mark: Callable[[Any, Any, bool], None]
+) -> None:
+    """Puts values of some ops in blocks, as they say. ``meshes`` are those of the module, by name. ``mark``
+    is told of each new op, of the op for which it is made, and whether it gives all of what that did.
+
+    Raises ShardlogError for a size or an offset that is not known before the program runs.
+    """
+    _Putting(traits, meshes, mark).run(ops)
+
+
+def _said(op: Any) -> list[Any]:
+    """The attributes of an op, and of the arguments of a function."""
+    return boundary_attributes(op.opview, "arg_attrs") if op.name == _FUNCTION else [op.attributes]
+
+
+class _Putting:
+    def __init__(
+        self, traits: OpTraits, meshes: Mapping[str, Any], mark: Callable[[Any, Any, bool], None]
+    ) -> None:
+        self.traits, self.mark = traits, mark
+        read = [read_mesh(name, op.attributes["mesh"]) for name, op in meshes.items()]
+        self.shardings = Shardings(Meshes(read), {name: i for i, name in enumerate(meshes)})
+        self.blocks: dict[Any, tuple[Blocks, ...]] = {}  # by a value in blocks
+        self.together: dict[Any, Any] = {}  # the rows of blocks together -> the value in blocks
+        self.shapes: dict[Any, list[int]] = {}  # of results that were put in blocks, before that
+        self.op: Any = None
+        self.ip: Any = None
+
+    def run(self, ops: Sequence[Any]) -> None:
+        elementwise = self.traits.family("elementwise_op")
+        for op in ops:
+            if op.name == _FUNCTION:
+                self.arguments(op)
+                continue
+            if op.name in elementwise:
+                self.compute(op)
+            if asks_for_blocks(op):
+                self.result(op)
+                for label in _LABELS:
+                    if label in op.attributes:
+                        del op.attributes[label]
+
+    def arguments(self, function: Any) -> None:
+        """Puts the arguments of a function in blocks. At the boundary they are whole."""
+        entries = boundary_attributes(function.opview, "arg_attrs")
+        if not any(label in entry for entry in entries for label in _LABELS):
+            return
+        block = function.regions[0].blocks[0]
+        self.op, self.ip = function, ir.InsertionPoint.at_block_begin(block)
+        for number, entry in enumerate(entries):
+            held = entries_of(entry, *_LABELS)
+            if len(held) < len(entry):
+                value, sharding = block.arguments[number], held["sdy.sharding"]
+                if blocks := self.read(value, sharding, entry):
+                    uses = _uses(value)
+                    self.op = uses[0][0].operation if uses else function
+                    self.hand_on(uses, self.put(value, blocks, sharding))
+                    held["sdy.sharding"] = _whole(sharding, blocks)
+            entries[number] = ir.DictAttr.get(held)
+        function.attributes["arg_attrs"] = ir.ArrayAttr.get(entries)
+
+    def result(self, op: Any) -> None:
+        """Puts what an op gives in blocks."""
+        (value,) = op.results
+        self.op, sharding = op, _sharding(op)
+        blocks = self.read(value, sharding, op.attributes)
+        if not blocks or self.blocks.get(value) == blocks:
+            return
+        if op.name == _CONSTRAINT:
+            self.ip = ir.InsertionPoint(op)
+            op.operands[0] = self.put(op.operands[0], blocks, sharding)
+            self.give(op, blocks)
+            return
+        self.ip = ir.InsertionPoint.after(op)
+        if value in self.blocks:  # in other ones
+            uses = [use for each in self.together if self.together[each] == value for use in _uses(each)]
+            value = self.join(value)
+        else:
+            uses = _uses(value)
+        self.hand_on(uses, self.put(value, blocks, sharding))
+
+    def compute(self, op: Any) -> None:
+        """Has an elementwise op compute on blocks, where its operands are in equal ones, or constants."""
+        held = [self.together.get(value) for value in op.operands]
+        known = {self.blocks[value] for value in held if value is not None}
+        shapes = {tuple(shape_of(value)) for value in (*op.operands, *op.results)}
+        if len(op.results) != 1 or len(known) != 1 or len(shapes) != 1:
+            return
+        others = [value for value, there in zip(op.operands, held, strict=True) if there is None]
+        sharding = _sharding(next(value for value in held if value is not None).owner)
+        if any(maker(value, self.traits) != "constant" for value in others):
+            return
+        if "sdy.sharding" in op.attributes and _dims(_sharding(op)) != _dims(sharding):
+            return
+        (blocks,) = known
+        self.op, self.ip = op, ir.InsertionPoint(op)
+        for i, there in enumerate(held):
+            op.operands[i] = self.put(op.operands[i], blocks, sharding) if there is None else there
+        op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get([sharding])
+        self.give(op, blocks)
+
+    def give(self, op: Any, blocks: tuple[Blocks, ...]) -> None:
+        """Says that an op gives blocks. Those that use its result get the rows together."""
+        (value,) = op.results
+        uses, shape = _uses(value), shape_of(value)
+        self.shapes[value] = [*shape]
+        for each in blocks:
+            shape[each.dim] = each.rows * len(each.own)
+        value.set_type(ir.RankedTensorType.get(shape, value.type.element_type))
+        self.blocks[value], self.ip = blocks, ir.InsertionPoint.after(op)
+        self.hand_on(uses, value)
+
+    def hand_on(self, uses: Sequence[tuple[Any, int]], value: Any) -> None:
+        """Gives those that use a value in blocks its rows together."""
+        if uses:
+            made = self.join(value)
+            for owner, number in uses:
+                owner.operands[number] = made
+
+    def join(self, value: Any) -> Any:
+        """The rows of a value in blocks, each from the part that owns it."""
+        blocks = self.blocks[value]
+        made = self.lie(value, _whole(_sharding(value.owner), blocks))
+        for each in blocks:
+            made = self.beside([self.cut(made, each.dim, *rows) for rows in each.owned()], each.dim)
+        self.together[made] = value
+        return made
+
+    def put(self, value: Any, blocks: tuple[Blocks, ...], sharding: Any) -> Any:
+        """A value in blocks, with zeros where these hold nothing."""
+        source = self.together.get(value)
+        if source is not None and self.blocks[source] == blocks:
+            return source
+        element = value.type.element_type
+        scalar = ir.RankedTensorType.get([], element)
+        number = ir.Attribute.parse(f"dense<{zero(element)}> : {scalar}")
+        nothing = self.made("stablehlo.constant", [], [], element, {"value": number})
+        made = value
+        for each in blocks:
+            size, parts = shape_of(made)[each.dim], list[Any]()
+            for low, high in each.held:
+                first, end = min(max(low, 0), size), max(min(high, size), 0)
+                before = first - low if first < end else 0
+                padding = before, each.rows - before - max(end - first, 0)
+                part = self.cut(made, each.dim, first, max(first, end))
+                parts.append(self.pad(part, nothing, each.dim, padding))
+            made = self.beside(parts, each.dim)
+        made = self.lie(made, sharding)
+        self.blocks[made] = blocks
+        return made
+
+    # ---- What is said --------------------------------------------------------------------------------------
+
+    def read(self, value: Any, attribute: Any, held: Any) -> tuple[Blocks, ...]:
+        """The dimensions of a value that are to be in blocks."""
+        shape = self.shapes.get(value) or shape_of(value)
+        dims = self.shardings.read(attribute).dimensions
+        counts = [(d, prod(axis.size for axis in dim.axes)) for d, dim in enumerate(dims) if dim.axes]
+        numbers = {label: [*ir.DenseI64ArrayAttr(held[label])] for label in _LABELS if label in held}
+        if any(number == DYNAMIC for each in numbers.values() for number in each):
+            what = "the size of a halo" if HALO in numbers else "where a part begins"
+            message, hint = f"{what} is not known, which partitioning needs", "give a number in place of ?"
+            raise ShardlogError(message, where=location(self.op), hint=hint)
+        offsets, halo, found = numbers.get(OFFSETS, []), numbers.get(HALO, []), list[Blocks]()
+        for i, (dim, count) in enumerate(counts):
+            rows = -(-shape[dim] // count)
+            equal = tuple((min(k * rows, shape[dim]), min((k + 1) * rows, shape[dim])) for k in range(count))
+            if HALO in numbers:
+                before, behind = halo[2 * i : 2 * i + 2]
+                own = equal
+                held_rows = tuple((k * rows - before, (k + 1) * rows + behind) for k in range(count))
+            else:
+                own = held_rows = tuple(pairwise(offsets[: count + 1]))
+                offsets = offsets[count + 1 :]
+            if held_rows != equal:
+                found.append(Blocks(dim, own, held_rows))
+        return tuple(found)
+
+    # ---- Ops -----------------------------------------------------------------------------------------------
+
+    def cut(self, value: Any, dim: int, first: int, end: int) -> Any:
+        """Rows of a value."""
+        shape = [*shape_of(value)]
+        ends = [end if d == dim else size for d, size in enumerate(shape)]
+        starts = [first if d == dim else 0 for d in range(len(shape))]
+        shape[dim] = end - first
+        held = {"start_indices": starts, "limit_indices": ends, "strides": [1] * len(shape)}
+        attributes = {label: ir.DenseI64ArrayAttr.get(numbers) for label, numbers in held.items()}
+        return self.made("stablehlo.slice", [value], shape, value.type.element_type, attributes)
+
+    def pad(self, value: Any, nothing: Any, dim: int, padding: tuple[int, int]) -> Any:
+        """A value with so many rows before it and behind it."""
+        if padding == (0, 0):
+            return value
+        shape = [*shape_of(value)]
+        shape[dim] += sum(padding)
+        none = [0] * len(shape)
+        low, high = ([*none[:dim], n, *none[dim + 1 :]] for n in padding)
+        held = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": none}
+        attributes = {label: ir.DenseI64ArrayAttr.get(numbers) for label, numbers in held.items()}
+        return self.made("stablehlo.pad", [value, nothing], shape, value.type.element_type, attributes)
+
+    def beside(self, parts: list[Any], dim: int) -> Any:
+        """Values beside each other along a dimension."""
+        shape = [*shape_of(parts[0])]
+        shape[dim] = sum(shape_of(part)[dim] for part in parts)
+        attributes = {"dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)}
+        return self.made("stablehlo.concatenate", parts, shape, parts[0].type.element_type, attributes)
+
+    def lie(self, value: Any, sharding: Any) -> Any:
+        """A value, which lies as a sharding says."""
+        shape, element = shape_of(value), value.type.element_type
+        return self.made(_CONSTRAINT, [value], shape, element, {"sharding": sharding})
+
+    def made(self, name: str, operands: list[Any], shape: list[int], element: Any, attributes: Any) -> Any:
+        type_ = ir.RankedTensorType.get(shape, element)
+        made = ir.Operation.create(name, [type_], operands, attributes, loc=self.op.location, ip=self.ip)
+        self.mark(made, self.op, False)
+        return made.results[0]
+
+
+def _uses(value: Any) -> list[tuple[Any, int]]:
+    return [(use.owner, use.operand_number) for use in value.uses]
+
+
+def _sharding(op: Any) -> Any:
+    """How the result of an op is sharded."""
+    if op.operation.name == _CONSTRAINT:
+        return sdy.TensorShardingAttr(op.attributes["sharding"])
+    (found,) = sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings
+    return sdy.TensorShardingAttr(found)
+
+
+def _dims(sharding: Any) -> list[Any]:
+    return [sdy.DimensionShardingAttr(dim).axes for dim in sharding.dimension_shardings]
+
+
+def _whole(attribute: Any, blocks: Sequence[Blocks]) -> Any:
+    """A sharding that leaves dimensions whole."""
+    sharding, whole = sdy.TensorShardingAttr(attribute), {each.dim for each in blocks}
+    none = sdy.DimensionShardingAttr.get([], is_closed=True)
+    dims = [none if d in whole else dim for d, dim in enumerate(sharding.dimension_shardings)]
+    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, dims)
