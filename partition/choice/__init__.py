@@ -1,8 +1,8 @@
-"""In which way each op is computed in parts, and where values live.
+"""The way to compute each op in parts, and the layouts of values.
 
-In come what the op rules say of an op (``facts/knowledge.py``) and the layouts of its operands and results;
-out come ways with their prices, as ``rules/partition`` has them (``choosing.py``), and what each is for
-(``purposes.py``). Where values may live elsewhere than propagation chose, ``homes.py`` finds homes by which
-all ops together cost least (``least/``): what is chosen, once for what repeats (``variables.py``), what it
-may be (``candidates.py``), and what that costs (``costs.py``).
+In come the rules' facts about an op (``facts/knowledge.py``) and the layouts of its operands and results. Out
+come ways with their prices, by ``rules/partition`` (``choosing.py``), and the purpose of each collective
+(``purposes.py``). If values may have other layouts than propagation chose, ``homes.py`` finds the layouts by
+which all ops together cost least (``least/``): the variables, once for repeated layers (``variables.py``),
+their candidates (``candidates.py``), and their costs (``costs.py``).
 """

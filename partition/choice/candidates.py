@@ -1,7 +1,7 @@
 """The layouts that each value may have, and the ways to compute each op with them.
 
-A value may have the layouts in which the ways to compute its neighbours would have it, and a copy that its
-uses share: what is resharded once serves all of them.
+The candidates of a value are the layouts that ways to compute its neighbours would give it. A copy that its
+users share is a candidate, too: one reshard then serves all of them.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from .domains import Domain, DomainId, Domains, Placement
 from .variables import Row, Variables
 
 _MOST_LAYOUTS = 11  # of a value
-_OF_A_SMALL_ONE = 24  # of a value of a small program
-_SMALL = 450  # ops of one, of which those that are alike count once
-_TINY = 40  # ops of a program that is so small that more ways are looked at
+_OF_A_SMALL_ONE = 24  # of a value, in a small program
+_SMALL = 450  # ops of a small program; equal ones count once
+_TINY = 40  # ops of a program that is small enough for more ways
 _MOST_COPIES = 6
 _MOST_WAYS = 96  # of an op
-_ROUNDS = 2  # of finding layouts: ops see what their neighbours would like
+_ROUNDS = 2  # of widening: ops see the wishes of their neighbours
 _MOST_OPEN, _MOST_OPEN_COPIES, _MOST_OPEN_WAYS = 40, 8, 160  # the same where the boundary is open
 
 WayId = NewType("WayId", int)  # of a way to compute an op in ``Candidates``
 
 
 def _summed_as_whole(layout: Layout) -> bool:
-    """Whether each device has a part of a sum that is as large as the sum. That is best seldom: where there
-    is no room for all, a value gets other layouts first."""
+    """Whether each device holds a partial sum as large as the whole. Such a layout is seldom the best, so it
+    is the first to go if there are too many."""
     return bool(layout.partial) and not any(layout.dims)
 
 
 class Candidates:
-    """What variables may be, and how rows may be computed: a domain for each variable, by its number
-    (``domain_of``), and ways by number. At first all is as propagation had it."""
+    """The candidates of variables and rows: a domain for each variable, by number (``domain_of``), and ways
+    by number. They start from propagation's layouts."""
 
     def __init__(self, variables: Variables, chooser: Chooser, planner: Planner) -> None:
         self.variables, self.chooser, self.planner = variables, chooser, planner
@@ -45,9 +45,9 @@ class Candidates:
         self.layouts = layouts = self.domains.layouts
         of_homes = self.domains.of_homes
         self.domain_of = [of_homes([layouts.number(kind.home)]) for kind in variables.kinds]
-        # The copies that uses of a value would like.
+        # The copies that users of a value ask for.
         self._copies: list[dict[LayoutId, None]] = [{} for _ in variables.kinds]
-        kind: dict[Any, int] = {}  # by number: to look up what is nested takes long
+        kind: dict[Any, int] = {}  # by number, because hashing nested values is slow
         spots = variables.spots
         self.kind_of = [kind.setdefault((s.known, s.held, s.free), len(kind)) for s in spots]
         self._computed_as = [
@@ -65,7 +65,7 @@ class Candidates:
         self._open = any(kind.open for kind in variables.kinds)
 
     def find(self, stop: Callable[[], bool]) -> None:
-        """Finds the layouts that values may have, and copies, as far as ``stop`` lets it look."""
+        """Finds the candidate layouts of values, and copies, until ``stop`` says so."""
         rows = self.variables.rows
         for n, kind in enumerate(self.variables.kinds):
             if kind.open and n not in self.variables.pinned:
@@ -76,11 +76,11 @@ class Candidates:
             self._share()
 
     def way(self, number: WayId) -> Way:
-        """The way of a number."""
+        """The way with a number."""
         return self._way[number]
 
     def places(self) -> list[Domain]:
-        """The places that each variable may have, the one that propagation gave it first."""
+        """The candidates of each variable, propagation's first."""
         return [self.domains[number] for number in self.domain_of]
 
     def _evenly(self, shape: Shape, domain: DomainId) -> DomainId:
@@ -102,7 +102,7 @@ class Candidates:
         return all(size % self.planner.axes.product(d) == 0 for size, d in zip(shape, dims, strict=True))
 
     def _widen(self, numbers: Iterable[Row], stop: Callable[[], bool]) -> None:
-        """Adds to the layouts of values those in which the ways to compute ops would have them."""
+        """Adds to the candidates of values the layouts that ways to compute ops would give them."""
         most = _OF_A_SMALL_ONE if len(self.variables.spots) <= _SMALL else _MOST_LAYOUTS
         most = _MOST_OPEN if self._open else most
         layouts, pinned = self.layouts, self.variables.pinned
@@ -128,7 +128,7 @@ class Candidates:
                         self.domain_of[n] = self.domains.of_homes((*homes, *new[:room]))
 
     def _share(self) -> None:
-        """Adds to the places of values those with a copy: what is resharded once serves all uses."""
+        """Adds candidates with a copy to those of values: one reshard then serves all users."""
         known: dict[Any, DomainId] = {}
         for n, (shape, *_) in enumerate(self.variables.kinds):
             if self._copies[n]:
@@ -158,7 +158,7 @@ class Candidates:
         return tuple([self.domain_of[n] if n >= 0 else fixed[t] for t, n in enumerate(slots)])
 
     def _wanted_by(self, number: Row) -> tuple[tuple[int, tuple[LayoutId, ...]], ...]:
-        """For each slot of an op the layouts in which the ways to compute it would have it."""
+        """For each slot of an op, the layouts that ways to compute it would give that slot."""
         key = self.kind_of[number], self.around(number)
         if key not in self._wanted:
             layouts, shapes = self.layouts, self.variables.spots[number].known.shapes
@@ -219,7 +219,7 @@ class Candidates:
             yield self._ways_held[key]
 
     def _ways_with(self, number: Row, t: int, home: LayoutId) -> tuple[WayId, ...]:
-        """The ways to compute an op with a slot in the layout of a number."""
+        """The ways to compute an op with one slot in the layout of a number."""
         key = self._computed_as[number], t, home
         if key not in self._ways_held:
             spot, tiny = self.variables.spots[number], len(self.variables.spots) <= _TINY
@@ -244,7 +244,7 @@ class Candidates:
         key = self.kind_of[number], way
         if key not in self._needed:
             spot = self.variables.spots[number]
-            alike = None if spot.known.reads else (spot.known, way)  # then how slots lie does not matter
+            alike = None if spot.known.reads else (spot.known, way)  # then the layouts of slots do not matter
             found = None if alike is None else self._needed_by.get(alike)
             if found is None:
                 layouts = self.chooser.layouts(spot.known, spot.held, spot.free, self._way[way])

@@ -1,5 +1,4 @@
-"""How ops are computed, as the rules of ``rules/partition`` decide; equal neighbourhoods are asked about
-once."""
+"""How ops are computed, by ``rules/partition``. Equal neighbourhoods are solved once."""
 
 from __future__ import annotations
 
@@ -28,8 +27,8 @@ CandidateId = NewType("CandidateId", int)  # of a candidate of an op, as ``rules
 @dataclass(frozen=True)
 class Stretch:
     """The rows of an operand's dimension that a part reads, and the halo exchange that fetches them. With a
-    ``dilation`` above 1 the rows are spread out after the exchange, with dilation - 1 holes before and after
-    each, and the part is the ``length`` rows from ``offsets`` on."""
+    ``dilation`` above 1 the fetched rows are spread out, with dilation - 1 holes before and after each; the
+    part is the ``length`` rows from ``offsets`` on."""
 
     exchange: Exchange
     dilation: int
@@ -39,9 +38,9 @@ class Stretch:
 
 @lru_cache(maxsize=1024)
 def stretch(read: Read, size: int, whole: int, parts: int) -> Stretch:
-    """The stretches that parts of a dimension of ``whole`` need of an operand's dimension of ``size``. What
-    is read only past the end of the whole is not fetched, and neither is the row before a hole in which a
-    stretch begins."""
+    """The stretches of an operand's dimension of ``size`` that the parts of a dimension of ``whole`` need.
+    Rows that are read only past the end of the whole are not fetched. Nor is the row before a hole with which
+    a stretch begins."""
     tile, dilation = -(-whole // parts), read.dilation
     length = (tile - 1) * read.stride + read.extent
     begins = [part * tile * read.stride - read.low for part in range(parts)]
@@ -56,9 +55,9 @@ def stretch(read: Read, size: int, whole: int, parts: int) -> Stretch:
     if read.backwards:
         begins, ends = [size - (part + 1) * tile for part in range(parts)], [size] * parts
     starts = tuple(-(-begin // dilation) for begin in begins)
-    if read.from_first:  # so that of the first part is shorter
+    if read.from_first:  # so the first part's is shorter
         starts = tuple(max(start, 0) for start in starts)
-    # What is behind a stretch is not fetched.
+    # Rows behind a stretch are not fetched.
     ends = [min(end, begin + length) for begin, end in zip(begins, ends, strict=True)]
     count = max(-(-(begin + length) // dilation) - start for begin, start in zip(begins, starts, strict=True))
     stops = tuple(-(-(end if read.last is None else min(end, read.last)) // dilation) for end in ends)
@@ -71,7 +70,7 @@ def stretch(read: Read, size: int, whole: int, parts: int) -> Stretch:
 class Candidate:
     """A way to compute an op: the pieces that each factor is split on, and the layout of each slot.
 
-    ``sends`` are the prices of what a device sends for each slot, in bytes.
+    ``sends`` are the prices, in bytes, of the communication for each slot.
     """
 
     factors: Way
@@ -79,13 +78,13 @@ class Candidate:
     sends: tuple[float, ...]
 
     def of(self, factor: int) -> Pieces:
-        """The pieces of a factor."""
+        """The pieces that a factor is split on."""
         return dict(self.factors).get(factor, ())
 
 
 @dataclass(frozen=True)
 class Compared:
-    """The candidates for an op, what each costs, in bytes, and the number of the cheapest. ``facts`` are the
+    """The candidates for an op, the cost of each in bytes, and the number of the cheapest. ``facts`` are the
     input of ``rules/partition/choice.dl``."""
 
     candidates: tuple[Candidate, ...]
@@ -96,15 +95,15 @@ class Compared:
 
 @dataclass(frozen=True)
 class Choice:
-    """How an op is computed: the candidate that is taken. All of them are compared when somebody asks, where
-    all ops together decided."""
+    """How an op is computed: the chosen candidate. If all ops were chosen together, the others are compared
+    only on request."""
 
     taken: Candidate
     _compare: Callable[[], Compared] = field(compare=False, repr=False)
 
     @cached_property
     def compared(self) -> Compared:
-        """What it was one of."""
+        """The candidates it was chosen from."""
         return self._compare()
 
 
@@ -117,7 +116,7 @@ class Chooser:
         self._candidates, prices = book.candidates({"axis": rows}), planner.prices
         shared: dict[str, Rows] = {"all_work": [()]} if prices.all_work else {}
         self._choice = book.choice(shared)
-        self._shared = shared  # what choices start from: in the facts of each, for proofs
+        self._shared = shared  # the layouts that choices start from: part of their facts, for proofs
         self._work: dict[Any, float] = {}
         self._ways: dict[Any, list[Way]] = planner.kept.ways
         self._parts_if_stays: dict[Any, int] = planner.kept.parts_if_stays
@@ -129,8 +128,8 @@ class Chooser:
     def choose(
         self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], also: Way | None = None
     ) -> Choice:
-        """How an op is computed whose slots have these layouts; the operands in ``free`` can be computed
-        in any layout. ``also`` is the way by which all ops together cost least, where these were asked."""
+        """How an op with these layouts of slots is computed. Operands in ``free`` can be computed in any
+        layout. ``also`` is the way by which all ops together cost least, if they were chosen together."""
         if also is not None:
             taken, _ = self._candidate(known, held, free, also)
             return Choice(taken, lambda: self._among(known, held, free, False, also)[0])
@@ -145,7 +144,7 @@ class Chooser:
     def _chosen(self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int]) -> Compared:
         found, price = self._among(known, held, free, False)
         if any(found.candidates[found.cheapest].sends):
-            # What sends less in more collectives must be worth these.
+            # Sending less in more collectives must be worth their fixed cost.
             other, less = self._among(known, held, free, True)
             found = other if less < price else found
         return found
@@ -158,8 +157,8 @@ class Chooser:
         moves: bool,
         also: Way | None = None,
     ) -> tuple[Compared, float]:
-        """The candidates, those with spare axes if something ``moves``, and what there is ``also``; and the
-        price of the cheapest with what each collective costs besides its bytes."""
+        """The candidates: with spare axes if something ``moves``, and with the way ``also`` given. And the
+        price of the cheapest, with the fixed cost of its collectives."""
         ways = self.ways(known, held, moves)
         if also is not None and also not in ways:
             ways = [*ways, also]
@@ -171,11 +170,10 @@ class Chooser:
     def ways(
         self, known: Knowledge, held: tuple[Layout, ...], moves: bool = False, *, anywhere: bool = False
     ) -> list[Way]:
-        """The ways to compute an op whose slots have these layouts: the pieces that each factor is split on.
-        With ``moves``, as something must be sent, also the ways on axes that are to spare. ``anywhere``: all
-        ways, wherever the axes are that no slot has."""
+        """The ways to compute an op with these layouts of slots: the pieces that each factor is split on.
+        With ``moves``, because something must be sent, also the ways on spare axes."""
         number, facts = self._splitting(known)
-        if not moves:  # what is handed on as a sum to be made is whole to ops that do not
+        if not moves:  # a partial sum is whole for ops that do not pass it on
             passing = known.passing
             held = tuple(
                 [has if t in passing or not has.partial else has.complete for t, has in enumerate(held)]
@@ -185,15 +183,15 @@ class Chooser:
             alike = number, moves, anywhere, self._splits_alike(known, held, moves)
             if alike not in self._ways:
                 found = self._find_ways(known, facts, held, moves, anywhere)
-                self._ways[alike] = sorted(found, key=lambda way: way[::-1])  # whichever slots have what
+                self._ways[alike] = sorted(found, key=lambda way: way[::-1])  # in whichever slots
             self._ways[key] = self._ways[alike]
         return self._ways[key]
 
     @staticmethod
     def _splits_alike(known: Knowledge, held: tuple[Layout, ...], moves: bool) -> Hashable:
-        """What the ways to compute an op depend on: the pieces that factors are split on, in whichever slots,
-        less those that others begin with; which slots are partial sums; and if something ``moves`` which
-        pieces are used at all."""
+        """Everything that the ways to compute an op depend on: the pieces that factors are split on in any
+        slot, except those that begin longer ones; the slots that are partial sums; and if something
+        ``moves``, the pieces that are used at all."""
         if known.picks or not known.plain:
             return held
         split: dict[int, set[Pieces]] = {}
@@ -214,7 +212,7 @@ class Chooser:
         return longest, tuple(sums), used
 
     def parts_if_stays(self, known: Knowledge, held: tuple[Layout, ...]) -> int:
-        """In how many parts an op would be computed if every tensor stayed as it is."""
+        """The number of parts in which an op would be computed if every tensor kept its layout."""
         number, facts = self._splitting(known)
         key = number, held
         if key not in self._parts_if_stays:
@@ -226,12 +224,12 @@ class Chooser:
         return self._parts_if_stays[key]
 
     def computed_as(self, known: Knowledge) -> int:
-        """A number that is the same for ops that can be computed in the same ways."""
+        """A number that is equal for ops that can be computed in the same ways."""
         return self._splitting(known)[0]
 
     def _splitting(self, known: Knowledge) -> tuple[int, dict[str, Rows]]:
-        """The facts about how an op can be computed in parts, and the number of those that are alike: sizes
-        do not matter where any parts are even, and hold more than what may be wanted of them."""
+        """The facts about how an op can be computed in parts, and a number for equal ones. Sizes do not
+        matter if they divide evenly into any parts that may be wanted."""
         if known not in self._facts_of:
             facts, even = dict(known.splitting), 2 * self.axes.count
             facts["factor"] = [
@@ -276,7 +274,7 @@ class Chooser:
     def layouts(
         self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], factors: Way
     ) -> list[Layout]:
-        """The layouts in which a way to compute an op needs its operands and gives its results."""
+        """The layouts of operands and results in a way to compute an op."""
         way = dict(factors)
         picked = {factor: way[PICKING - factor] for factor in known.picks if PICKING - factor in way}
         loose = tuple(sorted(chain(*picked.values(), *(p for f, p in way.items() if f in known.partial))))
@@ -294,7 +292,7 @@ class Chooser:
                 [tuple([p for f in factors for p in way.get(f, ())]) for factors in known.maps[t]]
             )
             if role == "operand" and known.reads:
-                # A stretch of what is whole is cut out, and of what is made anywhere.
+                # A stretch of a whole operand is cut out, and so is one of an operand that is made anywhere.
                 whole = {r.dim for r in known.reads if r.slot == t and (t in free or not has.dims[r.dim])}
                 dims = tuple([() if d in whole else pieces for d, pieces in enumerate(dims)])
             if role == "operand" and picked:
@@ -310,7 +308,7 @@ class Chooser:
     def _candidate(
         self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], way: Way
     ) -> tuple[Candidate, int]:
-        """A candidate, and how many collectives it takes."""
+        """A candidate, and its number of collectives."""
         layouts, sends, count = self.layouts(known, held, free, way), list[float](), 0.0
         exchanged = self.exchanged(known, layouts)
         for t, (role, shape, has) in enumerate(zip(known.roles, known.shapes, held, strict=True)):
@@ -331,9 +329,9 @@ class Chooser:
         return Candidate(way, tuple(layouts), tuple(sends)), round(count)
 
     def exchanged(self, known: Knowledge, layouts: Sequence[Layout]) -> dict[int, tuple[float, float]]:
-        """What a device sends so that others have the stretches they need of operands, where slots have these
-        layouts: for each operand its price in bytes, and how often it sends. Rounds in which no device sends
-        or receives twice become one, also those of several operands."""
+        """The halo exchanges of operands for slots with these layouts: for each operand the price in bytes,
+        and the number of sends. Rounds in which no device sends or receives twice are merged, across operands
+        too."""
         if not known.reads:
             return {}
         all_sent = [
@@ -359,14 +357,14 @@ class Chooser:
         return found
 
     def _gathered(self, pieces: Pieces, size: int, rounds: float) -> float:
-        """The price of so many bytes of each device along pieces, gathered; as a part of what goes together,
-        ``rounds`` is 0 but for one of them."""
+        """The price of gathering this many bytes per device along pieces. If several gathers are combined,
+        ``rounds`` is 0 for all but one."""
         price = self.planner.weighed("all_gather", pieces)
         return price.once * rounds + price.byte * (self.axes.product(pieces) - 1) * size
 
     def gathering(self, known: Knowledge, slot: int, layout: Layout) -> tuple[float, int, Layout]:
-        """The price in bytes of what a device sends where an op combines partial results by itself, how often
-        it sends, and the layout of the slot behind that. All results go as one."""
+        """For an op that combines partial results itself: the price of its collective in bytes, the number of
+        sends, and the layout of the slot afterwards. All results are sent together."""
         shape, partial = known.shapes[slot], layout.partial
         if not (known.combined_by_itself and partial and shape is not None and known.roles[slot] == "result"):
             return 0.0, 0, layout
@@ -375,7 +373,7 @@ class Chooser:
         return self._gathered(partial, size, rounds), rounds, layout.complete
 
     def work(self, known: Knowledge, way: Way) -> float:
-        """The price of what each device does to compute an op in a way, in bytes."""
+        """The price in bytes of the work of each device, for a way to compute an op."""
         key = known, way
         if key not in self._work:
             ((_, self._work[key]),) = self._choice.solve(self._facts(known, [way], 1), ["does"])["does"]
@@ -384,8 +382,8 @@ class Chooser:
     def weighs(
         self, known: Knowledge, held: tuple[Layout, ...], ways: Sequence[Way]
     ) -> npt.NDArray[np.float64]:
-        """The price of work in bytes, for each way to compute an op where all ops are chosen together: of a
-        product, and with a machine of every op, all of it, and else what is redundant."""
+        """The price of work in bytes, for each way to compute an op when all ops are chosen together. For
+        products, and with a machine for every op, this is all work; otherwise only redundant work."""
         facts = self._facts(known, ways, self.parts_if_stays(known, held))
         found: dict[int, float] = dict(self._choice.solve(facts, ["weighs"])["weighs"])
         return np.asarray([found[n] for n in range(len(ways))])
@@ -393,8 +391,8 @@ class Chooser:
     def _stretches(
         self, known: Knowledge, slot: int, layouts: Sequence[Layout]
     ) -> Iterator[tuple[Pieces, int, Exchange | None]]:
-        """The exchanges by which devices get the stretches they need of an operand: the pieces along which it
-        is split, the elements of a row, and who sends which rows; None where a row of each is gathered."""
+        """The exchanges that fetch the stretches of an operand: the pieces on which it is split, the elements
+        of a row, and who sends which rows. None if a row of each part is gathered."""
         dims, shape = layouts[slot].dims, known.shapes[slot]
         reads = [read for read in known.reads if read.slot == slot and dims[read.dim]]
         if not reads:
@@ -441,7 +439,7 @@ class Chooser:
         return Compared(tuple(candidates), tuple(costs[n] for n in numbers), number, facts | self._shared)
 
     def _facts(self, known: Knowledge, ways: Sequence[Way], parts_if_stays: int) -> dict[str, Rows]:
-        """The facts about work that ``rules/partition/choice.dl`` takes, for ways to compute an op."""
+        """The facts about work for ``rules/partition/choice.dl``, for ways to compute an op."""
         prices = self.planner.prices
         return {
             "exchange": [(prices.multiplications(known.element, known.signature), prices.touched)],
@@ -456,7 +454,7 @@ class Chooser:
 
 
 def _sharded(held: Sequence[Layout]) -> list[tuple[int, int, int, int]]:
-    """The pieces that dimensions of slots are split on, as the rules take them."""
+    """The pieces that dimensions of slots are split on, as facts for the rules."""
     return [
         (t, d, position, piece)
         for t, layout in enumerate(held)
@@ -466,7 +464,7 @@ def _sharded(held: Sequence[Layout]) -> list[tuple[int, int, int, int]]:
 
 
 def _factors(choice: Any, axes: Mapping[tuple[int, int], Pieces]) -> Way:
-    """The pieces of each factor by a choice as the rules write it, the last factor first: [factor, option,
+    """The pieces of each factor in a choice of the rules, which lists the last factor first: [factor, option,
     before]."""
     found = list[tuple[int, Pieces]]()
     while choice is not None:

@@ -1,5 +1,5 @@
-"""What choices cost: the terms of the sum that is made least, for each op, and what each layout of a value
-costs on its own."""
+"""The costs of choices: the terms of the sum to minimise, for each op, and the cost of each layout of a value
+on its own."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from .domains import DomainId
 from .least.sums import FAR, Floats, Integers, Terms
 from .variables import Row, Variable
 
-_TILE = 4096  # bytes: TPUs lay out a tile of 8 by 128 elements at once, and what has fewer takes as many
-_LATE = 1 / 128  # bytes that it costs to leave a sum for later
-_CARRIED = 1 / 4  # bytes that it costs to store a byte for all of a loop
-_BRIEFLY = 1 / 4  # of the price of a byte that is held: where only an op needs it
-_HANDED_ON = 1 - 1e-6  # what is handed on is resharded before that rather than behind: beside others, as one
+_TILE = 4096  # bytes: TPUs allocate tiles of 8 by 128 elements, also for fewer elements
+_LATE = 1 / 128  # bytes, for leaving a partial sum for later
+_CARRIED = 1 / 4  # bytes, for each byte stored throughout a loop
+_BRIEFLY = 1 / 4  # of the price of a byte of memory, if only one op needs it
+_HANDED_ON = (
+    1 - 1e-6
+)  # values that are passed on are resharded before, where the reshard can be combined with others
 
 SlotCosts = tuple[Integers, Floats]  # of a slot: the line of each way, and the costs, line by place
 
 
 def _add(tables: dict[int, SlotCosts], t: int, table: SlotCosts) -> None:
-    """Adds a table to that of a slot, if there is one."""
+    """Adds a table to the one of a slot, if there is one."""
     if t in tables:
         pairs = np.stack([tables[t][0], table[0]])
         each, lines = np.unique(pairs, axis=1, return_inverse=True)
@@ -33,7 +35,7 @@ def _add(tables: dict[int, SlotCosts], t: int, table: SlotCosts) -> None:
 
 
 class Position(NamedTuple):
-    """Where the term of a row is: the number of its terms, its row there, and the slots that these have."""
+    """The term of a row: its number, the row in it, and the slots of its ops."""
 
     terms: int
     row: int
@@ -41,18 +43,18 @@ class Position(NamedTuple):
 
 
 class Costs:
-    """The costs of variables and rows, in bytes that are sent."""
+    """The costs of variables and rows, in bytes sent."""
 
     def __init__(self, candidates: Candidates) -> None:
         self._candidates, self._variables = candidates, candidates.variables
         self._chooser, self._planner = candidates.chooser, candidates.planner
         self._domains, self._layouts = candidates.domains, candidates.layouts
-        # Where the terms of rows are; None for those that cost the same whatever is chosen.
+        # The terms of rows; None for rows whose cost does not depend on the choice.
         self.positions: list[Position | None] = [None] * len(candidates.variables.spots)
 
     def terms(self, stop: Callable[[], bool], memory: float = 0.0) -> list[Terms] | None:
-        """The terms of the sum, ``memory`` at a price: rows with equal costs together. None if it is to stop
-        before all are made."""
+        """The terms of the sum, with ``memory`` at a price. Rows with equal costs share a term. None if
+        ``stop`` says so before all are done."""
         variables, candidates = self._variables, self._candidates
         found: dict[Any, tuple[Floats, list[SlotCosts]]] = {}
         rows: dict[Any, list[tuple[tuple[Variable, ...], Row]]] = {}
@@ -82,8 +84,8 @@ class Costs:
     def _term(
         self, number: Row, domains: tuple[DomainId, ...], same: tuple[int, ...], memory: float
     ) -> tuple[Floats, list[SlotCosts]]:
-        """What each way to compute an op costs, and what it costs for each value that its slots have: those
-        that have the ``same`` together."""
+        """The cost of each way to compute an op: on its own, and by the layouts of its slots. Slots with the
+        ``same`` variable count together."""
         spot, ways = self._variables.spots[number], self._candidates.ways_of(number)
         known, once, layouts = spot.known, self._planner.prices.once, self._layouts
         base = self._chooser.weighs(known, spot.held, [self._candidates.way(way) for way in ways])
@@ -125,14 +127,14 @@ class Costs:
         slots = sorted(set(same) - {-1})
         none = np.zeros(len(ways), np.int64)
         for t in slots:
-            if t not in tables:  # it is made in any layout
+            if t not in tables:  # it can be made in any layout
                 tables[t] = none, np.zeros((1, len(self._domains[domains[t]].places)))
         weight = spot.weight * (_HANDED_ON if known.touches == "nothing" else 1.0)
         return base * spot.weight, [(tables[t][0], tables[t][1] * weight) for t in slots]
 
     def _read(self, number: Row, way: WayId, t: int, domain: DomainId) -> Floats:
-        """What each place of an operand costs an op that reads stretches of it: of what is whole they are cut
-        out, and else exchanged."""
+        """The cost of each place of an operand for an op that reads stretches of it. Whole operands are
+        sliced, others exchanged."""
         known, _, held, free, *_ = self._variables.spots[number]
         shape, width = known.shapes[t] or (), known.widths[t]
         dims = {read.dim for read in known.reads if read.slot == t}
@@ -151,11 +153,11 @@ class Costs:
         return np.asarray(costs)
 
     def alone(self, memory: float) -> Floats:
-        """What each layout of each value costs on its own: where it is needed otherwise, and the memory that
-        it takes. What a loop carries is there all the time: a byte more than propagation gave it, and than a
-        tile has, costs as much as is sent for a part of one, so that what is gathered part by part is not
-        gathered as a whole before, unless that saves much.
-        If nobody knows how many turns a loop has, what is sent before it may be sent for one turn only."""
+        """The cost of each layout of each value on its own: reshards to layouts that are needed, and memory.
+        A value that a loop carries exists throughout the loop. For each byte beyond propagation's layout, and
+        beyond a tile, it costs as much as a part of a byte sent. So a value that is gathered part by part is
+        not gathered as a whole before the loop, unless that saves much. A reshard before a loop of unknown
+        trip count may pay for one iteration only."""
         domains, variables = self._domains, self._variables
         domain_of = self._candidates.domain_of
         found = np.full((len(domain_of), self._most_places), FAR)
@@ -173,8 +175,8 @@ class Costs:
         return found
 
     def late(self) -> Floats:
-        """What each layout of each value costs that leaves a sum for later: hardly anything, but where that
-        saves nothing the sum is made at once. Sums that do not need each other can be sent as one."""
+        """The extra cost of each layout that leaves a partial sum for later. It is tiny, but if nothing is
+        saved the sum is computed at once. Independent sums can be sent together."""
         domain_of = self._candidates.domain_of
         found = np.zeros((len(domain_of), self._most_places))
         late = {
@@ -189,5 +191,5 @@ class Costs:
 
     @property
     def _most_places(self) -> int:
-        """As many places as any value may have."""
+        """The largest number of places of any value."""
         return max((len(domain.places) for domain in self._candidates.places()), default=1)

@@ -1,4 +1,4 @@
-"""The places that values may have, numbered by domain, and the prices of reshards from and into them."""
+"""The places that values may have, numbered by domain, and the prices of reshards between them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ DomainId = NewType("DomainId", int)  # of a domain in ``Domains``
 
 
 class Placement(NamedTuple):
-    """Where a value is: its home, and the layout of a copy that its uses share, or the home again."""
+    """The place of a value: its home, and the layout of a copy that its users share, or the home again."""
 
     home: LayoutId
     copy: LayoutId
@@ -33,7 +33,7 @@ class Domain:
 
     @cached_property
     def homes(self) -> tuple[LayoutId, ...]:
-        """The homes, each once."""
+        """The distinct homes."""
         return tuple(dict.fromkeys(place.home for place in self.places))
 
     @cached_property
@@ -43,14 +43,14 @@ class Domain:
 
     @cached_property
     def among(self) -> tuple[Integers, Integers]:
-        """For each place which of the layouts its home is, and which its copy."""
+        """For each place the index of its home and of its copy in the layouts."""
         number = {layout: n for n, layout in enumerate(self.layouts)}
         homes = np.asarray([number[place.home] for place in self.places], np.int64)
         return homes, np.asarray([number[place.copy] for place in self.places], np.int64)
 
 
 class Domains:
-    """Lists of places: equal ones have one number."""
+    """Numbered lists of places; equal lists have one number."""
 
     def __init__(self, planner: Planner) -> None:
         self._rates = rates = Rates.of(planner)
@@ -64,11 +64,11 @@ class Domains:
         self._held: dict[tuple[Shape, int, DomainId], tuple[Floats, Floats]] = {}
 
     def __getitem__(self, number: DomainId) -> Domain:
-        """The domain of a number."""
+        """The domain with a number."""
         return self._listed[number]
 
     def number(self, places: Sequence[Placement]) -> DomainId:
-        """The number of the domain of some places."""
+        """The number of the domain with these places."""
         key = tuple(places)
         number = self._numbers.get(key)
         if number is None:
@@ -77,7 +77,7 @@ class Domains:
         return number
 
     def of_homes(self, homes: Sequence[LayoutId]) -> DomainId:
-        """The number of the domain of some homes without copies."""
+        """The number of the domain with these homes, without copies."""
         return self.number([Placement(home, home) for home in homes])
 
     def table(
@@ -90,9 +90,9 @@ class Domains:
         result: bool = False,
         at_home: bool = False,
     ) -> Floats:
-        """What each place of a domain costs an op that needs a value of this shape, with elements of so many
-        bytes, in each of some layouts, or gives it as a ``result``: layout by place. Taken ``at_home`` it has
-        no copy."""
+        """The cost of each place of a domain for an op that needs a value of this shape and bytes per element
+        in each of some layouts, or gives it as a ``result``: layout by place. Taken ``at_home`` it has no
+        copy."""
         key = shape, width, layouts, number, result, at_home
         if key not in self._tables:
             domain = self._listed[number]
@@ -114,27 +114,26 @@ class Domains:
         return self._rates.between(shape, width, starts, goals, self._planner.prices.once)
 
     def sent(self, shape: Shape, homes: tuple[LayoutId, ...], copies: tuple[LayoutId, ...]) -> Floats:
-        """How many collectives it takes to make each copy of each home, of the way that sends least."""
+        """The number of collectives that make each copy from each home, by the reshard that sends least."""
         return self._rates.sends(shape, homes, copies)
 
     def besides(self, shape: Shape, width: int, layouts: tuple[LayoutId, ...], number: DomainId) -> Floats:
-        """The bytes that a device holds besides a value where an op needs it in, or gives it in, each of some
-        layouts, and it has each place of a domain: layout by place."""
+        """The extra memory in bytes of a device for an op that needs or gives a value in each of some
+        layouts, if the value has each place of a domain: layout by place."""
         places = np.asarray(self._listed[number].places)
         there = (np.asarray(layouts)[:, None, None] == places).any(axis=2)
         held = np.asarray([self.held_in(shape, width, layout) for layout in layouts])
         return np.where(there, 0.0, held[:, None])
 
     def held_in(self, shape: Shape, width: int, layout: LayoutId) -> float:
-        """The bytes that a device holds of a value in the layout of a number."""
+        """The bytes that a device holds of a value in the layout with a number."""
         key = shape, width, layout
         if key not in self._bytes:
             self._bytes[key] = float(prod(self._planner.axes.local(shape, self.layouts[layout].dims)) * width)
         return self._bytes[key]
 
     def copying(self, shape: Shape, width: int, number: DomainId) -> Floats:
-        """What it costs to make the copy of each place of a domain of its home; nothing where there is
-        none."""
+        """The cost of making the copy of each place from its home; zero without a copy."""
         key = shape, width, number
         if key not in self._copying:
             domain = self._listed[number]
@@ -143,8 +142,7 @@ class Domains:
         return self._copying[key]
 
     def held(self, shape: Shape, width: int, number: DomainId) -> tuple[Floats, Floats]:
-        """The bytes that a device holds of a value with each place of a domain: of its home, and of its
-        copy."""
+        """The bytes that a device holds of a value in each place of a domain: of its home and its copy."""
         key = shape, width, number
         if key not in self._held:
             domain = self._listed[number]

@@ -1,5 +1,5 @@
-"""About how much memory a choice of layouts takes: found without writing the program, for most of the time it
-is not more than propagation's layouts take."""
+"""An estimate of the memory that a choice of layouts takes, without writing the program. Mostly it is no more
+than propagation's layouts take."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from .least.sums import Floats, Integers
 
 
 class Holding:
-    """What values take from the op that makes them to the one that uses them last, ops in the order of the
-    program; those that no op makes are there throughout. ``positions`` are those of ``Costs``, of rows."""
+    """The live ranges of values, from the op that makes them to their last user, in the order of the program.
+    Values without an op are live throughout. ``positions`` are those of ``Costs``, by row."""
 
     def __init__(self, candidates: Candidates, positions: Sequence[Position | None]) -> None:
         self._candidates, self._variables, self._positions = candidates, candidates.variables, positions
 
     def most(self, best: Integers, taken: Sequence[Sequence[int]]) -> float:
-        """About how many bytes a device holds at most, each variable in the place that ``best`` says, where
-        these ways to compute the rows of each of the terms are ``taken``."""
+        """An estimate of the peak memory of a device in bytes, if each variable has the place that ``best``
+        says, and the rows of each term are computed in the ways ``taken``."""
         begin, end = self._lives
         size, beside = self._sizes(best)[self._variables.of], self._beside(best, taken)
         rows = len(self._variables.numbers)
@@ -34,7 +34,7 @@ class Holding:
 
     @cached_property
     def _given(self) -> float:
-        """The bytes of what no op makes and one op uses: it has the layout that propagation gave it."""
+        """The bytes of values without an op that have one user: they keep propagation's layout."""
         variables, axes, found = self._variables, self._candidates.planner.axes, 0.0
         for spot, slots, often in zip(variables.spots, variables.slots, variables.often, strict=True):
             for t, (shape, width) in enumerate(zip(spot.known.shapes, spot.known.widths, strict=True)):
@@ -44,7 +44,7 @@ class Holding:
 
     @cached_property
     def _lives(self) -> tuple[Integers, Integers]:
-        """For each value the first and the last op at which it is there."""
+        """The first and the last op of the live range of each value."""
         numbers = self._variables.numbers
         rows = np.repeat(np.arange(len(numbers)), [len(each) for each in numbers])
         every = np.asarray([n for each in numbers for n in each], np.int64)
@@ -64,7 +64,7 @@ class Holding:
         return np.asarray(found)
 
     def _beside(self, best: Integers, taken: Sequence[Sequence[int]]) -> Floats:
-        """The bytes of each row's slots that are needed, or given, otherwise than they are kept."""
+        """The bytes of slots that each row needs, or gives, in another layout than the value's."""
         candidates, found = self._candidates, np.zeros(len(self._positions))
         for row, at in zip(self._variables.rows, self._positions, strict=True):
             if at is None:

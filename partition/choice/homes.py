@@ -1,11 +1,11 @@
-"""Where values live: the layouts of all values between the boundary and constraints, chosen together.
+"""The layouts of all values between the boundary and constraints, chosen together.
 
-Propagation decides how a value is sharded by its neighbours, one turn at a time. How much a program moves
-depends on all values at once: it can be better to lay a value out as none of its neighbours is, if these
-follow. Each op has the ways that the rules give it, each way needs its slots in certain layouts
-(``candidates.py``), and resharding a value from its home costs what the planner says, once for all that use
-it so (``costs.py``). The total is made least by messages between ops and values (``least/``), which is
-exact on trees; elsewhere values that hang together as trees are moved afterwards for as long as that helps.
+Propagation decides how a value is sharded by its neighbours, one turn at a time. But the communication of a
+program depends on all values at once. It can be better to give a value a layout that none of its neighbours
+has, if these follow. Each op has the ways that the rules give it, and each way needs its slots in certain
+layouts (``candidates.py``). A reshard of a value from its home costs what the planner says, once for all
+users (``costs.py``). The total is minimised by message passing between ops and values (``least/``), which is
+exact on trees. Elsewhere trees of values are moved afterwards as long as that helps.
 """
 
 from __future__ import annotations
@@ -30,21 +30,20 @@ from .least.starts import divided_otherwise
 from .least.sums import ALL, EQUALLY, ONWARDS, Floats, Integers, Sum, Terms, sum_of
 
 _SWEEPS = 40
-_PROOFS = 12  # times so many sweeps that share equally, for a lower bound
-_SHARING = 30  # times so many sweeps that share what is said, at most
-_ALIKE = 1e-5  # the part of a sum by which another is no better
-_NEAR = 0.002  # the part of what was found by which a lower bound may be less, and it is the best
-_OPEN = 0.03  # or little better can be found
-_SETTLED, _PATIENCE = 2, 16  # turns that find nothing better, after which it ends: if so, and else
+_PROOFS = 12  # rounds of this many sweeps that share equally, for a lower bound
+_SHARING = 30  # rounds of this many sharing sweeps, at most
+_ALIKE = 1e-5  # relative differences of sums up to this are no gain
+_NEAR = 0.002  # the relative gap of the lower bound up to which the choice counts as the best
+_OPEN = 0.03  # ... or hardly anything better can be found
+_SETTLED, _PATIENCE = 2, 16  # rounds without a gain after which the search ends: in that case, and otherwise
 
 
 @dataclass(frozen=True)
 class FoundHomes:
-    """What a choice of homes found: the plan, what everything costs so by the sum that is made least, in
-    bytes, and a lower bound of it. ``others`` are, for each value that lives elsewhere than propagation said,
-    the layouts that it does not have, and what everything would cost more if it alone (and what is laid out
-    alike) had them. ``held`` is about how much a device holds at most so, and as propagation had it, in
-    bytes."""
+    """The result of the choice of layouts: the plan, its total cost in the sum that is minimised, in bytes,
+    and a lower bound of that sum. ``others`` has, for each value whose layout differs from propagation's, the
+    layouts that lost, and the extra total cost if this value alone (and its equals) had them. ``held`` are
+    estimates of a device's peak memory in bytes, for this plan and for propagation's."""
 
     plan: Plan
     cost: float
@@ -57,12 +56,12 @@ NOTHING = FoundHomes(AS_DECIDED, 0.0, 0.0)
 
 
 def never() -> bool:
-    """False: nothing stops it."""
+    """Returns false: nothing stops the search."""
     return False
 
 
 class Homes:
-    """Finds homes for the results of ops, and for what goes into functions and around in loops."""
+    """Finds homes for results of ops, and for values that enter functions or that loops carry."""
 
     def __init__(self, candidates: Candidates) -> None:
         self._candidates, self._variables = candidates, candidates.variables
@@ -73,9 +72,9 @@ class Homes:
     def find(
         self, *, memory: float = 0.0, bound: bool = False, stop: Callable[[], bool] = never
     ) -> FoundHomes:
-        """The homes by which the least sum is moved, as far as ``stop`` lets it look. ``memory`` is the price
-        in bytes sent of a byte that a device holds of a value; one that only an op needs, or gives, costs a
-        part of it. With ``bound`` a lower bound is found, and else it is zero."""
+        """The homes of least total cost, until ``stop`` says so. ``memory`` is the price, in bytes sent, of a
+        byte that a device holds of a value; bytes that only one op needs or gives cost a part of it. With
+        ``bound`` a lower bound is computed; otherwise it is zero."""
         if self._terms is None:
             self._candidates.find(stop)
             self._terms = self._costs.terms(stop)
@@ -89,7 +88,7 @@ class Homes:
         best, least = self._search(total, bound, stop)
         lowest = self._bound(total, sum_of(terms, alone, size), alone, least, stop) if bound else 0.0
         earlier = late[np.arange(len(best)), best][:, None] - late
-        more = total.gains(best) + earlier * size[:, None]  # in bytes, however late
+        more = total.gains(best) + earlier * size[:, None]  # in bytes, at any time
         taken = [total.taken(n, best) for n in range(len(terms))]
         found = self._found(best, more, self._ways(taken), least, lowest)
         decided = np.zeros_like(best)
@@ -97,13 +96,13 @@ class Homes:
         return replace(found, held=(self._holding.most(best, taken), before))
 
     def _search(self, total: Sum, lasting: bool, stop: Callable[[], bool]) -> tuple[Integers, float]:
-        """The best choice that is found, and its sum: from several starts, and then from what messages say
-        that carry on what they know, until a bound says that hardly anything is left, or no turn finds
-        anything better. ``lasting``: they go on where they say the same again."""
+        """The best choice, and its sum. Messages are passed from several starts, and then go on from what
+        they know, until a bound proves that hardly anything is left, or no round finds anything better.
+        ``lasting``: they go on even if they repeat."""
         best = np.zeros(len(self._variables.kinds), np.int64)
         least = total.energy(best)
         starts = [pass_messages(total, _SWEEPS, ALL, stop=stop), best, *divided_otherwise(self._candidates)]
-        better, known = 0, set[bytes]()  # the turn that found the best; where it began
+        better, known = 0, set[bytes]()  # the round that found the best; its start
         for turn in range(_SHARING + 1):
             if turn:
                 starts = [pass_messages(total, _SWEEPS, ONWARDS, lasting=lasting, stop=stop)]
@@ -116,7 +115,7 @@ class Homes:
                     better = turn
                 if energy < least * (1 - LESS):
                     best, least = found, energy
-            if not (turn or stop()):  # nothing is proved yet
+            if not (turn or stop()):  # no proof yet
                 continue
             above = least - total.bound()
             wait = 0 if above <= _NEAR * least else _SETTLED if above <= _OPEN * least else _PATIENCE
@@ -127,7 +126,7 @@ class Homes:
     def _found(
         self, best: Integers, more: Floats, ways: Mapping[int, Way], least: float, lowest: float
     ) -> FoundHomes:
-        """What a choice says of values; ``more`` is what each variable would cost more in each place."""
+        """The result for values; ``more`` is the extra cost of each variable in each place."""
         homes, others, copies, layouts = {}, {}, {}, self._candidates.layouts
         domains = self._candidates.places()
         changed: dict[int, tuple[tuple[Layout, float], ...]] = {}
@@ -149,7 +148,7 @@ class Homes:
         return FoundHomes(Plan(homes, ways, copies), least, lowest, others)
 
     def _ways(self, taken: Sequence[Sequence[int]]) -> dict[int, Way]:
-        """The way to compute each op, by its first result; ``taken`` are those of the rows of terms."""
+        """The way to compute each op, by its first result; ``taken`` are the ways of the rows of terms."""
         candidates, variables = self._candidates, self._variables
         ways = [
             None if at is None else candidates.way(candidates.ways_of(row)[taken[at.terms][at.row]])
@@ -159,9 +158,9 @@ class Homes:
         return {result: way for result, row in pairs if result is not None and (way := ways[row]) is not None}
 
     def _bound(self, total: Sum, anew: Sum, alone: Floats, least: float, stop: Callable[[], bool]) -> float:
-        """A lower bound of the sum over all ops, whether layers are laid out alike or not, which is not above
-        the ``least``. What has been said so far, in ``total``, is to find that soon, and proves less than
-        what is said for it from the beginning, in ``anew``."""
+        """A lower bound of the sum over all ops, whether equal layers have equal layouts or not; it is not
+        above the ``least``. The messages in ``total`` were meant to find a good choice soon, and prove less
+        than those that start afresh, in ``anew``."""
         every: dict[int, list[tuple[int, list[int]]]] = {}
         for row, numbers in zip(self._variables.row_of.tolist(), self._variables.numbers, strict=True):
             if (at := self._costs.positions[row]) is not None:

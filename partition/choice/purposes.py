@@ -1,4 +1,4 @@
-"""The purposes of collectives, of which the device program itself says nothing."""
+"""The purposes of collectives, which the device program itself does not tell."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from .choosing import Choice
 
 @dataclass(slots=True, eq=False)
 class Computed:
-    """An op that is computed: what is known of it, how its slots lie, and the choice of several ways."""
+    """An op that is computed: the rules' knowledge, the layouts of its slots, and the choice among its
+    ways."""
 
     known: Knowledge
     held: tuple[Layout, ...]
@@ -20,9 +21,9 @@ class Computed:
 
 
 class Use(NamedTuple):
-    """A use of a value for which it may be resharded, by numbers: the op, the slot, and the value there; how
-    the op is computed, if it is; and where it only hands the value on, the value that it becomes (``to``).
-    ``chosen`` and ``beside`` are those of ``Purpose``; -1 stands for no value, and for no op."""
+    """A use for which a value may be resharded, by numbers: the op, the slot, and the value there; how the op
+    is computed, if it is; and if it only passes the value on, the value that it becomes (``to``). ``chosen``
+    and ``beside`` are those of ``Purpose``. -1 stands for no value, and for no op."""
 
     op: int
     slot: int
@@ -35,11 +36,11 @@ class Use(NamedTuple):
 
 @dataclass(slots=True, eq=False)
 class Purpose:
-    """The purpose of a collective: the op, the slot and the value; how the value was laid out and is to be;
-    where there were several ways to compute the op, the choice; and where the op only hands the value on,
-    the result that it becomes (``to``), and whether all ops together say how that lies (``chosen``).
-    ``beside`` is an op that runs as often, where the op that hands it on does not; ``inside``: the collective
-    is in the computation that something else than the rules says is the op's."""
+    """The purpose of a collective: the op, the slot and the value; the layout of the value before and after;
+    and the choice among several ways to compute the op. If the op only passes the value on, ``to`` is the
+    result that it becomes, and ``chosen`` says whether its layout was chosen with all ops together.
+    ``beside`` is an op that runs as often, if the op that passes it on does not. ``inside``: the collective
+    is inside of a user's computation of the op."""
 
     op: Any
     slot: int
@@ -59,15 +60,15 @@ class Purpose:
 
     @property
     def held(self) -> tuple[Layout, ...]:
-        """How the slots of the op lie."""
+        """The layouts of the op's slots."""
         return self.computed.held if self.computed else ()
 
     @property
     def choice(self) -> Choice | None:
-        """The choice how to compute the op."""
+        """How the op is computed."""
         return self.computed.choice if self.computed else None
 
 
 def purpose_of(op: Any, computed: Computed, slot: int, value: Any) -> Purpose:
-    """The purpose of moving a value for a slot of an op that is computed."""
+    """The purpose of resharding a value for a slot of an op that is computed."""
     return Purpose(op, slot, value, computed=computed)

@@ -1,6 +1,6 @@
-"""What is chosen: values, of which those that are alike are one variable, and the ops that relate them.
+"""The variables of the choice: values, with equal ones as one variable, and the ops that relate them.
 
-Layers that are alike are laid out alike (``least/folding.py``), so ops that are alike are one row.
+Equal layers get equal layouts (``least/folding.py``), so equal ops are one row.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from ..facts.knowledge import Knowledge
 from ..layouts import Layout, Shape
 from .least.folding import classes
 
-Variable = NewType("Variable", int)  # values that are alike
+Variable = NewType("Variable", int)  # equal values
 NONE = Variable(-1)
-Row = NewType("Row", int)  # ops that are alike
+Row = NewType("Row", int)  # equal ops
 
 
 class Spot(NamedTuple):
-    """An op that is computed: its operands and results, the layout of each slot as propagated, the operands
-    that can be made in any layout, whether something is sent for it by these, and how often it runs; for each
-    slot how often it is resharded, which is less for what is the same in all turns of a loop."""
+    """An op that is computed: its operands and results, the propagated layout of each slot, the operands that
+    can be made in any layout, whether these layouts send anything, and how often it runs. For each slot, how
+    often it is resharded: less often if the value is loop-invariant."""
 
     known: Knowledge
     values: tuple[int, ...]
@@ -36,12 +36,12 @@ class Spot(NamedTuple):
 
     @property
     def resharded(self) -> tuple[float, ...]:
-        """How often each slot is; where nothing else is said, as often as the op runs."""
+        """How often each slot is resharded; by default as often as the op runs."""
         return self.weights or (self.weight,) * len(self.values)
 
 
 class Need(NamedTuple):
-    """A value that is needed in a layout, at a boundary or where control flows."""
+    """A value that is needed in a layout, at a boundary or by control flow."""
 
     value: int
     layout: Layout
@@ -49,9 +49,9 @@ class Need(NamedTuple):
 
 
 class ValueKind(NamedTuple):
-    """What values that are decided as one have in common: the shape, the bytes of an element, the home;
-    whether an op makes them, so that they may have another home; whether several ops use them; whether a
-    loop carries them, and is known to have so many turns; and whether they are at a boundary that is open."""
+    """The common facts of values with one variable: the shape, the bytes of an element, and the home; whether
+    an op makes them, so that they may have another home; whether several ops use them; and whether a loop
+    carries them, with the trip count if it is known."""
 
     shape: Shape
     width: int
@@ -63,14 +63,14 @@ class ValueKind(NamedTuple):
 
 
 class Variables:
-    """The variables and rows of a program, from ops, the layouts that values are needed in, values that are
-    ``pinned`` to their homes, those that loops carry (``carried``, and whether it is known how many turns
-    the loop has), and those at the boundary that may be laid out in any way (``opened``).
+    """The variables and rows of a program. They come from ops, the layouts that values are needed in, values
+    that are ``pinned`` to their homes, and values that loops carry (``carried``, with whether the trip count
+    is known).
 
-    For each variable: ``kinds``; ``wanted``, how many need it in a layout so often; ``size``, how many values
-    it is; ``weights``, how often its uses run. For each of the ``rows``: ``spots``, the first of its ops;
-    ``often``, how many ops it is; ``slots``, the variables of that op, NONE for none. For each op that is
-    given: ``row_of``; the ``numbers`` of its values, -1 for none; ``results``, the first of each. For each
+    For each variable: ``kinds``; ``wanted``, the layouts that it is needed in, with counts; ``size``, the
+    number of its values; ``weights``, the number of executions of its users. For each row: ``spots``, its
+    first op; ``often``, the number of its ops; ``slots``, the variables of that op, NONE for none. For each
+    given op: ``row_of``; the ``numbers`` of its values, -1 for none; ``results``, the first of each. For each
     number of ``values``: the variable (``of``).
     """
 

@@ -1,5 +1,5 @@
-"""Programs of each device whose collectives are those of MLIR's dialect shard.
+"""Programs of each device with the collectives of MLIR's dialect shard.
 
-Comes in: such a program in the normal form (``importers/dialects/normal.py``). Goes out: one with fewer
+In comes such a program in normal form (``importers/dialects/normal.py``). Out comes one with fewer
 collectives.
 """

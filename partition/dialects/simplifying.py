@@ -1,4 +1,4 @@
-"""Makes collectives fewer, as ``rules/dialects/simplify.dl`` says."""
+"""Simplifies collectives, by ``rules/dialects/simplify.dl``."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def rewrites() -> list[str]:
 def simplify(module: ir.Module, book: RuleBook, only: Collection[str] = ()) -> dict[str, int]:
     """Rewrites the collectives of a module, in place, until no rewrite applies.
 
-    ``only`` are the rewrites to do, all by default. Returns how often each was done. Raises ShardlogError for
-    a rewrite that does not exist.
+    ``only`` names the rewrites to apply, by default all. Returns how often each was applied. Raises
+    ShardlogError for an unknown rewrite.
     """
     known = rewrites()
     for name in only:
@@ -61,7 +61,7 @@ class _Rewriting:
         return {name: self.done[name] for name in self.names if name in self.done}
 
     def sweep(self) -> bool:
-        """Rewrites what it comes across; returns whether that is anything."""
+        """Rewrites ops in order. Returns whether any changed."""
         changed = False
         for op in operations_in(self.module):
             if not self.alive(op) or len(op.results) != 1 or not len(op.operands):
@@ -98,13 +98,13 @@ class _Rewriting:
         return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
     def facts(self, op: Any, makers: list[Any]) -> Facts:
-        """What the rules are told of a step."""
+        """The facts about a step for the rules."""
         facts: Facts = {"operands": [(len(op.operands),)]}
         for place, each in enumerate([op, *makers]):
             if each is None:
                 continue
             if len(each.results) != 1 or (place and each.operation.block != op.operation.block):
-                continue  # what is made outside of a branch may serve others
+                continue  # ops outside of a branch may have other users
             self.add(facts, "op", (place, each.name))
             self.add(facts, "used", (place, sum(1 for _ in each.results[0].uses)))
             self.add(facts, "element", (place, _element(each.results[0])))
@@ -149,7 +149,7 @@ class _Rewriting:
     # ---- The rewrites --------------------------------------------------------------------------------------
 
     def replace(self, op: Any, value: Any) -> None:
-        """Puts a value in the place of what an op gives, and erases what is not used any more."""
+        """Replaces the result of an op by a value, and erases what becomes unused."""
         op.results[0].replace_all_uses_with(value)
         self.erase(op)
 
@@ -164,7 +164,7 @@ class _Rewriting:
         self.replace(op, op.operands[0])
 
     def skip(self, op: Any) -> None:
-        """The operand of the collective before."""
+        """The operand of the collective that makes a value."""
         self.replace(op, op.operands[0].owner.operation.operands[0])
 
     def fold(self, op: Any) -> None:
@@ -188,7 +188,7 @@ class _Rewriting:
         self.replace(op, made.results[0])
 
     def move_down(self, op: Any) -> None:
-        """Computes an op of what collectives take, and then one collective of that."""
+        """Applies an op to the operands of collectives, and one collective to its result."""
         collective = op.operands[0].owner.operation
         operands = [value.owner.operation.operands[0] for value in op.operands]
         element = ir.RankedTensorType(op.results[0].type).element_type
@@ -199,7 +199,7 @@ class _Rewriting:
 
     @staticmethod
     def like(op: Any, operands: Any, type_: Any, before: Any) -> Any:
-        """An op like another, of other operands."""
+        """An op like another one, on other operands."""
         return ir.Operation.create(
             op.name,
             results=[type_],

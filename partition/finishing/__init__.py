@@ -1,8 +1,8 @@
-"""What is done to a device program once it is written, for the compilers that run it.
+"""Passes over a device program after it is written, for the compilers that run it.
 
-In comes a module with collectives; out comes one that computes the same. ``passes.py`` lists all that is
-done, in its order, each with a sentence. ``rewrites.py`` lets compilers see past collectives,
-``combining.py`` makes one of several, ``loops.py`` puts some before loops, ``collective_matmul.py`` writes
-some part by part, beside products; ``cpus.py`` and ``tpus.py`` have what only XLA for these wants.
-``collectives.py`` and ``products.py`` read and write the ops that all of this is about.
+In comes a module with collectives. Out comes one that computes the same. ``passes.py`` lists all passes in
+order, each with a sentence. ``rewrites.py`` moves ops past collectives, so that compilers can fuse them.
+``combining.py`` merges collectives, and ``loops.py`` moves some before loops. ``collective_matmul.py`` writes
+some part by part, to overlap with products. ``cpus.py`` and ``tpus.py`` have changes for one platform.
+``collectives.py`` and ``products.py`` read and write the ops involved.
 """

@@ -1,9 +1,9 @@
-"""Products beside the collectives that they need: collective matmul, also called windowed einsum.
+"""Products that overlap with their collectives: collective matmul, also called windowed einsum.
 
-What is gathered for products comes part by part: each device hands the part that it has on to the next one
-in a ring, and multiplies it meanwhile. What products leave to be summed and scattered goes around the ring as
-a sum, to which each device adds its own product for the device at the end. As many bytes are sent as by the
-collective, and hidden behind the products; whether that takes less time ``rules/cost/beside.dl`` says.
+An all-gather before products becomes a ring: each device passes its part on to the next one, and multiplies
+it meanwhile. A reduce-scatter after a product becomes a sum that goes around the ring, to which each device
+adds its product for the device at the end. The bytes stay the same, but are hidden behind the products.
+``rules/cost/beside.dl`` says whether that takes less time.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from ..writing.building import OUTSIDE, Builder, Scope, Sent, element_of, shape_
 
 @dataclass(frozen=True, eq=False)
 class Product:
-    """A product of a window: its slot that is gathered or scattered, and the factor along which it is."""
+    """A product of a window: its slot that is gathered or scattered, and the factor along which."""
 
     op: Any
     known: Knowledge
@@ -34,15 +34,15 @@ class Product:
     factor: int
 
     def dim(self, slot: int) -> int | None:
-        """The dimension of a slot along the factor; None if it has none."""
+        """The dimension of a slot along the factor; None without one."""
         dims = [d for d, factors in enumerate(self.known.maps[slot]) if self.factor in factors]
         return dims[0] if dims else None
 
 
 @dataclass(frozen=True, eq=False)
 class Window:
-    """A collective that can go on beside products: an all-gather that nothing else uses, or a reduce-scatter
-    of what one product gives."""
+    """A collective that can overlap with products: an all-gather without other users, or a reduce-scatter of
+    the result of one product."""
 
     sent: Sent
     products: tuple[Product, ...]
@@ -54,16 +54,16 @@ class Window:
 
     @property
     def gathers(self) -> bool:
-        """Whether the products take what the collective gives."""
+        """Whether the products use the result of the collective."""
         return self.sent.kind == "all_gather"
 
 
 def windows(sent: Sequence[Sent], reader: RuleReader) -> Iterator[Window]:
-    """The collectives of a device program that can go on beside products, in its order."""
+    """The collectives of a device program that can overlap with products, in order."""
     places: dict[Any, dict[Any, int]] = {}
     for each in sent:
         products: tuple[Product, ...] = ()
-        if len(each.op.operands) > 1:  # written by the user
+        if len(each.op.operands) > 1:  # the user wrote it
             continue
         if each.kind == "all_gather":
             block = each.op.block
@@ -77,8 +77,8 @@ def windows(sent: Sequence[Sent], reader: RuleReader) -> Iterator[Window]:
 
 
 def _gathered(op: Any, reader: RuleReader, place: Mapping[Any, int]) -> tuple[Product, ...]:
-    """The products of what is gathered; none where something else uses it, or where the parts are there
-    before what they are multiplied with."""
+    """The products that use a gathered value. None if something else uses it, or if the parts exist before
+    the other operands."""
     dim = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
     found = [_product(use.owner.operation, use.operand_number, dim, op, reader) for use in op.results[0].uses]
     products = [product for product in found if product is not None]
@@ -91,7 +91,7 @@ def _gathered(op: Any, reader: RuleReader, place: Mapping[Any, int]) -> tuple[Pr
 
 
 def _scattered(op: Any, reader: RuleReader) -> tuple[Product, ...]:
-    """The product that is scattered, if nothing else uses it."""
+    """The product whose result is scattered, if nothing else uses it."""
     dim, value = ir.IntegerAttr(op.attributes["scatter_dimension"]).value, op.operands[0]
     combining = op.regions[0].blocks[0].operations[0].operation.name
     if isinstance(value.owner, ir.Block) or len(list(value.uses)) > 1 or combining != SUM:
@@ -122,8 +122,8 @@ def _product(op: Any, slot: int, dim: int, collective: Any, reader: RuleReader) 
 def write(
     found: Sequence[Window], copies: Mapping[Any, Any], axes: Axes, traits: OpTraits, form: Form, channel: int
 ) -> set[Any]:
-    """Writes windows in a copy of the device program, and returns the collectives that hand parts on.
-    ``copies`` are their ops there by those of the program, and ``channel`` is the last one that is used."""
+    """Writes windows in a copy of the device program. Returns the collectives that pass parts on. ``copies``
+    maps the ops of the program to those of the copy, and ``channel`` is the last channel in use."""
     made = set[Any]()
     for window in found:
         builder = Builder(axes, form, channel, traits)
@@ -134,7 +134,7 @@ def write(
 
 
 class _Ring:
-    """Writes one window. The device at place k of its group hands on to that at place k - 1."""
+    """Writes one window. The device at place k of its group sends to the one at place k - 1."""
 
     def __init__(self, builder: Builder, window: Window, copies: Mapping[Any, Any]) -> None:
         self.builder, self.window = builder, window
@@ -160,7 +160,7 @@ class _Ring:
             op.erase()
 
     def _gathered(self) -> list[Any]:
-        """The products, of parts that come in turn."""
+        """The products, of parts that arrive one after the other."""
         part, found = self.op.operands[0], [None for _ in self.products]
         for step in range(self.count):
             coming = self._handed_on(part) if step < self.count - 1 else None
@@ -172,7 +172,7 @@ class _Ring:
         return found
 
     def _scattered(self) -> Any:
-        """The sum for this device, which comes last: sums for others go around meanwhile."""
+        """The sum for this device, which comes last. Sums for others go around before."""
         ((product, op),) = self.products
         total = None
         for step in range(self.count):
@@ -187,7 +187,7 @@ class _Ring:
         return self.builder.collective("collective_permute", value, value.type, (), size, pairs=self.pairs)
 
     def _part(self, product: Product, op: Any, which: npt.NDArray[np.int64], there: Mapping[int, Any]) -> Any:
-        """A product for a part of its factor, by device; ``there`` are operands that are the part itself."""
+        """A product for a part of its factor, by device; operands in ``there`` are parts already."""
         operands = [
             there.get(slot) or self._cut(product, slot, v, which) for slot, v in enumerate(op.operands)
         ]
@@ -206,7 +206,7 @@ class _Ring:
         return self.builder.rows(value, dim, self.builder.lookup(which * size), size)
 
     def _joined(self, product: Product, op: Any, before: Any, made: Any, which: Any) -> Any:
-        """What is known of a result after one part more: its own place has it, or it is added."""
+        """A result after one more part: the part is put in its place, or added."""
         result, builder = op.results[0], self.builder
         dim = product.dim(len(op.operands))
         if dim is None:

@@ -1,5 +1,4 @@
-"""Collectives of a device program, read and written otherwise: what each device sends as rows, one for each
-device that it is for."""
+"""The collectives of a device program, as rows: one row for each device that receives."""
 
 from __future__ import annotations
 
@@ -16,29 +15,29 @@ from ...program.elements import bits_of
 from ..writing.building import dense, element_of, shape_of
 from ..writing.neutral import neutral, zero
 
-HAND_ON = frozenset(  # they combine nothing, so what they carry may have any type
+HAND_ON = frozenset(  # they combine nothing, so any type works
     f"stablehlo.{kind}" for kind in ("all_gather", "all_to_all", "collective_permute")
 )
 KINDS = HAND_ON | {"stablehlo.all_reduce", "stablehlo.reduce_scatter"}
-# The dimension along which there is a part for each device, and that along which there is one from each.
+# The dimension with a part for each device, and the dimension with a part from each.
 TO_EACH = {"stablehlo.reduce_scatter": "scatter_dimension", "stablehlo.all_to_all": "split_dimension"}
 FROM_EACH = {"stablehlo.all_gather": "all_gather_dim", "stablehlo.all_to_all": "concat_dimension"}
 DIMENSIONS = frozenset({*TO_EACH.values(), *FROM_EACH.values()})
 
 
 def integer(value: int) -> Any:
-    """An attribute of a number of 64 bits."""
+    """A 64-bit integer attribute."""
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
 
 def count(op: Any) -> int:
-    """The devices of a group."""
+    """The number of devices in a group."""
     found: int = ir.ShapedType(op.attributes["replica_groups"].type).shape[1]
     return found
 
 
 def dimension(op: Any, name: str) -> int:
-    """The dimension that an attribute of a collective names."""
+    """The dimension in an attribute of a collective."""
     found: int = ir.IntegerAttr(op.attributes[name]).value
     return found
 
@@ -51,7 +50,7 @@ class Writer:
     loc: Any
 
     def rows(self, op: Any) -> Any:
-        """What a device sends in a collective: a row for each device that it is for."""
+        """The data that a device sends in a collective: a row for each receiver."""
         value = op.operands[0]
         if op.name not in TO_EACH:
             return self.reshaped(value, [1, prod(shape_of(value))])
@@ -61,12 +60,12 @@ class Writer:
         return self.reshaped(self.transposed(split, order), [n, prod(shape) // n])
 
     def matrices(self, rows: Any, columns: int) -> Any:
-        """Rows as matrices with so many columns."""
+        """Rows as matrices with this many columns."""
         count, width = shape_of(rows)
         return self.reshaped(rows, [count, width // columns, columns])
 
     def unfolded(self, op: Any, part: Any) -> Any:
-        """The result of a collective, of what came in rows, one from each device."""
+        """The result of a collective from the rows that arrived, one from each device."""
         shape = shape_of(op.results[0])
         part = self.as_type(part, element_of(op.results[0]))
         if op.name not in FROM_EACH:
@@ -77,8 +76,8 @@ class Writer:
         return self.reshaped(self.transposed(split, order), shape)
 
     def along_first(self, op: Any, value: Any, type_: Any) -> Any:
-        """What a collective gives that does to rows of a value what another one does to a dimension of its
-        own. It takes over how that combines."""
+        """The result of a collective that treats rows of a value like another collective treats a dimension.
+        It combines in the same way."""
         attributes = {a: integer(0) if a in DIMENSIONS else v for a, v in op.attributes.items()}
         return self.one(op.name, [value], type_, attributes, op)
 
@@ -86,7 +85,7 @@ class Writer:
         return ir.RankedTensorType.get(list(shape), element_of(like))
 
     def of_one_type(self, values: Sequence[Any]) -> list[Any]:
-        """Values whose elements have as many bits, with elements of one type."""
+        """Values with one element type, from values whose elements have the same number of bits."""
         elements = {element_of(value) for value in values}
         if len(elements) == 1:
             return list(values)
@@ -94,7 +93,7 @@ class Writer:
         return [self.as_type(value, bits) for value in values]
 
     def as_type(self, value: Any, element: Any) -> Any:
-        """The bits of a value, as elements of another type."""
+        """The bits of a value as another element type."""
         if element_of(value) == element:
             return value
         type_ = ir.RankedTensorType.get(shape_of(value), element)
@@ -129,8 +128,8 @@ class Writer:
         return self.one("stablehlo.slice", [value], self.type([first, end - start, *rest], value), given)
 
     def where(self, listed: npt.NDArray[np.bool_], device: str, value: Any, other: Any) -> Any:
-        """A value on the devices that are listed, and another one elsewhere. ``device`` is the op that gives
-        a device's number."""
+        """A value on the listed devices, and another one elsewhere. ``device`` is the op that returns the
+        device's number."""
         i32 = ir.IntegerType.get_signless(32)
         scalar = ir.RankedTensorType.get([], i32)
         table = dense(listed.astype(np.int32))
@@ -160,7 +159,7 @@ class Writer:
     def one(
         self, name: str, operands: list[Any], type_: Any, attributes: dict[str, Any], body: Any = None
     ) -> Any:
-        """What an op gives. It takes over the region of ``body``, if that has one."""
+        """The result of an op. It takes over the region of ``body``, if that has one."""
         regions, ip = 0 if body is None else len(body.regions), ir.InsertionPoint(self.before)
         made = ir.Operation.create(name, [type_], operands, attributes, None, regions, loc=self.loc, ip=ip)
         if regions:

@@ -1,14 +1,12 @@
-"""Collectives over equal groups become one where neither needs what the other gives.
+"""Independent collectives over equal groups become one.
 
-Permutations in which none sends and none receives who does in another become one as well: each device sends
-what it has for the only other that it sends to. So a rotation of a dimension, whose first part gets rows
-of the last one, is one step.
+Permutations become one as well if no device sends twice and none receives twice: each device sends its data
+to its only receiver. So a rotation of a dimension, whose first part gets rows of the last one, is one step.
 
-A collective can stand anywhere from where its operand is made to where its result is used first. The ops of a
-block are put in another order, such that collectives of one kind, over the same groups, that do not need each
-other stand together, and these are written as one op, up to a size: each step of a collective takes time,
-whatever it carries. What they send is put side by side, for XLA's partitioner takes no collectives of several
-tensors.
+A collective may be anywhere between its operand and the first use of its result. The ops of a block are
+reordered so that independent collectives of one kind, over the same groups, are adjacent. These are written
+as one op, up to a size, because each step of a collective takes time whatever it carries. Their data is put
+side by side, because XLA's partitioner accepts no collectives of several tensors.
 """
 
 from __future__ import annotations
@@ -32,10 +30,10 @@ from ..executions import Executions, has_effect
 from ..writing.building import PAIRS, Sent, dense, disjoint, element_of, pairs_of, shape_of
 from .collectives import DIMENSIONS, FROM_EACH, HAND_ON, KINDS, Writer, count
 
-_MOST = 1 << 20  # bytes of the results of one op: to copy more costs as much as the steps of a collective
-NUMBER = "shardlog.number"  # the attribute of a collective that says which one of a program it is
-_OWN = frozenset({"channel_handle", NUMBER})  # attributes of a collective that say nothing of what it does
-_WINDOW = 256  # ops by which a collective is moved at most: what it takes or gives lives longer
+_MOST = 1 << 20  # bytes of the results of one op: copying more costs as much as the steps of a collective
+NUMBER = "shardlog.number"  # the attribute with the number of a collective in a program
+_OWN = frozenset({"channel_handle", NUMBER})  # attributes of a collective that do not change its result
+_WINDOW = 256  # the most ops by which a collective is moved, because live ranges grow
 
 
 def combine(
@@ -44,16 +42,16 @@ def combine(
     apart: Collection[Any] = (),
     which: Callable[[Any], bool] = lambda op: True,
 ) -> None:
-    """Combines the collectives of a module over equal groups, those ``which`` can be, but for those that stay
-    ``apart``."""
+    """Combines the collectives of a module over equal groups: those that ``which`` selects, except those that
+    stay ``apart``."""
     _join(module, traits, apart, lambda op: _key(op) if which(op) else id(op), _any, write_as_one)
 
 
 def combined_sizes(
     module: ir.Module, traits: OpTraits, kinds: Collection[str], apart: Collection[Any] = ()
 ) -> dict[Any, int]:
-    """How many collectives become one with each, itself among them, where those of some kinds, called as in
-    HLO, are combined as ``combine`` does, but for those that stay ``apart``; without those that are alone."""
+    """For each collective that is combined, the number of collectives that become one with it. Kinds have
+    their HLO names. Those that stay ``apart``, or alone, are left out."""
     found: dict[Any, int] = {}
     if not kinds:
         return found
@@ -74,9 +72,9 @@ def combine_matrices(
     columns: Callable[[Any], int | None],
     most: int,
 ) -> None:
-    """Combines collectives as ``combine`` does, those that send matrices with equal ``columns``, of so many
-    bytes at ``most``: these lie one behind the other, and not flat in a row, which takes no copies where
-    memory is laid out in tiles. Those that have None stay as they are."""
+    """Combines collectives like ``combine``, if they send matrices with equal ``columns``, up to ``most``
+    bytes. The matrices are concatenated by rows, and not flattened, which needs no copies in tiled memory
+    layouts. Collectives without columns stay unchanged."""
 
     def key(op: Any) -> Hashable:
         width = columns(op)
@@ -93,8 +91,7 @@ def _any(group: list[Any], op: Any) -> bool:
 
 
 def sent_once(module: ir.Module, traits: OpTraits, sent: Sequence[Sent] = ()) -> list[Sent]:
-    """The collectives of a module without those that send what one before them does, which are erased, as
-    compilers do."""
+    """The collectives of a module without duplicates, which are erased, as compilers do."""
     with module.context:
         repeated = [(block, _repeated(block, traits, ())) for block in _blocks(module, traits)]
         gone = {block.operations[n] for block, instead in repeated for n in instead}
@@ -105,9 +102,10 @@ def sent_once(module: ir.Module, traits: OpTraits, sent: Sequence[Sent] = ()) ->
 
 
 def permuted_directly(sent: Sequence[Sent]) -> list[Sent]:
-    """The collectives of a module with one in place of two permutations of which the second alone takes what
-    the first gives, as where several dimensions are reversed: devices send to where that goes at last."""
-    left = {each.op.results[0]: each for each in sent}  # an op is another one to Python as it changes
+    """The collectives of a module, with two consecutive permutations merged if the second is the only user of
+    the first. They occur if several dimensions are reversed. Devices then send directly to the final
+    receiver."""
+    left = {each.op.results[0]: each for each in sent}  # a changed op is another one to Python
     for second in sent:
         taken, given = second.op.operands[0], second.op.results[0]
         first = left.get(taken) if second.permutes else None
@@ -126,9 +124,8 @@ def permuted_directly(sent: Sequence[Sent]) -> list[Sent]:
 
 
 def permuted_at_once(module: ir.Module, sent: Sequence[Sent], traits: OpTraits) -> list[Sent]:
-    """The collectives of a module with one in place of the permutations in which no device sends twice, and
-    none receives, and without those of them that send what one before them does. Where several ops need rows
-    of others there are such."""
+    """The collectives of a module, with permutations merged if no device sends twice and none receives twice;
+    duplicates are erased. They occur if several ops need rows of other devices."""
     if sum(each.permutes for each in sent) < 2:
         return list(sent)
     devices, left = _devices(module), {each.op: (n, each) for n, each in enumerate(sent)}
@@ -143,7 +140,7 @@ def permuted_at_once(module: ir.Module, sent: Sequence[Sent], traits: OpTraits) 
 
 
 def _as_one(together: Sequence[Sent], op: Any) -> Sent:
-    """Permutations as the one that they are now, for all that they are for."""
+    """Permutations as the one that they have become, with all their purposes."""
     pieces = tuple(sorted({piece for each in together for piece in each.pieces}))
     purposes = tuple({id(purpose): purpose for each in together for purpose in each.purposes}.values())
     return replace(together[0], op=op, pieces=pieces, group=len(pairs_of(op)), purposes=purposes)
@@ -159,8 +156,8 @@ def _join(
     gone: Callable[[Any], object] = lambda op: None,
     most: int = _MOST,
 ) -> None:
-    """Writes collectives with equal keys, of which each fits those before it, as one where neither needs what
-    the other gives, up to ``most`` bytes. Those that send what one before them does are ``gone`` then."""
+    """Writes independent collectives with equal keys, in order, as one, up to ``most`` bytes. Duplicates are
+    then ``gone``."""
     with module.context, ir.Location.unknown():
         often = _key_in(module, traits, key)
         for block in _blocks(module, traits):
@@ -180,17 +177,16 @@ def _join(
 
 
 def _key_in(module: ir.Module, traits: OpTraits, key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
-    """The key of a collective in a module: what is the same in all turns of a loop is sent once, unless what
-    is not goes with it."""
+    """The key of a collective in a module. Loop-invariant data is sent only once, unless it is combined with
+    other data."""
     executions = Executions(module, traits)
     return lambda op: (executions.often(op), key(op))
 
 
 class _Block(NamedTuple):
-    """The ops of a block; those of them that each needs, by number: those that make what it takes, or what
-    ops in its regions take from outside, and of ops with an effect the one before; and whether all that it
-    takes is taken by others as well; the names of the ops, and the values that they take and give, by
-    number."""
+    """The ops of a block, with the numbers of the ops that each needs: the makers of its operands, of values
+    that ops in its regions use, and the previous op with an effect. Also whether all of its operands have
+    other users; the names of the ops; and the numbers of operands and results."""
 
     operations: list[Any]
     needs: list[list[int]]
@@ -201,7 +197,7 @@ class _Block(NamedTuple):
 
 
 def _blocks(module: ir.Module, traits: OpTraits) -> list[_Block]:
-    """The blocks of a module that have collectives."""
+    """The blocks of a module that contain collectives."""
     listing, found = listing_of(module), []
     _, firsts, which = np.unique(listing.kinds, return_index=True, return_inverse=True)
     called = [listing.ops[n].name for n in firsts.tolist()]  # by kind
@@ -215,7 +211,7 @@ def _blocks(module: ir.Module, traits: OpTraits) -> list[_Block]:
     shares = before[operands[1:]] == before[operands[:-1]]
     for region in dict.fromkeys([regions[n] for n, name in enumerate(names) if name in KINDS]):
         block = np.nonzero(listing.regions == region)[0]
-        place = np.full(len(names) + 1, -1, np.int32)  # the last one for the arguments of blocks
+        place = np.full(len(names) + 1, -1, np.int32)  # the last one is for block arguments
         place[block] = np.arange(len(block))
         makers, starts = place[definers].tolist(), operands[block].tolist()
         ends = operands[listing.ends[block]].tolist()
@@ -238,12 +234,12 @@ def _blocks(module: ir.Module, traits: OpTraits) -> list[_Block]:
     return found
 
 
-# ---- What is sent once ----------------------------------------------------------------------------------
+# ---- Duplicates -----------------------------------------------------------------------------------------
 
 
 def _repeated(block: _Block, traits: OpTraits, apart: Collection[Any]) -> dict[int, int]:
-    """The collectives of a block that send what one before them does, and that one, by number. XLA would find
-    these, but not in what is put side by side."""
+    """The duplicate collectives of a block, each with the first one, by number. XLA would find these, but not
+    after they are combined."""
     operations = block.operations
     return {
         n: first
@@ -253,7 +249,7 @@ def _repeated(block: _Block, traits: OpTraits, apart: Collection[Any]) -> dict[i
 
 
 def _without(block: _Block, instead: Mapping[int, int]) -> tuple[list[Any], list[list[int]]]:
-    """The ops of a block and what each needs, with those erased ``instead`` of which there are others."""
+    """The ops of a block and their needs, with erased ops replaced by the ones ``instead``."""
     operations, needs, *_ = block
     if not instead:
         return operations, needs
@@ -268,19 +264,21 @@ def _without(block: _Block, instead: Mapping[int, int]) -> tuple[list[Any], list
 
 
 def _equal(block: _Block, traits: OpTraits) -> dict[int, int]:
-    """The ops of a block that give what one before them does, and the first of those. Ops that are equal take
-    what is equal, so only those are looked at that share all they take, and those behind equal ones."""
+    """The ops of a block that compute the same as an earlier one, with the first of these. Equal ops have
+    equal operands, so only ops whose operands all have other users are compared, and users of equal ops."""
     operations, needs, shares, names, taken, gives = block
-    same: dict[int, int] = {}  # for values that are made again, the first that is equal
+    same: dict[int, int] = {}  # for values that are computed again, the first equal one
     found, known = dict[int, int](), set[int]()
-    takes: dict[Hashable, tuple[int, dict[Hashable, int]]] = {}  # the same: the first op, and what each does
+    takes: dict[
+        Hashable, tuple[int, dict[Hashable, int]]
+    ] = {}  # the same: the first op, and what each computes
     users = list[list[int]]([] for _ in operations)
 
     def look(n: int) -> None:
         known.add(n)
         key = names[n], *[same.get(value, value) for value in taken[n]]
         first, does = takes.setdefault(key, (n, {}))
-        if first == n:  # what it does takes longer to read than what it takes
+        if first == n:  # reading attributes is slower than reading operands
             return
         for m in (n,) if does else (first, n):
             what = _what_it_does(operations[m], traits)
@@ -304,10 +302,11 @@ def _equal(block: _Block, traits: OpTraits) -> dict[int, int]:
 
 
 def _what_it_does(op: Any, traits: OpTraits) -> Hashable | None:
-    """Equal for ops of a name that give equal values of equal ones; None for one of its own."""
+    """Equal for ops of one name that compute equal results from equal operands; None for an op like no
+    other."""
     if (
         has_effect(op.name, traits) or traits.lowering(op.name) == "pass"
-    ):  # what is passed on may be kept apart
+    ):  # values that are passed on may be kept apart
         return None
     try:
         attributes = tuple([(a, v) for a, v in op.attributes.items() if a not in _OWN])
@@ -316,14 +315,13 @@ def _what_it_does(op: Any, traits: OpTraits) -> Hashable | None:
     return attributes, combination(op), tuple(r.type for r in op.results)
 
 
-# ---- Which become one -----------------------------------------------------------------------------------
+# ---- Groups ---------------------------------------------------------------------------------------------
 
 
 @dataclass
 class _Sends:
-    """A collective of a block: the number of its op, what those that are like it have in common, the bytes of
-    its result, the first collective that needs it (``by``), and how many devices send, if it is a
-    permutation."""
+    """A collective of a block: the number of its op, the key of those that it can be combined with, the bytes
+    of its result, the first collective that needs it (``by``), and the number of senders of a permutation."""
 
     place: int
     key: Hashable
@@ -339,10 +337,10 @@ def _groups(
     fits: Callable[[list[Any], Any], bool],
     most: int,
 ) -> list[list[int]]:
-    """The collectives of a block that become one, in turn, by number.
+    """The collectives of a block that become one, in order, by number.
 
-    Of the collectives that need no other one that has not run, the one that is needed first runs, together
-    with those that are like it.
+    Of the collectives that depend on no other pending one, the one that is needed first runs, with all those
+    that it can be combined with.
     """
     users = list[list[int]]([] for _ in operations)
     for n, needed in enumerate(needs):
@@ -353,7 +351,7 @@ def _groups(
     queue, groups = list[tuple[int, int]](), list[list[int]]()
 
     def run(waiting: list[int]) -> None:
-        """Runs ops that miss nothing, and what needs nothing besides, up to the next collectives."""
+        """Runs ops whose needs are met, and those that become ready, up to the next collectives."""
         while waiting:
             for n in users[waiting.pop()]:
                 missing[n] -= 1
@@ -416,8 +414,8 @@ def _sending(
 
 
 def _key(op: Any) -> Hashable:
-    """Equal for collectives that can become one: the kind, the groups, how they combine, and the type of
-    elements, or how many bits these have."""
+    """Equal for collectives that can be combined: the kind, the groups, how they combine values, and the
+    element type or its number of bits."""
     attributes = tuple([(a, v) for a, v in op.attributes.items() if a not in DIMENSIONS | _OWN])
     element = element_of(op.operands[0])
     convertible = dtype_of(str(element)) and not isinstance(element, ir.ComplexType)
@@ -426,18 +424,18 @@ def _key(op: Any) -> Hashable:
 
 
 def combination(op: Any) -> Hashable:
-    """Equal for ops that combine two values by the same op, and those without regions."""
+    """Equal for regions that combine two values by the same op, and for ops without regions."""
     if not len(op.regions):
         return ""
     combining, *rest = children(op) if len(op.regions) == 1 else (op,)
     given = [v.arg_number if isinstance(v, ir.BlockArgument) else -1 for v in combining.operands]
     plain = given == [0, 1] and len(rest) == 1 and not len(combining.attributes)
     same = plain and list(rest[0].operands) == list(combining.results)
-    return str(combining.name) if same else id(op)  # one of its own
+    return str(combining.name) if same else id(op)  # unlike any other
 
 
 def _devices(module: ir.Module) -> int:
-    """The devices that a module is for."""
+    """The number of devices of a module."""
     given = module.operation.attributes
     return max(
         int(ir.IntegerAttr(given[name]).value) for name in ("mhlo.num_partitions", "mhlo.num_replicas")
@@ -445,19 +443,18 @@ def _devices(module: ir.Module) -> int:
 
 
 def _permuted(op: Any) -> Hashable:
-    """Equal for permutations that can become one if they are disjoint: the type of what is sent."""
+    """Equal for permutations that can be merged if they are disjoint: the type of the data."""
     alike = PAIRS in op.attributes and not isinstance(element_of(op.operands[0]), ir.ComplexType)
     return op.operands[0].type if alike else id(op)
 
 
-# ---- Where they stand -----------------------------------------------------------------------------------
+# ---- The order of ops -----------------------------------------------------------------------------------
 
 
 def _reorder(
     operations: Sequence[Any], needs: Sequence[Sequence[int]], groups: Sequence[Sequence[int]]
 ) -> None:
-    """Puts the ops of a block in an order in which each group stands together, where the first of its
-    results is needed."""
+    """Reorders the ops of a block so that each group is adjacent, at the first use of any of its results."""
     group_of = {n: group for group in groups for n in group}
     last, order, done = len(operations) - 1, list[int](), [False] * len(operations)
     for number in range(last):
@@ -476,8 +473,8 @@ def _reorder(
 
 
 def _put(operations: Sequence[Any], order: Sequence[int]) -> None:
-    """Puts ops of a block that are not at their places in an order."""
-    first, done = 0, [False] * len(operations)  # the first op that is not behind those put so far
+    """Reorders ops of a block that are out of place."""
+    first, done = 0, [False] * len(operations)  # the first op that does not follow those placed so far
     for n in order:
         while done[first]:
             first += 1
@@ -490,8 +487,8 @@ def _put(operations: Sequence[Any], order: Sequence[int]) -> None:
 
 
 def write_as_one(group: list[Any], before: Any, columns: int | None = None) -> None:
-    """Writes the collective of a group of them: what each sends lies in rows, one for each device that it is
-    for, side by side; with ``columns`` as matrices with so many, one behind the other."""
+    """Writes the collective of a group. The data is put side by side in rows, one per receiver; with
+    ``columns`` as matrices with this many columns, concatenated by rows."""
     first = group[0]
     write = Writer(before, first.location)
     rows = write.of_one_type([write.rows(op) for op in group])
@@ -509,8 +506,8 @@ def write_as_one(group: list[Any], before: Any, columns: int | None = None) -> N
 
 
 def _permute(count: int, group: list[Any], before: Any) -> Any:
-    """Writes the permutation in which each of ``count`` devices sends what it sends in one of a group, and
-    returns it. Who receives nothing has zeros."""
+    """Writes and returns the permutation in which each of ``count`` devices sends its data of one permutation
+    of a group. Devices that receive nothing get zeros."""
     write, first = Writer(before, group[0].location), group[0]
     pairs = [pairs_of(op) for op in group]
     device = "stablehlo.partition_id" if "channel_handle" in first.attributes else "stablehlo.replica_id"
@@ -528,5 +525,5 @@ def _permute(count: int, group: list[Any], before: Any) -> Any:
 
 
 def _listed(devices: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.bool_]:
-    """Whether each of so many devices is among some."""
+    """For each of this many devices, whether it is among some."""
     return np.isin(np.arange(count), devices)

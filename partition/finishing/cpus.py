@@ -1,10 +1,10 @@
-"""What XLA for CPUs would copy, written so that it copies less.
+"""Changes for XLA's CPU compiler, so that it copies less.
 
-Of a collective of columns it turns all of the tensor, so it is written as one of rows. Of a product it takes
-the left operand with the dimensions that are summed behind the others, and copies what has them elsewhere
-into this order, the right one as it is. If what it copies is computed elementwise, it computes it as it
-copies, across memory, which takes about three times as long. Gradients of weights sum over the first
-dimensions of both operands, so one of them is copied: XLA takes the one on the left, however large it is.
+For a collective of columns it transposes the whole tensor, so that is written as one of rows. In products, it
+takes the left operand with contracted dimensions innermost and copies it if they are elsewhere; the right
+operand stays as it is. If the copied operand is computed elementwise, it is computed during the copy, with
+strided writes, which takes about three times as long. Gradients of weights contract the first dimensions of
+both operands, so one is copied: XLA copies the left one, however large it is.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from .collectives import FROM_EACH, TO_EACH, dimension
 from .combining import write_as_one
 from .products import exchange, exchangeable, exchanged_order
 
-_COMPUTED = 3.0  # what it takes to copy an element across memory that is computed so, for one that lies there
+_COMPUTED = 3.0  # the cost of an element that is computed during the copy, relative to a copied one
 
 
 # ---- Collectives -----------------------------------------------------------------------------------------
 
 
 def send_rows(module: ir.Module) -> None:
-    """Writes gathers and scatters of a module as those of rows where their parts are not one behind the other
-    in memory: XLA for CPUs would turn all of the tensor, element by element, so that they are."""
+    """Writes gathers and scatters of a module as those of rows, if their parts are not contiguous in memory.
+    XLA for CPUs would transpose the whole tensor, element by element."""
     with module.context, ir.Location.unknown():
         for op in [each.operation for each in ops_in(module)]:
             if len(op.operands) == 1 and _lies_apart(op):
@@ -39,8 +39,10 @@ def send_rows(module: ir.Module) -> None:
 
 
 def _lies_apart(op: Any) -> bool:
-    """Whether the parts of what is scattered or gathered are several pieces of memory each."""
-    if (op.name in TO_EACH) == (op.name in FROM_EACH):  # who sends to each and gets of each sends pieces
+    """Whether the scattered or gathered parts are not contiguous in memory."""
+    if (op.name in TO_EACH) == (
+        op.name in FROM_EACH
+    ):  # a device that sends to all, or receives from all, sends pieces
         return False
     scatters = op.name in TO_EACH
     whole, name = (op.operands[0], TO_EACH[op.name]) if scatters else (op.results[0], FROM_EACH[op.name])
@@ -51,7 +53,7 @@ def _lies_apart(op: Any) -> bool:
 
 
 def copy_less(module: ir.Module, traits: OpTraits) -> None:
-    """Exchanges the operands of products of a module where XLA for CPUs would copy the larger one."""
+    """Exchanges the operands of products of a module if XLA for CPUs would copy the larger one."""
     with module.context, ir.Location.unknown():
         for op in list(ops_in(module)):
             if exchangeable(op.operation, traits):
@@ -59,9 +61,9 @@ def copy_less(module: ir.Module, traits: OpTraits) -> None:
 
 
 def _copy_less(product: Any, traits: OpTraits) -> None:
-    """Exchanges the operands of a product where that saves more than it takes to copy what it gives back into
-    its order. A barrier keeps XLA from making one op of the product and this copy, and from exchanging the
-    operands itself, as it does where the program transposes what it gives."""
+    """Exchanges the operands of a product if that saves more than transposing the result back costs. A
+    barrier keeps XLA from fusing the product with this transpose, and from exchanging the operands again, as
+    it does if the program transposes the result."""
     by_itself = _order_behind(product, traits) == exchanged_order(product)
     copied = _copied(product, traits, exchanged=by_itself)
     if copied <= _copied(product, traits, exchanged=not by_itself) + prod(shape_of(product.results[0])):
@@ -82,14 +84,14 @@ def _copy_less(product: Any, traits: OpTraits) -> None:
 
 
 def _op(name: str, value: Any, type_: Any, attributes: dict[str, Any], like: Any, where: Any) -> Any:
-    """What an op gives of a value; it stands behind another one in the program that was read."""
+    """The result of an op on a value, written after another op of the input program."""
     return ir.Operation.create(
         name, results=[type_], operands=[value], attributes=attributes, loc=like.location, ip=where
     ).result
 
 
 def _order_behind(product: Any, traits: OpTraits) -> list[int]:
-    """The order of the dimensions that a product gives behind the transposes that alone use it."""
+    """The order of dimensions of a product's result after the transposes that are its only users."""
     value = product.results[0]
     order = list(range(len(shape_of(value))))
     turning = traits.family("reorders_dims")
@@ -100,8 +102,8 @@ def _order_behind(product: Any, traits: OpTraits) -> list[int]:
 
 
 def _copied(product: Any, traits: OpTraits, *, exchanged: bool) -> float:
-    """How many elements XLA for CPUs copies for a product, those that are computed so counted as what they
-    take."""
+    """The number of elements that XLA for CPUs copies for a product. Elements computed during the copy count
+    as much as they cost."""
     numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
     left, right = product.operands
     dims = [

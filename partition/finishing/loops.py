@@ -1,4 +1,4 @@
-"""What is the same in all turns of a loop stands before it."""
+"""Moves loop-invariant ops before their loop."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from ..writing.building import Sent
 
 
 def sent_before_loops(module: ir.Module, sent: Sequence[Sent], traits: OpTraits) -> tuple[list[Sent], bool]:
-    """The collectives of a module, in its order, those that send the same in all turns of a loop before it,
-    and whether there are such: XLA for CPUs puts them there, that for TPUs would send again in each turn."""
+    """The collectives of a module in order, with loop-invariant ones before their loop, and whether any
+    moved. XLA for CPUs moves them itself; XLA for TPUs would send again in each iteration."""
     ops = {each.op for each in sent}
     if not put_before_loops(module, traits, ops.__contains__):
         return list(sent), False
@@ -24,8 +24,8 @@ def sent_before_loops(module: ir.Module, sent: Sequence[Sent], traits: OpTraits)
 
 
 def put_before_loops(module: ir.Module, traits: OpTraits, which: Callable[[Any], bool]) -> bool:
-    """Puts before loops the ops, of those in question, that do the same in all turns, and what they take.
-    Whether there are such."""
+    """Moves those of some ops that are loop-invariant before loops, with their operands. Returns whether any
+    moved."""
     counts, moved = Executions(module, traits), False
     for op in operations_in(module, ir.WalkOrder.POST_ORDER):
         if traits.lowering(op.name) == "loop":
@@ -34,8 +34,8 @@ def put_before_loops(module: ir.Module, traits: OpTraits, which: Callable[[Any],
 
 
 def _put_before(loop: Any, ops: Iterable[Any]) -> bool:
-    """Puts those of some ops that are in a loop's body before the loop, and what they take; they do the same
-    in all turns. Whether there are such."""
+    """Moves those of some ops that are in a loop's body before the loop, with their operands. They are
+    loop-invariant. Returns whether any moved."""
     block = loop.regions[1].blocks[0]
     inside = {op.operation for op in block.operations}
     moved = dict[Any, None]()

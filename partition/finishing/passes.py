@@ -1,9 +1,9 @@
-"""What is done to a device program once it is written: all passes, in their order.
+"""Passes over a device program after it is written: all of them, in order.
 
-A pass is a function that changes a draft; the first sentence of its docstring says what it does. The lists at
-the end are the order, for whoever asks: first what decides how much a program sends (``COUNTED``), then what
-makes of it the program that is handed out (``FINISHED``), and last what is written for those who print or
-compile it (``COMBINED``, ``CPU``, ``TPU``, ``OTHERS``).
+A pass is a function that changes a draft, and the first sentence of its docstring says what it does. The
+lists at the end are the order. ``COUNTED`` passes determine how much a program sends. ``FINISHED`` ones make
+the program that users get. The others prepare it for printing or for a compiler (``COMBINED``, ``CPU``,
+``TPU``, ``OTHERS``).
 """
 
 from __future__ import annotations
@@ -26,11 +26,10 @@ from .collective_matmul import Window
 
 @dataclass
 class Draft:
-    """A device program as passes change it: the module, its collectives in order, and the collectives that go
-    on beside products (``windows``), which are ops of the module that it is a copy of (``source``).
-    ``annotated``: ops in it may say what only the annotated module says. ``repeats``: some collectives may
-    send what others do. ``apart`` are the permutations that windows are written as, which are combined with
-    nothing."""
+    """A device program as passes change it: the module, its collectives in order, and those that overlap with
+    products (``windows``), which are ops of the ``source`` module that this one is a copy of. ``annotated``:
+    its ops may have attributes that only the annotated module needs. ``repeats``: some collectives may be
+    duplicates. ``apart`` are the permutations that make up windows, which are never combined."""
 
     module: ir.Module
     sent: Sequence[Sent]
@@ -53,12 +52,12 @@ class Draft:
 
 Pass = Callable[[Draft], None]
 
-# ---- What decides how much is sent -----------------------------------------------------------------------
+# ---- Passes that determine how much is sent --------------------------------------------------------------
 
 
 def drop_annotations(draft: Draft) -> None:
-    """Takes what only the annotated module says from ops that were copied with what is around them: those of
-    comparisons, and of functions that these call."""
+    """Removes attributes that only the annotated module needs from ops that were copied with their region or
+    function, such as comparisons."""
     for op in operations_in(draft.module) if draft.annotated else ():
         for label in OUTSIDE:
             if label in op.attributes:
@@ -66,7 +65,7 @@ def drop_annotations(draft: Draft) -> None:
 
 
 def erase_unused(draft: Draft) -> None:
-    """Erases collectives that nothing uses, with what was made for them alone."""
+    """Erases collectives without users, with the ops that only they need."""
     used, pure = list[Sent](), draft.traits.family("pure_op")
     for collective in reversed(draft.sent):
         if is_used(collective.op):
@@ -86,51 +85,51 @@ def erase_unused(draft: Draft) -> None:
 
 
 def permute_directly(draft: Draft) -> None:
-    """Makes one of two permutations of which the second alone takes what the first gives."""
+    """Merges two permutations if the second is the only user of the first."""
     draft.sent = combining.permuted_directly(draft.sent)
 
 
 def permute_at_once(draft: Draft) -> None:
-    """Makes one of the permutations in which no device sends twice, and none receives."""
+    """Merges permutations in which no device sends twice, and none receives twice."""
     draft.sent = combining.permuted_at_once(draft.module, draft.sent, draft.traits)
 
 
-# ---- What is handed out ----------------------------------------------------------------------------------
+# ---- Passes for all users --------------------------------------------------------------------------------
 
 
 def turn_products(draft: Draft) -> None:
-    """Exchanges the operands of products that are transposed behind their collectives."""
+    """Exchanges the operands of products that are transposed after their collective."""
     rewrites.turn_products([each.op for each in draft.sent], draft.traits)
 
 
 def negate_behind(draft: Draft) -> None:
-    """Negates sums behind their collectives, in place of what is summed."""
+    """Negates sums after their collective, instead of their terms."""
     rewrites.negate_behind([each.op for each in draft.sent], draft.traits)
 
 
 def send_before_loops(draft: Draft) -> None:
-    """Puts collectives that send the same in all turns of a loop before it."""
+    """Moves loop-invariant collectives before their loop."""
     if draft.loops:
         draft.sent, moved = loops.sent_before_loops(draft.module, draft.sent, draft.traits)
-        draft.repeats |= moved  # beside what was there already
+        draft.repeats |= moved  # beside those that were there already
 
 
 def send_once(draft: Draft) -> None:
-    """Erases collectives that send what others do."""
+    """Erases duplicate collectives."""
     if draft.repeats:
         draft.sent = combining.sent_once(draft.module, draft.traits, draft.sent)
 
 
-# ---- What is printed or compiled -------------------------------------------------------------------------
+# ---- Passes for printing or compiling --------------------------------------------------------------------
 
 
 def write_windows(draft: Draft) -> None:
-    """Writes the collectives that go on beside products part by part, as rings of permutations."""
+    """Writes the collectives that overlap with products part by part, as rings of permutations."""
     if not draft.windows or draft.source is None:
         return
     with draft.module.context, ir.Location.unknown():
         parts = {op for window in draft.windows for op in window.ops}
-        # No others are held in Python: those in an op that is erased would be left behind there.
+        # Python must hold no other ops: those inside of an erased op would be dangling.
         copies = {
             op.operation: copy.operation
             for op, copy in zip(ops_in(draft.source), ops_in(draft.module), strict=True)
@@ -142,24 +141,24 @@ def write_windows(draft: Draft) -> None:
 
 
 def combine(draft: Draft) -> None:
-    """Makes one of the collectives over equal groups that do not need each other."""
+    """Merges independent collectives over equal groups."""
     combining.combine(draft.module, draft.traits, draft.apart)
 
 
 def combine_calls(draft: Draft) -> None:
-    """Puts small functions that send something in the place of their calls, and combines what they send:
-    behind ``combine``, for what a function sends at once is found best where nothing else is around."""
+    """Inlines small functions that send something, and combines their collectives. It runs after ``combine``,
+    because the collectives of a function are combined best on their own."""
     if draft.sent and put_in_place_of_calls(draft.module, draft.traits, draft.apart):
         combine(draft)
 
 
 def send_rows(draft: Draft) -> None:
-    """Writes gathers and scatters of columns as those of rows, which XLA for CPUs copies less for."""
+    """Writes gathers and scatters of columns as those of rows, for which XLA for CPUs copies less."""
     cpus.send_rows(draft.module)
 
 
 def copy_less(draft: Draft) -> None:
-    """Exchanges the operands of products where XLA for CPUs would copy the larger one."""
+    """Exchanges the operands of products if XLA for CPUs would copy the larger one."""
     cpus.copy_less(draft.module, draft.traits)
 
 
@@ -169,12 +168,12 @@ def combine_loose(draft: Draft) -> None:
 
 
 def combine_matrices(draft: Draft) -> None:
-    """Combines small gathers and scatters of matrices with as many columns, one behind the other."""
+    """Combines small gathers and scatters of matrices with the same number of columns, by rows."""
     tpus.combine_matrices(draft.module, draft.traits, draft.apart)
 
 
 def fit_tiles(draft: Draft) -> None:
-    """Writes what XLA for TPUs would send twice, or does not know, as what it sends once."""
+    """Rewrites collectives that XLA for TPUs would send twice, or does not support."""
     tpus.fit_tiles(draft.module)
 
 
@@ -183,6 +182,6 @@ def fit_tiles(draft: Draft) -> None:
 COUNTED: tuple[Pass, ...] = (drop_annotations, erase_unused, permute_directly, permute_at_once)
 FINISHED: tuple[Pass, ...] = (turn_products, negate_behind, send_before_loops, send_once)
 COMBINED: tuple[Pass, ...] = (write_windows, combine, combine_calls)
-CPU: tuple[Pass, ...] = (send_rows, copy_less)  # behind COMBINED
+CPU: tuple[Pass, ...] = (send_rows, copy_less)  # after COMBINED
 TPU: tuple[Pass, ...] = (write_windows, combine_loose, combine_matrices, fit_tiles)
 OTHERS: tuple[Pass, ...] = (write_windows,)

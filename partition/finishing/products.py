@@ -1,4 +1,4 @@
-"""Products with their operands exchanged: they give the same, with its dimensions in another order."""
+"""Products with exchanged operands: the result is the same, with its dimensions in another order."""
 
 from __future__ import annotations
 
@@ -17,8 +17,7 @@ def exchangeable(op: Any, traits: OpTraits) -> bool:
 
 
 def exchanged_order(product: Any) -> list[int]:
-    """The dimensions of what a product gives, in the order in which it gives them with its operands
-    exchanged."""
+    """The dimensions of a product's result, in the order after its operands are exchanged."""
     numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
     batch, rank = len(numbers.lhs_batching_dimensions), len(shape_of(product.results[0]))
     left = len(shape_of(product.operands[0])) - len(numbers.lhs_contracting_dimensions)
@@ -26,7 +25,7 @@ def exchanged_order(product: Any) -> list[int]:
 
 
 def exchange(product: Any) -> None:
-    """Exchanges the operands of a product. The type of its result stays as it is."""
+    """Exchanges the operands of a product. The type of its result does not change."""
     numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
     product.attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get(
         lhs_batching_dimensions=numbers.rhs_batching_dimensions,

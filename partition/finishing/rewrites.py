@@ -1,12 +1,13 @@
-"""What compilers would do with the ops around a collective, were it not between them.
+"""Moves transposes and negations past collectives, because compilers cannot fuse them across one.
 
-What a program transposes after a product, as the gradients of weights, compilers make part of the product.
-With a collective in between they cannot: they take another order of dimensions in memory for the collective
-instead, and for all that follows, and copy what must be in the usual one. So the operands of such a product
-change places, and what it gives, sent as before, needs no transpose.
+Programs transpose some products, such as gradients of weights, and compilers make the transpose part of the
+product. With a collective in between they cannot. They use another memory layout for the collective and for
+all that follows, and copy data back into the usual one. So the operands of such a product are exchanged, and
+its result, sent as before, needs no transpose.
 
-A sum of what is negated, as the gradients of normalizations have it, is the negated sum to them; they would
-negate it by itself before it is sent. So it is negated behind the collective, with what uses it.
+Compilers turn a sum of negated terms, as in gradients of normalizations, into a negated sum. Before a
+collective, the negation would be an op of its own. So the result is negated after the collective, together
+with its user.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ from .products import exchange, exchangeable, exchanged_order
 
 
 def turn_products(collectives: Iterable[Any], traits: OpTraits) -> None:
-    """Exchanges the operands of products that are transposed behind their collectives."""
+    """Exchanges the operands of products that are transposed after their collective."""
     for op in collectives:
-        while _turn_product(op, traits):  # once for each transpose behind it
+        while _turn_product(op, traits):  # once for each transpose after it
             pass
 
 
 def negate_behind(collectives: Iterable[Any], traits: OpTraits) -> None:
-    """Negates sums behind their collectives, in place of what is summed."""
+    """Negates sums after their collective, instead of their terms."""
     for op in collectives:
         if len(op.operands) == 1 and len(op.regions) and _adds(op, traits):
             _negate_behind(op, traits)
@@ -42,8 +43,8 @@ def negate_behind(collectives: Iterable[Any], traits: OpTraits) -> None:
 
 
 def _turn_product(first: Any, traits: OpTraits) -> bool:
-    """Turns the product that only this collective takes, and those behind it, where a transpose behind them
-    gives what the product would give with its operands exchanged. Returns whether one does."""
+    """Exchanges the operands of the product before this collective, and reorders the collectives after it, if
+    a transpose at the end then becomes unnecessary. Returns whether it does."""
     if isinstance(first.operands[0].owner, ir.Block):
         return False
     product = first.operands[0].owner.operation
@@ -64,8 +65,8 @@ def _turn_product(first: Any, traits: OpTraits) -> bool:
 
 
 def _users(op: Any) -> list[Any]:
-    """The collectives that take what an op gives, one after the other, as long as nothing else does; and
-    what comes then, or the last of these."""
+    """The chain of collectives that are each the only user of the previous value, starting from an op; and
+    the next user, or the last of these."""
     found = [op]
     while found[-1] == op or found[-1].name in KINDS:
         uses = list(found[-1].results[0].uses)
@@ -76,7 +77,7 @@ def _users(op: Any) -> list[Any]:
 
 
 def _reorder(op: Any, order: list[int]) -> None:
-    """Gives the result of an op, and what its attributes say of it, another order of dimensions."""
+    """Gives the result of an op, and its attributes, another order of dimensions."""
     (result,) = op.results
     shape = shape_of(result)
     for name in DIMENSIONS:
@@ -90,7 +91,7 @@ def _reorder(op: Any, order: list[int]) -> None:
 
 
 def _negate_behind(collective: Any, traits: OpTraits) -> None:
-    """Negates what a collective sums behind it, in place of what is summed."""
+    """Negates the result of a collective instead of its operand."""
     user, odd, negation = collective, False, ""
     while not isinstance(user.operands[0].owner, ir.Block):
         made = user.operands[0].owner.operation
@@ -111,7 +112,7 @@ def _negate_behind(collective: Any, traits: OpTraits) -> None:
 
 
 def _keeps_signs(op: Any, traits: OpTraits) -> bool:
-    """Whether what an op gives has the other sign if what it takes has; of those that combine elements, a sum
+    """Whether negating the operand of an op negates its result. An op that combines elements must be a sum
     that starts from zero."""
     if op.name not in traits.family("keeps_signs") or len(op.results) > 1:
         return False

@@ -1,4 +1,4 @@
-"""What XLA for TPUs would send twice, or does not know, written as what it sends once."""
+"""Rewrites collectives that XLA for TPUs would send twice, or does not support."""
 
 from __future__ import annotations
 
@@ -15,24 +15,25 @@ from . import combining
 from .collectives import FROM_EACH, TO_EACH, Writer, count, dimension, integer
 
 _LANES, _SUBLANES = 128, 8  # elements in a row of a tile of a TPU's memory, and rows
-_TOGETHER = 1 << 16  # bytes: to put more in one place takes longer than the steps of a collective
+_TOGETHER = 1 << 16  # bytes: copying more into one buffer takes longer than the steps of a collective
 
 
 def combine_loose(module: ir.Module, traits: OpTraits, apart: Collection[Any] = ()) -> None:
-    """Combines gathers of vectors that fill no tiles, and scattered sums of which each device gets no more
-    than a tile, but for those that stay ``apart``: sums that are not scattered XLA combines itself."""
+    """Combines gathers of vectors that do not fill tiles, and reduce-scatters whose parts are at most a tile,
+    except those that stay ``apart``. XLA combines other sums itself."""
     combining.combine(module, traits, apart, lambda op: _is_loose(op) or _is_small(op))
 
 
 def combine_matrices(module: ir.Module, traits: OpTraits, apart: Collection[Any] = ()) -> None:
-    """Combines gathers and scatters of matrices with as many columns, but for those that stay ``apart``."""
+    """Combines gathers and scatters of matrices with the same number of columns, except those that stay
+    ``apart``."""
     combining.combine_matrices(module, traits, apart, lambda op: _columns(op, traits), _TOGETHER)
 
 
 def fit_tiles(module: ir.Module) -> None:
-    """Writes gathers of vectors that fill no tiles as those of rows, scatters of parts that end inside of
-    tiles as those of whole matrices, and scattered sums of which each device gets no more than a tile, or of
-    numbers in two parts, as exchanges and sums."""
+    """Writes gathers of vectors that do not fill tiles as those of rows, and scatters of parts that end
+    inside a tile as those of whole matrices. Reduce-scatters whose parts are at most a tile, or of numbers in
+    two parts, become exchanges and sums."""
     with module.context, ir.Location.unknown():
         for op in [each.operation for each in ops_in(module)]:
             if _is_loose(op):
@@ -44,7 +45,7 @@ def fit_tiles(module: ir.Module) -> None:
 
 
 def _is_loose(gather: Any) -> bool:
-    """Whether parts are gathered one behind the other, and are vectors that end inside of a row of a tile."""
+    """Whether the gathered parts are contiguous vectors that end inside a row of a tile."""
     if gather.name != "stablehlo.all_gather" or len(gather.operands) != 1:
         return False
     shape = shape_of(gather.operands[0])
@@ -53,8 +54,9 @@ def _is_loose(gather: Any) -> bool:
 
 
 def _columns(op: Any, traits: OpTraits) -> int | None:
-    """The columns of the matrices that a collective gathers or scatters, and None of others. What a product
-    takes is gathered as it is: XLA rounds that before it is sent, if nothing else is sent with it."""
+    """The columns of the matrices that a collective gathers or scatters; None for others. An operand of a
+    product is gathered unchanged, because XLA rounds it before it is sent, if nothing else is sent with
+    it."""
     if op.name == "stablehlo.all_gather":
         rounding = traits.family("rounds_operands")
         rounds = any(use.owner.operation.name in rounding for use in op.results[0].uses)
@@ -66,7 +68,7 @@ def _columns(op: Any, traits: OpTraits) -> int | None:
 
 
 def _gather_row(op: Any) -> None:
-    """Writes a gather of a vector as that of a row. The barrier keeps XLA from taking it for one again."""
+    """Writes a gather of a vector as that of a row. The barrier keeps XLA from undoing this."""
     write, value = Writer(op, op.location), op.operands[0]
     row = write.reshaped(value, [1, prod(shape_of(value))])
     row = write.one("stablehlo.optimization_barrier", [row], row.type, {})
@@ -76,12 +78,12 @@ def _gather_row(op: Any) -> None:
 
 
 def _scatters(op: Any) -> bool:
-    """Whether it scatters sums, of one tensor."""
+    """Whether the op scatters sums of one tensor."""
     return bool(op.name == "stablehlo.reduce_scatter" and len(op.operands) == 1)
 
 
 def _is_small(op: Any) -> bool:
-    """Whether sums are scattered in parts of no more than a tile, of which TPUs make all sums everywhere."""
+    """Whether the scattered parts are at most a tile: then TPUs compute all sums on every device."""
     if not _scatters(op):
         return False
     *others, columns = shape_of(op.results[0])
@@ -89,25 +91,27 @@ def _is_small(op: Any) -> bool:
 
 
 def _ends_in_tile(scatter: Any) -> bool:
-    """Whether sums that TPUs scatter are so in parts that are larger than a tile and end inside of one."""
+    """Whether TPUs scatter these sums in parts that are larger than a tile and end inside one."""
     if not _scatters(scatter) or not isinstance(element_of(scatter.operands[0]), ir.F32Type | ir.BF16Type):
         return False
     shape, d = shape_of(scatter.results[0]), dimension(scatter, TO_EACH[scatter.name])
     *others, rows, columns = _matrices(shape)
-    if len(shape) == 1:  # of which it makes no matrix itself
+    if len(shape) == 1:  # which it does not turn into a matrix itself
         return shape[0] % (_SUBLANES * _LANES) == 0
     if d == len(others) + 1:
         return columns % _LANES != 0
-    return d == len(others) and prod(others) == 1 and rows % _SUBLANES != 0  # else it lays it out otherwise
+    return (
+        d == len(others) and prod(others) == 1 and rows % _SUBLANES != 0
+    )  # or XLA chooses another memory layout
 
 
 def _matrices(shape: Sequence[int]) -> list[int]:
-    """The shape of what fills tiles as well: a vector as a matrix of their rows."""
+    """The shape of a value that fills tiles: a vector as a matrix of their rows."""
     return [prod(shape) // _LANES, _LANES] if len(shape) == 1 else list(shape)
 
 
 def _scatter_matrices(op: Any) -> None:
-    """Writes a scatter as one of matrices, as many to each device as are in its part."""
+    """Writes a scatter as one of matrices, with as many for each device as its part has."""
     write, n = Writer(op, op.location), count(op)
     *others, rows, columns = _matrices(shape_of(op.results[0]))
     part = [prod(others), rows, columns]
@@ -118,12 +122,13 @@ def _scatter_matrices(op: Any) -> None:
 
 
 def _has_two_parts(op: Any) -> bool:
-    """Whether scattered sums are complex, or so wide that TPUs have them as two numbers."""
+    """Whether scattered sums are complex, or so wide that TPUs store them as two numbers."""
     return _scatters(op) and isinstance(element_of(op.operands[0]), ir.ComplexType | ir.F64Type)
 
 
 def _exchange_and_combine(op: Any) -> None:
-    """Writes a reduce-scatter as an all-to-all, and what combines the parts that a device gets."""
+    """Writes a reduce-scatter as an all-to-all, followed by the combination of the parts that a device
+    gets."""
     write, value = Writer(op, op.location), op.operands[0]
     d, n, shape = dimension(op, TO_EACH[op.name]), count(op), shape_of(value)
     along = {"split_dimension": integer(d), "concat_dimension": integer(d), "split_count": integer(n)}

@@ -1,8 +1,7 @@
-"""What is done to an annotated module before it is planned for.
+"""Changes to an annotated module before it is planned.
 
-In comes the module; out comes a copy of it that says which op each of its own was. Small functions take the
-place of their calls (``calls.py``), parts with halos or at offsets become equal blocks (``blocks.py``), rows
-are cut out before they are joined (``cutting.py``), a batch that picks its own rows has batching dimensions
-(``batching.py``), and what a user's function says that devices compute takes the place of its op
-(``computations.py``).
+In comes the module. Out comes a copy that knows the original of each op. Small functions are inlined
+(``calls.py``), slices of concatenations are read from their parts (``cutting.py``), gathers of a batch's own
+rows get batching dimensions (``batching.py``), and a user's function that says what devices compute replaces
+its op (``computations.py``).
 """

@@ -1,7 +1,7 @@
-"""Where each row of a batch reads or writes its own row, the op has batching dimensions.
+"""Gathers and scatters in which each row of a batch uses its own row get batching dimensions.
 
-`x[jnp.arange(n), i]` says by indices which row each is for: they count up. Who is told so by batching
-dimensions computes the batch in parts, and sends nothing for it.
+In `x[jnp.arange(n), i]` some indices count up, and so say which row belongs to which. With batching
+dimensions instead, the batch is computed in parts, and nothing is sent.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from ..writing.building import element_of, shape_of
 from .cutting import joined_along, maker
 
 _GATHER, _SCATTER = stablehlo.GatherDimensionNumbers, stablehlo.ScatterDimensionNumbers
-PICKING = frozenset({"gather", "scatter"})  # how ops become local that pick rows
-_MOST = 1 << 16  # elements of a constant that may count up
+PICKING = frozenset({"gather", "scatter"})  # the lowerings of ops that pick rows
+_MOST = 1 << 16  # the most elements of a constant that is checked for counting up
 
 
 class _Numbers(NamedTuple):
-    """What an op says of its dimensions: those of windows in what is picked, of the operand those that the
-    windows lack and those of batches, those of the indices that go with these, the dimension of the operand
-    that each index is for, and that of the indices in which these lie."""
+    """The dimension numbers of an op: the window dimensions of the result; the collapsed and the batching
+    dimensions of the operand; the batching dimensions of the indices; the operand's dimension of each index;
+    and the dimension of the indices that holds them."""
 
     windows: list[int]
     lacking: list[int]
@@ -38,8 +38,8 @@ class _Numbers(NamedTuple):
 
 
 class Own(NamedTuple):
-    """An op whose indices say which rows belong together; what it says by batching dimensions, and what is
-    ``left`` of the indices then."""
+    """An op whose indices say which rows belong together; its batching dimensions; and the indices that are
+    ``left``."""
 
     op: Any
     slot: int  # of the indices
@@ -48,14 +48,14 @@ class Own(NamedTuple):
 
 
 def own_rows(ops: Iterable[Any], traits: OpTraits) -> list[Own]:
-    """Those of some ops that read or write rows of a batch, each its own, and say so by indices."""
+    """Those of some ops that read or write a batch's own rows by indices."""
     picking = [op for op in ops if traits.lowering(op.name) in PICKING]
     return [own for op in picking if (own := _own(op, traits)) is not None]
 
 
 def batch_own_rows(ops: Iterable[Any], traits: OpTraits, mark: Callable[[Any, Any, bool], None]) -> bool:
-    """Has these ops say it by batching dimensions, and returns whether there are any. ``mark`` is told of
-    each op that gives a part of what another one did, of that one, and that it is a part."""
+    """Gives these ops batching dimensions, and returns whether there are any. ``mark`` is told of each op
+    that replaces another one or a part of it: the new op, the old one, and whether it is a part."""
     every = own_rows(ops, traits)
     for op, slot, numbers, left in every:
         op.operands[slot] = (
@@ -93,7 +93,7 @@ def _own(op: Any, traits: OpTraits) -> Own | None:
 
 
 def _joined(join: Any, parts: list[Any], before: Any, mark: Callable[[Any, Any, bool], None]) -> Any:
-    """Some of the operands that an op puts beside each other, put so."""
+    """Some of the operands of a concatenation, concatenated."""
     sizes = shape_of(join.results[0])
     sizes[joined_along(join)] = sum(shape_of(part)[joined_along(join)] for part in parts)
     type_ = ir.RankedTensorType.get(sizes, element_of(parts[0]))
@@ -105,12 +105,12 @@ def _joined(join: Any, parts: list[Any], before: Any, mark: Callable[[Any, Any, 
 
 
 def counting_along(value: Any, traits: OpTraits) -> int | None:
-    """The dimension along which a value counts up from zero, as an iota; None for others."""
+    """The dimension along which a value counts up from zero, like an iota; None for others."""
     if isinstance(value.owner, ir.Block):
         return None
     op, shape = value.owner.operation, shape_of(value)
     match traits.computed_as(op.name):
-        case "iota" if _holds(value, shape):  # and starts not anew
+        case "iota" if _holds(value, shape):  # and does not start again
             return int(ir.IntegerAttr(op.attributes["iota_dimension"]).value)
         case "constant":
             return _counting(op.attributes["value"], shape)
@@ -143,13 +143,13 @@ def _counting(constant: Any, shape: Sequence[int]) -> int | None:
 
 
 def _holds(value: Any, shape: Sequence[int]) -> bool:
-    """Whether the elements of a value can be as large as any dimension is."""
+    """Whether the element type can represent the size of any dimension."""
     element = element_of(value)
     return isinstance(element, ir.IntegerType) and max(shape, default=0) < 1 << (bits_of(str(element)) - 1)
 
 
 def _is_never(condition: Any, traits: OpTraits) -> bool:
-    """Whether a condition is that what counts up is below zero, as of indices from the end."""
+    """Whether a condition says that a counting value is negative, as for indices from the end."""
     if isinstance(condition.owner, ir.Block):
         return False
     op = condition.owner.operation

@@ -1,6 +1,6 @@
-"""Small functions, as many of ``jnp`` are, take the place of their calls: before values get homes, so that
-they may lie otherwise in each call, and once a program is written, so that what several calls send can become
-one collective. XLA puts functions in place as well."""
+"""Small functions, such as many of ``jnp``, are inlined. Before layouts are chosen, so that each call may
+have its own. And after a program is written, so that collectives of several calls can be combined. XLA
+inlines functions as well."""
 
 from __future__ import annotations
 
@@ -34,18 +34,18 @@ from .cutting import cut_before_joining, cuts_of_joined
 
 T = TypeVar("T")
 
-_SMALL = 128  # ops of a function: larger ones, as layers, have little in common with what is around them
-_MORE = 4096  # ops that a module may get: each takes time
-# Attributes that say, meanwhile, which op of a module one is a copy of, that it gives a part of that, and
-# that it is inside of a computation for it.
+_SMALL = 128  # ops of a function: larger ones, such as layers, have little to do with their surroundings
+_MORE = 4096  # the most ops that a module may gain, because each takes time
+# Temporary attributes: the original of an op, that the op computes a part of it, and that it is inside
+# of a computation for it.
 _ORIGINAL, _PART, _INSIDE = "shardlog.original", "shardlog.part", "shardlog.inside"
-_MOVING = {*PICKING, "slice", "concatenate", "call"}  # those in whose place there may be others
-_OF_A_CALL = {"callee", "sdy.sharding", "mhlo.sharding"}  # attributes of one that says nothing else
+_MOVING = {*PICKING, "slice", "concatenate", "call"}  # ops that may be replaced
+_OF_A_CALL = {"callee", "sdy.sharding", "mhlo.sharding"}  # the attributes of a call without others
 
 
 def put_in_place_of_calls(module: ir.Module, traits: OpTraits, apart: Collection[Any] = ()) -> bool:
-    """Puts small functions that send something in the place of their calls, but for those with ops that stay
-    ``apart``, and returns whether there were any."""
+    """Inlines small functions that send something, except those with ops that stay ``apart``. Returns whether
+    there were any."""
     functions = _called(module)
     taken = set[str]()
     with module.context:
@@ -61,14 +61,15 @@ def put_in_place_of_calls(module: ir.Module, traits: OpTraits, apart: Collection
 
 
 def _called(module: ir.Module) -> dict[str, Any]:
-    """The functions of a module but the main one, by name."""
+    """The functions of a module other than main, by name."""
     functions = symbols(module, "func.func")
     del functions[main_function(functions)]
     return functions
 
 
 def _erase_unnamed(module: ir.Module, functions: dict[str, Any], naming: Collection[str] = ()) -> None:
-    """Erases those of some functions that nothing names any more. ``naming``: only ops so called name any."""
+    """Erases those of some functions that nothing refers to any more. Only ops named ``naming`` refer to
+    functions."""
     if not functions:
         return
     ops = (op for op in operations_in(module) if not naming or op.name in naming)
@@ -78,8 +79,7 @@ def _erase_unnamed(module: ir.Module, functions: dict[str, Any], naming: Collect
 
 
 def _erase_unused(kinds: Kinds, traits: OpTraits) -> set[int]:
-    """Erases ops of a module that nothing uses and that have no effect, and returns which, with those
-    inside."""
+    """Erases ops of a module without users and effects. Returns them, with those inside."""
     pure, ops, gone = traits.family("pure_op"), kinds.ops, set[int]()
     if not any(ops[number].name in pure for number in kinds.unused()):
         return gone
@@ -98,7 +98,7 @@ def _sends(func: Any, apart: Collection[Any]) -> bool:
 
 
 def _callee(op: Any) -> str:
-    """The function that a call names."""
+    """The function that a call calls."""
     return str(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
 
 
@@ -107,10 +107,10 @@ def _callee(op: Any) -> str:
 
 @dataclass(frozen=True)
 class Unshared:
-    """A module in which small functions have the place of their calls, a batch picks its own rows as one, and
-    rows are cut out before they are put beside each other; and the op of the module that it was made of for
-    each of its own, in order (``of``), none where it is that module itself. Of those in ``parts`` it is one
-    that needs what they give, and those ``inside`` are in a computation for it."""
+    """A module with small functions inlined, batching dimensions for a batch's own rows, and slices of
+    concatenations read from their parts. ``of`` has the original of each op, in order, or none if the module
+    is unchanged. Ops in ``parts`` compute a part of the original, or an op that needs it. Ops ``inside`` are
+    in a user's computation."""
 
     module: ir.Module
     kinds: Kinds
@@ -119,7 +119,7 @@ class Unshared:
     inside: frozenset[Any] = frozenset()
 
     def copies(self, value: Any) -> Iterator[Any]:
-        """What an op's result, or an argument of a block in an op, is in the module, once for each call."""
+        """The values in the module for a result of an op, or a block argument: one for each call."""
         owner = value.owner
         if not isinstance(owner, ir.Block):
             for op in self._copies.get(owner.operation, [owner]):
@@ -131,7 +131,7 @@ class Unshared:
 
     @cached_property
     def originals(self) -> dict[Any, Any]:
-        """The op of the module that it was made of for each of its own."""
+        """The original op of each op."""
         return dict(zip(self.kinds.ops[1:], self.of, strict=True)) if self.of else {}
 
     @cached_property
@@ -143,7 +143,7 @@ class Unshared:
         return found
 
     def original(self, value: Any) -> Any:
-        """The value that one of the module is a copy of."""
+        """The original value of a value of the module."""
         if not self.of:
             return value
         owner = value.owner
@@ -157,7 +157,7 @@ class Unshared:
         return op.regions[_region_of(owner)].blocks[0].arguments[value.arg_number]
 
     def homes(self, moved: Mapping[Any, Layout]) -> dict[Any, tuple[Layout, ...]]:
-        """The layouts of values of that which the module was made of, each once, by those of its own."""
+        """The layouts of original values, each once, from those of the module's values."""
         found = dict[Any, dict[Layout, None]]()
         for value, home in moved.items():
             if not self._part(value):
@@ -165,8 +165,7 @@ class Unshared:
         return {value: tuple(layouts) for value, layouts in found.items()}
 
     def by_original(self, others: Mapping[Any, T]) -> dict[Any, T]:
-        """What is said of values, by those of the module that this one was made of: of the first of its
-        copies, where a value has several."""
+        """A mapping from original values, taken from the first copy of each."""
         if not self.of:
             return dict(others)
         values = [value for value in others if not self._part(value)]
@@ -174,7 +173,7 @@ class Unshared:
         return {value: others[copy] for value, copy in originals.items()}
 
     def _part(self, value: Any) -> bool:
-        """Whether a value is a part of one of the module that was read, or inside of a computation."""
+        """Whether a value is a part of an original value, or inside of a user's computation."""
         owner = value.owner
         if not isinstance(owner, ir.Block):
             return owner.operation in self.parts or owner.operation in self.inside
@@ -189,7 +188,7 @@ class Unshared:
         return op is not None and not len(op.results)
 
     def name(self, purpose: Purpose) -> None:
-        """Has the purpose of a collective say an op and values of the module that this one was made of."""
+        """Makes the purpose of a collective refer to original ops and values."""
         if not self.of:
             return
         copy = purpose.op.operation
@@ -205,7 +204,7 @@ class Unshared:
 
 
 def _region_of(block: Any) -> int:
-    """The number of the region, among those of its op, that a block is in."""
+    """The number of the region that contains a block, among those of its op."""
     return next(n for n, region in enumerate(block.owner.regions) if block in region.blocks)
 
 
@@ -216,11 +215,10 @@ def unshared(
     cut: bool,
     computations: Mapping[Any, Computation] | None = None,
 ) -> Unshared:
-    """A copy of a module in which each call of a small function has its own ops, as far as it is not much
-    larger so, parts with halos or at offsets are equal blocks, rows that a batch picks each of its own have
-    batching dimensions, and, where it may be ``cut`` so, rows are cut out before they are put beside each
-    other; ``computations`` are in the place of ops of the module. Or the module, where nothing is to be
-    done."""
+    """A copy of a module in which each call of a small function has its own ops, as long as the module does
+    not grow much, a batch's own rows have batching dimensions, and, with ``cut``, slices of concatenations
+    are read from their parts. ``computations`` replace ops of the module. Returns the module itself if there
+    is nothing to do."""
     module, examples = kinds.module, kinds.examples()
     with module.context:
         there = {traits.lowering(op.name) for op in examples}
@@ -247,7 +245,7 @@ def unshared(
         naming = set() if computations else {op.name for op in examples if named_by(op)}
         functions, room = _called(made), _MORE
         while calls := _of_small_ones(copies, traits, functions, room):
-            copies = []  # no op is held in Python while one around it is erased
+            copies = []  # Python must hold no op while one around it is erased
             for call in calls:
                 function = functions[_callee(call)]
                 room -= len(operations_in(function))
@@ -263,8 +261,7 @@ def unshared(
 
 
 def _marked(kinds: Kinds, traits: OpTraits, computations: Mapping[Any, Computation]) -> dict[int, None]:
-    """The ops of a module that say meanwhile which they are, by their places behind the module itself: all
-    but those that stay where they are."""
+    """The ops of a module that carry a mark of their original, except those that stay in place."""
     moving = kinds.numbers_of(lambda op: traits.lowering(op.name) in _MOVING)
     found = dict.fromkeys(number - 1 for number in moving)
     if computations:
@@ -284,8 +281,8 @@ def _with_originals(
     marked: Collection[int],
     traits: OpTraits,
 ) -> Unshared:
-    """A module of whose ops those that are ``marked`` say which they were, and the others are in the order in
-    which they were, without what nothing uses."""
+    """A module with the original of each op: ``marked`` ops say theirs, the others are in the original order.
+    Unused ops are dropped."""
     unmarked = iter([number for number in range(len(originals)) if number not in marked])
     numbers, special = list[int](), {_PART: list[int](), _INSIDE: list[int]()}
     for place, op in enumerate(copies):
@@ -294,7 +291,7 @@ def _with_originals(
             numbers.append(next(unmarked))
             continue
         numbers.append(ir.IntegerAttr(attributes[_ORIGINAL]).value)
-        del attributes[_ORIGINAL]  # before ops are keys: their hashes are those of their attributes
+        del attributes[_ORIGINAL]  # before ops become keys: their hashes depend on their attributes
         for label, places in special.items():
             if label in attributes:
                 places.append(place)
@@ -312,14 +309,14 @@ def _with_originals(
 
 
 def _mark_inside(made: Any, op: Any, inside: bool) -> None:
-    """Says of an op that was made for another one what it was made for, and whether it is inside of that."""
+    """Marks an op with the op that it was made for, and whether it is inside of a user's computation."""
     made.attributes[_ORIGINAL] = op.attributes[_ORIGINAL]
     if inside:
         made.attributes[_INSIDE] = ir.UnitAttr.get()
 
 
 def _mark(made: Any, op: Any, whole: bool) -> None:
-    """Says of an op that was made for another one what it is a copy of, or a part."""
+    """Marks an op with its original, and whether it is a part."""
     if not whole:
         made.attributes[_PART] = ir.UnitAttr.get()
     elif _PART in made.attributes:
@@ -332,7 +329,7 @@ def _mark(made: Any, op: Any, whole: bool) -> None:
 def _of_small_ones(
     ops: Sequence[Any], traits: OpTraits, functions: dict[str, Any], room: int = _MORE
 ) -> list[Any]:
-    """Those of some ops that call small functions, of as many functions as there is room for."""
+    """Those of some calls whose functions are small, as long as there is room."""
     calls = [op for op in ops if _is_plain(op, traits)] if functions else []
     times, found = Counter(map(_callee, calls)), set[str]()
     for name, function in functions.items():
@@ -345,5 +342,5 @@ def _of_small_ones(
 
 
 def _is_plain(op: Any, traits: OpTraits) -> bool:
-    """Whether an op is a call that says no more than what it calls, such as where to compute it."""
+    """Whether an op is a call without further attributes, such as where to compute it."""
     return traits.lowering(op.name) == "call" and set(op.attributes) <= _OF_A_CALL | {_ORIGINAL}

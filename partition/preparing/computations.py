@@ -1,5 +1,5 @@
-"""Ops of which something else than the rules says what each device computes, such as a Python function of the
-user's, become manual computations of that: what they take and give is resharded as for any other."""
+"""Ops for which a user's Python function, and not the rules, says what each device computes. They become
+manual computations, and their operands and results are resharded like any other."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from ..writing.building import CHANNEL, channel_of
 
 @dataclass(frozen=True)
 class Computation:
-    """What each device computes for an op: the bytecode of a module of which the main function takes a
-    device's parts of the operands and gives its parts of the results; the shardings (``#sdy.sharding``) in
-    which it takes and gives them, and the axes of their mesh that it is over."""
+    """What each device computes for an op: the bytecode of a module whose main function takes a device's
+    parts of the operands and returns its parts of the results; the shardings (``#sdy.sharding``) of operands
+    and results; and the axes of their mesh that it is over."""
 
     module: bytes
     takes: tuple[Any, ...]
@@ -35,7 +35,7 @@ class Computation:
 
 
 def lacking(op: Any) -> ShardlogError:
-    """The error for an op of which a function says what each device computes, which is not there."""
+    """The error for an op whose function is missing."""
     message = (
         "a Python function (custom_partitioning) says what each device computes here, and the module lacks it"
     )
@@ -48,15 +48,17 @@ def put_in_place_of_ops(
     ops: Iterable[tuple[Any, Computation]],
     mark: Callable[[Any, Any, bool], None],
 ) -> None:
-    """Puts computations in the place of ops of a module. ``mark`` is told of each new op, of the one that it
-    was made for, and whether it is inside of the computation."""
+    """Replaces ops of a module by computations. ``mark`` is told of each new op, the op that it was made for,
+    and whether it is inside of the computation."""
     names = {text_of(op.attributes["sym_name"]) for op in module.body.operations}
     channel = max(map(channel_of, operations_in(module)), default=0)
     for op, computation in ops:
         body = ir.Module.parse(computation.module)
         shardings = declared(symbols(body, "sdy.mesh"))
         for inner in operations_in(body):
-            list_devices(inner, shardings)  # their meshes may be others than the module's, by the same names
+            list_devices(
+                inner, shardings
+            )  # their meshes may differ from the module's meshes of the same names
         _rename(body, names)
         functions = symbols(body, "func.func")
         main = functions.pop(main_function(functions))
@@ -72,7 +74,7 @@ def put_in_place_of_ops(
                 hint = "remove jax.debug.print, pure_callback and the like from it: XLA would crash"
                 raise ShardlogError(message, where=location(op), hint=hint)
             mark(inner, op, True)
-            inner.location = op.location  # theirs are lines of whoever asked for the computation
+            inner.location = op.location  # their locations are lines of the caller of the partitioner
             if channel_of(inner):
                 channel += 1
                 inner.attributes[CHANNEL] = stablehlo.ChannelHandle.get(channel, 1)
@@ -82,7 +84,7 @@ def put_in_place_of_ops(
 
 
 def _rename(body: ir.Module, names: set[str]) -> None:
-    """Gives the functions of a computation names that nothing has yet."""
+    """Gives the functions of a computation unused names."""
     for name, function in symbols(body, "func.func").items():
         new, count = name, 0
         while new in names:
@@ -95,7 +97,7 @@ def _rename(body: ir.Module, names: set[str]) -> None:
 
 
 def _manual(op: Any, computation: Computation) -> Any:
-    """A manual computation without a body before an op, of what that takes and gives."""
+    """An empty manual computation before an op, with that op's operands and results."""
     attributes: dict[str, Any] = {
         "in_shardings": sdy.TensorShardingPerValueAttr.get(list(computation.takes)),
         "out_shardings": sdy.TensorShardingPerValueAttr.get(list(computation.gives)),
@@ -107,7 +109,7 @@ def _manual(op: Any, computation: Computation) -> Any:
 
 
 def _give_body(made: Any, function: Any) -> None:
-    """Makes what a function does the body of a manual computation."""
+    """Makes the body of a function the body of a manual computation."""
     block = function.regions[0].blocks[0]
     block.append_to(made.regions[0])
     *_, last = block.operations

@@ -1,7 +1,7 @@
-"""What is cut out of rows that lie beside each other is put together of what is cut out of these.
+"""A slice of a concatenation becomes a concatenation of slices of its operands.
 
-So what a stencil takes of a tensor with edges around it is the tensor, moved by a row: the tensor with its
-edges is not made, and few rows change devices.
+So the slice that a stencil takes of a padded tensor is the tensor itself, moved by a row. The padded tensor
+is never made, and few rows change devices.
 """
 
 from __future__ import annotations
@@ -16,14 +16,13 @@ from jaxlib.mlir import ir
 from ...rulebook.traits import OpTraits
 from ..writing.building import shape_of
 
-_NARROW = 4  # times as much as a narrow cut gives
-Cut = tuple[tuple[int, int], ...]  # for each dimension its first row and the one behind the last
+_NARROW = 4  # an operand this many times as large as the slice makes it narrow
+Cut = tuple[tuple[int, int], ...]  # for each dimension its first row, and the one after its last
 
 
 def cut_before_joining(ops: Sequence[Any], traits: OpTraits, mark: Callable[[Any, Any, bool], None]) -> bool:
-    """Has cuts among some ops made before rows are put beside each other, and returns whether there are any.
-    ``mark`` is told of each new op, of the cut for which it was made, and whether it gives all of what that
-    did."""
+    """Applies slices among some ops before concatenations. Returns whether there are any. ``mark`` is told of
+    each new op, the slice that it was made for, and whether it computes all of that slice."""
     cuts = cuts_of_joined(ops, traits)
     cutting = _Cutting(_Cuts(traits), mark)
     for op in cuts:
@@ -32,7 +31,7 @@ def cut_before_joining(ops: Sequence[Any], traits: OpTraits, mark: Callable[[Any
 
 
 def cuts_of_joined(ops: Sequence[Any], traits: OpTraits) -> list[Any]:
-    """Those of some ops that cut something out of rows that lie beside each other."""
+    """Those of some ops that slice a concatenation."""
     known = _Cuts(traits)
     cuts = [op for op in ops if traits.lowering(op.name) == "slice"]
     each = ((op, known.cut_of(op), known.is_narrow(op)) for op in cuts)
@@ -40,19 +39,19 @@ def cuts_of_joined(ops: Sequence[Any], traits: OpTraits) -> list[Any]:
 
 
 def maker(value: Any, traits: OpTraits) -> str:
-    """How what makes a value becomes local; empty for arguments."""
+    """The lowering of the op that makes a value; empty for arguments."""
     return "" if isinstance(value.owner, ir.Block) else traits.lowering(value.owner.operation.name)
 
 
 @dataclass(frozen=True)
 class _Cuts:
-    """Which ops cut something out of a value, and how little."""
+    """The ops that slice a value, and how much they drop."""
 
     traits: OpTraits
 
     def reaches(self, value: Any, wanted: Cut, *, narrow: bool) -> bool:
-        """Whether a cut leaves out some of the rows that were put beside each other in a value, or in what
-        that is cut out of elsewhere; of a ``narrow`` cut a part of each row does."""
+        """Whether a slice drops rows of a concatenation, or of a value that is sliced elsewhere. A ``narrow``
+        slice drops part of each operand."""
         how = maker(value, self.traits)
         if how == "concatenate":
             dim = joined_along(value.owner)
@@ -64,8 +63,8 @@ class _Cuts:
         return self.reaches(value.owner.operands[0], beside, narrow=narrow)
 
     def is_narrow(self, op: Any) -> bool:
-        """Whether an op cuts little out of its operand, and not for one that puts it beside others along the
-        same dimension, as in a rotation: that reads what both are cut out of."""
+        """Whether an op keeps little of its operand, and not for an op that concatenates it with others along
+        the same dimension, as in a rotation: that op reads the common source."""
         sizes = [prod(shape_of(value)) for value in (op.results[0], op.operands[0])]
         users = [use.owner.operation for use in op.results[0].uses]
         cut = [d for d, n in enumerate(shape_of(op.operands[0])) if n != shape_of(op.results[0])[d]]
@@ -75,8 +74,8 @@ class _Cuts:
         return sizes[0] * _NARROW <= sizes[1] and not rotates
 
     def cut_of(self, op: Any) -> Cut | None:
-        """What an op cuts out of its operand, without leaving out rows between; None for others, and where it
-        is nothing."""
+        """The rows that an op slices from its operand, without gaps between them; None for other ops, and for
+        empty slices."""
         if self.traits.lowering(op.name) != "slice" or any(n != 1 for n in op.attributes["strides"]):
             return None
         rows = tuple(zip(op.attributes["start_indices"], op.attributes["limit_indices"], strict=True))
@@ -84,25 +83,25 @@ class _Cuts:
 
 
 def _is_whole(value: Any, cut: Cut) -> bool:
-    """Whether a cut takes all of a value."""
+    """Whether a slice takes all of a value."""
     return all(each == (0, size) for each, size in zip(cut, shape_of(value), strict=True))
 
 
 def joined_along(join: Any) -> int:
-    """The dimension along which rows are put beside each other."""
+    """The dimension of a concatenation."""
     found: int = ir.IntegerAttr(join.attributes["dimension"]).value
     return found
 
 
 def _beside(op: Any, before: Cut, wanted: Cut) -> Cut:
-    """The part of a cut that is along other dimensions than the cut ``before`` it, which an op makes."""
+    """The part of a slice along other dimensions than those of the slice ``before`` it."""
     each = zip(before, wanted, shape_of(op.operands[0]), strict=True)
     return tuple(cut if held == (0, size) else (0, size) for held, cut, size in each)
 
 
 @dataclass
 class _Cutting:
-    """Writes what cuts make of values, each once in a block, before the ``op`` that cuts."""
+    """Writes slices of values, each once per block, before the ``op`` that slices."""
 
     cuts: _Cuts
     mark: Callable[[Any, Any, bool], None]
@@ -111,7 +110,7 @@ class _Cutting:
     known: dict[tuple[Any, Any, Cut, bool], Any] = field(default_factory=dict)
 
     def instead(self, op: Any) -> Any:
-        """What an op gives that cuts."""
+        """A replacement for the result of a slicing op."""
         self.op, self.narrow, wanted = op, self.cuts.is_narrow(op), self.cuts.cut_of(op)
         assert wanted is not None
         found = self.of(op.operands[0], wanted)
@@ -120,7 +119,7 @@ class _Cutting:
         return found
 
     def of(self, value: Any, wanted: Cut) -> Any:
-        """What a cut makes of a value."""
+        """A slice of a value."""
         key = self.op.block, value, wanted, self.narrow
         if key not in self.known:
             self.known[key] = self._of(value, wanted)
@@ -142,7 +141,7 @@ class _Cutting:
         return self._cut(first, tuple(rows))
 
     def _joined(self, join: Any, wanted: Cut) -> Any:
-        """A cut out of rows beside each other: the rest of it is cut out first, of all of them."""
+        """A slice of a concatenation. Its other dimensions are sliced first, once for all."""
         dim = joined_along(join)
         (low, high), at, parts = wanted[dim], 0, list[Any]()
         for operand in join.operands:
@@ -159,7 +158,7 @@ class _Cutting:
         return self._made(join.name, parts, sizes, {"dimension": join.attributes["dimension"]})
 
     def _cut(self, value: Any, wanted: Cut) -> Any:
-        """A cut out of a value, whatever makes it."""
+        """A slice of a value, whatever makes it."""
         if _is_whole(value, wanted):
             return value
         starts, ends = ([cut[end] for cut in wanted] for end in (0, 1))

@@ -1,4 +1,4 @@
-"""What is made of an annotated module before programs of it are planned: once for all programs of a run."""
+"""Prepared copies of an annotated module: made once for all programs of a run."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from .computations import Computation
 
 
 class Preparing:
-    """An annotated module, and the modules that are made of it. ``computations`` say what each device
-    computes for some of its ops."""
+    """An annotated module, and its prepared copies. ``computations`` say what each device computes for some
+    of its ops."""
 
     def __init__(
         self, module: ir.Module, traits: OpTraits, computations: Mapping[Any, Computation] | None = None

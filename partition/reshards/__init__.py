@@ -1,5 +1,5 @@
-"""From one layout of a tensor to another.
+"""Reshards: from one layout of a tensor to another.
 
-In come a shape and two layouts; out come the cheapest collectives (``planning.py``), at ``prices.py``.
-``exchange.py`` plans how halos are sent to neighbours. ``writing/`` writes what is planned here.
+In come a shape and two layouts. Out come the cheapest collectives (``planning.py``), at ``prices.py``.
+``exchange.py`` plans how halos are sent to neighbours. ``writing/`` writes these plans.
 """

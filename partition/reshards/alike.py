@@ -1,4 +1,4 @@
-"""Reshards that are alike: of each kind only one is searched for."""
+"""Equivalent reshards: the search runs once for each kind."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from .moves import Route, Step
 
 @dataclass(eq=False)
 class Alike:
-    """A reshard that costs as much as the given one but for a factor, ``times``: of a tensor of less
-    ``shape``, with the dimensions in another ``order``, on other pieces. ``given`` are the pieces that were
-    given, by those that it has."""
+    """An equivalent reshard, whose cost times ``times`` is that of the given one: of a tensor of smaller
+    ``shape``, with dimensions in another ``order``, on other pieces. ``given`` are the original pieces by its
+    own."""
 
     shape: Shape
     start: Layout
@@ -26,7 +26,7 @@ class Alike:
     given: dict[PieceId, PieceId]
 
     def route(self, found: Route, rank: int) -> Route:
-        """The route of the given reshard, of a tensor of this rank, from that of this one."""
+        """The route of the given reshard, for a tensor of this rank, from the route of this one."""
         times = self.times
         return Route(
             found.price * times,
@@ -53,7 +53,8 @@ class Alike:
 
 
 class Likeness:
-    """Finds reshards that are alike on a mesh of these pieces, those of one of the ``kinds`` being alike."""
+    """Finds equivalent reshards on a mesh of these pieces. Pieces of one of the ``kinds`` are
+    interchangeable."""
 
     def __init__(self, axes: Axes, mesh: Pieces, kinds: Sequence[int]) -> None:
         self._count, self._mesh, self._kinds = axes.product(mesh), mesh, kinds
@@ -61,10 +62,10 @@ class Likeness:
         self._sizes = axes.sizes
 
     def least(self, shape: Shape, start: Layout, goal: Layout) -> Alike:
-        """The least of the reshards that are like the given one.
+        """The smallest of the reshards that are equivalent to the given one.
 
-        Where nothing is padded, the sizes of dimensions do not matter, and nowhere does their order, or which
-        pieces they are split on.
+        Without padding the sizes of dimensions do not matter. Their order, and the choice among
+        interchangeable pieces, never matter.
         """
         sizes, count = self._sizes, self._count
         less = [size if size % count else count for size in shape]
@@ -74,7 +75,7 @@ class Likeness:
                 parts = [sizes[p] for p in held], [sizes[p] for p in wanted]
                 used.append((less[d], parts, held, wanted, d))
             elif less[d] > 1:
-                spare.setdefault(less[d], d)  # one is as good as many
+                spare.setdefault(less[d], d)  # one stands for many
         used.sort(reverse=True)
         order = [d for *_, d in used]
         order += [spare[count]] if count in spare else [spare[size] for size in sorted(spare, reverse=True)]
@@ -82,7 +83,7 @@ class Likeness:
         split = [pieces for *_, held, wanted, _ in used for pieces in (held, wanted)]
         free = {kind: iter(pieces) for kind, pieces in self._of_kind.items()}
         named: dict[PieceId, PieceId] = {}
-        for piece in chain(*split, start.partial, goal.partial, self._mesh):  # all are of use on the way
+        for piece in chain(*split, start.partial, goal.partial, self._mesh):  # all may be used on the way
             if piece not in named:
                 named[piece] = next(free[self._kinds[piece]])
 

@@ -1,4 +1,4 @@
-"""Halo exchanges: each device gets a stretch of a dimension that reaches into the parts of others."""
+"""Halo exchanges: each device gets a stretch of a dimension that reaches into other parts."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ Pair = tuple[int, int]  # the part that sends, the part that receives
 
 @dataclass(frozen=True)
 class Round:
-    """One collective-permute of an exchange: each part sends ``rows`` rows to another, from an offset in
-    its own part to an offset in the stretch of the receiver."""
+    """One collective-permute of an exchange. Each part sends ``rows`` rows to another, from an offset in its
+    own part to an offset in the receiver's stretch."""
 
     rows: int
     pairs: tuple[Pair, ...]
@@ -25,8 +25,8 @@ class Round:
 
 @dataclass(frozen=True)
 class Exchange:
-    """The rounds by which every part gets the ``length`` rows from its start on. ``own`` are the rows that
-    it has."""
+    """The rounds that bring every part the ``length`` rows from its start on. ``own`` are rows that it has
+    already."""
 
     starts: tuple[int, ...]  # of each part, in rows of the whole dimension
     length: int
@@ -35,13 +35,13 @@ class Exchange:
 
     @property
     def every(self) -> tuple[Round, ...]:
-        """What a part has of its stretch, as a round of its own, and the rounds."""
+        """The own rows of a part's stretch as a round of their own, and the rounds."""
         return (*([self.own] if self.own else ()), *self.rounds)
 
     @cached_property
     def aligned(self) -> tuple[Round, ...]:
-        """All rounds, in the order in which their rows lie, if these lie beside each other and at the same
-        places on all devices that get them, as in most exchanges with neighbours; else none."""
+        """All rounds, in the order of their rows, if these are adjacent and at the same places on all
+        receivers, as in most exchanges with neighbours. Otherwise none."""
         own = self.own
         if own and len(own.pairs) != len(self.starts):
             return ()
@@ -55,7 +55,7 @@ class Exchange:
 
     @property
     def margins(self) -> tuple[int, int]:
-        """So many rows before the stretch and behind it are written to: by rows beyond what is needed, and by
+        """Rows before and after the stretch that are also written: by rows beyond the needed ones, and by
         devices that get nothing in a round."""
         before = behind = 0
         for each in self.every:
@@ -66,17 +66,17 @@ class Exchange:
 
     @property
     def rows(self) -> float:
-        """The rows that a device sends in the mean: there are rounds in which few of them do."""
+        """The mean number of rows that a device sends. Few devices send in some rounds."""
         return sum(each.rows * len(each.pairs) for each in self.rounds) / len(self.starts)
 
     @property
     def turns(self) -> float:
-        """How often a device sends in the mean."""
+        """The mean number of sends of a device."""
         return sum(len(each.pairs) for each in self.rounds) / len(self.starts)
 
     @cached_property
     def busy(self) -> npt.NDArray[np.int64]:
-        """How often each part is sent from, and how often each gets something."""
+        """The number of sends, and of receives, of each part."""
         pairs = np.asarray([pair for each in self.rounds for pair in each.pairs], np.int64).reshape(-1, 2)
         return np.stack([np.bincount(ends, minlength=len(self.starts)) for ends in pairs.T])
 
@@ -85,12 +85,12 @@ class Exchange:
 def plan_exchange(
     size: int, parts: int, starts: tuple[int, ...], length: int, ends: tuple[int, ...], begin: int = 0
 ) -> Exchange:
-    """The exchange of a dimension of ``size`` rows in ``parts`` parts, of which part i needs ``length``
-    rows from ``starts[i]`` on, as far as they are in the range from ``begin`` to ``ends[i]``. Rows outside of
-    the dimension belong to no part.
+    """The exchange of a dimension of ``size`` rows in ``parts`` parts. Part i needs ``length`` rows from
+    ``starts[i]`` on, as far as they are between ``begin`` and ``ends[i]``. Rows outside of the dimension
+    belong to no part.
 
-    Parts send to those at one distance in a round, or, where that is fewer rows, each to the next one
-    that is not served yet.
+    In a round, parts send to those at one distance; or, if that is fewer rows, each to the next one that
+    still lacks rows.
     """
     tile = -(-size // parts)
     overlaps: dict[Pair, tuple[int, int]] = {}
@@ -118,8 +118,7 @@ def plan_exchange(
 
 
 def _round(tile: int, starts: Sequence[int], overlaps: dict[Pair, tuple[int, int]]) -> Round:
-    """One round, with the same number of rows for all pairs: rows beyond the overlap are correct where they
-    land, too."""
+    """One round, with the same number of rows for all pairs. Rows beyond the overlap are correct as well."""
     rows = max(high - low for low, high in overlaps.values())
     pairs = tuple(sorted(overlaps))
     sources = tuple(min(overlaps[p][0] - p[0] * tile, tile - rows) for p in pairs)

@@ -1,8 +1,8 @@
-"""The steps that lead on from a layout: what a collective, or slicing, makes of it, and its price.
+"""The steps from a layout: the result and the price of each collective, or slice.
 
-The price of a step is what a device sends by the ring model, counted in elements: (n - 1) / n of the result
-of an all-gather, twice that of an all-reduce, (n - 1) / n of a part in an all-to-all, a whole part in a
-collective-permute. Slicing out of what a device has is free.
+The price of a step is what a device sends in the ring model, in elements: (n - 1) / n of the result of an
+all-gather, twice that for an all-reduce, (n - 1) / n of a part for an all-to-all, and a whole part for a
+collective-permute. Slices of the own part are free.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ import numpy.typing as npt
 
 from ..layouts import Axes, Dims, Layout, PieceId, Pieces, Shape
 
-_ORDERED = 3  # pieces of which all orders are looked at, where several are scattered along at once
-_CHANGED = 3  # dimensions, of more than which not any that change are looked at together
-_MANY = 6  # pieces of a sum, of more than which not all are looked at that may be summed along first
+_ORDERED = 3  # pieces whose orders are all tried when several are scattered at once
+_CHANGED = 3  # dimensions up to which any that change are tried together
+_MANY = 6  # pieces of a sum up to which all subsets are tried first
 
 Places = npt.NDArray[np.int64]
-Amount = Places | int  # of each device; one number where they all have as many
+Amount = Places | int  # of each device; one number if all are equal
 StepKind = Literal[
     "slice", "mask", "all_gather", "all_reduce", "reduce_scatter", "all_to_all", "collective_permute"
 ]
@@ -32,8 +32,8 @@ StepKind = Literal[
 
 @dataclass(frozen=True)
 class Step:
-    """A step of a route. ``dim`` is the dimension that is gathered, cut or scattered; an exchange splits
-    ``to``.
+    """A step of a plan. ``dim`` is the dimension that is gathered, sliced or scattered. An exchange splits
+    dimension ``to``.
 
     ``price`` is in elements that a device sends.
     """
@@ -48,9 +48,9 @@ class Step:
 
 @dataclass(eq=False)
 class Route:
-    """Steps from one layout to another: their ``price`` together, in elements that a device sends, and how
-    many of them are collectives (``sends``). The steps are made when they are asked for. ``at_once``: a route
-    of one collective, where this one sends less in several."""
+    """Steps from one layout to another: their total ``price``, in elements that a device sends, and the
+    number of collectives among them (``sends``). The steps are made on demand. ``at_once``: a route of one
+    collective, if this one sends less in several."""
 
     price: float
     sends: int
@@ -70,7 +70,7 @@ class Route:
 
 
 class Moves:
-    """The steps between layouts that are made of some pieces of the axes."""
+    """The steps between layouts made of some pieces of the axes."""
 
     def __init__(self, axes: Axes, pieces: Sequence[PieceId]) -> None:
         self.axes = axes
@@ -79,12 +79,12 @@ class Moves:
         self._of_mesh = {mesh: tuple(p for p in pieces if axes.every[p].mesh == mesh) for mesh in meshes}
         self.several = len(self._of_mesh) > 1  # meshes that differ
         self.most = max(map(len, self._of_mesh.values()), default=0)  # pieces of one
-        self._gathered: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}  # steps that no goal matters to
+        self._gathered: dict[tuple[Shape, Layout], tuple[Step, ...]] = {}  # steps for any goal
         self._overlaps: dict[tuple[int, Pieces, Pieces], tuple[Amount, Amount]] = {}
 
     def steps(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
-        """The steps from a layout on the way to a goal: the same for all goals that are partial alike, on the
-        same mesh."""
+        """The steps from a layout towards a goal. They are the same for all goals with the same partial
+        pieces on one mesh."""
         yield from self._reductions(shape, layout, goal)
         key = shape, layout
         if key not in self._gathered:
@@ -95,8 +95,8 @@ class Moves:
             yield from self._cuts(shape, layout, d, ((*held, p) for p in pieces if p not in used))
 
     def cuts_at_once(self, shape: Shape, layout: Layout, goal: Layout) -> Iterator[Step]:
-        """Cuts by several pieces that a goal has, where these do not nest: where nothing is padded, they can
-        be cut one by one."""
+        """Slices by several pieces of a goal, if these are not nested. Without padding they can be sliced one
+        by one."""
         for d, (held, wanted) in enumerate(zip(layout.dims, goal.dims, strict=True)):
             if len(wanted) > 1 and shape[d] % self.axes.product(wanted):
                 used = set(layout.pieces)
@@ -105,7 +105,8 @@ class Moves:
                     yield from self._cuts(shape, layout, d, [new])
 
     def fits(self, size: int, pieces: Pieces, fewer: Pieces) -> bool:
-        """Whether the parts of a dimension lie in those that fewer pieces make, or the dimension is whole."""
+        """Whether the parts of a dimension lie within those that fewer pieces make, or the dimension is
+        whole."""
         axes = self.axes
         return not fewer or axes.tile(size, fewer) == axes.tile(size, pieces) * axes.product(
             pieces[len(fewer) :]
@@ -134,7 +135,7 @@ class Moves:
                             yield Step("reduce_scatter", order, after, scattered * (n - 1), d)
 
     def _gathers(self, shape: Shape, layout: Layout) -> Iterator[Step]:
-        """Gathers, and exchanges: what one dimension gathers splits another."""
+        """All-gathers, and all-to-alls: the pieces that one dimension loses split another."""
         axes, dims = self.axes, layout.dims
         size = prod(axes.local(shape, dims))
         for d, held in enumerate(dims):
@@ -158,7 +159,7 @@ class Moves:
                     yield Step("all_to_all", moved, after, part * (n - 1) / n, d, other)
 
     def _cuts(self, shape: Shape, layout: Layout, d: int, ways: Iterable[Pieces]) -> Iterator[Step]:
-        """The cuts of a dimension after which it is split in one of these ways."""
+        """The slices of a dimension that lead to one of these splits."""
         held = layout.dims[d]
         for new in ways:
             if self.fits(shape[d], new, held):
@@ -166,7 +167,7 @@ class Moves:
                 yield Step("slice", new[len(held) :], after, 0.0, d)
 
     def overlap(self, size: int, held: Pieces, new: Pieces) -> tuple[Amount, Amount]:
-        """How much of a dimension each device is to have, and how much of that it has."""
+        """The part of a dimension that each device needs, and how much of it the device has."""
         key = size, held, new
         if key not in self._overlaps:
             (low, high), (first, last) = self._range(size, held), self._range(size, new)
@@ -175,13 +176,13 @@ class Moves:
         return self._overlaps[key]
 
     def _range(self, size: int, pieces: Pieces) -> tuple[Places, Places]:
-        """Where the parts of a dimension begin and end, by device."""
+        """The begin and end of each device's part of a dimension."""
         tile = self.axes.tile(size, pieces)
         low = np.minimum(self.axes.index(pieces) * tile, size)
         return low, np.minimum(low + tile, size)
 
     def mesh_of(self, *layouts: Layout) -> int:
-        """The mesh of layouts; where all are whole, that of most devices."""
+        """The mesh of layouts; if all are whole, the mesh with the most devices."""
         if self.several:
             pieces = (p for layout in layouts for p in layout.pieces)
             return next((self.axes.every[p].mesh for p in pieces), self.axes.main)
@@ -192,8 +193,8 @@ class Moves:
         return self._of_mesh.get(mesh, ())
 
     def permutes(self, shape: Shape, layout: Layout, goal: Layout | None = None) -> Iterator[Step]:
-        """Each device gets the part of another: dimensions in as many parts, on any pieces, or as it is on
-        the way to a goal."""
+        """Each device gets the part of another one: dimensions in the same number of parts, on any pieces, or
+        on those of the goal."""
         axes, dims = self.axes, layout.dims
         price = float(prod(axes.local(shape, dims)))
         usable = tuple(p for p in self.pieces_of(self.mesh_of(layout)) if p not in layout.partial)
@@ -205,7 +206,8 @@ class Moves:
             yield Step("collective_permute", (), Layout(new, layout.partial, layout.combine), price)
 
     def _towards(self, usable: Pieces, dims: Dims, wanted: Dims) -> Iterable[Dims]:
-        """Dimensions in as many parts, of which some begin as wanted, and the others as they did."""
+        """Dimensions in the same number of parts, some beginning with the goal's pieces, the others with
+        their own."""
         changed = [d for d, held in enumerate(dims) if held and held != wanted[d]]
         lengths = range(1, len(changed) + 1) if len(changed) <= _CHANGED else (1, len(changed))
         some = chain.from_iterable(combinations(changed, length) for length in lengths)
@@ -213,8 +215,8 @@ class Moves:
         return [new for new in found if new and new != dims]
 
     def _begun(self, usable: Pieces, dims: Dims, wanted: Dims, some: Sequence[int]) -> Dims:
-        """Dimensions in as many parts, of which ``some`` begin as wanted, the others as they are, and of
-        pieces that follow the first that fit; none where they cannot be filled up."""
+        """Dimensions in the same number of parts. ``some`` begin with the goal's pieces, the others with
+        their own, followed by the first pieces that fit. None if they cannot be filled up."""
         counts = tuple(map(self.axes.product, dims))
         begins, used = dict[int, Pieces](), set[PieceId]()
         for d in sorted(range(len(dims)), key=lambda d: d not in some):
@@ -235,7 +237,7 @@ class Moves:
         return tuple([begins[d] for d in range(len(dims))])
 
     def arranged(self, usable: Pieces, counts: tuple[int, ...]) -> list[Dims]:
-        """All ways to split dimensions into so many parts."""
+        """All ways to split dimensions into these numbers of parts."""
         if not counts:
             return [()]
         key = (*usable, -1, *counts)
@@ -248,7 +250,7 @@ class Moves:
         return self._splits[key]
 
     def _making(self, usable: Pieces, count: int) -> Iterator[Pieces]:
-        """The lists of pieces that make so many parts."""
+        """The lists of pieces that make this number of parts."""
         if count == 1:
             yield ()
         for p in usable:
@@ -262,7 +264,7 @@ def _one_if_same(places: Places) -> Amount:
 
 
 def straight(after: Dims, dims: Dims, wanted: Dims) -> bool:
-    """Whether a step to other dimensions brings pieces to where they are wanted."""
+    """Whether a step to other dimensions brings pieces to their goal."""
     for new, held, there in zip(after, dims, wanted, strict=True):
         if new != held and not {*held, *there}.issuperset(new):
             return False

@@ -16,7 +16,7 @@ from .prices import Prices
 
 @cache
 def orders() -> dict[str, tuple[str, ...]]:
-    """What the stages of each order do, in turn."""
+    """The stages of each order, in turn."""
     rows = sorted(shipped("partition/order").evaluate({})["stage"])
     found: dict[str, tuple[str, ...]] = {}
     for order, _, does, _ in rows:
@@ -25,8 +25,8 @@ def orders() -> dict[str, tuple[str, ...]]:
 
 
 class InOrder(Planner):
-    """A planner whose routes have their steps in the order of this name. Where a tensor does not divide
-    evenly, the route is the cheapest one."""
+    """A planner whose routes follow an order of steps, by name. If a tensor does not divide evenly, the route
+    is the cheapest one."""
 
     def __init__(self, axes: Axes, order: str, prices: Prices | None = None) -> None:
         super().__init__(axes, prices)

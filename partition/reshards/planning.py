@@ -17,23 +17,23 @@ from .search import RouteSearch
 
 Rate = tuple[float, float, int, float, float, int]
 
-_PRIMES = 6  # pieces of prime sizes, with which reshards are looked for; with more of them it takes long
-_FEW = 4  # pieces with which all ways are looked at for each price
-_WIDTH = 4  # bytes of most elements
-_ALIKE = 300  # layouts that are tried for the way from one mesh to another
+_PRIMES = 6  # pieces of prime size up to which reshards may use them; more take too long
+_FEW = 4  # pieces up to which all ways are searched for each price
+_WIDTH = 4  # bytes of a usual element
+_ALIKE = 300  # layouts that are tried between two meshes
 _CROSSINGS = 1000  # ways to split dimensions there
-_MESHES = 8  # for which a process keeps what it has decided
+_MESHES = 8  # axes for which a process keeps decisions
 _MOST_KEPT = 200_000  # decisions for one of them: a program has a few thousand
 
 
 @dataclass
 class Kept:
-    """What has been decided for some axes: routes, and how ops are computed."""
+    """Decisions for some axes: routes, and how ops are computed."""
 
     routes: dict[tuple[Shape, Layout, Layout, PieceSet], Route] = field(default_factory=dict)
     likely: dict[tuple[Shape, Layout, Layout, PieceSet], Route] = field(default_factory=dict)
     searches: dict[tuple[Shape, Pieces], RouteSearch] = field(default_factory=dict)
-    # By what a collective costs besides, and whether one may be worth more bytes.
+    # By the fixed cost of a collective, and whether fewer may be worth more bytes.
     choices: dict[tuple[float, bool], dict[Any, Any]] = field(default_factory=dict)
     ways: dict[Any, Any] = field(default_factory=dict)
     parts_if_stays: dict[Any, int] = field(default_factory=dict)
@@ -42,18 +42,18 @@ class Kept:
 
     @property
     def size(self) -> int:
-        """How many decisions these are."""
+        """The number of decisions."""
         routes = len(self.routes) + len(self.likely) + len(self.searches)
         ways = len(self.ways) + len(self.parts_if_stays) + len(self.alike)
         return routes + ways + sum(map(len, self.choices.values()))
 
 
-_KEPT: dict[Hashable, Kept] = {}  # by axes, those that were used last at the end
+_KEPT: dict[Hashable, Kept] = {}  # by axes, most recently used last
 
 
 def kept_for(axes: Hashable) -> Kept:
-    """What this process has decided for axes, by the usual prices: for the last few, and nothing where it has
-    become too much."""
+    """The decisions of this process for some axes, at the default prices. Only the last few are kept, and
+    none if there are too many."""
     kept = _KEPT.pop(axes, None)
     if kept is None or kept.size > _MOST_KEPT:
         kept = Kept()
@@ -72,17 +72,17 @@ class Planner:
         self._among: dict[tuple[int, Pieces], tuple[Moves, Likeness]] = {}
         self._free: dict[
             PieceSet, tuple[Pieces, Pieces]
-        ] = {}  # that manual computations leave; of prime sizes
+        ] = {}  # outside of manual computations; of prime sizes
         self._many = len(self._left(frozenset())[1]) > _FEW
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
-        self.counts = self.prices.collective is not None  # whether one collective may be worth more bytes
-        self._begun: Mapping[str, float] = {}  # with a machine, how many of a kind begin for each
+        self.counts = self.prices.collective is not None  # whether fewer collectives may be worth more bytes
+        self._begun: Mapping[str, float] = {}  # with a machine, the number of a kind that are combined
         usual = replace(self.prices, once=Prices.once) == Prices()
         kept = kept_for(axes.key) if usual else Kept()
         self.kept, self._routes, self._searches = kept, kept.routes, kept.searches
 
     def route(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet = frozenset()) -> Route:
-        """The cheapest route for a tensor of this shape, inside of manual computations that have ``taken``
+        """The cheapest route for a tensor of this shape, inside of manual computations over the ``taken``
         pieces."""
         key = shape, start, goal, taken
         if (route := self._routes.get(key)) is None:
@@ -90,8 +90,8 @@ class Planner:
         return route
 
     def likely(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet = frozenset()) -> Route:
-        """The route by which a reshard is priced while a program is chosen: that of ``route``, or, on a mesh
-        of many pieces, one that is found sooner and costs no less."""
+        """The route that prices a reshard while a program is chosen: that of ``route``, or on a mesh of many
+        pieces one that is found sooner and costs no less."""
         if not self._many:
             return self.route(shape, start, goal, taken)
         key = shape, start, goal, taken
@@ -105,14 +105,14 @@ class Planner:
         return route or self._searched(shape, start, goal, taken, every)
 
     def weigh_collectives(self, price: float) -> None:
-        """Has each collective cost so many bytes besides what it sends from now on, if that is more than it
-        did and no machine says what it costs."""
+        """Sets the fixed cost of each collective in bytes, if it is higher than before, and no machine gives
+        one."""
         if self.prices.collective is None:
             self.counts, self.prices = True, replace(self.prices, once=max(self.prices.once, price))
 
     def weigh_combined(self, begun: Mapping[str, float]) -> None:
-        """Has each collective of a kind cost from now on a part of what it costs to begin, if a machine says
-        what that is, whose compiler makes one of several."""
+        """Reduces the fixed cost of collectives of each kind, as a machine gives it, because its compiler
+        combines several."""
         if self.prices.collective is not None:
             self._weigh_begun(begun)
 
@@ -122,24 +122,23 @@ class Planner:
             self.kept.choices.clear()
 
     def total(self, route: Route, width: int) -> float:
-        """The price of a route in bytes, by the prices of each collective."""
+        """The price of a route in bytes: the sum of the prices of its collectives."""
         once, byte = self._rates(route)
         return once + byte * width
 
     def with_steps(self, route: Route, width: int) -> float:
-        """The same with what each collective costs besides."""
+        """The price of a route with the fixed cost of each collective."""
         return self.total(route, width) + self.prices.once * route.sends
 
     def best(self, route: Route, width: int) -> Route:
-        """Of a route for a tensor with elements of so many bytes, and what is done at once in its place, the
-        one that costs less with what each collective costs besides; what propagation decided is carried out
-        by the one that sends less."""
+        """The cheaper of a route and a single collective in its place, for elements of this many bytes, with
+        fixed costs. For propagation's own decisions, the one that sends less."""
         if route.at_once is None or not self.counts:
             return route
         return min((route, route.at_once), key=lambda p: self.with_steps(p, width))
 
     def _rates(self, route: Route) -> tuple[float, float]:
-        """The price of a route: what it costs to begin, and what for each byte of an element."""
+        """The price of a route: the fixed part, and the part for each byte of an element."""
         if self.prices.collective is None:
             return 0.0, route.price
         once = byte = 0.0
@@ -151,8 +150,9 @@ class Planner:
         return once, byte
 
     def rates(self, shape: Shape, start: Layout, goal: Layout) -> Rate:
-        """The price of the route that sends least, in bytes: what it costs to begin, for each byte of an
-        element, and how many collectives it has; and of that with fewest, if it is another."""
+        """The price in bytes of the route that sends least: the fixed part, the part for each byte of an
+        element, and the number of collectives. And that of the route with the fewest collectives, if it is
+        another one."""
 
         def of(route: Route) -> tuple[float, float, int]:
             return *self._rates(route), route.sends
@@ -162,8 +162,8 @@ class Planner:
         return *least, *(of(route.at_once) if route.at_once else least)
 
     def named(self, pieces: Iterable[PieceId]) -> Pieces:
-        """The names of all pieces by which these come first, in this order; those of one kind change names
-        where one is as good as another: within one mesh, without a machine."""
+        """All pieces under names in which these come first, in this order. Only interchangeable pieces swap
+        names: those of one kind, within one mesh, without a machine."""
         names = list(numbered(range(len(self.axes.every))))
         if self.moves.several or self.prices.collective is not None:
             return tuple(names)
@@ -175,9 +175,8 @@ class Planner:
         return tuple(names)
 
     def like(self, shape: Shape) -> tuple[Shape, float]:
-        """The least shape that is resharded as this one, and how many of its elements an element of that one
-        stands for."""
-        if not self._scales or not all(shape):  # how much is sent says along which pieces it goes
+        """The smallest equivalent shape, and the number of elements that one of its elements stands for."""
+        if not self._scales or not all(shape):  # the bytes sent depend on the pieces
             return shape, 1.0
         count = self.axes.count
         least = tuple([size if size % count else count for size in shape])
@@ -195,14 +194,14 @@ class Planner:
         return self._known_prices[key]
 
     def weighed(self, kind: str, pieces: Pieces) -> Price:
-        """The price of one of the collectives over groups along pieces, of which some are combined."""
+        """The price of one collective over groups along pieces, if some are combined."""
         price = self.price(kind, pieces)
         return Price(price.byte, price.once * self._begun[kind]) if kind in self._begun else price
 
     def _searched(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet, every: bool) -> Route:
-        """The route that is found by looking at steps: along the pieces that layouts are made of, and where
-        more is sent than devices lack, along those of prime sizes, if that costs less. Not ``every`` way is
-        looked at, where there are many, for what is only priced."""
+        """The route that a search finds: along the pieces of layouts, and if it sends more than devices lack,
+        also along those of prime sizes, if that is cheaper. Unless ``every`` way is wanted, a search for a
+        price skips some if there are many."""
         axes, (pieces, primes) = self.axes, self._left(taken)
         search, least = self._alike(pieces, shape, start, goal)
         find = search.route if every or len(pieces) <= _FEW else search.straight
@@ -224,19 +223,18 @@ class Planner:
             return route
         finer = least.route(other, len(shape))
         finer.at_once = route.at_once if finer.sends > 1 else None
-        # Routes are kept, whatever a collective costs besides: by the usual price.
+        # Routes are kept by the default price, whatever the fixed cost of a collective.
         return min((route, finer), key=lambda p: self.total(p, _WIDTH) + Prices.once * p.sends)
 
     def _left(self, taken: PieceSet) -> tuple[Pieces, Pieces]:
-        """The pieces that manual computations leave, and those of prime sizes that these are made of."""
+        """The pieces outside of manual computations, and their parts of prime size."""
         if taken not in self._free:
             free = tuple([p for p in self.axes.numbers if p not in taken])
             self._free[taken] = free, self.axes.finely(free)
         return self._free[taken]
 
     def _alike(self, pieces: Pieces, shape: Shape, start: Layout, goal: Layout) -> tuple[RouteSearch, Alike]:
-        """What looks for routes along some pieces, and the least of all reshards that are alike, for which it
-        is to look once."""
+        """The search along some pieces, and the smallest equivalent reshard, for which it runs once."""
         mesh = self.moves.mesh_of(start, goal)
         if (mesh, pieces) not in self._among:
             moves = Moves(self.axes, pieces)
@@ -251,13 +249,13 @@ class Planner:
 
     @cached_property
     def _scales(self) -> bool:
-        """Whether the cheapest route of a reshard is that of more elements as well."""
+        """Whether the cheapest route of a reshard is also the cheapest for more elements."""
         pieces, primes = self._left(frozenset())
         return pieces == primes
 
     @cached_property
     def _kinds(self) -> list[int]:
-        """The kind of each piece: of those of one size and price one is as good as another."""
+        """The kind of each piece. Pieces of equal size and price are interchangeable."""
         pieces = [(PieceId(n), size) for n, size in enumerate(self.axes.sizes)]
         kinds: dict[tuple[int, float], int] = {}
         return [
@@ -267,8 +265,8 @@ class Planner:
     def _masked(
         self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet, every: bool
     ) -> Route | None:
-        """The route to what is to be a sum where devices have the same of it: all but the first of them give
-        what changes no sum, which sends nothing and is done last."""
+        """The route to a partial sum, if devices have the same data. All but the first replace it by the
+        neutral element. This sends nothing, and comes last."""
         summed = start.partial if start.combine == goal.combine else ()
         masked = tuple(p for p in goal.partial if p not in summed)
         if not masked:
@@ -287,7 +285,7 @@ class Planner:
         return None
 
     def _straight(self, shape: Shape, start: Layout, goal: Layout) -> Route | None:
-        """The route where it takes only combining partial values, gathering, or slicing."""
+        """The route, if it takes only combining partial values, gathering, or slicing."""
         axes, pairs = self.axes, list(zip(start.dims, goal.dims, strict=True))
         if start.dims == goal.dims and not goal.partial:
             n, size = axes.product(start.partial), prod(axes.local(shape, start.dims))
@@ -314,15 +312,15 @@ class Planner:
         return Route.of(steps)
 
     def _growing(self, size: int, held: Pieces, wanted: Pieces) -> float:
-        """What a gather sends, over what a part grows by it, which is less where padding goes: the sooner a
-        dimension is gathered the less this is, the less is sent in all."""
+        """The bytes of a gather relative to the growth of a part. The growth is smaller if padding goes.
+        Gathering the dimensions with the lowest value first sends least."""
         axes = self.axes
         grown = axes.tile(size, wanted) / axes.tile(size, held) - 1 if size else 0.0
         return (axes.product(held[len(wanted) :]) - 1) / grown if grown else inf
 
     def _between_meshes(self, shape: Shape, start: Layout, goal: Layout) -> Route:
-        """Steps on the one mesh, parts permuted to the other where both have as many of each dimension, and
-        steps there: the cheapest of these ways, or by the whole."""
+        """Steps on one mesh, a permutation of parts to the other one if both have the same number of parts of
+        each dimension, and steps there: the cheapest of these ways, or through the whole tensor."""
         middle = Layout(((),) * len(shape))
         best = _joined(self.route(shape, start, middle), self.route(shape, middle, goal))
         left = _ALIKE
@@ -341,7 +339,7 @@ class Planner:
         return best
 
     def _crossings(self, shape: Shape, start: Layout, goal: Layout) -> Iterator[tuple[int, ...]]:
-        """In how many parts each dimension may be where a tensor changes meshes, the likeliest first."""
+        """The numbers of parts of each dimension at which a tensor may change meshes, likeliest first."""
         counts = [tuple(self.axes.product(held) for held in layout.dims) for layout in (start, goal)]
         divisors = [n for n in range(1, self.axes.count + 1) if self.axes.count % n == 0]
         fitting = [[n for n in divisors if n <= size] for size in shape]
@@ -352,12 +350,12 @@ class Planner:
         yield from sorted(others, key=lambda c: (-prod(c), c))
 
     def _in_parts(self, layout: Layout, counts: tuple[int, ...]) -> list[Layout]:
-        """The layouts on the mesh of ``layout`` with so many parts of each dimension."""
+        """The layouts on the mesh of ``layout`` with these numbers of parts."""
         pieces = self.moves.pieces_of(self.moves.mesh_of(layout))
         return [Layout(dims) for dims in self.moves.arranged(pieces, counts)]
 
     def _displaced(self, start: Layout, goal: Layout) -> bool:
-        """Whether any device has another part in ``goal``, which has as many parts of each dimension."""
+        """Whether any device has another part in ``goal``, which has the same numbers of parts."""
         pairs = zip(start.dims, goal.dims, strict=True)
         return any((self.axes.index(held) != self.axes.index(wanted)).any() for held, wanted in pairs)
 

@@ -1,4 +1,4 @@
-"""The prices of what devices do, all in bytes: those that a device could send in the same time."""
+"""The prices of work and communication, in bytes that a device could send in the same time."""
 
 from __future__ import annotations
 
@@ -13,7 +13,8 @@ Groups = Sequence[Sequence[int]]  # of devices
 
 @dataclass(frozen=True)
 class Price:
-    """The price of a collective: of each byte that a device sends, and of its steps, whatever they carry."""
+    """The price of a collective: for each byte that a device sends, and for its steps, whatever they
+    carry."""
 
     byte: float = 1.0
     once: float = 0.0
@@ -28,25 +29,23 @@ def _usual(element: str, signature: Facts) -> float:
 
 @dataclass(frozen=True)
 class Prices:
-    """Prices without a machine: a byte is a byte, and work in excess of what an op would have if every tensor
-    stayed as it is counts as that of a usual accelerator: as its compiler fuses ops, it reads and writes for
-    them 30 bytes in the time in which it sends one to a neighbour, and 250 where it sends it over a network.
-    Where values may live elsewhere, products count in full, and each collective costs as much as 128 bytes
-    besides, or a part of what one sends in the mean (``improving.py``): far less than on any machine, but of
-    two choices that move about as much the one with fewer collectives is better. An op takes at least as long
-    as 256 bytes, so that small ones are computed on every device rather than sent for.
+    """Prices without a machine: a byte costs a byte. Redundant work, beyond that of the op with all layouts
+    kept, costs as on a usual accelerator: because its compiler fuses ops, it moves 30 bytes of their memory
+    traffic in the time of one byte to a neighbour, or 250 over a network. If layouts may be chosen, products
+    count in full. Each collective then costs 128 bytes besides, or a part of the mean bytes of one
+    (``improving.py``). That is far less than on any machine, but prefers fewer collectives among choices that
+    send about the same. An op costs at least 256 bytes, so that small ones are replicated instead of sent.
 
-    With a machine (``cost/exchange.py``) all work counts, and ``collective`` says the price of a kind of
-    collective over groups of so many devices along axes, and which these devices are. Of collectives of the
-    kinds that are ``combined`` one is made where neither needs what the other gives. Kinds are called as in
-    HLO.
+    With a machine (``cost/exchange.py``) all work counts. ``collective`` gives the price of a kind of
+    collective over groups of this many devices along axes, with the devices. Independent collectives of the
+    kinds in ``combined`` are combined. Kinds have their HLO names.
     """
 
-    # And additions for one byte, by the type of elements and what rules are told of an op:
+    # Multiply-adds for one byte, by the element type and the facts about an op:
     multiplications: Callable[[str, Facts], float] = _usual
-    touched: float = 128.0  # bytes of memory, of those that ops take and give, for one byte
+    touched: float = 128.0  # bytes of memory traffic of ops for one byte
     once: float = 128.0
-    begins: float = 256.0  # what an op takes at least, however small it is
+    begins: float = 256.0  # the least cost of an op
     all_work: bool = False
     collective: Callable[[str, int, tuple[str, ...], Groups], Price] | None = None
     combined: Collection[str] = ()

@@ -1,8 +1,7 @@
-"""The prices of reshards between numbered layouts, as tables: what a choice among many layouts asks for.
+"""The prices of reshards between numbered layouts, as tables, for a choice among many layouts.
 
-Reshards that are alike cost the same: those of a tensor with its dimensions in another order, and those
-along other pieces of the same kind. So they are priced as the layout they start from would have them
-(``_Frame``), and few are left of which the planner is asked.
+Equivalent reshards cost the same: with dimensions in another order, or along other pieces of the same kind.
+So they are priced in a normal form (``_Frame``), and the planner is asked for only a few.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ LayoutId = NewType("LayoutId", int)  # of a layout in ``Layouts``
 
 
 class Layouts:
-    """Layouts, numbered as they come: to look up what is nested takes long."""
+    """Numbered layouts, because hashing nested values is slow."""
 
     def __init__(self) -> None:
         self._numbers: dict[Layout, LayoutId] = {}
@@ -30,7 +29,7 @@ class Layouts:
         self._complete: list[LayoutId] = []
 
     def __getitem__(self, number: LayoutId) -> Layout:
-        """The layout of a number."""
+        """The layout with a number."""
         return self._listed[number]
 
     def number(self, layout: Layout) -> LayoutId:
@@ -57,8 +56,9 @@ class _Frame(NamedTuple):
 
 
 class _RateTable:
-    """The prices of reshards of tensors of a shape, start by goal: to begin, for each byte of an element, and
-    how many collectives, of the route that sends least and of that with fewest; NaN where nobody asked."""
+    """The prices of reshards of tensors of one shape, start by goal: the fixed part, the part for each byte
+    of an element, and the number of collectives; of the route that sends least, and of the one with the
+    fewest collectives. NaN if not asked yet."""
 
     def __init__(self) -> None:
         self._places: dict[LayoutId, int] = {}
@@ -91,7 +91,7 @@ class Rates:
 
     @classmethod
     def of(cls, planner: Planner) -> Rates:
-        """The prices that are kept with what else a planner has decided."""
+        """The prices that are kept with a planner's other decisions."""
         if planner.kept.rates is None:
             planner.kept.rates = cls(planner)
         found: Rates = planner.kept.rates
@@ -100,8 +100,8 @@ class Rates:
     def between(
         self, shape: Shape, width: int, starts: Sequence[LayoutId], goals: Sequence[LayoutId], each: float
     ) -> Floats:
-        """The prices of reshards of a tensor with elements of so many bytes, start by goal, if a collective
-        costs so much besides ``each`` time; infinity where there is none."""
+        """The prices of reshards of a tensor with elements of this many bytes, start by goal, with a fixed
+        cost of ``each`` collective. Infinity if there is none."""
         rates, times = self._between(shape, starts, goals)
         sending, quick = (
             once + byte * (width * times) + each * sends for once, byte, sends in (rates[:3], rates[3:])
@@ -110,14 +110,14 @@ class Rates:
         return found
 
     def sends(self, shape: Shape, starts: Sequence[LayoutId], goals: Sequence[LayoutId]) -> Floats:
-        """How many collectives a reshard of a tensor takes, start by goal, by the route that sends least."""
+        """The number of collectives of a reshard, start by goal, by the route that sends least."""
         rates, _ = self._between(shape, starts, goals)
         return np.where(rates[0] < inf, rates[2], inf)
 
     def _between(
         self, shape: Shape, starts: Sequence[LayoutId], goals: Sequence[LayoutId]
     ) -> tuple[Floats, float]:
-        """The rates of reshards of a tensor, start by goal, and what each of its bytes counts."""
+        """The rates of reshards of a tensor, start by goal, and the factor for each of its bytes."""
         if shape not in self._like:
             self._like[shape] = self._planner.like(shape)
         least, times = self._like[shape]
@@ -133,12 +133,12 @@ class Rates:
         return rates, times
 
     def _rate(self, shape: Shape, start: LayoutId, goal: LayoutId) -> Rate:
-        """The price of a reshard, as ``Planner.rates`` says it."""
+        """The price of a reshard, as ``Planner.rates`` gives it."""
         held, wanted = self.layouts[start], self.layouts[goal]
         if wanted.partial:
             if held.partial and held.combine != wanted.combine:
                 return inf, 0.0, 0, inf, 0.0, 0
-            # To be a sum where devices have the same of it sends nothing, and is done last.
+            # Turning equal data into a partial sum sends nothing, and comes last.
             rest = tuple(p for p in wanted.partial if p in held.partial)
             goal = self.layouts.number(Layout(wanted.dims, rest, wanted.combine if rest else ""))
         shape, frame = self._frame(shape, goal if held.whole else start)
@@ -149,8 +149,8 @@ class Rates:
         return rate
 
     def _frame(self, shape: Shape, number: LayoutId) -> tuple[Shape, _Frame]:
-        """The frame in which tensors of a shape in a layout have larger dimensions, and those in more parts,
-        first; and pieces the names in order. The shape in that frame."""
+        """The frame of a tensor in a layout: larger dimensions first, and those in more parts, with pieces
+        named in order. And the shape in that frame."""
         key = shape, number
         if key not in self._frames:
             dims, sizes = self.layouts[number].dims, self._planner.axes.sizes

@@ -10,17 +10,17 @@ from math import inf, prod
 from ..layouts import Axes, Dims, Layout, PieceId, Pieces, Shape, numbered
 from .moves import Amount, Moves, Route, Step, straight, with_pieces
 
-Edge = tuple[int, float, float, Step]  # the layout it leads to; what any such step costs; what it sends
+Edge = tuple[int, float, float, Step]  # the next layout; the cost of any such step; the elements sent
 
-_STEP = 1e-6  # of two routes that move as much, the one with fewer collectives
+_STEP = 1e-6  # of two routes that send the same, the one with fewer collectives
 _ONE: Amount = 1
-_ALL_WAYS, _DIRECT_WAYS = 5, 4  # pieces of a mesh with which all permutes are looked at; on the direct way
-_MOST = (300, 3000)  # layouts looked at, of all and of those on the direct way; then dimensions are gathered
+_ALL_WAYS, _DIRECT_WAYS = 5, 4  # pieces of a mesh up to which all permutes are tried; ... on the direct way
+_MOST = (300, 3000)  # layouts visited: of all, and on the direct way; then dimensions are gathered
 
 
 class RouteSearch:
-    """Finds routes for tensors of a shape, and remembers them. Layouts are numbered as they are met, for what
-    is nested takes long to look up. ``rate`` is the price of an element that a kind of step sends along
+    """Finds routes for tensors of one shape, and remembers them. Layouts are numbered as they are met,
+    because hashing nested values is slow. ``rate`` is the price of an element that a kind of step sends along
     pieces."""
 
     def __init__(self, moves: Moves, shape: Shape, rate: Callable[[str, Pieces], float]) -> None:
@@ -36,7 +36,7 @@ class RouteSearch:
         self._permuting: dict[int, list[Edge]] = {}
         self._towards: dict[tuple[int, int], list[Edge]] = {}
         self._permutes: dict[tuple[tuple[int, ...], Pieces, str, int], list[Edge]] = {}
-        self._to_come: dict[int, dict[int, float]] = {}  # by goal: at least so much
+        self._to_come: dict[int, dict[int, float]] = {}  # by goal: a lower bound
         self._lacking: dict[Dims, dict[Dims, int]] = {}  # by goal
         self._routes: dict[tuple[int, int], Route] = {}
         self._straight: dict[tuple[int, int], Route] = {}
@@ -51,7 +51,7 @@ class RouteSearch:
         return self._routes[ends]
 
     def straight(self, start: Layout, goal: Layout) -> Route:
-        """The cheapest route by steps that bring pieces to where they should be."""
+        """The cheapest route of steps that bring pieces to their goal."""
         ends = self._number(start), self._number(goal)
         if ends not in self._straight:
             route = self._search(*ends, direct=True)
@@ -59,7 +59,7 @@ class RouteSearch:
         return self._straight[ends]
 
     def cheaper(self, start: Layout, goal: Layout, price: float, sends: int) -> Route | None:
-        """The cheapest route, if it is found to cost less than one of this price with so many collectives."""
+        """The cheapest route, if it costs less than this price with this number of collectives."""
         ends = self._number(start), self._number(goal)
         below = price + _STEP * sends
         key = *ends, round(below, 9)
@@ -68,8 +68,7 @@ class RouteSearch:
         return self._better[key]
 
     def at_once(self, start: Layout, goal: Layout) -> Route | None:
-        """The cheapest route of one collective and what devices cut out behind it; None where there is
-        none."""
+        """The cheapest route of one collective followed by slices; None if there is none."""
         ends = number, last = self._number(start), self._number(goal)
         if ends not in self._at_once:
             edges = chain(self._onwards(number, last), self._permuted(number, last, _ALL_WAYS))
@@ -85,7 +84,7 @@ class RouteSearch:
         return self._at_once[ends]
 
     def _cuts(self, number: int, goal: Layout) -> bool:
-        """Whether devices cut a goal out of what they have in a layout."""
+        """Whether devices can slice a goal out of their parts in a layout."""
         held, fits = self._layouts[number], self._moves.fits
         return held.partial == goal.partial and all(
             there[: len(here)] == here and fits(size, there, here)
@@ -93,22 +92,22 @@ class RouteSearch:
         )
 
     def lacking(self, start: Layout, goal: Layout) -> float:
-        """How many elements some device must be sent at least."""
+        """The number of elements that some device must receive at least."""
         return self._at_least(self._number(start), self._number(goal)) / self._lowest
 
     def _search(self, start: int, goal: int, *, direct: bool = False, below: float = inf) -> Route | None:
-        """A* search: a bound on the rest guides it.
+        """A* search, guided by a bound on the rest.
 
-        ``direct``: only by steps that bring pieces to where they should be, and with many pieces one that is
-        found soon. None: it takes too long, or none costs less than ``below``.
+        ``direct``: only steps that bring pieces to their goal, and with many pieces a route that is found
+        soon. None if it takes too long, or if no route costs less than ``below``.
         """
         best = {start: 0.0}
         came: dict[int, tuple[int, Step]] = {}
         queue = [(0.0, 0, start)]
         to_come = self._to_come.setdefault(goal, {})
         done: set[int] = set()
-        permuted: dict[int, float] = {}  # by the layouts that it leads to: the least to come to one of them
-        count, least = 0, below  # of what is known to lead to the goal
+        permuted: dict[int, float] = {}  # the least cost to reach each layout
+        count, least = 0, below  # of paths known to reach the goal
         hurry = max(2.0 * (self._moves.most - _ALL_WAYS), 1.0) if direct else 1.0
         while queue and len(done) < _MOST[direct]:
             number = heapq.heappop(queue)[-1]
@@ -150,7 +149,7 @@ class RouteSearch:
     # ---- Steps ------------------------------------------------------------------------------------------
 
     def _onwards(self, number: int, goal: int) -> Iterable[Edge]:
-        """The steps from a layout on the way to a goal. Most of them are the same for many goals."""
+        """The steps from a layout towards a goal. Most are the same for many goals."""
         layout, wanted = self._layouts[number], self._layouts[goal]
         key = number, wanted.partial, wanted.combine, self._moves.mesh_of(layout, wanted)
         if key not in self._edges:
@@ -159,8 +158,8 @@ class RouteSearch:
         return chain(self._edges[key], self._edges_of(at_once)) if at_once else self._edges[key]
 
     def _permuted(self, number: int, goal: int, most: int) -> list[Edge]:
-        """The steps to layouts in as many parts: the same for all of these. Of more than so many pieces there
-        are too many to look at more than those towards a goal."""
+        """The steps to layouts with the same numbers of parts; shared by all of these layouts. With many
+        pieces, only steps towards a goal are tried."""
         if self._moves.most > most:
             key = number, goal
             if key not in self._towards:
@@ -177,7 +176,7 @@ class RouteSearch:
         return self._permuting[number]
 
     def _direct(self, number: int, goal: int) -> list[Edge]:
-        """The steps that bring pieces to where the goal has them."""
+        """The steps that bring pieces to their places in the goal."""
         held, wanted, layouts = self._layouts[number].dims, self._layouts[goal].dims, self._layouts
         edges = chain(self._onwards(number, goal), self._permuted(number, goal, _DIRECT_WAYS))
         return [edge for edge in edges if straight(layouts[edge[0]].dims, held, wanted)]
@@ -212,8 +211,8 @@ class RouteSearch:
         return self._lowest * lacking[layout.dims]
 
     def _unsummed(self, dims: Dims, wanted: Dims, loose: set[PieceId]) -> float:
-        """What a device sends at least of sums along loose pieces: all but one of the devices along these
-        send each element that one of them wants."""
+        """A lower bound of the elements that a device sends for sums along loose pieces: all but one of the
+        devices along these send each element that one of them wants."""
         axes = self._moves.axes
         part, n = prod(axes.local(self._shape, wanted)), axes.product(loose)
         among = axes.product(p for held in wanted for p in held if p in loose)
@@ -234,7 +233,7 @@ class RouteSearch:
         return whole * (lacking if isinstance(lacking, int) else int(lacking.max()))
 
     def _divided(self, dims: Dims) -> bool:
-        """Whether all parts are of one size."""
+        """Whether all parts have one size."""
         if dims not in self._evenly:
             product = self._moves.axes.product
             pairs = zip(self._shape, dims, strict=True)
@@ -242,8 +241,8 @@ class RouteSearch:
         return self._evenly[dims]
 
     def _lacks_evenly(self, dims: Dims, wanted: Dims) -> int:
-        """The same where all parts are of one size: if a dimension is split on pieces of which none has all
-        of the other's, some device has the first part and needs the last."""
+        """The same for parts of one size. If a dimension is split on pieces that do not contain each other,
+        some device has the first part and needs the last."""
         sizes = self._moves.axes.sizes
         part = common = self._elements
         for held, new in zip(dims, wanted, strict=True):
@@ -260,7 +259,7 @@ class RouteSearch:
 
 
 def by_the_whole(axes: Axes, shape: Shape, start: Layout, goal: Layout) -> Route:
-    """The plain way: the tensor becomes whole, dimension by dimension, and is cut."""
+    """The plain way: the tensor is gathered, dimension by dimension, and sliced."""
     steps, layout = list[Step](), start
     if loose := tuple(p for p in start.partial if p not in goal.partial):
         rest = tuple(p for p in start.partial if p in goal.partial)
@@ -276,7 +275,7 @@ def by_the_whole(axes: Axes, shape: Shape, start: Layout, goal: Layout) -> Route
 
 
 def _slices(layout: Layout, goal: Layout) -> Iterable[Step]:
-    """The steps that cut a goal out of a layout."""
+    """The steps that slice a goal out of a layout."""
     for d, (here, there) in enumerate(zip(layout.dims, goal.dims, strict=True)):
         if here != there:
             layout = layout._replace(dims=with_pieces(layout.dims, d, there))

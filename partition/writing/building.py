@@ -24,7 +24,7 @@ from .neutral import neutral, zero
 
 CHANNEL = "channel_handle"
 PAIRS, GROUPS = "source_target_pairs", "replica_groups"  # of permutations, and of other collectives
-OUTSIDE = ("sdy.sharding", "sdy.sharding_rule", "mhlo.sharding")  # what is no part of an op
+OUTSIDE = ("sdy.sharding", "sdy.sharding_rule", "mhlo.sharding")  # attributes that are not part of an op
 
 
 @dataclass
@@ -33,27 +33,27 @@ class Scope:
 
     block: Any
     parent: Scope | None = None
-    before: Any = None  # the op before which others are written; None: at the end of the block
+    before: Any = None  # the op before which ops are written; None: at the end of the block
     known: dict[Any, Any] = field(default_factory=dict)
     _end: Any = None
 
     @property
     def end(self) -> Any:
-        """Where ops are written."""
+        """The place where ops are written."""
         if self._end is None:
             self._end = ir.InsertionPoint(self.block if self.before is None else self.before)
         return self._end
 
     def move(self, before: Any) -> None:
-        """Ops are written before this one from now on, or at the end."""
+        """From now on, ops are written before this one, or at the end."""
         self.before, self._end = before, None
 
     def pass_by(self, op: Any) -> None:
-        """Ops are written behind this one from now on."""
+        """From now on, ops are written after this one."""
         self._end = ir.InsertionPoint.after(op)
 
     def find(self, key: Any) -> Any:
-        """The value under a key in this scope or one around it, or None."""
+        """The value under a key in this scope or an outer one, or None."""
         scope: Scope | None = self
         while scope is not None:
             if key in scope.known:
@@ -64,9 +64,9 @@ class Scope:
 
 @dataclass
 class Sent:
-    """A collective as it was written: the op, its kind, the pieces of axes it goes over (none for a
-    permutation of parts), the devices of a group, the bytes that a device sends, and what it is for, which
-    who has it written says: several things, where several permutations are one."""
+    """A collective in the program: the op, its kind, the pieces of axes that it runs over (none for a
+    permutation of parts), the devices of a group, the bytes that a device sends, and its purposes, which the
+    caller names. Merged permutations have several."""
 
     op: ir.Operation
     kind: str
@@ -77,12 +77,12 @@ class Sent:
 
     @property
     def purpose(self) -> Purpose:
-        """The first thing that it is for."""
+        """Its first purpose."""
         return self.purposes[0]
 
     @property
     def also(self) -> tuple[Purpose, ...]:
-        """What it is for besides."""
+        """Its other purposes."""
         return self.purposes[1:]
 
     @property
@@ -103,14 +103,14 @@ class Builder:
         self.i32 = ir.IntegerType.get_signless(32)
         self.i64 = ir.IntegerType.get_signless(64)
         self.scalar = ir.RankedTensorType.get([], self.i32)
-        self.manual: PieceSet = frozenset()  # the pieces that manual computations around have taken
-        self.looked_up: set[Any] = set()  # values that an op has looked up at places known at run time
+        self.manual: PieceSet = frozenset()  # the pieces of surrounding manual computations
+        self.looked_up: set[Any] = set()  # results of lookups at positions known at run time
         self._groups: dict[Any, Any] = {}
         self._collectives: dict[Any, Sent] = {}  # the first of each kind
-        self.reshards: dict[Any, Sent] = {}  # those that are one collective
+        self.reshards: dict[Any, Sent] = {}  # those that are parts of one collective
         self._attributes: dict[Any, Any] = {}
         self._types: dict[Any, Any] = {}
-        self.types_of: dict[Any, list[Any]] = {}  # the results of ops that are computed alike
+        self.types_of: dict[Any, list[Any]] = {}  # the results of equal ops
 
     # ---- Ops --------------------------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class Builder:
         )
 
     def copy(self, op: Any) -> Any:
-        """A clone of an op, without the attributes that only the annotated module uses."""
+        """A clone of an op, without the attributes that only the annotated module needs."""
         made = op.operation.clone(self.scope.end)
         for name in OUTSIDE:
             if name in made.attributes:
@@ -142,7 +142,7 @@ class Builder:
         return made
 
     def copy_of(self, op: Any, operands: Sequence[Any]) -> Any:
-        """What a clone of an op with one result gives of other operands."""
+        """The result of a clone of an op with one result, on other operands."""
         made = self.copy(op)
         for i, operand in enumerate(operands):
             made.operands[i] = operand
@@ -151,11 +151,11 @@ class Builder:
     def one(
         self, name: str, operands: Sequence[Any], type_: Any, attributes: dict[str, Any] | None = None
     ) -> Any:
-        """Appends an op with one result, and returns that."""
+        """Appends an op with one result, and returns the result."""
         return self.op(name, operands, [type_], attributes).results[0]
 
     def tensor(self, shape: Sequence[int], element: Any) -> Any:
-        """A type of tensor."""
+        """A tensor type."""
         key = tuple(shape), element
         if key not in self._types:
             self._types[key] = ir.RankedTensorType.get(list(shape), element)
@@ -169,7 +169,7 @@ class Builder:
         return self._attributes[key]
 
     def integer(self, value: int) -> Any:
-        """An integer as an attribute."""
+        """An integer attribute."""
         return ir.IntegerAttr.get(self.i64, value)
 
     # ---- Constants and places ---------------------------------------------------------------------------
@@ -203,12 +203,12 @@ class Builder:
         return self.splat(str(value), self.i32)
 
     def neutral(self, combine: str, element: Any, shape: Sequence[int] = ()) -> Any:
-        """The neutral element of a combining op, as a constant. Raises KeyError where it has none."""
+        """The neutral element of a combining op, as a constant. Raises KeyError if it has none."""
         return self.splat(neutral(combine, element), element, shape)
 
     def lookup(self, table: npt.NDArray[np.int64]) -> Any:
-        """The entry of a table for this device, i32: computed of digits of the device's number where that is
-        possible, which takes accelerators less time than to look it up."""
+        """The entry of a table for this device, i32. It is computed from digits of the device's number if
+        possible, which is faster on accelerators than a lookup."""
 
         def make() -> Any:
             terms, first = digits(table), int(table[0])
@@ -227,10 +227,10 @@ class Builder:
         return self.known(("table", table.tobytes()), make)
 
     def device_id(self, type_: Any, name: str = "stablehlo.partition_id") -> Any:
-        """The number of the device that runs this, by an op of this ``name`` where devices are partitions."""
+        """The number of the device that runs this; the op has this ``name`` if devices are partitions."""
         if self.form == "replica":
             return self.one("stablehlo.replica_id", [], type_)
-        # XLA refuses it where neither it nor what uses it is said to be a part.
+        # XLA refuses it unless it or its user is marked as a part.
         manual = {"mhlo.sharding": ir.StringAttr.get("{manual}")} if self.form == "manual" else None
         return self.one(name, [], type_, manual)
 
@@ -270,15 +270,15 @@ class Builder:
         return self.one("stablehlo.dynamic_slice", [value, *places], result, attributes)
 
     def rows(self, value: Any, dim: int, start: Any, count: int) -> Any:
-        """So many rows of a dimension, from a start that is an integer, or a scalar of type i32."""
+        """This many rows of a dimension, from a start that is an integer, or a scalar of type i32."""
         starts, sizes = [start if d == dim else 0 for d in range(len(shape_of(value)))], shape_of(value)
         sizes[dim] = count
         return self.cut(value, starts, sizes)
 
     def fenced(self, value: Any, cut: Collection[int] | None = None) -> Any:
-        """A value, before an op looks up places in it, or before what was looked up is sliced. XLA takes a
-        slice of a slice for a single one, and forgets that the place in the first was clamped. That does not
-        matter to a slice of other dimensions, if only those that it cuts are looked up (``cut``)."""
+        """A value, before an op looks up positions in it, or before the result of a lookup is sliced. XLA
+        merges a slice of a slice into one, and loses the clamping of the first position. That does not matter
+        for a slice of other dimensions, if only the sliced ones are looked up (``cut``)."""
         if value not in self.looked_up:
             if not self.is_slice(value):
                 return value
@@ -289,13 +289,13 @@ class Builder:
 
     @staticmethod
     def is_slice(value: Any) -> bool:
-        """Whether a value is a slice that begins at a place that is computed."""
+        """Whether a value is a slice with a computed start."""
         return (
             not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.dynamic_slice"
         )
 
     def barrier(self, value: Any) -> Any:
-        """A value that XLA keeps apart from what it is made of, and takes for no other one."""
+        """A value that XLA keeps separate from its operands, and does not merge with any other."""
         return self.one("stablehlo.optimization_barrier", [value], value.type)
 
     def put(self, value: Any, part: Any, starts: Sequence[Any]) -> Any:
@@ -318,13 +318,13 @@ class Builder:
         return self.one("stablehlo.pad", [value, fill], self.tensor(shape, type_.element_type), attributes)
 
     def filled_up(self, value: Any, dim: int, more: int) -> Any:
-        """A tensor with so many more rows of zeros at the end of a dimension."""
+        """A tensor with this many more rows of zeros at the end of a dimension."""
         rank = len(shape_of(value))
         return self.pad(value, [0] * rank, [more if d == dim else 0 for d in range(rank)])
 
     def part(self, value: Any, dim: int, tile: int, pieces: Pieces) -> Any:
-        """This device's part, so many rows, of a dimension that pieces divide; past its end there are
-        zeros."""
+        """This device's part, with this many rows, of a dimension that is split on pieces. Rows past the end
+        of the dimension are zero."""
         value = self.filled_up(value, dim, tile * self.axes.product(pieces) - shape_of(value)[dim])
         return self.rows(value, dim, self.lookup(self.axes.index(pieces) * tile), tile)
 
@@ -352,11 +352,11 @@ class Builder:
         return self.one("stablehlo.broadcast_in_dim", [scalar], type_, attributes)
 
     def select(self, where: Any, one: Any, other: Any) -> Any:
-        """Elements of ``one`` where the predicate holds, and of ``other`` elsewhere."""
+        """Elements of ``one`` where the predicate holds, elsewhere of ``other``."""
         return self.one("stablehlo.select", [where, one, other], one.type)
 
     def places(self, shape: Sequence[int], dim: int, start: Any, element: Any = None) -> Any:
-        """The index of every element along a dimension, counted from ``start``."""
+        """The index of every element along a dimension, from ``start`` on."""
         type_ = self.tensor(shape, element or self.i32)
         attributes = {"iota_dimension": self.integer(dim)}
         iota = self.one("stablehlo.iota", [], type_, attributes)
@@ -391,7 +391,7 @@ class Builder:
         if (known := self._collectives.get(key)) is not None:
             return self.again(known, value)
         narrow = element_of(value)
-        if bits_of(str(narrow)) in (2, 4) and isinstance(narrow, ir.IntegerType):  # XLA packs them
+        if bits_of(str(narrow)) in (2, 4) and isinstance(narrow, ir.IntegerType):  # XLA packs narrow elements
             wide = ir.IntegerType.get_unsigned(8) if narrow.is_unsigned else ir.IntegerType.get_signless(8)
             value = self.one("stablehlo.convert", [value], self.tensor(shape_of(value), wide))
             sizes = ir.RankedTensorType(type_).shape
@@ -420,7 +420,7 @@ class Builder:
         return op.results[0]
 
     def all_gather(self, value: Any, pieces: Pieces, dim: int, sends: float) -> Any:
-        """What devices along pieces have, one beside the other along a dimension. ``sends``: in elements."""
+        """The parts of the devices along pieces, concatenated along a dimension. ``sends``: in elements."""
         sizes = shape_of(value)
         sizes[dim] *= self.axes.product(pieces)
         attributes = {"all_gather_dim": self.integer(dim)}
@@ -428,7 +428,7 @@ class Builder:
         return self.collective("all_gather", value, type_, pieces, sends, attributes)
 
     def again(self, known: Sent, value: Any) -> Any:
-        """The result of a collective that is like one before, of another value."""
+        """The result of a collective like an earlier one, on another value."""
         op = known.op.clone(self.scope.end).operation
         op.operands[0], op.location = value, self.loc
         if self.form != "replica":
@@ -437,14 +437,14 @@ class Builder:
         return op.results[0]
 
     def adopt(self, op: Any, groups: npt.NDArray[np.int64], purpose: Purpose) -> None:
-        """Lists a collective that the user wrote, over groups or pairs of devices, among those of the device
+        """Adds a collective that the user wrote, over groups or pairs of devices, to those of the device
         program."""
         if self.form == "replica":
             for label in (CHANNEL, "use_global_device_ids"):
                 if label in op.attributes:
                     del op.attributes[label]
         kind, paired = op.name.partition(".")[2], PAIRS in op.attributes
-        op.attributes[PAIRS if paired else GROUPS] = self.dense(groups)  # no mesh has to be there for it
+        op.attributes[PAIRS if paired else GROUPS] = self.dense(groups)  # it may have no mesh
         pieces = self.axes.between(groups) if paired else self.axes.along(groups)
         sizes = [prod(shape_of(v)) * bytes_of(element_of(v)) for v in op.operands]
         sends, group = sends_of(kind, sum(sizes), groups, paired=paired)
@@ -452,18 +452,18 @@ class Builder:
 
     @contextmanager
     def serving(self, purpose: Callable[[], Purpose]) -> Iterator[None]:
-        """What is sent meanwhile is for a purpose, unless something else said what it is for. The purpose is
-        asked for only if something is."""
+        """Collectives in this context have a purpose, unless another one is named. The purpose is computed
+        only if something is sent."""
         before = len(self.sent)
         yield
         unasked = [sent for sent in self.sent[before:] if not sent.purposes]
         if unasked:
-            purposes = (purpose(),)  # one, by which the steps of a reshard are known to belong together
+            purposes = (purpose(),)  # one object, which identifies the steps of one reshard
             for sent in unasked:
                 sent.purposes = purposes
 
     def next_channel(self) -> Any:
-        """A channel that no other collective has."""
+        """An unused channel."""
         self.channel += 1
         return stablehlo.ChannelHandle.get(self.channel, 1)
 
@@ -486,8 +486,8 @@ class Builder:
 
 
 def sends_of(kind: str, size: int, groups: npt.NDArray[np.int64], *, paired: bool) -> tuple[float, int]:
-    """The bytes that a device sends in a collective of so many bytes that the user wrote, over groups of
-    devices or between ``paired`` ones, and the devices of a group."""
+    """The bytes that a device sends in a collective of this size that the user wrote, over groups of devices
+    or between ``paired`` ones; and the devices of a group."""
     n = groups.shape[1]
     share = {"reduce_scatter": (n - 1) / n, "all_to_all": (n - 1) / n}
     share |= {"all_reduce": 2 * (n - 1) / n, "all_gather": n - 1}
@@ -503,12 +503,12 @@ def channel_of(op: Any) -> int:
 
 
 def pairs_of(op: Any) -> npt.NDArray[np.int64]:
-    """The devices that send in a permutation, each with the one that receives."""
+    """The pairs of sender and receiver in a permutation."""
     return np.asarray(op.attributes[PAIRS]).reshape(-1, 2)
 
 
 def disjoint(group: Sequence[Any], op: Any) -> bool:
-    """Whether no device sends, and none receives, in a permutation who does in one of a group."""
+    """Whether no sender, and no receiver, of a permutation is one in any permutation of a group."""
     sources, targets = pairs_of(op).T
     return not any(
         np.isin(s, sources).any() or np.isin(t, targets).any() for s, t in (pairs_of(o).T for o in group)

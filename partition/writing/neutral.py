@@ -1,4 +1,4 @@
-"""Neutral elements of the ops by which values are combined."""
+"""Neutral elements of combining ops."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from ...program.elements import bits_of
 
-_EXTREMES = {  # of floats, the least and the largest; those without infinities have finite ones
+_EXTREMES = {  # of floats, the least and the largest; finite for types without infinities
     "bf16": ("0xFF80", "0x7F80"),
     "f16": ("0xFC00", "0x7C00"),
     "f32": ("0xFF800000", "0x7F800000"),
@@ -22,7 +22,7 @@ _EXTREMES = {  # of floats, the least and the largest; those without infinities 
 
 
 def neutral(combine: str, element: Any) -> str:
-    """The neutral element of a combining op, as MLIR writes it. Raises KeyError where it is not known."""
+    """The neutral element of a combining op, as MLIR writes it. Raises KeyError if it is unknown."""
     text = str(element)
     name = combine.partition(".")[2]
     if name in ("add", "or"):

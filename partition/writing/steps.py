@@ -1,4 +1,4 @@
-"""Carries out reshards: a value in one layout becomes that value in another."""
+"""Carries out reshards."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from .building import Builder, element_of, shape_of
 
 
 def carry_out(builder: Builder, value: Any, shape: Shape, start: Layout, steps: tuple[Step, ...]) -> Any:
-    """The tensor of ``shape`` of which ``value`` is a part, after some steps."""
+    """The tensor of ``shape`` whose part is ``value``, after some steps."""
     key = value.type, shape, start, steps
     if (known := builder.reshards.get(key)) is not None:
         return builder.again(known, value)
-    if 0 in shape and steps:  # collectives do not take what has no elements
+    if 0 in shape and steps:  # collectives accept no tensors without elements
         return builder.zero(element_of(value), builder.axes.local(shape, steps[-1].after.dims))
     given, before = value, len(builder.sent)
     for step in steps:
         value = _STEPS[step.kind](builder, value, shape, start, step)
         start = step.after
-    for sent in builder.sent[before:][:1]:  # a collective and nothing else
+    for sent in builder.sent[before:][:1]:  # a collective alone
         if sent.op == value.owner and sent.op.operands[0] == given:
             builder.reshards[key] = sent
     return value
@@ -71,7 +71,7 @@ def _all_to_all(builder: Builder, value: Any, shape: Shape, start: Layout, step:
     n, tile = axes.product(step.pieces), axes.tile(shape[other], step.after.dims[other])
     held = shape_of(value)[other]
     value = builder.filled_up(value, other, tile * n - held)
-    if held <= tile * (n - 1):  # XLA may give a part that is all padding another order of dimensions
+    if held <= tile * (n - 1):  # XLA may choose another order of dimensions for a part that is all padding
         value = builder.barrier(value)
     sizes = shape_of(value)
     sizes[d], sizes[other] = sizes[d] * n, tile
@@ -94,9 +94,9 @@ def _collective_permute(builder: Builder, value: Any, shape: Shape, start: Layou
 
 
 def pairs_of_step(axes: Axes, start: Layout, after: Layout, manual: Iterable[PieceId]) -> Places | None:
-    """The devices that send in a permutation from one layout to another, inside of ``manual`` computations,
-    each with the one that receives; None where all have what they need, as between meshes that list devices
-    alike."""
+    """The pairs of sender and receiver in a permutation from one layout to another, inside of ``manual``
+    computations. None if every device has what it needs already, as between meshes with the same order of
+    devices."""
     has, wants = (_parts(axes, layout, manual) for layout in (start, after))
     owners: dict[tuple[int, ...], list[int]] = {}
     for device, part in enumerate(has):
@@ -116,8 +116,8 @@ def pairs_of_step(axes: Axes, start: Layout, after: Layout, manual: Iterable[Pie
 
 
 def _parts(axes: Axes, layout: Layout, manual: Iterable[PieceId]) -> list[tuple[int, ...]]:
-    """The part of a tensor that each device holds, and which share of it where it is partial, or which tensor
-    inside of ``manual`` computations."""
+    """For each device, its part of the tensor; its share, if it is partial; and which tensor, inside of
+    ``manual`` computations."""
     several = *layout.dims, *((p,) for p in (*layout.partial, *sorted(manual)))
     indices = [axes.index(pieces) for pieces in several]
     if not indices:
@@ -126,7 +126,7 @@ def _parts(axes: Axes, layout: Layout, manual: Iterable[PieceId]) -> list[tuple[
 
 
 def _mask(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
-    """One device keeps the value; the others get the neutral element of what combines them."""
+    """One device keeps the value; the others get the neutral element of the combining op."""
     first = builder.lookup(builder.axes.index(step.pieces))
     held = shape_of(value)
     nothing = builder.neutral(step.after.combine, element_of(value), held)

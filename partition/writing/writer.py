@@ -35,8 +35,8 @@ from .steps import carry_out
 
 
 class Ends(NamedTuple):
-    """How a function is called: its arguments and their layouts, the values that it returns, and their
-    layouts, which are those that they have."""
+    """The ends of a function: its arguments and their layouts, the values that it returns, and their
+    layouts."""
 
     arguments: range
     takes: list[Layout]
@@ -45,9 +45,9 @@ class Ends(NamedTuple):
 
 
 class Writer(Walk):
-    """Writes the device program of a module, as a plan has it.
+    """Writes the device program of a module, by a plan.
 
-    ``hand_on`` writes ops that hand values on (``local/flow.py``). ``channel`` is the last one that is taken.
+    ``hand_on`` writes ops that pass values on (``local/flow.py``). ``channel`` is the last one in use.
     """
 
     def __init__(
@@ -62,8 +62,8 @@ class Writer(Walk):
         plan, reading, bypasses = decided.plan, decided.reading, decided.bypasses
         super().__init__(annotated, plan, builder, reading, bypasses, decided.recipes)
         self.decided, self._hand_on = decided, hand_on
-        self.copies: dict[int, Any] = {}  # of the ops of functions that are written
-        self.kept: set[int] = set()  # the ops whose copies are theirs, at home
+        self.copies: dict[int, Any] = {}  # of the ops of written functions
+        self.kept: set[int] = set()  # the ops whose copies compute them, at home
         self.written: dict[str, Any] = {}
         self.ends: dict[str, Ends] = {}  # of the other functions
         self._reshards, self._repeated = iter(plan.reshards or ()), iter(decided.repeated)
@@ -72,11 +72,11 @@ class Writer(Walk):
 
     @property
     def scope(self) -> Scope:
-        """The local values that are there now."""
+        """The local values that exist now."""
         return self.builder.scope
 
     def at_home(self, value: int) -> Any:
-        """The local value that was made at home, wherever that was, or None."""
+        """The local value that was made at home, in any scope, or None."""
         local = self.locals.get(value)
         if local is None and (definer := self.kinds.definer(value)) in self.kept:
             first = self.kinds.results(definer)[0]
@@ -84,7 +84,7 @@ class Writer(Walk):
         return local
 
     def reshard(self, value: int, layout: Layout, use: Use | None, *, stale: bool) -> Reshard:
-        """How a value is taken to a layout, as the plan says."""
+        """How a value gets to a layout, as the plan says."""
         decided = next(self._reshards)
         assert (decided.value, decided.goal) == (value, layout)
         return decided
@@ -94,10 +94,10 @@ class Writer(Walk):
         return next(self._repeated)
 
     def carry(self, held: Any, reshard: Reshard, use: Use | None, *, stale: bool) -> Any:
-        """A local value after the steps of a reshard; ``stale``: of a value that was made so before."""
+        """A local value after the steps of a reshard; ``stale``: of a value that was made this way before."""
         start, value = reshard.start, reshard.value
         assert start is not None
-        if stale:  # or XLA takes both for one
+        if stale:  # or XLA merges both
             held = self.builder.barrier(held)
         with self.builder.serving(lambda: self.purpose(use, value, start, reshard.goal)):
             return carry_out(self.builder, held, self.tensors[value].shape, start, reshard.steps)
@@ -105,7 +105,7 @@ class Writer(Walk):
     def purpose(
         self, use: Use | None, value: int, start: Layout | None = None, goal: Layout | None = None
     ) -> Purpose:
-        """The purpose of what is sent for a use of a value; what is sent for none in particular is for the op
+        """The purpose of a collective for a use of a value. If it serves none in particular, it is for the op
         that makes the value."""
         kinds, value_of = self.kinds, self.kinds.listing.value
         if use is None:
@@ -125,7 +125,7 @@ class Writer(Walk):
         )
 
     def run(self) -> Draft:
-        """The program of each device, up to what decides how much it sends."""
+        """The program of each device, before any pass."""
         made = ir.Module.create(ir.Location.unknown(self.old.context))
         for name in self.old.operation.attributes:
             made.operation.attributes[name] = self.old.operation.attributes[name]
@@ -148,8 +148,8 @@ class Writer(Walk):
     # ---- Functions --------------------------------------------------------------------------------------
 
     def _entry(self, func: Any) -> None:
-        """Writes the main function, of whole tensors or of parts."""
-        around = self.form == "sdy-manual" and self.axes.count > 1  # XLA takes none for one device
+        """Writes the main function, on whole tensors or on parts."""
+        around = self.form == "sdy-manual" and self.axes.count > 1  # XLA accepts none for one device
         self.boundary = arguments, results = self.reading.boundary(func)
         type_ = func.type
         if around:
@@ -182,8 +182,8 @@ class Writer(Walk):
         builder.op("func.return", returned, [])
 
     def function(self, func: Any) -> Ends:
-        """Writes the function that devices run in place of one of the module, when it is first asked for,
-        and returns its ends."""
+        """Writes the device's version of a function of the module at the first request, and returns its
+        ends."""
         name = text_of(func.attributes["sym_name"])
         if name not in self.ends:
             made, ops = self._opened(func)
@@ -206,9 +206,9 @@ class Writer(Walk):
         return self.ends[name]
 
     def _opened(self, func: Any) -> tuple[Any, list[int]]:
-        """A copy of a function, in which the program is written, and its ops."""
+        """A copy of a function, into which the program is written, and its ops."""
         name = text_of(func.attributes["sym_name"])
-        if name in self.written:  # as it is, for a region
+        if name in self.written:  # unchanged, for a region
             self.written[name].erase()
         self.written[name] = made = func.operation.clone(ir.InsertionPoint(self.module.body)).operation
         for label in list(made.attributes):
@@ -218,14 +218,14 @@ class Writer(Walk):
         return made, ops
 
     def open(self, number: int, copy: Any = None) -> list[list[int]]:
-        """The ops in each block of an op, of which there is a copy; theirs are taken down."""
+        """Registers the ops in each block of a copied op."""
         blocks = self.kinds.blocks(number)
         self.copies.update(zip(chain(*blocks), children(copy or self.copies[number]), strict=True))
         return blocks
 
     def _name_boundary(self, func: Any, made: Any, whole: tuple[list[Layout], list[Layout]] | None) -> None:
-        """Copies the attributes of arguments and results; shardings, those of the layouts, only where the
-        boundary has ``whole`` tensors."""
+        """Copies the attributes of arguments and results. If the boundary has ``whole`` tensors, they get the
+        shardings of the layouts; otherwise none."""
         manual = {"mhlo.sharding": ir.StringAttr.get("{manual}")}
         for number, label in enumerate(("arg_attrs", "res_attrs")):
             entries = list[Any]()
@@ -253,7 +253,7 @@ class Writer(Walk):
         for i, layout in enumerate(arguments):
             if (
                 layout.partial
-            ):  # Shardy lets what a constraint gives be reduced, even one that changes nothing
+            ):  # Shardy lets the result of a constraint be reduced, even if the constraint changes nothing
                 said = {"sharding": self._sharding(layout)}
                 operands[i] = self.builder.one(
                     "sdy.sharding_constraint", [operands[i]], operands[i].type, said
@@ -271,14 +271,13 @@ class Writer(Walk):
     def arguments(
         self, ops: Sequence[int], block: Any, layouts: Sequence[Layout], some: Sequence[int] | None = None
     ) -> None:
-        """Makes the arguments of a copy of the block with these ops parts of what that takes, or ``some`` of
-        them."""
+        """Turns the arguments of a copy of the block with these ops, or ``some`` of them, into parts."""
         values, locals_ = self.kinds.arguments(ops), self.parts(block, layouts)
         for n in range(len(locals_)) if some is None else some:
             self.define(values[n], layouts[n], locals_[n], kept=True)
 
     def parts(self, block: Any, layouts: Sequence[Layout]) -> list[Any]:
-        """The arguments of a copy of a block, made parts of what that takes."""
+        """The arguments of a copy of a block, turned into parts."""
         for local, layout in zip(block.arguments, layouts, strict=True):
             local.set_type(self.local(local.type, layout))
         return list(block.arguments)
@@ -291,9 +290,8 @@ class Writer(Walk):
         slots: Sequence[int] | None = None,
     ) -> list[Any]:
         """Writes the ops of a block, and returns the operands of its terminator in the given layouts, or at
-        home; they become results of an op, or what its next turn takes (``to``), where a block is a branch
-        or the body of a loop, which takes those in some ``slots``. What is no op of the device program goes
-        from the copy of the block."""
+        home. For a branch or the body of a loop they become results of the op or values of the next iteration
+        (``to``), for some ``slots``. Ops without a device version are removed from the copy of the block."""
         scope, copies, gone = self.builder.scope, self.copies, list[Any]()
         *computed, last = ops
         for number in computed:
@@ -313,28 +311,28 @@ class Writer(Walk):
         return returned
 
     def note(self, use: Use, value: int, layout: Layout, *, start: Layout | None = None) -> None:
-        """Takes no note."""
+        """Does nothing: only the recorder takes notes."""
 
     # ---- Ops --------------------------------------------------------------------------------------------
 
     def op(self, number: int) -> bool:
-        """Writes an op; whether that is its copy."""
+        """Writes an op. Returns whether that is the copy of it."""
         how = self.decided.ops[number]
         if isinstance(how, Recipe):
             return self._take(number, how)
         self.clock += 1
-        if how is None:  # others read past it
+        if how is None:  # its users skip it
             return False
         op = self.kinds.ops[number]
         self.builder.loc = op.location
         return self._hand_on(self, number, how)
 
     def computed(self, number: int) -> bool:
-        """Writes an op that is computed and handed on; whether that is its copy."""
+        """Writes an op that is computed. Returns whether that is the copy of it."""
         return self._take(number, self.decided.within[number])
 
     def _take(self, number: int, recipe: Recipe) -> bool:
-        """Writes an op that is computed by a recipe; whether that is its copy."""
+        """Writes an op by a recipe. Returns whether that is the copy of it."""
         self.clock += 1
         computed = recipe.computed
         values = self._needed(number, recipe) if recipe.needed else []
@@ -360,7 +358,7 @@ class Writer(Walk):
         return recipe.kept
 
     def _needed(self, number: int, recipe: Recipe) -> list[Any]:
-        """The operands that an op needs besides those that its copy has."""
+        """The operands that an op needs and its copy lacks."""
         values, scope = list[Any](), self.builder.scope
         operands = self.decided.reads.get(number) or self.kinds.operands(number)
         for slot, layout, home in recipe.needed:
@@ -375,7 +373,7 @@ class Writer(Walk):
         return values
 
     def lower(self, op: Any, computed: Computed, values: list[Any]) -> Sequence[Any]:
-        """The results of an op by its lowering, of operands as that needs them."""
+        """The results of an op by its lowering, from operands in the layouts that it needs."""
         builder, known = self.builder, computed.known
         builder.loc = op.location
         site = Site(builder, op, computed, self.captured)
@@ -386,7 +384,7 @@ class Writer(Walk):
         return results
 
     def keep_named(self, op: Any) -> None:
-        """Keeps functions that an op names or its regions call, as comparisons do, as they are."""
+        """Keeps functions that an op names or its regions call, such as comparisons, unchanged."""
         for name in sorted(named_in(op)):
             if name in self.functions and name not in self.written:
                 func = self.functions[name].operation

@@ -1,4 +1,4 @@
-"""Ops and values that are alike as far as some steps around them: those of repeated layers."""
+"""Ops and values with equal surroundings, up to some steps: those of repeated layers."""
 
 from __future__ import annotations
 
@@ -8,16 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
-_STEPS = 8  # so far around them they are alike
+_STEPS = 8  # steps up to which surroundings are equal
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def classes(
     spots: Sequence[Hashable], values: Sequence[Hashable], slots: Sequence[tuple[int, ...]]
 ) -> tuple[Integers, Integers]:
-    """The class of each spot and of each value, by what they are on their own and by what is around them.
-    ``slots`` are the values of each spot, -1 for none. The values of spots of one class are, slot by slot, of
-    one class."""
+    """The class of each spot and of each value, by their own facts and those of their surroundings. ``slots``
+    are the values of each spot, -1 for none. Spots of one class have, slot by slot, values of one class."""
     count = np.asarray([len(s) for s in slots], dtype=np.int64)
     value = np.asarray([n for s in slots for n in s], dtype=np.int64)
     spot = np.repeat(np.arange(len(slots)), count)
@@ -43,7 +42,7 @@ def _numbered(things: Sequence[Hashable]) -> npt.NDArray[np.uint64]:
 
 
 def mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """Numbers of which any two are as good as random, whatever the given ones are (splitmix64)."""
+    """Hashes of numbers, pseudo-random for any input (splitmix64)."""
     found = numbers + _ODD
     found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

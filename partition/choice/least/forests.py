@@ -1,4 +1,4 @@
-"""Moves of many variables of a sum at once, by NumPy: see ``core/src/trees.rs``."""
+"""Moves of many variables of a sum at once, in NumPy: see ``core/src/trees.rs``."""
 
 from __future__ import annotations
 
@@ -27,8 +27,9 @@ class Node(NamedTuple):
 
 
 class Forest:
-    """Variables that move while others keep their values: those of trees, of which no two ways lead from one
-    to another. What ``terms`` cost is by way, and ``alone`` infinity for what is no value."""
+    """Variables that move while all others keep their values. They form trees: no two paths connect the same
+    variables. ``terms`` cost something by way, and ``alone`` is infinity for values that a variable does not
+    have."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class Forest:
                     self.slots[variable].append(Slot(number, row, slot))
 
     def moved(self, turn: int) -> npt.NDArray[np.int64]:
-        """The values after the move of a turn."""
+        """The values after one move."""
         self._grow(turn)
         nodes = list(self._nodes())
         for node in reversed(nodes):
@@ -58,13 +59,13 @@ class Forest:
             costs = self.below[variable] + (self._said(above) if above else 0.0)
             if costs.min() < costs[self.chosen[variable]]:
                 self.chosen[variable] = costs.argmin()
-            self.free[variable] = False  # for what is below, and beside
+            self.free[variable] = False  # for its children and siblings
         return self.chosen
 
     def _grow(self, turn: int) -> None:
-        """Frees variables in the order of a turn, but for those that would close a circle."""
+        """Frees variables in the order of a turn, except those that would close a cycle."""
         tree = list(range(len(self.free)))
-        held: dict[tuple[int, int], int] = {}  # a variable that is free, by row
+        held: dict[tuple[int, int], int] = {}  # a free variable, by row
         order = np.argsort(mixed(np.uint64(turn << 32) ^ np.arange(len(tree), dtype=np.uint64)))
         for variable in order.tolist():
             rows = [(slot.term, slot.row) for slot in self.slots[variable]]
@@ -76,7 +77,7 @@ class Forest:
                 held.update(dict.fromkeys(rows, variable))
 
     def _nodes(self) -> Iterator[Node]:
-        """The variables that are free, each behind the one above it."""
+        """The free variables, parents first."""
         seen = [not free for free in self.free]
         for first in range(len(seen)):
             waiting = [] if seen[first] else [Node(first, None)]
@@ -96,7 +97,8 @@ class Forest:
         return (slot for slot in self.slots[node.variable] if not node.above or slot[:2] != node.above[:2])
 
     def _said(self, at: Slot) -> npt.NDArray[np.float64]:
-        """What a row costs by each value in one of its slots, at the best values of what else is free."""
+        """The cost of a row by each value in one of its slots, with the best values of its other free
+        variables."""
         term = self.terms[at.term]
         count, total = term.counts[at.row], term.base
         for slot, (table, variable) in enumerate(zip(term.tables, term.variables[at.row], strict=True)):
@@ -112,7 +114,7 @@ class Forest:
 
 
 def _root(tree: list[int], variable: int) -> int:
-    """The variable that stands for the tree of one."""
+    """The variable that represents a variable's tree."""
     while tree[variable] != variable:
         variable = tree[variable]
     return variable

@@ -1,4 +1,4 @@
-"""Choices to begin with that are far from what propagation decided."""
+"""Starting points that are far from what propagation decided."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from .sums import Integers
 
 
 def divided_otherwise(candidates: Candidates) -> list[Integers]:
-    """The places of all variables where devices along an axis of the mesh, or along all of them, have the
-    same of whatever propagation has divided among them; and those where they have as small parts of
-    everything as may be. It can be best that they compute the same, or that a loop carries parts, and that
-    is far from all else that is tried."""
+    """Two kinds of starting points. In one, devices along an axis of the mesh, or along all of them, have the
+    same data of everything that propagation has split among them. In the other they have the smallest
+    possible parts of everything. It can be best that devices repeat work, or that a loop carries parts, and
+    both are far from other choices."""
     axes = candidates.planner.axes
     pieces: dict[tuple[int, str], set[PieceId]] = {}
     for number, piece in zip(axes.numbers, axes.pieces, strict=True):
@@ -28,7 +28,7 @@ def divided_otherwise(candidates: Candidates) -> list[Integers]:
 
 
 def _without(candidates: Candidates, number: DomainId, pieces: PieceSet) -> int:
-    """The place in a domain that is the home that propagation gave, less some pieces; or that home."""
+    """The place in a domain with propagation's home minus some pieces; or that home."""
     places, layouts = candidates.domains[number].places, candidates.layouts
     home = layouts.number(layouts[places[0].home].complete.without(pieces))
     wanted = Placement(home, home)
@@ -36,8 +36,8 @@ def _without(candidates: Candidates, number: DomainId, pieces: PieceSet) -> int:
 
 
 def _with(candidates: Candidates, number: DomainId, pieces: PieceSet) -> int:
-    """The place in a domain, without a copy, that is divided along most of some pieces, and of these the
-    one along fewest others; or else the home that propagation gave."""
+    """The place in a domain, without a copy, that is split along the most of some pieces, and among these
+    along the fewest others; or else propagation's home."""
     places, layouts = candidates.domains[number].places, candidates.layouts
 
     def along(n: int) -> tuple[int, int]:

@@ -1,10 +1,10 @@
-"""Sums of terms over variables with a few values each, and what terms tell variables.
+"""Sums of terms over variables with a few values each, and messages from terms to variables.
 
-A term is the cost of an op: the cheapest of its ways, each of which costs something of its own and something
-for what each of the op's variables is. Ways that want the same of a variable share a line of its table. Terms
-with equal tables are computed together, as rows of arrays. Rows may stand for many ops, and variables for
-many values, of layers that are alike. The compiled core computes this (the crate in ``core/``); where it is
-not built, ``Reference`` does, and takes much longer.
+A term is the cost of an op: the cheapest of its ways. Each way has a cost of its own, and a cost for the
+value of each of the op's variables. Ways that need the same of a variable share a line of its table. Terms
+with equal tables are computed together, as rows of arrays. A row may stand for many ops, and a variable for
+many values, of equal layers. The compiled core computes this (the crate in ``core/``). Without it,
+``Reference`` does, much more slowly.
 """
 
 from __future__ import annotations
@@ -22,14 +22,15 @@ from .forests import Forest
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
 
-FAR = 1e18  # more than anything costs
-_REPEATS = 32  # at most, of what is said in a sweep
+FAR = 1e18  # above all costs
+_REPEATS = 32  # at most, of repeated messages in a sweep
 
 
 class Terms(NamedTuple):
-    """Terms with equal tables: the cost of each way (``base``), for each slot the line of each way
-    (``lines``) and the cost of each value of its variable (``tables``, line by value), the variables of each
-    row (``variables``), and how many terms a row stands for (``counts``). Each line is that of some way."""
+    """Terms with equal tables: the cost of each way (``base``), the line of each way for each slot
+    (``lines``), the cost of each value of the slot's variable (``tables``, line by value), the variables of
+    each row (``variables``), and the number of terms that each row stands for (``counts``). Every line
+    belongs to some way."""
 
     base: Floats
     lines: list[Integers]
@@ -58,45 +59,46 @@ EQUALLY = Saying(0.3, 1.0)
 
 
 class Sum(Protocol):
-    """The sum of terms, and of what each variable costs on its own; and messages, by which terms tell
-    variables what their values cost."""
+    """The sum of terms, and of the cost of each variable on its own; with the messages from terms to
+    variables."""
 
     def energy(self, chosen: Integers) -> float:
         """The sum for a choice of values."""
 
     def taken(self, number: int, chosen: Integers) -> list[int]:
-        """The cheapest way of each row of some terms for a choice of values, the first of those."""
+        """The cheapest way of each row of some terms for a choice of values; of equal ones the first."""
 
     def gains(self, chosen: Integers) -> Floats:
-        """The change of the sum if one variable alone had each of its values; infinity for what is none."""
+        """The change of the sum if one variable alone had each of its values; infinity for values that it
+        does not have."""
 
     def moved(self, chosen: Integers, turn: int) -> Integers:
-        """A choice that is no worse: all variables that hang together as trees, which the ``turn`` selects,
-        have the values that are best while the others keep theirs."""
+        """A choice that is no worse. The ``turn`` selects trees of variables, and these get the best values
+        while all others keep theirs."""
 
     def best(self) -> Integers:
-        """The value of each variable that is best as all terms together see it, the first of those."""
+        """The value of each variable that is best by all messages; of equal ones the first."""
 
     def sweep(self, backwards: bool, saying: Saying, lasting: bool) -> None:
-        """All rows, from the first or ``backwards``, say what the best of their ways costs for each value of
-        a variable, given what the others say: in the order in which their variables are numbered.
-        ``lasting``, what a row says for many is said again."""
+        """All rows send messages, from the first or ``backwards``, in the order of their variables: the cost
+        of their best way for each value of a variable, given the other messages. ``lasting``: a row that
+        stands for many repeats its message."""
 
     def messages(self, number: int, slot: int) -> Floats:
-        """What some terms say about a slot, row by value; FAR of values that cost no less than another one,
-        whatever the rest is: nothing is said of these."""
+        """The messages of some terms to a slot, row by value. FAR for values that are never better than
+        another one; they get no messages."""
 
     def bound(self) -> float:
-        """A lower bound of the sum: what is least for each term and each variable on its own, with costs
-        moved between them as the messages say."""
+        """A lower bound of the sum: the least of each term and each variable on its own, with costs moved
+        between them by the messages."""
 
     def left(self) -> float:
-        """The sum of what is least for each term on its own, less what it has said."""
+        """The sum of the least of each term on its own, minus its messages."""
 
 
 def sum_of(terms: Sequence[Terms], alone: Floats, size: Floats) -> Sum:
-    """The sum of terms, and of what each variable costs on its own (``alone``, variable by value; FAR for
-    what is no value of it). ``size`` is how many variables each stands for."""
+    """The sum of terms, and of the cost of each variable on its own (``alone``, variable by value; FAR for
+    values that it does not have). ``size`` is the number of variables that each stands for."""
     try:
         core: Any = importlib.import_module("._core", __package__)
     except ImportError:  # it is not built
@@ -105,7 +107,7 @@ def sum_of(terms: Sequence[Terms], alone: Floats, size: Floats) -> Sum:
 
 
 class Reference:
-    """The sum by NumPy."""
+    """The sum in NumPy."""
 
     def __init__(self, terms: Sequence[Terms], alone: Floats, size: Floats) -> None:
         self.alone, self.size = alone, size
@@ -124,7 +126,7 @@ class Reference:
                 self._places[variable] = min(self._places[variable, 0], place), place
 
     def _kept(self) -> Iterator[list[int]]:
-        """For each variable and each of its values one that costs no more, whatever the rest is."""
+        """For each variable and each value, one that costs no more, whatever the others are."""
         worse = [np.subtract.outer(costs, costs) * n for costs, n in zip(self.alone, self.size, strict=True)]
         for term in self.terms:
             for table, variables in zip(term.tables, term.variables.T.tolist(), strict=True):
@@ -184,7 +186,7 @@ class Reference:
         return found
 
     def _beliefs(self) -> Floats:
-        """What each value of each variable costs, as all terms together see it."""
+        """The cost of each value of each variable by all messages."""
         found = self.alone.copy()
         for term, said in zip(self.terms, self._said, strict=True):
             for index, messages in zip(term.variables.T, said, strict=True):
@@ -222,8 +224,8 @@ class Reference:
                 new = (new + heard[s]) * shares[s] - heard[s]
             else:
                 new = np.minimum(new - np.where(kept[s], new, inf).min(), FAR / 1e3)
-            # What stands for several terms that share a variable tells it something at once, and so changes
-            # what it says by as much less.
+            # A row that stands for several terms with a common variable sends them all at once, so each
+            # message changes by less.
             part = saying.step / max(variables.count(variable) * often[s], 1.0)
             more = np.where(kept[s], part * (new - said[s]), 0.0)
             beliefs[variable, : len(more)] += more * often[s]
@@ -248,5 +250,5 @@ class Reference:
 
 
 def add_rows(numbers: Floats, rows: Integers, more: Floats) -> None:
-    """Adds to rows of numbers, to one that occurs several times each time."""
+    """Adds to rows of numbers; rows that occur several times get all additions."""
     np.add.at(numbers, (rows[:, None], np.arange(more.shape[1])[None]), more)

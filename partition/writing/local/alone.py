@@ -1,5 +1,5 @@
-"""Ops that one device computes for all others: what has an effect outside of the program happens once, and
-random numbers are the same everywhere."""
+"""Ops that one device computes for all others. An effect outside of the program happens once, and random
+numbers are the same everywhere."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def spread(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def _others(site: Site) -> Pieces:
-    """The pieces along which devices do the same work: those that are not axes of a manual computation."""
+    """The pieces along which devices do the same work: those outside of manual computations."""
     axes = site.builder.axes
     on_main = (p for p in axes.numbers if axes.pieces[p].mesh == axes.main)
     return tuple(p for p in on_main if p not in site.builder.manual)

@@ -1,8 +1,8 @@
-"""Ops that compute nothing: constants and iotas, and what hands values on, as loops, branches and calls do.
+"""Ops that compute nothing: constants and iotas, and ops that pass values on, such as loops, branches and
+calls.
 
-There is a function for each, by the name that ``lowered_op`` gives it in ``rules/partition/local.dl``. It
-writes the op with what the walk over the module (``walk.py``) knows, and returns true where that is the
-copy of the op.
+There is a function for each lowering that ``lowered_op`` names in ``rules/partition/local.dl``. It writes the
+op with the state of the walk (``walk.py``), and returns true if that is the copy of the op.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from ..writer import Writer
 
 
 def spread_scalar(walk: Writer, number: int) -> bool:
-    """Makes what broadcasts a scalar wherever it is used, and returns whether that is done."""
+    """Has the broadcast of a scalar made wherever it is used. Returns whether it does."""
     op = walk.kinds.ops[number]
     if len(op.operands) != 1:
         return False
@@ -45,16 +45,16 @@ def spread_scalar(walk: Writer, number: int) -> bool:
     return True
 
 
-# ---- What takes no data ----------------------------------------------------------------------------------
+# ---- Ops without data ------------------------------------------------------------------------------------
 
 
 def empty(walk: Writer, number: int) -> bool:
-    """Makes results without elements wherever they are used; they are no copies of the op's."""
+    """Has results without elements made wherever they are used. They are not copies of the op's."""
     op, builder = walk.kinds.ops[number], walk.builder
 
     def make(type_: Any, layout: Layout) -> Any:
         local = plain = walk.local(type_, layout)
-        if isinstance(local.element_type, ir.ComplexType):  # of which the bindings do not read constants
+        if isinstance(local.element_type, ir.ComplexType):  # whose constants the bindings cannot read
             plain = builder.tensor(local.shape, ir.ComplexType(local.element_type).element_type)
         value = {"value": ir.Attribute.parse(f"dense<> : {plain}")}
         made = builder.one("stablehlo.constant", [], plain, value)
@@ -92,7 +92,7 @@ def _constant(walk: Writer, number: int, known: Knowledge) -> None:
 
 
 def _empty(walk: Writer, number: int, known: Knowledge) -> None:
-    """A tensor that holds anything, in any shape."""
+    """A tensor of any contents, in any shape."""
     op, (type_, result, home) = walk.kinds.ops[number], _result(walk, number)
 
     def make(layout: Layout) -> Any:
@@ -103,7 +103,7 @@ def _empty(walk: Writer, number: int, known: Knowledge) -> None:
 
 
 def _shaped(walk: Writer, op: Any, type_: Any, attributes: dict[str, Any]) -> Any:
-    """The result of a copy of an op that takes nothing, in another type."""
+    """The result of a copy of an op without operands, in another type."""
     made = walk.builder.copy(op)
     made.results[0].set_type(type_)
     for name, value in attributes.items():
@@ -129,7 +129,7 @@ def _iota(walk: Writer, number: int, known: Knowledge) -> None:
     walk.define_made(result, shape, home, make)
 
 
-# ---- Ops that hand values on -----------------------------------------------------------------------------
+# ---- Ops that pass values on -----------------------------------------------------------------------------
 
 
 def _identity(walk: Writer, number: int, known: Knowledge) -> None:
@@ -148,7 +148,7 @@ def _identity(walk: Writer, number: int, known: Knowledge) -> None:
 
 
 def _nothing(walk: Writer, number: int, known: Knowledge) -> None:
-    """For ops that matter to propagation alone."""
+    """Ops that matter only to propagation."""
 
 
 def _pass(walk: Writer, number: int, known: Knowledge) -> None:
@@ -160,15 +160,15 @@ def _pass(walk: Writer, number: int, known: Knowledge) -> None:
 
 
 def _loop(walk: Writer, number: int, known: Knowledge) -> None:
-    """A loop, which carries what it changes, and what it does not unless that is made of no data: it is made
-    where it is used, in its turns too."""
+    """A loop. It carries the values that it changes, and others unless they need no data: those are made
+    where they are used, also in its iterations."""
     op, kinds = walk.kinds.ops[number], walk.kinds
     test, body = walk.open(number)
     propagated = walk.reading.homes(op)
     ends = kinds.arguments(test), kinds.arguments(body), kinds.results(number)
     carried = ends[1]
     homes = walk.settled(carried, propagated)
-    around = list[int]()  # the slots of what it carries
+    around = list[int]()  # the slots of the values that it carries
     for slot, (value, last) in enumerate(zip(kinds.operands(number), kinds.operands(body[-1]), strict=True)):
         if last != carried[slot] or not walk.tensors[value].made:
             around.append(slot)
@@ -183,7 +183,8 @@ def _loop(walk: Writer, number: int, known: Knowledge) -> None:
     some = [homes[slot] for slot in around]
 
     def receive(numbers: range, given: Sequence[Any], beside: int = -1) -> None:
-        """Takes what the loop hands on, to its turns and to what is behind it, from where it carries it."""
+        """Takes values that a loop passes on, to its iterations and to later ops, from the layout in which it
+        carries them."""
         sources, there = [carried[slot] for slot in around], [numbers[slot] for slot in around]
         walk.received(number, there, (sources, given, some), [propagated[slot] for slot in around], beside)
 
@@ -201,7 +202,7 @@ def _loop(walk: Writer, number: int, known: Knowledge) -> None:
 
 
 def _erase_arguments(block: Any, kept: Sequence[int]) -> None:
-    """Erases the arguments of a block that are not kept, which nothing uses."""
+    """Erases the arguments of a block that are not kept, and that nothing uses."""
     for number in sorted({*range(len(block.arguments))}.difference(kept), reverse=True):
         block.erase_argument(number)
 
@@ -224,7 +225,7 @@ def _branches(walk: Writer, number: int, known: Knowledge) -> None:
 
 @contextmanager
 def _region(walk: Writer, number: int, i: int, made: Any) -> Iterator[Any]:
-    """The block of region ``i`` of an op, in the op that was made for it: there is written meanwhile."""
+    """The block of region ``i`` of an op, in the op's device version. Ops are written there meanwhile."""
     builder, outer, block = walk.builder, walk.builder.scope, walk.copies[number].regions[i].blocks[0]
     block.append_to(made.regions[i])
     builder.scope = Scope(block, outer)
@@ -238,7 +239,7 @@ def _return(walk: Writer, values: Sequence[Any]) -> None:
 
 
 def _call(walk: Writer, number: int, known: Knowledge) -> None:
-    _calls(walk, number, _plain(walk.kinds.ops[number]))  # it may say where to compute it
+    _calls(walk, number, _plain(walk.kinds.ops[number]))  # it may say where to run
 
 
 def _composite(walk: Writer, number: int, known: Knowledge) -> None:
@@ -259,8 +260,8 @@ def _calls(walk: Writer, number: int, attributes: dict[str, Any]) -> None:
 
 
 def _body(walk: Writer, number: int, known: Knowledge) -> None:
-    """Inlines a computation with a body. That of a manual computation is a device program already: it sees
-    the parts that enter, and returns parts."""
+    """Inlines a computation with a body. The body of a manual computation is a device program already: it
+    takes and returns parts."""
     op = walk.kinds.ops[number]
     cut, entering, leaving = walk.reading.around(op)
     values = walk.entering(number, entering)
@@ -290,8 +291,8 @@ def _collective(walk: Writer, number: int, known: Knowledge) -> bool:
 
 
 def _callback(walk: Writer, number: int, known: Knowledge) -> None:
-    """An op of which a function says what each device computes. Where that is there, its ``Computation`` is
-    in the op's place already."""
+    """An op whose function says what each device computes. If the function is available, its ``Computation``
+    has replaced the op already."""
     raise lacking(walk.kinds.ops[number])
 
 
@@ -307,9 +308,9 @@ def _plain(op: Any) -> dict[str, Any]:
 
 
 def hand_on(walk: Writer, number: int, known: Knowledge) -> bool:
-    """Writes an op that hands values on, or has what it makes of no data made where it is used.
+    """Writes an op that passes values on, or has its results made where they are used if they need no data.
 
-    Returns whether what is written is the copy of the op.
+    Returns whether the op that is written is the copy of it.
     """
     flow = FLOW.get(known.lowering)
     if flow is not None:

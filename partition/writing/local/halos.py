@@ -17,7 +17,7 @@ from ..building import Builder, element_of, shape_of
 def received(
     builder: Builder, value: Any, dim: int, pieces: Pieces, plan: Exchange, each: Round, start: Any
 ) -> Any:
-    """The rows that a device gets in a round of an exchange, of which each sends those from a start on."""
+    """The rows that a device gets in a round of an exchange, in which each sends its rows from a start on."""
     sent = builder.rows(value, dim, start, each.rows)
     if each is plan.own:
         return sent
@@ -44,8 +44,8 @@ def exchange(builder: Builder, value: Any, dim: int, pieces: Pieces, plan: Excha
         for (source, target), at, place in zip(each.pairs, each.sources, each.places, strict=True):
             sources[source], places[target] = at, place + before
         sent = received(builder, value, dim, pieces, plan, each, builder.lookup(sources[index]))
-        # What a device gets in no round it puts before the stretch.
-        if found is None:  # no zeros are made, which XLA would hold from the beginning
+        # Rows of a round in which a device gets nothing go before the stretch.
+        if found is None:  # no zeros are made, which XLA would keep from the beginning
             found = cut_out(builder, sent, dim, -places, before + plan.length + behind, index)
         else:
             starts: list[Any] = [0] * len(shape)
@@ -59,7 +59,7 @@ def _resized(shape: Sequence[int], dim: int, size: int) -> list[int]:
 
 
 def beside(builder: Builder, rows: Sequence[tuple[int, Any]], dim: int, length: int) -> Any:
-    """A stretch of rows that lie beside each other, from their places on, and zeros between them."""
+    """A stretch of adjacent groups of rows at their places, with zeros between them."""
     found, at = list[Any](), 0
     shape, element = shape_of(rows[0][1]), element_of(rows[0][1])
     for place, value in (*rows, (length, None)):
@@ -77,10 +77,10 @@ def beside(builder: Builder, rows: Sequence[tuple[int, Any]], dim: int, length: 
 def cut_out(
     builder: Builder, value: Any, dim: int, starts: npt.ArrayLike, length: int, index: npt.NDArray[np.int64]
 ) -> Any:
-    """The ``length`` rows from the start of each part on, cut from a dimension that all devices have whole,
-    and zeros beyond it. ``index``: the part of each device."""
+    """The ``length`` rows from the start of each part on, sliced from a dimension that all devices have
+    whole, with zeros beyond it. ``index``: the part of each device."""
     shape = shape_of(value)
-    begins = np.clip(starts, -length, shape[dim])  # farther away there is nothing either
+    begins = np.clip(starts, -length, shape[dim])  # farther away there are no rows either
     before, after = max(0, -begins.min()), max(0, begins.max() + length - shape[dim])
     low, high = ([int(n) if d == dim else 0 for d in range(len(shape))] for n in (before, after))
     begin = builder.lookup((begins + before)[index])

@@ -1,7 +1,7 @@
 """Writes the local form of ops: one function for each lowering that ``rules/partition/local.dl`` names.
 
-Each takes the op with the candidate that was chosen, and its operands in the layouts of that candidate; it
-returns the results in theirs.
+Each takes the op with its chosen candidate, and its operands in the candidate's layouts. It returns the
+results in theirs.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from ..building import Builder, element_of, shape_of
 
 @dataclass(slots=True)
 class Site:
-    """An op to be lowered: how it is computed, and how to get values that its regions capture. What it sends
-    is for its results, unless it is said to be for another slot (``sends``)."""
+    """An op to lower: how it is computed, and how to get values that its regions capture. Collectives are for
+    its results, unless another slot is named (``sends``)."""
 
     builder: Builder
     op: Any
@@ -47,7 +47,7 @@ class Site:
         return self.computed.choice.taken
 
     def types(self) -> list[Any]:
-        """The types of the local parts of results; None where they are the whole."""
+        """The types of the local parts of results; None if they are whole."""
         known = self.builder.types_of
         key = self.known, id(self.taken)
         if key not in known:
@@ -70,7 +70,7 @@ class Site:
         return self.taken.layouts[slot].dims[dim]
 
     def sends(self, slot: int) -> AbstractContextManager[None]:
-        """What is sent meanwhile is this slot."""
+        """Collectives in this context are for this slot."""
         return self.builder.serving(lambda: self._purpose(slot))
 
     def _purpose(self, slot: int) -> Purpose:
@@ -96,7 +96,7 @@ class Site:
         return list(attribute)
 
     def attributes(self) -> dict[str, Any]:
-        """The sizes and counts of parts, in place of those among the op's attributes."""
+        """The sizes and counts of parts, as replacements for attributes of the op."""
         found: dict[str, Any] = {}
         lists: dict[str, list[int]] = {}
         for name, index, slot, dim in self.known.local_sizes:
@@ -114,7 +114,7 @@ class Site:
 
     @property
     def plain(self) -> bool:
-        """Whether the local op needs nothing but the parts of its operands, as they are."""
+        """Whether the local op is just the op on the parts of its operands."""
         known = self.known
         if known.names_functions or known.looks_up or known.sized_by:
             return False
@@ -126,7 +126,7 @@ class Site:
         )
 
     def filled(self, operands: list[Any], slot: int) -> Any:
-        """An operand whose padding is filled with what does not change the result."""
+        """An operand whose padding is filled with values that do not change the result."""
         value = operands[slot]
         for dim, factors in enumerate(self.known.maps[slot]):
             for factor in factors:
@@ -150,7 +150,7 @@ _NUMBERS: tuple[Any, ...] = (_GATHER, _SCATTER, stablehlo.ConvDimensionNumbers)
 
 
 def clone(site: Site, operands: Sequence[Any], attributes: Mapping[str, Any] | None = None) -> list[Any]:
-    """The op on other operands, with other attributes, its results in their local shapes."""
+    """The op on other operands, with other attributes; its results have their local shapes."""
     made = copied(site)
     for i, value in enumerate(operands):
         made.operands[i] = value
@@ -165,7 +165,7 @@ def clone(site: Site, operands: Sequence[Any], attributes: Mapping[str, Any] | N
 
 
 def copied(site: Site) -> Any:
-    """A copy of the op, in whose regions values from outside are those of the new program, made before it."""
+    """A copy of the op. Outer values that its regions use are those of the new program, made before it."""
     op, outside = site.op.operation, dict[Any, Any]()
 
     def find(inner: Any) -> ir.WalkResult:
@@ -199,7 +199,7 @@ def parts(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def _sizes(site: Site, value: Any) -> Any:
-    """A constant like ``value``, which has the sizes of the first result, with those of its part."""
+    """A constant like ``value``, with sizes of the first result, with the sizes of its part."""
     maker = None if isinstance(value.owner, ir.Block) else value.owner.operation
     for name, attribute in attributes(maker) if maker is not None else ():
         if isinstance(attribute, ir.DenseElementsAttr):
@@ -215,7 +215,7 @@ def _sizes(site: Site, value: Any) -> Any:
 
 
 def reduce(site: Site, operands: list[Any]) -> list[Any]:
-    """Each device reduces its part; where no collective does what the region does, all partial results are
+    """Each device reduces its part. If no collective can combine as the region does, all partial results are
     gathered and reduced once more."""
     results = parts(site, operands)
     partial = site.taken.layouts[len(operands)].partial
@@ -237,14 +237,14 @@ def reduce(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def gathered(builder: Builder, value: Any, pieces: Pieces, dim: int) -> Any:
-    """What devices along pieces have, one beside the other along a dimension."""
+    """The parts of devices along pieces, concatenated along a dimension."""
     sends = float(prod(shape_of(value))) * (builder.axes.product(pieces) - 1)
     return builder.all_gather(value, pieces, dim, sends)
 
 
 def select(site: Site, operands: list[Any]) -> list[Any]:
-    """Each device selects of its part of the last dimension; of what all have selected the op selects once
-    more, and says where that was."""
+    """Each device selects from its part of the last dimension. The op then selects again from all selected
+    elements, and returns their original positions."""
     picked = picked_dims(site)
     values, places = parts(site, operands)
     if not picked:
@@ -262,7 +262,7 @@ def select(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def _along(builder: Builder, value: Any, at: Any) -> Any:
-    """The elements of each row that stand at places of its own."""
+    """The elements of each row at positions of its own."""
     *rows, _ = rank = range(len(shape_of(value)))
     numbers = _GATHER.get([], [rank[-1]], rows, rows, [rank[-1]], len(rank))
     attributes = {"dimension_numbers": numbers, "slice_sizes": builder.integers([1] * len(rank))}
@@ -274,7 +274,7 @@ def _along(builder: Builder, value: Any, at: Any) -> Any:
 
 
 def gather(site: Site, operands: list[Any]) -> list[Any]:
-    """A device looks up what lies in its part of the operand, and has zeros for indices outside of it."""
+    """A device looks up positions in its part of the operand, and has zeros for others."""
     builder, (operand, indices) = site.builder, operands
     operand, numbers = builder.fenced(operand), "dimension_numbers"
     columns = site.items(f"{numbers}.start_index_map")
@@ -308,8 +308,7 @@ def gather(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def scatter(site: Site, operands: list[Any]) -> list[Any]:
-    """A device writes the updates that fall into its part; others are out of bounds, which StableHLO
-    skips."""
+    """A device writes the updates in its part. Others are out of bounds, and StableHLO skips these."""
     builder, numbers = site.builder, "scatter_dimension_numbers"
     inputs = len(site.op.results)
     columns = site.items(f"{numbers}.scattered_dims_to_operand_dims")
@@ -339,16 +338,17 @@ def scatter(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def picked_dims(site: Site) -> list[int]:
-    """The dimensions of operand 0 of which each device gives what it has of what is cut out."""
+    """The dimensions of operand 0 along which each device gives its part of the slice."""
     count = len(site.op.operands)
     dims = range(len(site.known.shapes[0] or ()))
     return [d for d in dims if site.pieces(0, d) and not site.pieces(count, d)]
 
 
 def own(site: Site, value: Any, dim: int, begin: Any, size: int) -> Any:
-    """What this device has of so many rows from ``begin`` on, where its own rows begin at 0, with zeros for
-    what others have. One row is cut out anyway, and left out if it is another's; more of them are cut out of
-    rows with zeros around them. The cuts begin inside, for XLA makes one cut of two as if they did."""
+    """This device's share of this many rows from ``begin`` on, where its own rows begin at 0, with zeros for
+    rows of other devices. A single row is sliced anyway, and masked if it belongs to another device. Several
+    rows are sliced from the part with zeros around it. The slices begin inside, because XLA merges two slices
+    as if they did."""
     builder, sizes, element = site.builder, shape_of(value), element_of(begin)
     rows, alone = sizes[dim], size == 1
     if not alone:
@@ -366,12 +366,14 @@ def own(site: Site, value: Any, dim: int, begin: Any, size: int) -> Any:
 
 
 def dynamic_slice(site: Site, operands: list[Any]) -> list[Any]:
-    """What a device has of the slice, with zeros for what others have."""
+    """This device's share of the slice, with zeros for rows of other devices."""
     builder, (value, *starts) = site.builder, operands
     picked = picked_dims(site)
     cut = [d for d in range(len(starts)) if site.size(0, d) != site.size(len(operands), d)]
     fenced = builder.fenced(value, None if picked else cut)
-    if fenced == value and builder.is_slice(value):  # what is not cut begins at zero, wherever it is said to
+    if fenced == value and builder.is_slice(
+        value
+    ):  # dimensions that are not sliced begin at zero, whatever their index
         starts = [start if d in cut else builder.zero(element_of(start)) for d, start in enumerate(starts)]
     value = fenced
     for d in picked:
@@ -383,15 +385,19 @@ def dynamic_slice(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def update(site: Site, operands: list[Any]) -> list[Any]:
-    """Rows of the update that belong to this device's part are written into a stretch of it, as long as the
-    update if there is room; other rows of the stretch stay. So all but that stretch can stay where it is."""
+    """The rows of the update in this device's part are written into a stretch of it, which is as long as the
+    update if possible. The other rows of the stretch keep their values. So everything outside of the stretch
+    can stay in place."""
     builder, (value, part, *starts) = site.builder, operands
     split = [d for d in range(len(starts)) if site.pieces(0, d) and site.size(0, d) != site.size(1, d)]
     if not split:
         return parts(site, operands)
     shape, sizes = shape_of(value), shape_of(part)
     sizes = [min(size, shape[d]) if d in split else size for d, size in enumerate(sizes)]
-    places, ahead = list[Any](), dict[int, Any]()  # the first row of the stretch, in the part and the update
+    places, ahead = (
+        list[Any](),
+        dict[int, Any](),
+    )  # the first row of the stretch: in the part, and in the update
     for d, start in enumerate(starts):
         place = _clamped(builder, _wide(builder, start), site.size(0, d) - site.size(1, d))
         if d in split:
@@ -409,7 +415,7 @@ def update(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def _among(site: Site, ahead: Mapping[int, Any], sizes: Sequence[int]) -> Iterator[Any]:
-    """Where the rows of a stretch, of which the first is so far ``ahead`` in the update, are rows of it."""
+    """The rows of a stretch that are rows of the update; the first row of the stretch is ``ahead`` in it."""
     builder = site.builder
     for d, first in ahead.items():
         element = element_of(first)
@@ -419,8 +425,8 @@ def _among(site: Site, ahead: Mapping[int, Any], sizes: Sequence[int]) -> Iterat
 
 
 def _stretch(builder: Builder, part: Any, ahead: Mapping[int, Any], sizes: Sequence[int]) -> Any:
-    """A stretch of an update, whose first row is so far ``ahead`` in it, with zeros around it. A single row
-    is where it is, or nothing of it is wanted."""
+    """A stretch of an update, whose first row is ``ahead`` in it, with zeros around it. A single row is in
+    place, or not needed at all."""
     shape = shape_of(part)
     margin = [sizes[d] if d in ahead and n > 1 else 0 for d, n in enumerate(shape)]
     if not any(margin):
@@ -434,7 +440,7 @@ def _stretch(builder: Builder, part: Any, ahead: Mapping[int, Any], sizes: Seque
 
 
 def _all(builder: Builder, predicates: Iterable[Any]) -> Any:
-    """Where all of some predicates hold."""
+    """The conjunction of some predicates."""
     inside, *others = predicates
     for other in others:
         inside = builder.binary("stablehlo.and", inside, other)
@@ -442,7 +448,7 @@ def _all(builder: Builder, predicates: Iterable[Any]) -> Any:
 
 
 def _alike(builder: Builder, places: Sequence[Any]) -> list[Any]:
-    """Places in one type."""
+    """Positions converted to one type."""
     if len({str(element_of(place)) for place in places}) == 1:
         return list(places)
     i64 = builder.tensor((), builder.i64)
@@ -456,7 +462,7 @@ def _vector_dim(site: Site, numbers: str) -> int:
 
 
 def _wide(builder: Builder, indices: Any) -> Any:
-    """Indices in a type that can be subtracted: signed, of 32 bits or more."""
+    """Indices in a type that can be subtracted: signed, of at least 32 bits."""
     text = str(element_of(indices))
     if text in ("i32", "i64"):
         return indices
@@ -465,7 +471,7 @@ def _wide(builder: Builder, indices: Any) -> Any:
 
 
 def _column(builder: Builder, indices: Any, vector: int, column: int) -> Any:
-    """A component of the index vectors; their dimension, where they have one, stays with size one."""
+    """A component of the index vectors. Their dimension, if any, remains with size one."""
     return indices if vector == len(shape_of(indices)) else builder.rows(indices, vector, column, 1)
 
 
@@ -489,13 +495,13 @@ def _clamped(builder: Builder, places: Any, last: int) -> Any:
 
 
 def _relative(builder: Builder, places: Any, size: int, pieces: Pieces) -> Any:
-    """Indices counted from where this device's part of a dimension starts."""
+    """Indices relative to the start of this device's part of a dimension."""
     start = _start(builder, size, pieces, element_of(places))
     return builder.binary("stablehlo.subtract", places, builder.spread(start, shape_of(places)))
 
 
 def _start(builder: Builder, size: int, pieces: Pieces, element: Any) -> Any:
-    """Where this device's part of a dimension starts."""
+    """The start of this device's part of a dimension."""
     start = builder.start(size, pieces)
     if element == builder.i32:
         return start
@@ -503,7 +509,7 @@ def _start(builder: Builder, size: int, pieces: Pieces, element: Any) -> Any:
 
 
 def _own_places(builder: Builder, places: Any, size: int, pieces: Pieces) -> tuple[Any, Any]:
-    """Whether indices lie in this device's part, and where in it (0 if they do not)."""
+    """Whether indices are in this device's part, and their position in it (0 if not)."""
     shape, element = shape_of(places), element_of(places)
     tile = builder.axes.tile(size, pieces)
     local = _relative(builder, places, size, pieces)
@@ -516,8 +522,8 @@ def _own_places(builder: Builder, places: Any, size: int, pieces: Pieces) -> tup
 
 
 def transform(site: Site, operands: list[Any]) -> list[Any]:
-    """A Fourier transform of rows: XLA for CPUs takes no other order of dimensions in memory, and lays out
-    what it transforms as it comes; as a list of rows, or of elements, it comes in this one."""
+    """A Fourier transform of rows. XLA for CPUs requires the default order of dimensions in memory, but lays
+    out the operand as it comes. A list of rows, or of elements, comes in the default order."""
     builder, (value,) = site.builder, operands
     result = site.types()[0] or site.op.results[0].type
     shape, whole = shape_of(value), list(result.shape)
@@ -534,8 +540,8 @@ def transform(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def _in_order(builder: Builder, value: Any, shape: list[int]) -> Any:
-    """A value in another shape, in which its elements lie in order before that or behind it; what a block
-    takes does."""
+    """A value in another shape, with its elements in order before or after the reshape, as an argument of a
+    block is."""
     element = element_of(value)
     if len(shape) == len(shape_of(value)):
         if isinstance(value.owner, ir.Block):

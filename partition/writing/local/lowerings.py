@@ -1,4 +1,4 @@
-"""What writes the local form of ops, by the name that ``rules/partition/local.dl`` gives it."""
+"""The functions that write the local form of ops, by their names in ``rules/partition/local.dl``."""
 
 from __future__ import annotations
 
@@ -15,4 +15,4 @@ LOWERINGS: dict[str, Callable[[Site, list[Any]], Sequence[Any]]] = {
     "once": alone.once,
     "spread": alone.spread,
 }
-SENDING = frozenset({"reduce", "select", "once", "spread", *WINDOWS})  # those that may send by themselves
+SENDING = frozenset({"reduce", "select", "once", "spread", *WINDOWS})  # those that may send data inside

@@ -1,4 +1,4 @@
-"""Ops whose parts need halos, as ``reads`` in ``rules/partition/local.dl`` says."""
+"""Ops whose parts need halos, by ``reads`` in ``rules/partition/local.dl``."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from .local import Site, clone, copied, gathered, own, parts, picked_dims
 
 
 def _pieces(site: Site, read: Read) -> Pieces:
-    """The pieces that the dimension is split on for whose parts stretches are read."""
+    """The pieces that the dimension is split on whose parts read stretches."""
     return site.pieces(read.part_slot, read.part_dim)
 
 
@@ -35,8 +35,8 @@ def _split(site: Site, slot: int) -> list[Read]:
 
 
 def _rows(site: Site, value: Any, read: Read, fill: Any) -> Any:
-    """The rows of an operand of which a device's part of the result is made, with ``fill`` for those that
-    are outside of the operand."""
+    """The rows of an operand for a device's part of the result, with ``fill`` for rows outside of the
+    operand."""
     builder, size, pieces = site.builder, site.size(read.slot, read.dim), _pieces(site, read)
     plan, dim = _stretch(site, read).exchange, read.dim
     starts, index = np.asarray(plan.starts), builder.axes.index(pieces)
@@ -51,8 +51,8 @@ def _rows(site: Site, value: Any, read: Read, fill: Any) -> Any:
 
 
 def _fetched(site: Site, value: Any, reads: Sequence[Read], fill: Any) -> Any:
-    """The operand elements of which a device's part of the result is made, with ``fill`` for what is
-    outside of the operand and between its elements: that is put there when all rows have been sent."""
+    """The elements of an operand for a device's part of the result, with ``fill`` for those outside of the
+    operand and between its elements. The fill is added after all rows are sent."""
     builder = site.builder
     for read in reads:
         value = _rows(site, value, read, fill)
@@ -67,7 +67,7 @@ def _fetched(site: Site, value: Any, reads: Sequence[Read], fill: Any) -> Any:
 
 
 def _inside(builder: Builder, value: Any, dim: int, size: int, starts: Any, fill: Any) -> Any:
-    """A stretch with ``fill`` where it is outside of the dimension."""
+    """A stretch with ``fill`` outside of the dimension."""
     shape = shape_of(value)
     places = builder.places(shape, dim, builder.lookup(starts))
     zero, end = builder.zero(builder.i32, shape), builder.splat(str(size), builder.i32, shape)
@@ -91,7 +91,7 @@ def _spread_out(builder: Builder, value: Any, dim: int, dilation: int, fill: Any
 
 
 def slice_(site: Site, operands: list[Any]) -> list[Any]:
-    """The stretch that a device needs, or what it has of it, strided."""
+    """The stretch that a device needs, or its share of it, strided."""
     reads, picked = _split(site, 0), picked_dims(site)
     if not reads and not picked:
         return parts(site, operands)
@@ -126,7 +126,7 @@ def pad(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def shift(site: Site, operands: list[Any]) -> list[Any]:
-    """The stretch that a device needs of what is padded and then cut to the size that it had."""
+    """The stretch that a device needs of an operand that is padded, and then sliced to its former size."""
     (value, fill), split = operands, _split(site, 0)
     value = _fetched(site, value, split, fill)
     low, none = ([0] * len(shape_of(value)) for _ in range(2))
@@ -150,7 +150,8 @@ def reverse(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def concatenate(site: Site, operands: list[Any]) -> list[Any]:
-    """The rows of each operand, or of what it is cut out of, that fall into a device's part of the result."""
+    """The rows of each operand, or of the source of a skipped slice, that belong to a device's part of the
+    result."""
     reads = {slot: _split(site, slot) for slot in range(len(operands))}
     if not any(reads.values()):
         return parts(site, [_cut(site, slot, value) for slot, value in enumerate(operands)])
@@ -165,7 +166,7 @@ def concatenate(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def _later(site: Site, read: Read, value: Any, before: Any, at: int) -> Any:
-    """The rows of an operand, from row ``at`` of the part on, behind those of the operands before it."""
+    """The rows of an operand, from row ``at`` of the part on, after those of earlier operands."""
     builder, plan, shape = site.builder, _stretch(site, read).exchange, shape_of(value)
     starts = np.asarray(plan.starts)[builder.axes.index(_pieces(site, read))] + (at - read.first)
     places = builder.places(shape, read.dim, builder.lookup(starts))
@@ -174,8 +175,8 @@ def _later(site: Site, read: Read, value: Any, before: Any, at: int) -> Any:
 
 
 def _joined(site: Site, operands: list[Any]) -> Any | None:
-    """Rows of all operands beside each other, where those of each come at the same places on all devices, and
-    at no others than those of the rest, or at the same; else None."""
+    """The rows of all operands side by side, if those of each are at the same places on all devices, and
+    these places are distinct or equal; otherwise None."""
     reads = [read for slot in range(len(operands)) for read in _split(site, slot)]
     each = [(read, _stretch(site, read).exchange) for read in reads]
     if len({read.dim for read in reads}) != 1 or len(reads) != len(operands):
@@ -201,7 +202,7 @@ def _joined(site: Site, operands: list[Any]) -> Any | None:
 
 
 def _cut(site: Site, slot: int, value: Any) -> Any:
-    """What an operand is cut out of, cut."""
+    """The source of a skipped slice, sliced."""
     for read in site.known.reads:
         if read.slot == slot and read.last is not None:
             value = site.builder.rows(value, read.dim, read.first, read.last - read.first)
@@ -209,8 +210,7 @@ def _cut(site: Site, slot: int, value: Any) -> Any:
 
 
 def reduce_window(site: Site, operands: list[Any]) -> list[Any]:
-    """The windows over the stretch that a device needs; outside of the operand it has the neutral
-    element."""
+    """The windows over the stretch that a device needs, with the neutral element outside of the operand."""
     count = len(site.op.results)
     if any(read.accumulates for read in _split(site, 0)):
         return _accumulated(site, operands)
@@ -226,8 +226,8 @@ def reduce_window(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def _accumulated(site: Site, operands: list[Any]) -> list[Any]:
-    """What accumulates along a dimension, from what the parts before make together on: that goes before the
-    first of a device's own elements; behind the last one where it accumulates from the end."""
+    """A cumulative op along a dimension, starting from the total of earlier parts. The total comes before the
+    first of a device's own elements, or after the last one if it accumulates from the end."""
     (read,), builder, count = _split(site, 0), site.builder, len(site.op.results)
     dim, pieces, forwards = read.dim, site.pieces(0, read.dim), read.low > 0
     values, initial = [site.filled(operands, slot) for slot in range(count)], operands[count:]
@@ -252,7 +252,7 @@ def _accumulated(site: Site, operands: list[Any]) -> list[Any]:
     for value, made in zip(values, _windows(site, dim, totals, initial), strict=True):
         both = [(0, made), (1, value)] if forwards else [(0, value), (tile, made)]
         joined.append(beside(builder, both, dim, tile + 1))
-    # With the row that the others make: XLA adds up but once where windows hold all that is before.
+    # With the total of the others as a row: XLA adds up once if each window holds everything before it.
     found = _windows(site, dim, joined, initial, *((tile, 0) if forwards else (0, tile)))
     return [builder.rows(each, dim, int(forwards), tile) for each in found]
 
@@ -260,7 +260,7 @@ def _accumulated(site: Site, operands: list[Any]) -> list[Any]:
 def _windows(
     site: Site, dim: int, values: Sequence[Any], initial: Sequence[Any], low: int = 0, high: int = 0
 ) -> list[Any]:
-    """The op with windows over all that there is of a dimension, and so much padding around it."""
+    """The op with windows over all of a dimension, and this padding around it."""
     builder, shape = site.builder, shape_of(values[0])
     padding = np.zeros((len(shape), 2), np.int64)
     padding[dim] = low, high
@@ -277,11 +277,11 @@ def _windows(
 
 
 def select_and_scatter(site: Site, operands: list[Any]) -> list[Any]:
-    """The windows that reach into a device's part of the operand, with what they are given, and of the
-    result the part.
+    """The windows that reach into a device's part of the operand, with their elements of the source; and the
+    part of the result.
 
-    A row outside of the operand is like the nearest one inside, and what is given to it goes there: so
-    windows choose as if it were not there, even where all that they have is infinite, or not a number.
+    A row outside of the operand repeats the nearest one inside, and elements that it receives go to that one.
+    So windows select as if it did not exist, even if all of their elements are infinite, or NaN.
     """
     value, source, initial = operands
     reads = _split(site, 0)
@@ -317,7 +317,7 @@ def select_and_scatter(site: Site, operands: list[Any]) -> list[Any]:
 
 @dataclass(frozen=True)
 class _Edges:
-    """The first and the last row of a dimension of so many, in stretches that begin at ``starts``."""
+    """The first and the last row of a dimension of this size, in stretches that begin at ``starts``."""
 
     builder: Builder
     dim: int
@@ -335,7 +335,7 @@ class _Edges:
         return self.builder.one("stablehlo.broadcast_in_dim", [row], type_, attributes)
 
     def repeated(self, value: Any) -> Any:
-        """A tensor with these rows in place of those before and behind them."""
+        """A tensor with these rows repeated before and after them."""
         shape = shape_of(value)
         for direction, row in (("LT", 0), ("GT", self.size - 1)):
             place = self.builder.lookup(np.clip(row - self.starts, 0, shape[self.dim] - 1))
@@ -344,7 +344,7 @@ class _Edges:
         return value
 
     def combined(self, value: Any, name: str, neutral: Any) -> Any:
-        """A tensor with what is before and behind these rows combined with them."""
+        """A tensor with the rows before and after these combined into them."""
         builder, shape, found = self.builder, shape_of(value), value
         others, nothing = [d for d in range(len(shape)) if d != self.dim], builder.spread(neutral, shape)
         type_ = builder.tensor([shape[d] for d in others], element_of(value))
