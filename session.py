@@ -311,11 +311,12 @@ class Session:
         kept. ``plan`` is a plan of this module, or its file, that the program follows; nothing else is
         chosen then.
 
-        ``form`` is the form for XLA: one manual computation ("sdy-manual"), or a program per device for its
-        partitions ("manual") or its replicas ("replica"). With "shard", its text is in MLIR's dialect shard,
-        as the ``dialect_version`` of LLVM reads it ("22" or "main"); with ``whole_arguments`` each device
-        takes its parts of whole arguments there. With ``refuse=False``, ops that cannot run on each
-        device stay in the program, which can then be asked but not run.
+        ``form`` is the form for XLA: one manual computation ("sdy-manual", also "stablehlo"), or a program
+        per device for its partitions ("manual") or its replicas ("replica"). With "shard", its text is in
+        MLIR's dialect shard, as the ``dialect_version`` of LLVM reads it ("22" or "main"), and with "mpi" in
+        its dialect mpi; with ``whole_arguments`` each device takes its parts of whole arguments there. With
+        ``refuse=False``, ops that cannot run on each device stay in the program, which can then be asked but
+        not run.
 
         Raises ShardlogError for ops that cannot run on each device, for an unknown machine, for a bound on
         memory that no program met, and for a plan of another module.

@@ -13,13 +13,14 @@ from ..errors import ShardlogError
 Form = Literal["sdy-manual", "manual", "replica"]
 FORMS: tuple[Form, ...] = ("sdy-manual", "manual", "replica")
 # A program may also be requested in a dialect. It is made in the first form, and written in the dialect.
-ChosenForm = Literal["sdy-manual", "manual", "replica", "shard"]
-CHOSEN: tuple[ChosenForm, ...] = (*FORMS, "shard")
+ChosenForm = Literal["sdy-manual", "manual", "replica", "stablehlo", "shard", "mpi"]
+CHOSEN: tuple[ChosenForm, ...] = (*FORMS, "stablehlo", "shard", "mpi")
+LOCAL: tuple[ChosenForm, ...] = ("shard", "mpi")  # functions of local tensors, in MLIR's own dialects
 
 
 def form_of(chosen: ChosenForm) -> Form:
     """The form in which a program is made, for the form that was requested."""
-    return FORMS[0] if chosen == "shard" else chosen
+    return next((form for form in FORMS if form == chosen), FORMS[0])
 
 
 VERSION = 1  # of files of plans

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypedDict, cast
 
 from ..errors import ShardlogError, closest
-from ..partition.forms import CHOSEN, ChosenForm, PlanFile, read_plan
+from ..partition.forms import CHOSEN, LOCAL, ChosenForm, PlanFile, read_plan
 from ..program.elements import bytes_text
 from .options import about, memory_of, seconds_of
 
@@ -102,8 +102,8 @@ class ProgramChoice:
     form: ChosenForm = field(
         default=CHOSEN[0],
         metadata=about(
-            "the form for XLA: a manual computation, or the program of each partition or each replica; or "
-            "shard: local tensors and collectives of MLIR's dialect shard",
+            "the form for XLA: a manual computation (stablehlo means this, too), or the program of each "
+            "partition or each replica; or local tensors with collectives of MLIR's dialect shard or mpi",
             flag="--as",
             choices=CHOSEN,
         ),
@@ -128,7 +128,8 @@ class ProgramChoice:
     whole_arguments: bool = field(
         default=False,
         metadata=about(
-            "with --as shard: take whole arguments, of which each device takes its part (type 2 of the RFC)"
+            "with --as shard or mpi: take whole arguments, of which each device takes its part (type 2 of "
+            "the RFC)"
         ),
     )
 
@@ -159,8 +160,9 @@ class ProgramChoice:
         if self.form not in CHOSEN:
             hint = closest(self.form, CHOSEN)
             raise ShardlogError(f"there is no form {self.form!r}", where="partition", hint=hint)
-        if self.form != "shard" and self.whole_arguments:
-            raise ShardlogError("only shard has whole arguments", where="partition", hint="add --as shard")
+        if self.form not in LOCAL and self.whole_arguments:
+            message = f"only {' and '.join(LOCAL)} have whole arguments"
+            raise ShardlogError(message, where="partition", hint="add --as shard")
 
     def _refuse_beside_plan(self) -> None:
         """Refuses options that say what a plan says already."""

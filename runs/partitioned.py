@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jaxlib.mlir import ir
 
 from ..partition.device_program import DeviceProgram
+from ..partition.forms import LOCAL
 from .choice import ProgramChoice
 from .collectives import Collective, OpNames, collectives
 from .result import Result
@@ -55,13 +56,14 @@ class PartitionedRun(DeviceProgram):
 
         Raises ShardlogError where a dialect cannot say it.
         """
-        if self.choice.form != "shard":
+        form = self.choice.form
+        if form not in LOCAL:
             return super().text()
         from ..exporters.dialects.text import local_text
 
         with self.result.source.places():
             version, whole = self.choice.dialect_version, self.choice.whole_arguments
-            return local_text(self.module, self.axes, version, whole_arguments=whole)
+            return local_text(self.module, self.axes, form, version, whole_arguments=whole)
 
     def module_for(self, platform: str) -> ir.Module:
         """The module for a platform; see ``DeviceProgram.module_for``.

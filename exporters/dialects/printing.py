@@ -12,11 +12,9 @@ from ...importers.dialects.cursor import Cursor, UnfittingError
 from ...importers.dialects.formats import Element, Statement, formats
 from ...program.carried import DYNAMIC
 
-_OP = re.compile(r'^(?P<head> *(?:%[^"=]*= )?)"(?P<name>(?:shard|mesh)\.\w+)"(?=\()', re.MULTILINE)
-_LINE = re.compile(
-    r'^(?P<head> *(?:%[^"=]*= )?)"(?P<name>(?:shard|mesh)\.\w+)"\((?P<operands>[^()]*)\)(?P<rest> [^\n]*)$',
-    re.MULTILINE,
-)
+_HEAD = r'^(?P<head> *(?:%[^"=]*= )?)"(?P<name>(?:shard|mesh|mpi|bufferization)\.\w+)"'
+_OP = re.compile(rf"{_HEAD}(?=\()", re.MULTILINE)
+_LINE = re.compile(rf"{_HEAD}\((?P<operands>[^()]*)\)(?P<rest> [^\n]*)$", re.MULTILINE)
 _PLACE = "operand__"
 _NAMED = re.compile(rf"%{_PLACE}(\d+)")
 _DYNAMIC = str(DYNAMIC)
@@ -80,7 +78,7 @@ class _Op:
             if self.attributes.get(label) == value:
                 del self.attributes[label]
         self.attributes.pop(_SEGMENTS, None)
-        self.values = dict[str, str]()  # operands by the names that the format gives them
+        self.places = dict[str, int]()  # of operands, by the names that the format gives them
         self.waiting = list(self.operands)
 
     def written(self) -> str:
@@ -94,7 +92,7 @@ class _Op:
             text = text.replace(f"{sign} ", sign)
         for sign in (")", "]", ","):
             text = text.replace(f" {sign}", sign)
-        return " " + re.sub(r"(@\S+) \(", r"\1(", text)
+        return ("" if text[:1] == "(" else " ") + re.sub(r"(@\S+) \(", r"\1(", text)
 
     def of(self, element: Element) -> Sequence[str]:
         """The words of an element."""
@@ -122,18 +120,20 @@ class _Op:
         return [self.types(element)]
 
     def has(self, elements: Sequence[Element]) -> bool:
-        """Whether the op has an attribute that these elements say."""
+        """Whether the op has an attribute, an operand or a result that these elements say."""
         for element in elements:
             inner = element.inner[0] if element.kind == "word" else element
             if inner.kind in ("attribute", "mixed") and inner.name in self.attributes:
+                return True
+            if (inner.kind == "operand" and self.waiting) or (inner.names == ("result",) and self.gives):
                 return True
         return False
 
     def value(self, name: str) -> str:
         if not self.waiting:
             raise UnfittingError(0, "an operand")
-        self.values[name] = self.waiting.pop(0)
-        return self.values[name]
+        self.places[name] = len(self.operands) - len(self.waiting)
+        return self.waiting.pop(0)
 
     def mixed(self, element: Element) -> str:
         """A list of numbers, some of which operands give."""
@@ -154,7 +154,8 @@ class _Op:
         if element.kind == "types":
             return ", ".join(self.gives if "result" in element.names else self.takes)
         if element.kind == "type":
-            return self.gives[0] if element.names[0] == "result" else self.takes[0]
+            name = element.names[0]
+            return self.gives[0] if name == "result" else self.takes[self.places.get(name, 0)]
         raise UnfittingError(0, "a form without regions")
 
 
@@ -184,6 +185,10 @@ def _kind(value: str) -> str:
     return value.rstrip(">").rpartition(" ")[2]
 
 
+def _opclass(value: str) -> str:
+    return value.removeprefix("#mpi.opclass<").removesuffix(">")
+
+
 def _sharding(value: str) -> str:
     return value.removeprefix("#mesh.shard")
 
@@ -196,6 +201,7 @@ _ATTRIBUTES: dict[str, Callable[[str], str]] = {
     "dims": _dims,
     "reduction": _kind,
     "sharding": _sharding,
+    "opclass": _opclass,
 }
 
 

@@ -14,6 +14,7 @@ from .annotations import to_dialect
 from .grids import Grid
 from .linalg import as_linalg
 from .local import localized
+from .mpi import with_messages
 from .printing import pretty
 from .spelling import SPELLINGS, Spelling
 
@@ -44,12 +45,17 @@ def respelled(module: ir.Module, version: str | None, where: str) -> str:
     return spelled(module, _version(version).dialect, version, where)
 
 
-def local_text(module: ir.Module, axes: Axes, version: str | None, *, whole_arguments: bool = False) -> str:
-    """The text of a partitioned program in the dialect shard, as a version of LLVM reads it.
+def local_text(
+    module: ir.Module, axes: Axes, dialect: str, version: str | None, *, whole_arguments: bool = False
+) -> str:
+    """The text of a partitioned program in "shard" or "mpi", as a version of LLVM reads it.
 
     ``axes`` are those of the program. Raises ShardlogError for a version without the dialect, and for a
     collective that it does not have.
     """
+    if dialect == "mpi" and version not in (None, "main"):
+        hint = "it has its collectives in main alone"
+        raise ShardlogError(f"LLVM {version} lacks ops of the dialect mpi", where="partition", hint=hint)
     spelling = _spelling("shard", version)
     mesh = axes.mesh
     if mesh is None:
@@ -60,6 +66,8 @@ def local_text(module: ir.Module, axes: Axes, version: str | None, *, whole_argu
     parts = [SubAxis(p.axis, p.pre, p.size) for p in axes.pieces if p.mesh == axes.main]
     grid = Grid(mesh.name, mesh, tuple(parts))
     made = localized(module, grid, spelling.scatter, whole_arguments=whole_arguments)
+    if dialect == "mpi":
+        with_messages(made, grid)
     return pretty(_as_llvm_reads_it(made))
 
 

@@ -25,10 +25,12 @@ _ITERATOR = re.compile(r"#linalg\.iterator_type<(\w+)>")
 _NAME = re.compile(r"(%[\w$.#-]+)")
 _PLACE = re.compile(r"%(\d+)\b")
 _REST = re.compile(r"\s*(?:loc\([^%]*\)\s*)?(?://[^%]*)?")  # behind a statement, in its line
+_GOES_ON = re.compile(r"(?:\s|//[^\n]*)*(?:->|[:,=(<\[{]|(?:ins|outs|attrs)\b)")  # in the next line
 _WORDS = {"true", "false", "unit", "dense", "array"}
 
 
-_MARKS = (b"shard.", b"mesh.", b"tosa.", b"linalg.", b"bufferization.")  # one is in a text with statements
+# One is in a text with statements.
+_MARKS = (b"shard.", b"mesh.", b"tosa.", b"linalg.", b"bufferization.", b"mpi.")
 
 
 @cache
@@ -111,7 +113,7 @@ class _Text:
         if key not in self.lines:
             self.lines[key] = _line(op, words, self.bodies)
         parts = self.lines[key]
-        if parts is None:
+        if parts is None or _GOES_ON.match(self.text, end):
             return None
         made = parts.copy()
         made[1::2] = [words[place] for place in parts[1::2]]
@@ -489,6 +491,7 @@ _ATTRIBUTES: dict[str, Callable[[Cursor, str], str]] = {
     "reduction": _reduction,
     "sharding": _sharding,
     "partial": _partial,
+    "opclass": lambda cursor, op: f"#mpi.opclass<{cursor.match(WORD, 'an op of MPI, as in MPI_SUM')}>",
     "string": lambda cursor, op: cursor.match(STRING, "a string"),
     "any": lambda cursor, op: cursor.value(),
 }

@@ -385,7 +385,7 @@ ARGUMENTS = {
     "unknown choice": (
         "partition m.mlir --as hlo",
         "shardlog partition: error: argument --as: invalid choice: 'hlo'\n"
-        "  hint: there are: sdy-manual, manual, replica, shard",
+        "  hint: there are: sdy-manual, manual, replica, stablehlo, shard, mpi",
     ),
     "missing argument": (
         "report m.mlir",

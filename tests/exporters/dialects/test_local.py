@@ -127,6 +127,6 @@ def test_a_version_names_the_scattered_dimension() -> None:
     assert "scatter_axis = 0" in local(scattered, dialect_version="22")
 
 
-def test_whole_arguments_are_of_shard_alone() -> None:
-    with pytest.raises(ShardlogError, match="only shard has whole arguments"):
+def test_whole_arguments_are_of_dialects_alone() -> None:
+    with pytest.raises(ShardlogError, match="only shard and mpi have whole arguments"):
         shardlog.run(PRODUCT).partition(whole_arguments=True)

@@ -51,6 +51,20 @@ STATEMENTS = (
         '"linalg.transpose"(%x, %e) {permutation = array<i64: 1, 0>} : '
         "(tensor<5x7xf32>, tensor<7x5xf32>) -> tensor<7x5xf32>",
     ),
+    (
+        "linalg.fill ins(%c : f32) outs(%e : tensor<5x7xf32>)  // and so on\n  -> tensor<5x7xf32>",
+        '"linalg.fill"(%c, %e) {operandSegmentSizes = array<i32: 1, 1>} : '
+        "(f32, tensor<5x7xf32>) -> tensor<5x7xf32>\n",
+    ),
+    (
+        "mpi.allreduce(%b, %a, MPI_MAX, %c) : memref<5xf32>, memref<5xf32> -> !mpi.retval",
+        '"mpi.allreduce"(%b, %a, %c) {op = #mpi.opclass<MPI_MAX>} : '
+        "(memref<5xf32>, memref<5xf32>, !mpi.comm) -> !mpi.retval",
+    ),
+    (
+        "mpi.comm_split(%w, %color, %key) : !mpi.comm",
+        '"mpi.comm_split"(%w, %color, %key) : (!mpi.comm, i32, i32) -> !mpi.comm',
+    ),
     ("linalg.yield %a, %b : f32, i1", '"linalg.yield"(%a, %b) : (f32, i1) -> ()'),
     (
         '"tosa.cast"(%x) <{to = "say \\"}>\\""}> {note} : (tensor<5xf32>) -> tensor<5xi8>',
