@@ -1,7 +1,7 @@
-"""The cost of partitioned programs: time on a machine, by the roofline and by its links, and memory.
+"""The cost of partitioned programs: time on a machine, by the roofline and its links, and memory.
 
-In come a partitioned run and the description of a machine (``machines/*.toml``, or a file of the user's); out
-goes a ``Cost``: totals, and by collective, by layer, by op and by source line. How long something takes, and
-what is stored, is said in ``rules/cost``. Or in comes a target (``targets.py``), for which XLA compiles the
-program ahead of time; out goes an ``Ahead``: what it takes and moves then.
+In come a partitioned run and the description of a machine (``machines/*.toml``, or a user's file). Out comes
+a ``Cost``: totals, and by collective, layer, op and source line. ``rules/cost`` says how long ops take, and
+which values are stored. Or in comes a target (``targets.py``), for which XLA compiles the program ahead of
+time. Out comes an ``Ahead``: the memory and the communication of the compiled program.
 """

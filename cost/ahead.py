@@ -1,4 +1,4 @@
-"""A partitioned program compiled ahead of time: the memory it takes, and the collectives that XLA kept."""
+"""A partitioned program, compiled ahead of time: its memory, and the collectives that XLA kept."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Memory:
-    """The memory of a device in bytes, as the compiler has it.
+    """The memory of a device in bytes, as the compiler reports it.
 
     It holds arguments, results and temporaries; ``shared`` bytes of results are in the memory of arguments.
-    ``expected`` is the estimate of ``shardlog cost`` for all.
+    ``expected`` is the total by the estimate of ``shardlog cost``.
     """
 
     arguments: int
@@ -35,7 +35,7 @@ class Memory:
 
     @property
     def total(self) -> int:
-        """The bytes of all."""
+        """The total in bytes."""
         return self.arguments + self.results - self.shared + self.temporary
 
 
@@ -58,8 +58,8 @@ class Ahead:
     """A ``program`` compiled for a ``target``.
 
     It has the memory, the collectives by kind, and the floating-point operations: ``flops`` of shardlog's
-    program, ``compiled_flops`` as XLA counts them, with loops once (None where it does not say). ``hlo`` is
-    the optimised HLO.
+    program, and ``compiled_flops`` as XLA counts them, with loops once (None if XLA does not report them).
+    ``hlo`` is the optimised HLO.
     """
 
     program: ProgramChoice

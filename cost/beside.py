@@ -1,4 +1,4 @@
-"""Which collectives of a device program go on beside products, as ``rules/cost/beside.dl`` says."""
+"""The collectives of a device program that overlap with products, by ``rules/cost/beside.dl``."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Beside:
-    """A collective beside the products of its window: how many there are, the devices of a ring, the seconds
-    of the collective and the products one after the other, those of both at once, and those of the products
-    alone; and the sentence of the rule by which it is faster (empty if it is not)."""
+    """A collective that overlaps with the products of its window: the number of products, the devices of a
+    ring, the seconds of the collective followed by the products, of both overlapping, and of the products
+    alone; and the sentence of the rule that makes it faster (empty if it is not)."""
 
     products: int
     devices: int
@@ -31,7 +31,7 @@ class Beside:
 
     @property
     def exposed(self) -> float:
-        """The seconds that the collective takes beyond those of the products."""
+        """The seconds of the collective that are not hidden behind the products."""
         return self.beside - self.computing
 
 
@@ -68,7 +68,7 @@ class Besides:
         return Beside(len(whole), sent.group, apart, beside, sum(whole), sentence)
 
     def _part(self, product: Product, count: int) -> float:
-        """The seconds of a product of one part; what is added to a sum is read and written again."""
+        """The seconds of a product of one part. A partial sum is read and written again."""
         known, touched = product.known, 0
         for slot, (shape, width) in enumerate(zip(known.shapes, known.widths, strict=True)):
             size = width * prod(shape or ())
@@ -78,8 +78,8 @@ class Besides:
 
 
 def beside(program: DeviceProgram, pricing: Pricing) -> list[tuple[Window, Beside]]:
-    """The collectives of a device program that go on beside products on a machine, in its order, and their
-    times. Of several that are for one product it is the one that saves most."""
+    """The collectives of a device program that overlap with products on a machine, in order, and their times.
+    Of several for one product, the one that saves most."""
     times = Besides(program.axes, pricing)
     timed = [(window, times.of(window)) for window in windows(program.sent, pricing.reader)]
     timed = [(window, found) for window, found in timed if found.sentence]

@@ -64,7 +64,7 @@ class Item:
     numbers: tuple[int, ...] = ()
 
     def with_(self, other: Item) -> Item:
-        """The two as one; what differs in their stacks are numbers."""
+        """Two items merged into one; their stacks differ only in numbers."""
         times, seconds = self.times + other.times, self.seconds + other.seconds
         flops, moved = self.flops + other.flops, self.bytes + other.bytes
         redundant = self.redundant + other.redundant
@@ -84,10 +84,10 @@ class Item:
 
 @dataclass(frozen=True)
 class Held:
-    """What a device holds at the peak of a ``memory``: its own ("device") or the host's ("host").
+    """Memory that a device holds at the peak of a ``memory``: its own ("device") or the host's ("host").
 
-    ``what`` is arguments, results, or values that ops at a place of the user's source make; there are
-    ``count`` of them, of ``bytes`` in all.
+    ``what`` is arguments, results, or values of ops at a place of the user's source. There are ``count`` of
+    them, of ``bytes`` in all.
     """
 
     what: str
@@ -103,8 +103,8 @@ class Cost:
     """The cost of a ``program`` for one device of a ``machine``.
 
     ``peak`` is the most device memory that it needs, in bytes, and ``host`` the most host memory. ``held`` is
-    what it holds at these peaks, largest first. ``open`` says that loops of unknown length count as one turn.
-    ``docs/cost.md`` describes the model.
+    what it holds at these peaks, largest first. ``open`` says that loops of unknown trip count count as one
+    iteration. ``docs/cost.md`` describes the model.
     """
 
     program: ProgramChoice
@@ -123,7 +123,7 @@ class Cost:
 
     @property
     def waits(self) -> float:
-        """The seconds for which a GPU waits for the host, beside ``seconds``.
+        """The seconds for which a GPU waits for the host, besides ``seconds``.
 
         The host launches the kernels of loops one by one.
         """
@@ -189,7 +189,7 @@ class Cost:
 
     @property
     def touched(self) -> float:
-        """The bytes that the device reads from memory and writes there."""
+        """The bytes that the device reads from memory and writes to it."""
         return sum(item.bytes for item in self.items if item.limited != "links")
 
     def by(self, name: str) -> list[tuple[str, float, float]]:
@@ -245,7 +245,7 @@ def cost(program: PartitionedRun, machine: Machine) -> Cost:
             account.add(op.operation, counts.often(op))
             open_ |= counts.of(op) is None
         found = layers(account.lines, program.result.record)
-        # What is held are ops of this one.
+        # Held values belong to this module.
         stored = inlined(program.module_for(machine.allocation.platform), traits)
         most, host = (peak(stored, machine.allocation, traits, of_host=on) for on in (False, True))
         held = account.held(most) + account.held(host, "host")
@@ -253,7 +253,7 @@ def cost(program: PartitionedRun, machine: Machine) -> Cost:
 
 
 def kernels(program: PartitionedRun, machine: Machine) -> list[tuple[Facts, int]]:
-    """What is known of the kernels of a partitioned program on a GPU, and how often each runs."""
+    """The kernels of a partitioned program on a GPU with their facts, and how often each runs."""
     gpu, traits = Gpu(machine, RuleReader(program.result.book)), program.traits
     module = inlined(program.module, traits)
     with module.context:
@@ -263,7 +263,7 @@ def kernels(program: PartitionedRun, machine: Machine) -> list[tuple[Facts, int]
 
 
 class _Account:
-    """Adds up what a device does: by collective, by op and place, and op by op in the program's order."""
+    """Adds up the work of a device: by collective, by op and place, and op by op in program order."""
 
     def __init__(self, program: PartitionedRun, pricing: Pricing, module: ir.Module) -> None:
         self.program, self.pricing = program, pricing
@@ -280,7 +280,7 @@ class _Account:
         self._origins: dict[Any, tuple[Origin, tuple[str, str]]] = {}  # with lines and stacks, by location
 
     def add(self, op: Any, times: int) -> None:
-        """Adds an op of the program that runs so often."""
+        """Adds an op of the program that runs this often."""
         item = None
         number = _number(op)
         if number is not None:
@@ -327,7 +327,7 @@ class _Account:
         return tuple(found)
 
     def held(self, most: Peak, memory: str = "device") -> tuple[Held, ...]:
-        """What is held in a memory when most is, by op and place."""
+        """The values at the peak of a memory, by op and place."""
         found: dict[tuple[str, str, str], tuple[int, int]] = {}
         for op, size in most.held:
             key = op.operation.name, *self._place(op)
@@ -339,7 +339,7 @@ class _Account:
         return tuple(sorted((h for h in every if h.bytes), key=lambda h: -h.bytes))
 
     def _needed(self) -> dict[tuple[str, str, str], float]:
-        """The operations that a device would do if all devices shared every op, by op and place."""
+        """The operations of a device if all devices shared every op evenly, by op and place."""
         module, axes = without_calls(self.program.result.module), self.program.axes
         sizes = dict(axes.mesh.axes) if axes.mesh else {}
         found: dict[tuple[str, str, str], float] = {}
@@ -353,7 +353,7 @@ class _Account:
         return found
 
     def _place(self, op: Any) -> tuple[str, str]:
-        """The line and the name stack of an op in the user's source; empty where nothing says them."""
+        """The line and the name stack of an op in the user's source; empty if unknown."""
         return self._origin(op)[1]
 
     def _origin(self, op: Any) -> tuple[Origin, tuple[str, str]]:
@@ -365,12 +365,12 @@ class _Account:
 
 
 def _number(op: Any) -> int | None:
-    """The number of the collective of the program that an op is; None if it is none of these."""
+    """The number of a collective of the program; None for other ops."""
     return ir.IntegerAttr(op.attributes[NUMBER]).value if NUMBER in op.attributes else None
 
 
 def _manual_around(op: Any) -> list[str]:
-    """The manual axes of the computations around an op: its types are those of a part along them."""
+    """The manual axes of surrounding computations: the op's types are those of a part along them."""
     found: list[str] = []
     while (op := op.parent.operation).name != "func.func":
         found += boundary_axes(op)
@@ -384,9 +384,9 @@ def _computed(module: ir.Module, traits: OpTraits) -> Iterator[Any]:
 
 
 def _work(ops: Iterable[Any], traits: OpTraits) -> Iterator[Any]:
-    """Those of some ops that are work, and stand in a function, a loop or a branch.
+    """Those of some ops that are work, and are in a function, a loop or a branch.
 
-    The regions of other ops are part of these.
+    The regions of other ops belong to these ops.
     """
     for op in ops:
         name, parent = op.operation.name, op.operation.parent.name

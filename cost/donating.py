@@ -1,4 +1,5 @@
-"""Arguments whose memory results are given, and what compilers copy so that none is overwritten too early."""
+"""Donated arguments, whose memory results reuse; and copies that compilers make so that none is overwritten
+too early."""
 
 from __future__ import annotations
 
@@ -17,9 +18,9 @@ _RESULT, _ANY_RESULT = "tf.aliasing_output", "jax.buffer_donor"
 
 @dataclass(frozen=True)
 class Gift:
-    """An argument whose memory a result is given. ``read_elsewhere``: what reads the argument reads a copy of
-    it, as it may run after the result is made. ``made_elsewhere``: the result is copied there at the end, as
-    it is begun before the argument is read."""
+    """An argument whose memory a result reuses. ``read_elsewhere``: readers of the argument read a copy,
+    because they may run after the result is written. ``made_elsewhere``: the result is copied there at the
+    end, because it is begun before the argument is read."""
 
     argument: Any
     read_elsewhere: bool = False
@@ -29,8 +30,8 @@ class Gift:
 def given_to(
     taken: Sequence[int], made: Sequence[int], entries: Sequence[Mapping[str, Any]]
 ) -> dict[int, int]:
-    """The results that have the memory of arguments, by their numbers: those that the attributes of an
-    argument name, or else the next of its size."""
+    """The results that reuse the memory of arguments, by number: those that an argument's attributes name, or
+    else the next one of its size."""
     found = {n: ir.IntegerAttr(e[_RESULT]).value for n, e in enumerate(entries) if _RESULT in e}
     found = {n: result for n, result in found.items() if taken[n] == made[result]}
     left = defaultdict[int, list[int]](list)
@@ -43,7 +44,7 @@ def given_to(
 
 
 def gifts(given: Mapping[Any, Any], order: Order, layouts: Layouts) -> dict[Any, Gift]:
-    """The gifts of a block, by the values that have the memory: ``given`` are results by arguments."""
+    """The gifts of a block, by the values that reuse memory: ``given`` are results by arguments."""
     if not given:
         return {}
     looking, found = _Looking(order, layouts), dict[Any, Gift]()
@@ -55,19 +56,19 @@ def gifts(given: Mapping[Any, Any], order: Order, layouts: Layouts) -> dict[Any,
 
 
 class _Looking:
-    """Says which ops of a block are after others, whatever the order in which they run."""
+    """Which ops of a block always run after others, whatever their order."""
 
     def __init__(self, order: Order, layouts: Layouts) -> None:
         self.order, self.layouts = order, layouts
         self.numbers = {op: n for n, op in enumerate(order.every)}
-        self.before = defaultdict[int, int](int)  # sets of ops, as the bits of numbers
+        self.before = defaultdict[int, int](int)  # sets of ops as bit sets
         for op in sorted(order.needs):
             if op >= 0:
                 for user in order.needs[op]:
                     self.before[user] |= self.before[op] | 1 << op
 
     def gift(self, argument: Any, value: Any) -> Gift:
-        """What is copied where a value, which an op makes, has the memory of an argument."""
+        """The copies that are made if a value of an op reuses the memory of an argument."""
         reads, last = self._reads(argument), self.numbers.get(value.owner, -1)
         first, in_place = self._first(argument, value)
         early = sum(1 << op for op in reads)
@@ -77,8 +78,8 @@ class _Looking:
         return Gift(argument, False, bool(early & ~done))
 
     def _first(self, argument: Any, value: Any) -> tuple[int | None, bool]:
-        """The op that is the first to write to the memory of a value, what loops carry being one; and whether
-        it may write over the argument, which it takes. None where it is a copy of something else."""
+        """The first op that writes to the memory of a value, through the values that loops carry; and whether
+        it may overwrite the argument, which is its operand. None if it is a copy of something else."""
         storing, loop = self.layouts.storing, None
         lowering = storing.traits.lowering
         while not isinstance(value.owner, ir.Block) and lowering(value.owner.operation.name) == "loop":
@@ -89,7 +90,7 @@ class _Looking:
         return self.numbers[value.owner], argument in self.layouts.replaced(value)
 
     def _reads(self, argument: Any) -> set[int]:
-        """The ops that read an argument, also under another type."""
+        """The readers of an argument, also under another type."""
         left, found = self.order.needing([argument]), set[int]()
         while left:
             op = left.pop()

@@ -1,4 +1,4 @@
-"""What a machine makes of the partitioner's choices: the prices of collectives and of work."""
+"""The prices of collectives and of work on a machine, for the partitioner's choices."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from .machine import Link, Machine
 def sending(
     kind: str, group: int, sent: float, link: Link, together: int = 1
 ) -> dict[str, list[tuple[Any, ...]]]:
-    """The facts about a collective that ``rules/cost/cost.dl`` takes: its kind, how many devices are in a
-    group, the bytes that each of them sends along a link, and of how many collectives one is made."""
+    """The facts about a collective for ``rules/cost/cost.dl``: its kind, the number of devices in a group,
+    the bytes that each sends along a link, and the number of collectives that are combined with it."""
     return {
         "together": [(together,)],
         "kind": [(kind,)],
@@ -29,7 +29,7 @@ def sending(
 
 
 def solver_of(machine: Machine, traits: OpTraits) -> Solver:
-    """What solves ``rules/cost/cost.dl`` for one machine, and ops with these traits."""
+    """A solver of ``rules/cost/cost.dl`` for one machine, and ops with these traits."""
     program = shipped("cost/cost")
     shared: dict[str, Sequence[tuple[Any, ...]]] = {
         "memory": [(machine.memory_bandwidth,)],
@@ -39,17 +39,17 @@ def solver_of(machine: Machine, traits: OpTraits) -> Solver:
     return program.solver(shared)
 
 
-_TOLD = ("slot", "dim", "element", "attribute_number", "attribute_item")  # of what an op is told
+_TOLD = ("slot", "dim", "element", "attribute_number", "attribute_item")  # of the facts about an op
 
 
 def told(signature: Facts) -> Facts:
-    """What ``rules/cost/cost.dl`` is told of an op as all rules are."""
+    """The facts about an op for ``rules/cost/cost.dl``."""
     return {name: signature.get(name, ()) for name in _TOLD}
 
 
 def prices(machine: Machine, traits: OpTraits) -> Prices:
-    """Prices by the time that a machine takes, in bytes that a device sends in that time along a link without
-    a rule of its own."""
+    """Prices by the time on a machine, in bytes that a device sends in that time along a link without a rule
+    of its own."""
     unit = machine.link.bandwidth
     solver = solver_of(machine, traits)
     slower: dict[Any, float] = {}  # by op and ranks

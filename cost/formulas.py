@@ -1,8 +1,8 @@
-"""What a completed program sends where sizes of its grid are not known: formulas in these sizes.
+"""The communication of a completed program with unknown sizes of its grid: formulas in these sizes.
 
-Comes in: a run whose module has a mesh with axes of unknown size. Goes out: the shapes of a device's tensors
+In comes a run whose module has a mesh with axes of unknown size. Out come the shapes of a device's tensors
 and the bytes that it receives for each reshard, in the stages of the device mesh RFC
-(``rules/partition/order.dl``). No device has a number there.
+(``rules/partition/order.dl``). Devices have no numbers there.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Known = tuple[int, tuple[str, ...]]  # a product: of a number, and of unknown si
 
 @dataclass(frozen=True)
 class Received:
-    """A collective: its kind, its axes, where the reshard stands, and the bytes that a device receives."""
+    """A collective: its kind, its axes, the place of the reshard, and the bytes that a device receives."""
 
     kind: str
     axes: tuple[str, ...]
@@ -40,7 +40,7 @@ class Received:
 
 @dataclass(frozen=True)
 class Formulas:
-    """The shapes of a device's arguments and results, and what it receives."""
+    """The shapes of a device's arguments and results, and the bytes that it receives."""
 
     arguments: tuple[str, ...]
     results: tuple[str, ...]
@@ -54,7 +54,7 @@ class Formulas:
         return "\n".join([*lines, "", table(heads, rows)])
 
     def as_json(self) -> dict[str, Any]:
-        """The same as a document."""
+        """The same as a JSON document."""
         return asdict(self)
 
 
@@ -163,7 +163,7 @@ class _Formulas:
 
 
 def _formula(size: int, group: Known, below: Known) -> str:
-    """``size * (group - 1) / below`` as text, with numbers worked out."""
+    """``size * (group - 1) / below`` as text, with numbers evaluated."""
     number, names = below
     common = gcd(size, number)
     size, number = size // common, number // common
@@ -174,7 +174,7 @@ def _formula(size: int, group: Known, below: Known) -> str:
 
 
 def _quotient(above: Known, below: Known) -> str:
-    """A number over a product, as 6/n."""
+    """A number divided by a product, as 6/n."""
     size, number = above[0], below[0]
     common = gcd(size, number)
     return _over(str(size // common), (number // common, below[1]), "/")

@@ -1,4 +1,4 @@
-"""Which ops of a GPU's program are computed in which kernels, as ``rules/cost/fusing.dl`` says."""
+"""The kernels of a GPU's program that its ops are computed in, by ``rules/cost/fusing.dl``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ..rulebook.traits import OpTraits
 
 
 class Fusing:
-    """What ``rules/cost/fusing.dl`` says of ops with these traits."""
+    """The answers of ``rules/cost/fusing.dl`` about ops with these traits."""
 
     def __init__(self, traits: OpTraits) -> None:
         program = shipped("cost/fusing")
@@ -21,22 +21,22 @@ class Fusing:
         self._fused: dict[Any, tuple[bool, bool]] = {}
 
     def form(self, name: str) -> str:
-        """How ops that are called so are computed."""
+        """The form of the kernels of ops with this name."""
         return self._named(name)[0]
 
     def in_place(self, name: str) -> bool:
-        """Whether ops that are called so write where their first operand is."""
+        """Whether ops with this name overwrite their first operand."""
         return self._named(name)[1]
 
     def merges(self, form: str) -> bool:
-        """Whether kernels of a form become one with others."""
+        """Whether kernels of a form can be merged with others."""
         if form not in self._merges:
             self._merges[form] = bool(self._solver.solve({"of_form": [(form,)]}, ["merges"])["merges"])
         return self._merges[form]
 
     def renames(self, name: str, made_from: str, rank: int, keeps_all: bool) -> bool:
-        """Whether an op that is called so gives what it takes, under another type: made by a kernel of a
-        form, of so many dimensions, with all of the elements."""
+        """Whether an op with this name returns its operand under another type. The operand comes from a
+        kernel of a form, with this rank, and the result has all of its elements."""
         key = name, made_from, rank, bool(keeps_all)
         if key not in self._renames:
             facts: dict[str, list[tuple[Any, ...]]] = {"made_by": [(name,)], "made_from": [(made_from,)]}
@@ -51,8 +51,8 @@ class Fusing:
         return self._forms[name]
 
     def fused(self, facts: tuple[tuple[str, Any], ...]) -> tuple[bool, bool]:
-        """Whether an op of which these facts are known is computed in the kernels that use it, and as the
-        rows of a normalisation."""
+        """Whether an op with these facts is computed in the kernels that use it; and whether as the rows of a
+        normalisation."""
         if facts not in self._fused:
             said = self._solver.solve(dict(facts), ["fused", "normalises"])
             self._fused[facts] = bool(said["fused"]), bool(said["normalises"])
@@ -61,5 +61,5 @@ class Fusing:
 
 @lru_cache(maxsize=16)
 def fusing(traits: OpTraits) -> Fusing:
-    """The rules for ops with these traits; what they have said is kept."""
+    """The rules for ops with these traits. Answers are kept."""
     return Fusing(traits)

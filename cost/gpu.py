@@ -1,4 +1,4 @@
-"""What kernels of a GPU take, as ``rules/cost/kernels.dl`` says."""
+"""The time of kernels of a GPU, by ``rules/cost/kernels.dl``."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Taken:
-    """What a kernel takes: seconds; by what it is limited: "compute", "memory" or "launch"; how many kernels
-    XLA makes of it; and how sure that is, see ``Price``."""
+    """The time of a kernel in seconds; what limits it: "compute", "memory" or "launch"; the number of kernels
+    that XLA makes of it; and how sure that is, see ``Price``."""
 
     seconds: float
     limited: str
@@ -29,7 +29,7 @@ class Taken:
 
 
 class Timing:
-    """What kernels take on one machine, where ops have these traits."""
+    """The times of kernels on one machine, for ops with these traits."""
 
     def __init__(self, machine: Machine, traits: OpTraits) -> None:
         program = shipped("cost/kernels")
@@ -41,7 +41,7 @@ class Timing:
         self._solver = program.solver(shared)
 
     def of(self, facts: Facts) -> Taken:
-        """What a kernel takes of which these facts are known."""
+        """The time of a kernel with these facts."""
         said = self._solver.solve(facts)
         ((seconds,),), ((limited,),), ((launches,),), ((sure,),) = (
             said[name] for name in ("seconds", "limited", "launches", "sure")
@@ -59,8 +59,7 @@ class Gpu:
         self._known: dict[Any, tuple[Facts, Taken]] = {}
 
     def of(self, op: Any) -> tuple[float, Taken] | None:
-        """The bytes that the kernel moves of which an op is the root, and what it takes; None for other
-        ops."""
+        """The bytes that the kernel with this root moves, and its time; None for other ops."""
         kernel = self._kernel(op)
         if kernel is None:
             return None
@@ -68,12 +67,12 @@ class Gpu:
         return float(sum((*amounts.read, *amounts.written))), self._asked(kernel, amounts)[1]
 
     def facts(self, op: Any) -> Facts | None:
-        """What is known of the kernel of which an op is the root."""
+        """The facts about the kernel with this root."""
         kernel = self._kernel(op)
         return None if kernel is None else self._asked(kernel, self._kernels.amounts(kernel))[0]
 
     def part(self, name: str, known: Knowledge, touched: int, parts: int) -> Taken:
-        """What one of so many equal parts of a product takes that moves so many bytes."""
+        """The time of one of this many equal parts of a product, which moves this many bytes."""
         key = name, known, touched, parts
         if key not in self._known:
             whole = {
@@ -92,7 +91,7 @@ class Gpu:
             self._reader.traits.lowering(parent.name) == "loop"
             and op.operation.block == parent.regions[0].blocks[0]
         ):
-            return None  # the host knows whether a loop goes on
+            return None  # the host decides whether a loop continues
         return self._kernels.of(op.operation)
 
     def _asked(self, kernel: Kernel, amounts: Amounts) -> tuple[Facts, Taken]:

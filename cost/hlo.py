@@ -1,4 +1,4 @@
-"""What a compiled program moves, counted in its optimised HLO."""
+"""The communication of a compiled program, counted in its optimised HLO."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ _CHAINED = re.compile(r'channel_id=(\d+),.*frontend_attributes=\{[^}]*chain_id="
 _CYCLES = re.compile(r'"estimated_cycles":"(\d+)"')
 _START = "-start"
 _TAKEN = re.compile(r"\(\(((?:[^()]|\([^()]*\))*)\)")  # layouts have parentheses, too
-_SCATTERS = "all-reduce-scatter"  # XLA for TPUs calls it so where a device keeps a part of a sum
+_SCATTERS = "all-reduce-scatter"  # XLA for TPUs uses this name if a device keeps a part of a sum
 
 
 def hlo_bytes(text: str) -> float:
-    """The bytes that a device sends by the ring model; loops count their turns, branches all of them."""
+    """The bytes that a device sends in the ring model. Loops count all iterations, branches all of their
+    branches."""
     return sum(sent for _, sent in hlo_collectives(text).values())
 
 
 def hlo_collectives(text: str) -> dict[str, tuple[int, float]]:
-    """How many collectives of each kind a device takes part in, and the bytes that it sends by the ring
-    model; loops count their turns, branches all of them."""
+    """The number of collectives of each kind that a device takes part in, and the bytes that it sends in the
+    ring model. Loops count all iterations, branches all of their branches."""
     total: dict[str, tuple[int, float]] = {}
     for each, times in hlo_sends(text):
         count, before = total.get(each.kind, (0, 0.0))
@@ -40,7 +41,7 @@ def hlo_collectives(text: str) -> dict[str, tuple[int, float]]:
 
 
 class Sends(NamedTuple):
-    """A collective: its kind, the devices of a group, and the bytes that each sends by the ring model."""
+    """A collective: its kind, the devices of a group, and the bytes that each sends in the ring model."""
 
     kind: str
     group: int
@@ -49,7 +50,7 @@ class Sends(NamedTuple):
 
 def hlo_sends(text: str) -> Iterator[tuple[Sends, int]]:
     """The collectives that a device takes part in, and how often each runs."""
-    chained = set[str]()  # collectives that go on while a chain of fusions runs stand in each of them
+    chained = set[str]()  # collectives that overlap with a chain of fusions appear in each of them
     for line, times, inside in _executed(text):
         if chain := _CHAINED.search(line):
             if chain[1] in chained:
@@ -62,14 +63,14 @@ def hlo_sends(text: str) -> Iterator[tuple[Sends, int]]:
 
 
 def hlo_cycles(text: str) -> int:
-    """The cycles that XLA for TPUs expects ops to take; of collectives it does not say it. Zero for what is
-    compiled for other devices."""
+    """The cycles that XLA for TPUs estimates for ops; it has no estimate for collectives. Zero for other
+    devices."""
     return sum(int(n) * times for line, times, _ in _executed(text) for n in _CYCLES.findall(line))
 
 
 def _executed(text: str) -> Iterator[tuple[str, int, str]]:
-    """The lines of a program that stand for ops, in the order in which they run, how often each does, and the
-    computations in which they stand."""
+    """The lines of a program that are ops, in the order in which they run; how often each runs; and their
+    computations."""
     lines, entry, name = dict[str, list[str]](), "", ""
     for line in text.splitlines():
         if found := _COMPUTATION.match(line):
@@ -101,7 +102,7 @@ def _called(line: str) -> list[str]:
 
 
 def _turns(line: str, inside: str, read: Callable[[str], Computation]) -> int:
-    """How often an op runs what it calls: as XLA says, or as a loop counts; once where nobody knows."""
+    """How often an op runs its computations: as XLA says, or as a loop counts; once if unknown."""
     if found := _TURNS.search(line):
         return int(found[1])
     counted = turns(line, read(inside), read) if " while(" in line else None
@@ -117,7 +118,7 @@ def _sent(line: str) -> Sends | None:
         prod(map(int, filter(None, dims.split(",")))) * _bytes(type_)
         for type_, dims in _TYPE.findall(found[1])
     ]
-    if found[2].endswith(_START):  # what it takes stands before what it gives
+    if found[2].endswith(_START):  # operands come before results
         if nested := _TAKEN.match(found[1]):
             taken = len(_TYPE.findall(nested[1]))
             sizes = sizes[taken : 2 * taken]

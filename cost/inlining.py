@@ -24,13 +24,15 @@ from .storing import stores
 
 
 def inlined(module: ir.Module, traits: OpTraits) -> ir.Module:
-    """A copy of a module in which the main function calls no other, nothing is sent or computed that is
-    before, or picked where all are the same, and what is the same in all turns of a loop stands before it."""
+    """A copy of a module whose main function calls no other. Duplicate ops and collectives, and selections
+    among equal values, are gone, and loop-invariant ops are before their loops."""
     made, rules = without_calls(module), stores(traits)
     with made.context:
         functions = symbols(made, "func.func")
         main = functions[main_function(functions)]
-        sent_once(made, traits)  # what several calls send; compilers put it before loops only then
+        sent_once(
+            made, traits
+        )  # collectives of several calls; compilers move them before loops only afterwards
         put_before_loops(made, traits, lambda op: rules.say("worth_moving", op.name))
         for op in operations_in(main):
             if rules.say("picks", op.name) and len(set(op.operands[1:])) == 1:
@@ -54,12 +56,12 @@ def without_calls(module: ir.Module) -> ir.Module:
 
 
 def _without_equal(module: ir.Module, main: Any, traits: OpTraits) -> None:
-    """Leaves one of ops that give the same, as compilers do, and none that nothing uses. Of ops of dialects
-    that MLIR does not know, the rules say which have no effect."""
-    # No op is held in Python while others are erased.
+    """Removes duplicate ops, as compilers do, and unused ones. For ops of dialects that MLIR does not know,
+    the rules say which have no effect."""
+    # Python must hold no ops while others are erased.
     context, pure = module.context, traits.family("pure_op") | traits.family("pure_inside_op")
     count, before = len(operations_in(main)), -1
-    while count != before:  # what was needed for what is gone alone goes next
+    while count != before:  # ops that only erased ops needed go next
         PassManager.parse("builtin.module(cse)").run(module.operation)
         names = {op.name for op in operations_in(main)} & pure
         if not all(map(context.is_registered_operation, names)):
@@ -68,9 +70,9 @@ def _without_equal(module: ir.Module, main: Any, traits: OpTraits) -> None:
 
 
 def _merge(block: Any, before: Mapping[Hashable, Any], pure: Mapping[str, str]) -> None:
-    """Has what ``pure`` ops give, in a block and those inside, be given by the first that is equal, also of
-    those before the block, and erases those that nothing uses. Ops are given by their names, each with what
-    it computes: those of several dialects may be equal."""
+    """Merges equal ``pure`` ops of a block and the blocks inside, also with those before the block, and
+    erases unused ones. Ops are given by name with what they compute, because ops of several dialects may be
+    equal."""
     known, gone = dict(before), list[Any]()
     for op in [each.operation for each in block.operations]:
         for each in (each for region in op.regions for each in region.blocks):
@@ -80,7 +82,7 @@ def _merge(block: Any, before: Mapping[Hashable, Any], pure: Mapping[str, str]) 
             continue
         try:
             attributes = tuple(op.attributes.items())
-        except TypeError:  # MLIR's bindings do not read constants of complex numbers
+        except TypeError:  # MLIR's bindings cannot read complex constants
             continue
         key = pure[op.name], pure.get(how, how), tuple(op.operands), attributes, tuple(op.results.types)
         first = known.setdefault(key, op)
@@ -94,7 +96,7 @@ def _merge(block: Any, before: Mapping[Hashable, Any], pure: Mapping[str, str]) 
 
 
 def numbered(module: ir.Module, collectives: Sequence[Any]) -> ir.Module:
-    """A copy of a module whose ``collectives`` say by an attribute which ones they are."""
+    """A copy of a module whose ``collectives`` have their number as an attribute."""
     made = copy_of(module)
     numbers = {op: n for n, op in enumerate(collectives)}
     with made.context:

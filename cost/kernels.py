@@ -1,4 +1,4 @@
-"""The kernels that XLA for GPUs makes of ops, as ``rules/cost/fusing.dl`` says."""
+"""The kernels that XLA for GPUs makes of ops, by ``rules/cost/fusing.dl``."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from ..rulebook.traits import OpTraits
 from .fusing import fusing
 from .storing import used_once
 
-_SEVERAL = 3  # so far kernels are counted
+_SEVERAL = 3  # the largest number of kernels that are counted
 _GIVEN_AWAY = ("tf.aliasing_output", "jax.buffer_donor")
-_LARGE = 1024  # elements of what is worth to be read once
+_LARGE = 1024  # elements from which on reading a value only once is worthwhile
 
 
 @dataclass(eq=False)
 class Kernel:
-    """A kernel: the op ``root`` that says how it is computed, its ``form``, the other ops in it, last first;
-    how many ``elements`` it computes, and ``first`` and ``last``, the places of its outermost ops in the
+    """A kernel: the ``root`` op, which determines how it is computed; its ``form``; its other ops, last
+    first; its number of ``elements``; and ``first`` and ``last``, the places of its outermost ops in the
     block."""
 
     root: Any
@@ -38,10 +38,9 @@ class Kernel:
 
 @dataclass(frozen=True)
 class Amounts:
-    """What a kernel does: the bytes of each value that it reads and writes, and of those that are copied
-    first; how often it computes ops of a name for so many elements of a type; its operands that loops make;
-    whether it is a product that is ``followed`` by a loop over its elements, which alone needs them, or is
-    such a loop."""
+    """The work of a kernel: the bytes of each value that it reads, writes, or copies first; how often it
+    computes ops of a name, for how many elements of a type; its operands that loops make; and whether it is a
+    product that is ``followed`` by a loop over its elements, the only user, or is such a loop."""
 
     read: tuple[int, ...]
     written: tuple[int, ...]
@@ -59,13 +58,13 @@ class Kernels:
         self._traits = traits
         self._rules = fusing(traits)
         self._kernels: dict[Any, Kernel | None] = {}  # by their roots
-        self._inside: dict[Any, list[Kernel]] = {}  # those that an op is computed in
+        self._inside: dict[Any, list[Kernel]] = {}  # the kernels that an op is computed in
         self._tensors = Tensors()
-        self._renamed = set[Any]()  # ops that give what they take, under another type
+        self._renamed = set[Any]()  # ops that return their operand under another type
         self._blocks = set[Any]()
 
     def of(self, op: Any) -> Kernel | None:
-        """The kernel of which an op is the root; None of an op that is computed in others, or not at all."""
+        """The kernel with this root; None for an op that is computed in other kernels, or not at all."""
         block = op.operation.block
         if block not in self._blocks:
             self._blocks.add(block)
@@ -73,7 +72,7 @@ class Kernels:
         return self._kernels.get(op)
 
     def amounts(self, kernel: Kernel) -> Amounts:
-        """What a kernel does."""
+        """The work of a kernel."""
         inside, read, computed = {kernel.root, *kernel.ops}, dict[Any, int](), Counter[Any]()
         copied, loops = list[int](), list[int]()
         written = [self._tensors.of(value).bytes for value in kernel.given if self._needed(value, inside)]
@@ -113,7 +112,7 @@ class Kernels:
         )
 
     def _follower(self, kernel: Kernel) -> Kernel | None:
-        """The loop over the elements of a product that alone needs them."""
+        """The loop over the elements of a product that is its only user."""
         if kernel.form != "product" or not used_once(kernel.root.results[0]):
             return None
         user = next(iter(kernel.root.results[0].uses)).owner.operation
@@ -123,19 +122,19 @@ class Kernels:
         return users[0]
 
     def _follows(self, value: Any, kernel: Kernel) -> bool:
-        """Whether a value is a product that a kernel alone needs."""
+        """Whether a value is a product with one kernel as its only user."""
         if isinstance(value.owner, ir.Block):
             return False
         maker = self._kernels.get(value.owner.operation)
         return maker is not None and self._follower(maker) is kernel
 
     def _needed(self, value: Any, inside: set[Any]) -> bool:
-        """Whether what a kernel computes is used by others, or under another type."""
+        """Whether the values of a kernel have other users, also under another type."""
         alone = len(inside) == 1 or (value.owner.operation in inside and not any(True for _ in value.uses))
         return alone or any(use.owner.operation not in inside for use in value.uses)
 
     def _count(self, op: Any, computed: Counter[Any]) -> None:
-        """Counts what an op computes; a reduction what it does with each element."""
+        """Counts the computation of an op; a reduction counts what it does with each element."""
         value, times = op.results[0], 1
         if self._rules.form(called(op)) == "reduction":
             value, times = op.operands[0], max(len(op.regions[0].blocks[0].operations) - 1, 1)
@@ -143,7 +142,7 @@ class Kernels:
         computed[called(op), tensor.element, tensor.elements] += times
 
     def _origin(self, value: Any) -> Any:
-        """The value that one is, under another type."""
+        """The value that another one renames."""
         while not isinstance(value.owner, ir.Block) and value.owner.operation in self._renamed:
             value = value.owner.operands[0]
         return value
@@ -151,14 +150,14 @@ class Kernels:
     def _find(self, block: Any) -> None:
         places = {op.operation: place for place, op in enumerate(block.operations)}
         made = list[Kernel]()
-        kept = set[Any]()  # values that others need, also under another type
+        kept = set[Any]()  # values with other users, also under another type
         for op in reversed(list(places)):
             self._place(op, places, kept, made)
         for kernel in self._merged(made[::-1]):
             self._kernels[kernel.root] = kernel
 
     def _place(self, op: Any, places: dict[Any, int], kept: set[Any], made: list[Kernel]) -> None:
-        """Puts an op into the kernels of those that use it, or makes one of its own."""
+        """Puts an op into the kernels of its users, or into one of its own."""
         name, rules = called(op), self._rules
         form = rules.form(name)
         if form == "free" or not op.results:
@@ -207,8 +206,8 @@ class Kernels:
         made.append(kernel)
 
     def _merged(self, kernels: list[Kernel]) -> list[Kernel]:
-        """Kernels, in the order of the program, and as one those that compute as many elements of which one
-        reads what the other gives, or both read the same, if nothing that the later one needs may need the
+        """Kernels in program order. Kernels with the same number of elements are merged if one reads the
+        other's result, or both read the same value, unless something that the later one needs depends on the
         earlier one."""
         found, makers, readers = list[Kernel](), dict[Any, Kernel](), dict[Any, Kernel]()
         for kernel in kernels:
@@ -233,8 +232,8 @@ class Kernels:
         return found
 
     def _one_kernel(self, one: Kernel, other: Kernel, before: list[Kernel], taken: list[Any]) -> bool:
-        """Whether two kernels become one, of which the later one needs what those ``before`` it give, and
-        takes values of the earlier one: element by element, not what rows of it become."""
+        """Whether two kernels are merged. The later one needs the results of those ``before`` it, and reads
+        values of the earlier one element by element, and not as rows."""
         return (
             one.elements == other.elements
             and self._rules.merges(one.form)
@@ -252,14 +251,14 @@ class Kernels:
                     yield value
 
     def _made_from(self, op: Any) -> str:
-        """The form of what makes an op's first operand for it alone."""
+        """The form of the op that makes the first operand of an op, for it alone."""
         value = op.operands[0] if len(op.operands) else None
         if value is None or isinstance(value.owner, ir.Block) or not used_once(value):
             return ""
         return self._rules.form(called(value.owner.operation))
 
     def _users(self, op: Any, kept: set[Any]) -> tuple[list[Kernel], bool]:
-        """The kernels that use what an op gives, and whether others need it."""
+        """The kernels that use the result of an op, and whether others need it."""
         found, others = dict[Kernel, None](), False
         for result in op.results:
             others |= result in kept
@@ -273,7 +272,7 @@ class Kernels:
         return list(found), others
 
     def _in_memory(self, op: Any) -> set[str]:
-        """Says "memory" if an op writes where it has what another one gives."""
+        """Returns "memory" if an op overwrites the result of another one."""
         for result in op.results:
             for use in result.uses:
                 if use.operand_number == 0 and self._rules.in_place(called(use.owner.operation)):
@@ -282,7 +281,8 @@ class Kernels:
 
 
 class Tensor(NamedTuple):
-    """A type: its elements, their type, its bytes, and its dimensions; of what is no tensor nothing."""
+    """A type: its number of elements, their type, its bytes, and its dimensions. Empty for types that are not
+    tensors."""
 
     elements: int = 0
     element: str = ""
@@ -307,7 +307,7 @@ class Tensors(dict[Any, Tensor]):
 
 
 def _lasting(value: Any) -> bool:
-    """Whether a value is an argument of the program that it may not write over."""
+    """Whether a value is an argument of the program that must not be overwritten."""
     if not isinstance(value.owner, ir.Block):
         return False
     function = value.owner.owner.operation
@@ -320,7 +320,7 @@ def _lasting(value: Any) -> bool:
 
 
 def _row(op: Any) -> int:
-    """The elements of a row that a reduction makes one, if rows are innermost; otherwise none."""
+    """The elements of a row that a reduction combines, if rows are innermost; otherwise none."""
     if "dimensions" not in op.attributes:
         return 0
     shape = op.operands[0].type.shape
@@ -333,7 +333,7 @@ def _row(op: Any) -> int:
 
 
 def _returns(op: Any, whole: int, tensors: Tensors) -> set[str]:
-    """The types of what results become when they have so many elements again."""
+    """The types of results that are broadcast to this many elements again."""
     left, found, seen = list(op.results), set[str](), set[Any]()
     while left:
         for use in left.pop().uses:

@@ -1,4 +1,4 @@
-"""What ops copy because they want it in another form in memory, as ``rules/cost/layouts.dl`` says."""
+"""Copies that ops make because they need another memory layout, by ``rules/cost/layouts.dl``."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _TOLD = ("op", "slot", "dim", "element", "attribute_number", "attribute_item", "
 
 
 class Form(NamedTuple):
-    """How a value lies in memory: its dimensions, outermost first (none: in their own order), and how many
-    times as wide as its type its elements are."""
+    """The memory layout of a value: its dimensions, outermost first (none: in their own order), and the width
+    of its elements relative to their type."""
 
     dims: tuple[int, ...] = ()
     wide: int = 1
@@ -29,9 +29,9 @@ class Form(NamedTuple):
 
 @dataclass(frozen=True)
 class Ordering:
-    """The forms that an op wants of its operands and has its results in, by slot, where they are not plain;
-    the ``pieces`` that it takes and gives apart; the bytes that it ``needs`` besides; whether it writes
-    results ``in_place`` of operands."""
+    """The layouts that an op needs of its operands and gives its results, by slot, if they are not the
+    default; the ``pieces`` of its operand and result that are separate; the extra bytes that it ``needs``;
+    and whether it writes results ``in_place`` of operands."""
 
     forms: Mapping[int, Form]
     pieces: int = 1
@@ -43,7 +43,7 @@ _PLAIN, _OWN = Ordering({}), Form()
 
 
 class Layouts:
-    """The forms of the values of one module."""
+    """The memory layouts of the values of one module."""
 
     def __init__(self, storing: Storing) -> None:
         self.storing, self._lowering = storing, storing.traits.lowering
@@ -54,7 +54,7 @@ class Layouts:
         self._inside: dict[Any, int] = {}
 
     def of(self, op: Any) -> Ordering:
-        """What the rules say of an op."""
+        """The answers of the rules about an op."""
         if not self._rules.asked(op.name)[0]:
             return _PLAIN
         if op not in self._known:
@@ -64,14 +64,14 @@ class Layouts:
         return self._known[op]
 
     def wanted(self, op: Any, number: int) -> Form:
-        """The form that an op wants of an operand."""
+        """The layout that an op needs of an operand."""
         if self._platform and self._lowering(op.name) == "loop" and unchanged(op, number):
             return Form((), self._wide_inside(op.regions[1].blocks[0].arguments[number]))
         return self.of(op).forms.get(number, _OWN)
 
     def _wide_inside(self, value: Any) -> int:
-        """How many times as wide as its type a loop has what it leaves as it is: what every turn would have
-        to widen is widened before it."""
+        """How many times as wide as its type a loop-invariant value is inside of a loop. Values that every
+        iteration would widen are widened before it."""
         if value not in self._inside:
             element, wide = element_of(value), [1]
             for use in value.uses:
@@ -83,7 +83,7 @@ class Layouts:
         return self._inside[value]
 
     def form(self, value: Any) -> Form:
-        """How a value lies in memory; what is computed for one op alone as that wants it."""
+        """The layout of a value. A value with one user has the layout that the user needs."""
         if isinstance(value.owner, ir.Block):
             loop = value.owner.owner.operation
             return self.wanted(loop, value.arg_number) if self._lowering(loop.name) == "loop" else _OWN
@@ -94,7 +94,7 @@ class Layouts:
         return self.of(use.owner.operation).forms.get(use.operand_number, _OWN) if use else _OWN
 
     def _only_use(self, value: Any) -> Any:
-        """The use of a value that has one, also under another type; None where there are others."""
+        """The only use of a value, also under another type; None if there are several."""
         while True:
             if not used_once(value):
                 return None
@@ -105,12 +105,11 @@ class Layouts:
             value = user.results[0]
 
     def size(self, value: Any) -> int:
-        """The bytes of a value as it lies in memory."""
+        """The bytes of a value in its memory layout."""
         return self.storing.size(value) * self.form(value).wide
 
     def replaced(self, value: Any) -> Iterator[Any]:
-        """The values of which one may be written over by what an op makes, if it has its size and is not read
-        any more."""
+        """The values that the result of an op may overwrite, if they have its size and are dead."""
         how = self._lowering(value.owner.operation.name)
         if how == "branches":
             yield from self._handed_on(value)
@@ -118,16 +117,18 @@ class Layouts:
             yield from map(self.storing.memory_of, value.owner.operands)
         elif self.storing.of(value).in_place:
             taken: Iterable[Any] = self.storing.inputs(value)
-            if how == "loop":  # what it carries goes around in its own place
+            if how == "loop":  # carried values stay in place
                 taken = [self.storing.memory_of(value.owner.operands[value.result_number])]
             for each in taken:
-                other = self.storing.of_sums(each) and not self._for_sums(value)  # these have another shape
+                other = self.storing.of_sums(each) and not self._for_sums(
+                    value
+                )  # partial sums have another shape
                 if not (other or self.form(each).dims):
                     yield each
 
     def _handed_on(self, value: Any) -> Iterator[Any]:
-        """What the first branch gives as a value as it was, where the others write what they give over it, or
-        do not read it. XLA copies what another branch gives so."""
+        """The value that the first branch returns unchanged, if the other branches overwrite it, or do not
+        read it. XLA copies values that another branch returns unchanged."""
         ends = [[*region.blocks[0].operations][-1] for region in value.owner.regions]
         first, *others = ((end.operands[value.result_number], end.operation.block) for end in ends)
         before = first[0]
@@ -137,7 +138,7 @@ class Layouts:
             yield self.storing.memory_of(before)
 
     def _written_over(self, value: Any, before: Any, block: Any) -> bool:
-        """Whether what a branch gives is written over what there was before, or that is not read there."""
+        """Whether a branch's result overwrites the former value, or the former value is not read there."""
         if value == before:
             return True
         if _block_of(value) == block and any(
@@ -148,7 +149,7 @@ class Layouts:
         return not any(before in op.operands for op in ops)
 
     def _for_sums(self, value: Any) -> bool:
-        """Whether sums are made of a value, in the shape of which it is computed."""
+        """Whether a value is the operand of partial sums, and computed in their shape."""
         users = (use.owner.operation for use in value.uses)
         return any(self.storing.of_sums(result) for user in users for result in user.results)
 
@@ -162,21 +163,21 @@ class Layouts:
             has, wanted = self.form(value), self.wanted(op, number)
             computed = not isinstance(value.owner, ir.Block) and self.storing.of(value).loop
             if computed and self._only_use(value):
-                continue  # as it is wanted
+                continue  # in the wanted layout
             if not op.results and value.owner == op.operation.block:
-                continue  # a loop leaves it as it is
+                continue  # it is loop-invariant
             dims = has.dims if any_order else wanted.dims
             if has != (dims, wanted.wide) or (has.dims and value != operand) or known.pieces > 1:
                 yield value, self.storing.size(value) * wanted.wide
 
 
 def _block_of(value: Any) -> Any:
-    """The block in which a value is made."""
+    """The block that defines a value."""
     return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
 
 
 class Forms:
-    """What ``rules/cost/layouts.dl`` says of ops with these traits, as a platform's compiler has them."""
+    """The answers of ``rules/cost/layouts.dl`` about ops with these traits, for a platform's compiler."""
 
     def __init__(self, traits: OpTraits, platform: str) -> None:
         program = shipped("cost/layouts")
@@ -186,14 +187,14 @@ class Forms:
         self._orderings: dict[Any, Ordering] = {}
 
     def asked(self, name: str) -> tuple[bool, bool]:
-        """Whether the rules say more of ops of a name, and whether they take any order."""
+        """Whether the rules need more facts about ops of a name, and whether these accept any order."""
         if name not in self._asked:
             said = self._solver.solve({"op": [(name,)]}, ["asked", "any_order"])
             self._asked[name] = bool(said["asked"]), bool(said["any_order"])
         return self._asked[name]
 
     def never_narrow(self, name: str, element: str) -> int:
-        """How many times as wide as they are ops of a name compute elements."""
+        """How many times as wide as their type ops of a name compute elements."""
         if (name, element) not in self._wide:
             facts: dict[str, list[tuple[Any, ...]]] = {"op": [(name,)], "element": [(0, element, 0)]}
             said = self._solver.solve(facts, ["times_as_wide"])["times_as_wide"]
@@ -201,7 +202,7 @@ class Forms:
         return self._wide[name, element]
 
     def ordering(self, told: tuple[tuple[str, Any], ...]) -> Ordering:
-        """What the rules say of an op that they are told so of."""
+        """The answers of the rules about an op."""
         if told not in self._orderings:
             facts = dict(told)
             self._orderings[told] = _ordering(facts, self._solver.solve(facts))
@@ -210,7 +211,7 @@ class Forms:
 
 @lru_cache(maxsize=16)
 def forms(traits: OpTraits, platform: str) -> Forms:
-    """The rules for ops with these traits; what they have said is kept."""
+    """The rules for ops with these traits. Answers are kept."""
     return Forms(traits, platform)
 
 

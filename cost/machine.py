@@ -1,4 +1,4 @@
-"""Machines: how fast a device computes, reads memory and sends to others."""
+"""Machines: how fast a device computes, reads memory, and sends to others."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from .hlo import KINDS
 from .tiles import tiled_size
 
 MACHINES = Path(__file__).parent / "machines"
-_FUSES = 4.0  # by what XLA expects the ops of a train step to take on a TPU
+_FUSES = 4.0  # fitted to XLA's estimates for the ops of a train step on a TPU
 Groups = Sequence[Sequence[int]]  # of devices
 
 
 @dataclass(frozen=True)
 class Link:
-    """The bytes per second that a device sends, and the seconds that each step takes besides, and each
-    collective (``start``). ``ring``: what is for a device further away goes through those between."""
+    """The bytes per second that a device sends, the extra seconds of each step, and those of each collective
+    (``start``). ``ring``: data for distant devices passes through those between."""
 
     bandwidth: float
     latency: float
@@ -33,7 +33,8 @@ class Link:
 
 @dataclass(frozen=True)
 class Network:
-    """What joins groups of ``within`` devices, such as nodes or slices; bandwidth is that of one device."""
+    """The network between groups of ``within`` devices, such as nodes or slices; the bandwidth is that of one
+    device."""
 
     within: int
     link: Link
@@ -41,10 +42,10 @@ class Network:
 
 @dataclass(frozen=True)
 class Torus:
-    """Devices in rows along several dimensions, numbered row by row; a row of ``closes`` devices or a
-    multiple of that is a ring. None is a torus in which every group of devices is a ring. There are at most
-    so many ``dimensions``, of at most ``longest`` devices each, 0 for any; rows are of one device or of a
-    ``multiple`` of so many."""
+    """Devices in rows along several dimensions, numbered row by row. A row of ``closes`` devices, or a
+    multiple of that, is a ring. None is a torus in which every group of devices is a ring. There are at most
+    ``dimensions`` dimensions, of at most ``longest`` devices each, 0 for any. Rows have one device, or a
+    multiple of ``multiple`` devices."""
 
     dims: tuple[int, ...]
     closes: int
@@ -53,7 +54,7 @@ class Torus:
     multiple: int = 1
 
     def rows(self, group: Sequence[int]) -> list[tuple[int, bool]]:
-        """The dimensions along which a group of devices lies: the size of each, and whether it is a ring."""
+        """The dimensions that a group of devices spans: the size of each, and whether it is a ring."""
         found, stride = [], prod(self.dims)
         for size in self.dims:
             stride //= size
@@ -65,11 +66,10 @@ class Torus:
 
 @dataclass(frozen=True)
 class Allocation:
-    """How the compiler of a machine allocates memory. ``platform`` is its name in rules, such as "cpu".
-    Pieces of memory begin at multiples of ``alignment`` bytes; several values that belong together have an
-    ``address`` each, of so many bytes. ``breadth_first``: ops run as soon as they can, instead of in the
-    order of the program. Where a row of a tile has several ``lanes``, and a tile ``sublanes``, tensors take
-    whole tiles."""
+    """How a machine's compiler allocates memory. ``platform`` is its name in rules, such as "cpu". Buffers
+    begin at multiples of ``alignment`` bytes. Each of several values in a tuple has an ``address`` of this
+    many bytes. ``breadth_first``: ops run as soon as they can, instead of in program order. If tiles have
+    ``sublanes`` rows of ``lanes`` elements, tensors take whole tiles."""
 
     platform: str = ""
     alignment: int = 1
@@ -83,19 +83,19 @@ class Allocation:
         return tiled_size(type_, self.lanes, self.sublanes) if self.lanes > 1 else size_of(type_)
 
     def room(self, size: int) -> int:
-        """The bytes that a piece of so many takes before the next one begins."""
+        """The bytes from the start of a buffer to the next one."""
         return -(-size // self.alignment) * self.alignment
 
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine: operations per second, bytes of memory per second, bytes of memory, of one device; its
-    links, those of some mesh axes on their own, and how devices are joined: in a torus, in groups. ``peaks``
-    are the operations per second on elements of some types, ``flops`` those on all others. ``overlaps``: it
-    computes while it sends. ``fuses``: of so many bytes that ops take and give one is read from memory or
-    written there, for its compiler fuses ops. ``allocation`` is how memory is allocated there. Of collectives
-    of the kinds in ``combines`` over equal groups its compiler makes one. ``kernels`` are the numbers of a
-    GPU that ``rules/cost/kernels.dl`` takes; none of others. How ``sure`` the numbers are: see ``Price``."""
+    """A machine: operations per second, memory bandwidth, and memory in bytes, of one device; its links,
+    those of some mesh axes separately; and how devices are connected: in a torus, in groups. ``peaks`` are
+    the operations per second for some element types, ``flops`` for all others. ``overlaps``: it computes
+    while it sends. ``fuses``: one of this many bytes of operands and results is read from memory or written
+    to it, because its compiler fuses ops. ``allocation`` is how memory is allocated. Its compiler combines
+    collectives of the kinds in ``combines`` over equal groups. ``kernels`` are the parameters of a GPU in
+    ``rules/cost/kernels.dl``; empty for others. How ``sure`` the numbers are: see ``Price``."""
 
     name: str
     flops: float
@@ -114,13 +114,14 @@ class Machine:
     sure: str = "data sheet"
 
     def peak(self, element: str) -> float:
-        """The operations per second on elements of a type, as MLIR writes it; "f8" is all of eight bits."""
+        """The operations per second for an element type, as MLIR writes it; "f8" covers all types of eight
+        bits."""
         names = [name for name in self.peaks if element.startswith(name)]
         return self.peaks[max(names, key=len)] if names else self.flops
 
     def link_of(self, axes: Collection[str], groups: Groups = ()) -> Link:
-        """The link of a collective: the slowest of its axes that have their own, or else what joins the
-        devices of its groups; the slowest group counts."""
+        """The link of a collective: the slowest of its axes with links of their own, or else of the
+        connections of its groups."""
         own = [self.axes[name] for axis in axes if (name := axis.partition(":")[0]) in self.axes]
         if own:
             return min(own, key=lambda link: link.bandwidth)
@@ -128,7 +129,7 @@ class Machine:
         return min(map(self._joining, several), key=lambda link: link.bandwidth, default=self.link)
 
     def one_way(self, link: Link) -> Link:
-        """A link that is used in one direction, to the next device: rings send both ways at once."""
+        """A link that is used in one direction only, to the next device. Rings use both directions."""
         return replace(link, bandwidth=min(link.bandwidth, self.link.bandwidth / 2)) if link.ring else link
 
     def _joining(self, group: Sequence[int]) -> Link:
@@ -140,12 +141,12 @@ class Machine:
             near[device // self.network.within] = near.get(device // self.network.within, 0) + 1
         if len(near) == 1:
             return inner
-        beyond, together = self.network.link, min(near.values())  # which send side by side
+        beyond, together = self.network.link, min(near.values())  # which send in parallel
         speed = together * beyond.bandwidth
         return replace(beyond, bandwidth=min(speed, inner.bandwidth) if together > 1 else speed)
 
     def _in_torus(self, group: Sequence[int]) -> Link:
-        """The links along all dimensions in which a group lies; rings send both ways at once."""
+        """The links along all dimensions that a group spans. Rings use both directions."""
         if self.torus is None:
             return self.link
         links = sum(1 if closed else 0.5 for _, closed in self.torus.rows(group)) or 1
@@ -158,11 +159,11 @@ def names() -> list[str]:
 
 
 def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -> Machine:
-    """A machine by its name, or as a TOML file describes it; with the shape of a torus, as in v5e:4x8.
-    ``axes`` are those of the program's mesh, and ``devices`` their number.
+    """A machine by its name, or from a TOML file; with the shape of a torus, as in v5e:4x8. ``axes`` are
+    those of the program's mesh, and ``devices`` their number.
 
-    Raises ShardlogError for a name that is none, for what a file lacks or has too much, for axes that the
-    mesh does not have, and for a shape that does not fit.
+    Raises ShardlogError for an unknown name, for missing or unknown entries of a file, for axes that the mesh
+    does not have, and for a shape that does not fit.
     """
     if not isinstance(name, str):
         message, hint = f"{name!r} is no topology", "expected a name, such as v5e, or a path of a TOML file"
@@ -206,9 +207,9 @@ SURE = ("measured", "carried over", "data sheet")  # how sure numbers may be
 _KEYS = (*_FIGURES, "combines", "peaks", "links", "network", "torus", "allocation", "kernels")
 _OF_ALLOCATION = ("platform", "alignment", "address", "breadth_first", "lanes", "sublanes")
 _OF_LINKS = ("bandwidth", "latency", "start", "ring")
-_LIMITS = (("dimensions", 0), ("longest", 0), ("multiple", 1))  # of a torus, and what is no limit
+_LIMITS = (("dimensions", 0), ("longest", 0), ("multiple", 1))  # of a torus; and no limit
 _OF_TORUS = ("shape", "closes", *(key for key, _ in _LIMITS))
-# The numbers of a GPU's kernels, and what they may be: see rules/cost/kernels.dl.
+# The parameters of a GPU's kernels, with their limits: see rules/cost/kernels.dl.
 KERNELS = {
     "multiprocessors": (1, 1e4),
     "least": (1e-8, 1e-3),
@@ -245,24 +246,24 @@ _FLOATS = ["f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E3M4", "f8E4M3", "f8E4M3FN", "
 _FLOATS += ["f8E5M2", "f8E5M2FNUZ", "f8E8M0FNU", "bf16", "f16", "tf32", "f32", "f64", "f4", "f6", "f8"]
 _ELEMENTS = {*_FLOATS, "i1", *(f"{kind}{bits}" for kind in ("i", "ui") for bits in (2, 4, 8, 16, 32, 64))}
 _OWN = "docs/cost.md says how to measure a GPU"
-_LEAST, _MOST = 1e-30, 1e30  # of numbers, so that what is computed of them is finite
+_LEAST, _MOST = 1e-30, 1e30  # limits of numbers, so that all results are finite
 
 
 @dataclass(frozen=True)
 class _Table:
-    """A table of a file, its name (empty for all of the file), and the file. What is read of it is right, or
-    ShardlogError says what is wrong with it."""
+    """A table of a file, its name (empty for the whole file), and the file. Entries are checked when they are
+    read; ShardlogError says what is wrong."""
 
     entries: Mapping[str, Any]
     name: str
     path: Path
 
     def label(self, key: str) -> str:
-        """An entry as people call it."""
+        """The name of an entry in messages."""
         return f"{self.name}.{key}" if self.name else key
 
     def wrong(self, key: str, expected: str) -> ShardlogError:
-        """The error that an entry is missing, or is not what was expected."""
+        """The error for an entry that is missing, or not as expected."""
         label = self.label(key)
         if key in self.entries:
             said, hint = f"{label} is {self.entries[key]!r}", f"expected {expected}"
@@ -271,14 +272,14 @@ class _Table:
         return ShardlogError(said, where=str(self.path), hint=hint)
 
     def check(self, known: Sequence[str]) -> None:
-        """Refuses entries that are not known."""
+        """Raises ShardlogError for unknown entries."""
         for key in self.entries:
             if key not in known:
                 message = f"a machine has no {self.label(key)}"
                 raise ShardlogError(message, where=str(self.path), hint=closest(key, known))
 
     def number(self, key: str, *, zero: bool = False, otherwise: float | None = None) -> float:
-        """A number above zero, or also zero."""
+        """A number above zero, or at least zero."""
         found = self.entries.get(key, otherwise)
         if isinstance(found, bool) or not isinstance(found, int | float):
             raise self.wrong(key, "a number")
@@ -289,14 +290,14 @@ class _Table:
         return float(found)
 
     def within(self, key: str, least: float, most: float) -> float:
-        """A number that a machine may have."""
+        """A number within the limits of a machine."""
         found = self.number(key)
         if not least <= found <= most:
             raise self.wrong(key, f"a number from {least:g} to {most:g}")
         return found
 
     def count(self, key: str, of: str = "devices", *, zero: bool = False) -> int:
-        """A whole number."""
+        """An integer."""
         found = self.number(key, zero=zero)
         if found != int(found):
             raise self.wrong(key, f"a number of {of}")
@@ -420,7 +421,7 @@ def _allocation(given: _Table) -> Allocation:
 
 
 def sizes_of(shape: str) -> tuple[int, ...]:
-    """The sizes of a shape such as 4x4x8; none where it is no shape."""
+    """The sizes in a shape such as 4x4x8; none for other texts."""
     sizes = shape.split("x")
     if not all(size.isascii() and size.isdecimal() and int(size) for size in sizes):
         return ()
@@ -441,8 +442,8 @@ def _torus(found: Machine, name: str, shape: str) -> Torus:
 
 
 def _check_torus(torus: Torus, network: Network | None, where: str) -> None:
-    """Refuses a shape in which devices cannot lie: of more dimensions, longer, or larger than what the links
-    join; dimensions of one device are none."""
+    """Raises ShardlogError for an impossible shape: with more dimensions, longer, or larger than what the
+    links connect. Dimensions of one device do not count."""
     shape, said = "x".join(map(str, torus.dims)), ""
     dims, hint = [size for size in torus.dims if size > 1], ""
     if torus.dimensions and len(dims) > torus.dimensions:

@@ -1,4 +1,4 @@
-"""In which memory values lie, the device's or its host's, as ``rules/cost/memories.dl`` says."""
+"""The memory of values, the device's or its host's, by ``rules/cost/memories.dl``."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _FRONTEND = "mhlo.frontend_attributes"
 
 
 def on_host(op: Any, block: Any, entries: Sequence[Any], traits: OpTraits, platform: str) -> frozenset[Any]:
-    """The values in an op that lie in the memory of the host; ``entries`` are the attributes of the arguments
-    of the ``block`` in it that is the program.
+    """The values in an op that are in the host's memory. ``entries`` are the attributes of the arguments of
+    the ``block`` that is the program.
 
-    What an attribute or a call says of a value holds for what is cut out of it and what it is written into,
-    through loops and branches, until another says something else.
+    An annotation of a value also holds for its slices, and for values that it is written into, through loops
+    and branches, until another annotation says otherwise.
     """
     says, moves = _rules(traits, platform)
     ops, said = operations_in(op), dict[Any, str]()
@@ -53,7 +53,7 @@ def on_host(op: Any, block: Any, entries: Sequence[Any], traits: OpTraits, platf
 
 
 def _said(entry: Any, says: dict[tuple[str, str], str]) -> Iterator[str]:
-    """The memories that attributes say."""
+    """The memories that attributes name."""
     for attribute, value in says:
         if attribute in entry:
             given = entry[attribute]
@@ -62,7 +62,7 @@ def _said(entry: Any, says: dict[tuple[str, str], str]) -> Iterator[str]:
 
 
 def _edges(op: Any, traits: OpTraits) -> Iterator[tuple[Any, Any]]:
-    """Values, and those that lie where they do."""
+    """Values, and other values in the same memory."""
     name = called(op)
     how = traits.lowering(name)
     if how in ("loop", "branches"):
@@ -76,7 +76,7 @@ def _edges(op: Any, traits: OpTraits) -> Iterator[tuple[Any, Any]]:
                 if not isinstance(given[0].owner, ir.Block) and stores(traits).say(
                     "broadcasts", given[0].owner.operation.name
                 ):
-                    yield result, given[0]  # what a loop fills is made where it lies
+                    yield result, given[0]  # the buffer that a loop fills is in the same memory
             return
         for block in blocks:
             yield from zip(block.operations[-1].operands, op.results, strict=True)
@@ -92,7 +92,7 @@ def _edges(op: Any, traits: OpTraits) -> Iterator[tuple[Any, Any]]:
 
 @lru_cache(maxsize=8)
 def _rules(traits: OpTraits, platform: str) -> tuple[dict[tuple[str, str], str], dict[str, str]]:
-    """What attributes say of memories, and calls."""
+    """The memories that attributes and calls name, by the rules."""
     program = shipped("cost/memories")
     found = program.evaluate({**traits.given_to(program), "on": [(platform,)]})
     says = {(str(attribute), str(value)): str(memory) for attribute, value, memory in found["says"]}

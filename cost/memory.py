@@ -1,4 +1,4 @@
-"""The memory that a program needs: values that are stored live until they are used last."""
+"""The memory that a program needs: a stored value is live until its last use."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from .storing import Storing
 
 @dataclass(frozen=True)
 class Peak:
-    """The most bytes that a device needs at once: those of arguments, those of results that have none of
-    these, and those of what is temporary at that time, by the op that makes it."""
+    """The peak memory of a device in bytes: arguments, results that do not reuse the memory of arguments, and
+    temporaries at that time, by the op that makes them."""
 
     arguments: int
     results: int
@@ -32,18 +32,18 @@ class Peak:
 
     @property
     def bytes(self) -> int:
-        """The bytes of all."""
+        """The total in bytes."""
         return self.arguments + self.results + sum(size for _, size in self.held)
 
 
 def peak_memory(module: ir.Module, allocation: Allocation, traits: OpTraits) -> int:
-    """The most bytes that a device needs at once, as ``peak`` finds them."""
+    """The peak memory of a device in bytes, as ``peak`` computes it."""
     return peak(module, allocation, traits).bytes
 
 
 def memory_of_all(module: ir.Module, allocation: Allocation) -> int:
-    """The bytes of all values at once and of a copy of each, those of a function for each of its calls: a
-    device hardly needs more."""
+    """The bytes of all values at once and of a copy of each, those of a function once per call: hardly ever
+    exceeded."""
     functions = symbols(module, "func.func")
     known: dict[str, int] = {}
 
@@ -63,16 +63,16 @@ def memory_of_all(module: ir.Module, allocation: Allocation) -> int:
 
 
 def peak(module: ir.Module, allocation: Allocation, traits: OpTraits, *, of_host: bool = False) -> Peak:
-    """What a device needs when it needs most, ops in the order of the program, which calls no function (see
-    ``inlining``). Arguments and results have memory throughout; a result has that of an argument of its
-    size which is donated, and before it is made others may have its memory. What lies in the memory of the
-    host is not in it; that is all that is, if it is ``of_host``."""
+    """The peak memory of a device, with ops in program order. The program calls no function (see
+    ``inlining``). Arguments and results have memory throughout. A result reuses a donated argument of its
+    size, and before it is made, its memory serves other values. Values in the host's memory do not count;
+    with ``of_host`` only they do."""
     functions = symbols(module, "func.func")
     function = functions[main_function(functions)]
     entries = boundary_attributes(function, "arg_attrs")
     block = function.regions[0].blocks[0]
     body = block.operations[0]
-    if body.operation.name == "sdy.manual_computation":  # the parts of the arguments are in its block
+    if body.operation.name == "sdy.manual_computation":  # its block has the parts of arguments
         block = body.regions[0].blocks[0]
     *_, end = block.operations
     host = on_host(function, block, entries, traits, allocation.platform)
@@ -114,7 +114,7 @@ def peak(module: ir.Module, allocation: Allocation, traits: OpTraits, *, of_host
     _, live = _most(left, allocation)
     live.sort(key=lambda life: -life.size)
     held = [(life.op, allocation.room(life.size)) for life in live]
-    if live:  # nothing comes after the last one
+    if live:  # no op comes after the last one
         held[-1] = held[-1][0], live[-1].size
     addresses = allocation.address * len(given) if len(given) > 1 and not of_host else 0
     return Peak(sum(taken), sum(given) - shared + addresses, tuple(held))
@@ -122,9 +122,9 @@ def peak(module: ir.Module, allocation: Allocation, traits: OpTraits, *, of_host
 
 @dataclass(eq=False)
 class _Life:
-    """A piece of memory, the times between which it is taken, the op that takes it (None: the block does),
-    and the values that have it, one in place of the other; none where it is a copy. Addresses are ``apart``
-    from all else. The n-th op copies what it wants in another form at the time 2 n, and runs at 2 n + 1."""
+    """A buffer, its live range, the op that allocates it (None: the block does), and the values in it, one
+    after the other; none for a copy. Addresses are ``apart`` from everything else. The n-th op copies
+    operands into another layout at time 2 n, and runs at 2 n + 1."""
 
     size: int
     start: int
@@ -135,8 +135,8 @@ class _Life:
 
 
 class _Room(NamedTuple):
-    """The memory of a result, and the times between which it is free: until the result is made; after the
-    argument whose memory it is was read last."""
+    """The memory of a result, and the times when it is free: before the result is made, and after the last
+    read of the argument whose memory it reuses."""
 
     size: int
     first: int
@@ -144,11 +144,11 @@ class _Room(NamedTuple):
 
 
 class _Rooms:
-    """The memory of results, as far as it is free.
+    """The memory of results, while it is free.
 
-    A gap is a stretch of ops in which a room is free; ``gaps`` has the last ops of those that begin at an op,
-    in order. ``farthest`` is a tree over the ops: the last op of all gaps that begin somewhere below a node.
-    Node 1 is the root, those below n are 2 n and 2 n + 1, and the leaves are the ops.
+    A gap is a range of ops in which a room is free. ``gaps`` has, for each op, the ends of the gaps that
+    begin there, in order. ``farthest`` is a tree over the ops: the latest end of all gaps that begin below a
+    node. Node 1 is the root, those below n are 2 n and 2 n + 1, and the leaves are the ops.
     """
 
     def __init__(self, rooms: Sequence[_Room], ends: int) -> None:
@@ -158,8 +158,8 @@ class _Rooms:
         self.smaller = sorted(rooms)
 
     def take(self, life: _Life) -> bool:
-        """Finds room for a value in a gap that is little longer than its life; False where none is. No value
-        may be larger than those before it."""
+        """Finds room for a value, in a gap that is hardly longer than its live range. False if there is none.
+        Values must come in descending size."""
         while self.smaller and self.smaller[-1].size >= life.size:
             _, first, last = self.smaller.pop()
             self.add(first, last)
@@ -174,23 +174,23 @@ class _Rooms:
         return True
 
     def add(self, first: int, last: int) -> None:
-        """There is a gap from one op to another."""
+        """Adds a gap from one op to another."""
         if first <= last:
             insort(self.gaps[first], last)
             self.update(first)
 
     def update(self, first: int) -> None:
-        """Looks again how far gaps go, where those that begin at an op have changed."""
+        """Updates the tree after gaps that begin at an op have changed."""
         farthest, node = self.farthest, first + self.leaves
         farthest[node] = self.gaps[first][-1] if self.gaps[first] else -1
         while node := node >> 1:
             farthest[node] = max(farthest[2 * node], farthest[2 * node + 1])
 
     def latest(self, start: int, end: int) -> int:
-        """The last op up to ``start`` at which a gap begins that goes to ``end``; -1 where none does."""
+        """The last op up to ``start`` with a gap that extends to ``end``; -1 if there is none."""
         farthest, node = self.farthest, start + self.leaves
         while farthest[node] < end:
-            while not node & 1:  # all below its parent that is not below it is later
+            while not node & 1:  # everything else below its parent is later
                 node >>= 1
             if node == 1:
                 return -1
@@ -201,7 +201,7 @@ class _Rooms:
 
 
 def _most(lives: Sequence[_Life], allocation: Allocation) -> tuple[int, list[_Life]]:
-    """The most bytes that are live at once, and what is live then, the first time that so many are."""
+    """The peak of live bytes, and the live values at its first occurrence."""
     made, freed = Counter[int](), Counter[int]()
     for life in lives:
         made[life.start] += allocation.room(life.size)
@@ -216,8 +216,8 @@ def _most(lives: Sequence[_Life], allocation: Allocation) -> tuple[int, list[_Li
 
 
 def _inside(op: Any, layouts: Layouts) -> Iterator[tuple[Any, int]]:
-    """What an op needs beside its operands and results, and which op: what the rules say, and what is in its
-    regions, beside their arguments."""
+    """The memory that an op needs besides its operands and results, and for which op: by the rules, and in
+    its regions, besides their arguments."""
     allocation = layouts.storing.allocation
     yield op, layouts.of(op).needs
     if layouts.storing.traits.lowering(op.name) in ("loop", "branches", "body"):
@@ -227,8 +227,8 @@ def _inside(op: Any, layouts: Layouts) -> Iterator[tuple[Any, int]]:
 
 
 def _beside(block: Any, layouts: Layouts) -> Iterator[tuple[Any, int]]:
-    """What a block needs beside its arguments, and which op; where it has none, as a branch, beside its
-    results."""
+    """The memory that a block needs besides its arguments, and for which op; if it has no arguments, like a
+    branch, besides its results."""
     storing = layouts.storing
     order, allocation = Order(block, storing), storing.allocation
     if allocation.breadth_first and len(order.every[-1].operands) == len(block.arguments) > 0:
@@ -241,16 +241,16 @@ def _beside(block: Any, layouts: Layouts) -> Iterator[tuple[Any, int]]:
     whole, live = _most(lives, allocation)
     if all(life.op for life in live):
         yield from ((life.op, life.size) for life in live)
-    else:  # in the memory of arguments that are not read any more
+    else:  # in the memory of dead arguments
         taken = sum(allocation.room(storing.size(value)) for value in block.arguments)
         yield block.owner, max(whole - taken, 0)
 
 
 def _around(order: Order, layouts: Layouts) -> list[_Life]:
-    """The memory that the body of a loop needs beside what it carries. What comes around is made in the
-    memory of what was there, which is copied before if not all that reads it is known to come before that; or
-    else it is copied there as soon as it is made. Until then others may have that memory, when it is read no
-    more."""
+    """The memory that the body of a loop needs besides the values that it carries. The next value of a
+    carried one is made in the memory of the current one. If some reader of that may run later, the current
+    value is copied before. Otherwise the next value is copied there as soon as it is made. Until then the
+    memory of a dead value serves others."""
     storing, end, times = layouts.storing, order.every[-1], 2 * len(order.operations)
     arguments, given = order.block.arguments, [storing.memory_of(value) for value in end.operands]
     makers = {value: number for number, op in enumerate(order.every) for value in op.results}
@@ -280,8 +280,8 @@ def _around(order: Order, layouts: Layouts) -> list[_Life]:
 
 
 def _comes_around(order: Order, argument: Any, value: Any, maker: int | None, layouts: Layouts) -> str:
-    """How what comes around in a loop, of an op of this number, gets to where what went in was: it is
-    "there", or "copied behind", or the other is "copied before"."""
+    """How the next value of a carried one, made by the op with this number, gets into its memory: it is
+    "there", or "copied behind", or the current one is "copied before"."""
     if value == argument:
         return "there"
     readers = set(order.needing([argument]))
@@ -293,8 +293,8 @@ def _comes_around(order: Order, argument: Any, value: Any, maker: int | None, la
 def _lives(
     order: Order, layouts: Layouts, kept: Collection[Any] = (), placed: Collection[Any] = ()
 ) -> tuple[list[_Life], dict[Any, int]]:
-    """The memory that values of a block have, and copies of them; its arguments too, unless they are ``kept``
-    throughout; those that have a place of their own are ``placed``. And when values are read last."""
+    """The buffers of a block's values, and of their copies. Arguments are included unless they are ``kept``
+    throughout. Values with a buffer of their own are ``placed``. And the last reads of values."""
     storing, allocation = layouts.storing, layouts.storing.allocation
     copied = {op: dict(layouts.copied(op)) for op in order.operations}
     last = _last_reads(order, layouts, copied)
@@ -318,10 +318,10 @@ def _lives(
             how, size = storing.of(value), layouts.size(value)
             if not how.stored or how.apart or storing.memory_of(value) != value:
                 continue
-            if how.beside_sums:  # it is made when these have been
+            if how.beside_sums:  # it is made after these
                 copies.append(_Life(size + size // how.beside_sums, time, time + 1, op, []))
             place = None
-            # For others, all that is taken is not looked through, which may be much.
+            # Others are skipped, because there may be many operands.
             if dying[time, size] and value not in placed:
                 taken = (found[of] for of in layouts.replaced(value) if of in found)
                 places = chain(taken, here if known.in_place else ())
@@ -341,8 +341,8 @@ def _lives(
 
 
 def _begun(value: Any, time: int, found: Mapping[Any, _Life], layouts: Layouts) -> int:
-    """When a value has memory that an op makes at a time: what a loop carries is copied before, as soon as
-    what it begins with is there."""
+    """When the buffer of a value is allocated that an op makes at a time. Values that a loop carries are
+    copied before it, as soon as their initial values exist."""
     if layouts.storing.traits.lowering(value.owner.operation.name) != "loop":
         return time
     begins = layouts.storing.memory_of(value.owner.operands[value.result_number])
@@ -352,14 +352,14 @@ def _begun(value: Any, time: int, found: Mapping[Any, _Life], layouts: Layouts) 
 
 
 def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, Mapping[Any, int]]) -> dict[Any, int]:
-    """When the values of a block are read last: by what uses them, or computes what is not stored, or is
-    computed again, or is the same memory, from them; or else when they are made, -1 before the block."""
+    """The last reads of the values of a block: by users; by users of values that are not stored, are computed
+    again, or share the memory; or else when they are made, -1 before the block."""
     storing = layouts.storing
     times, copies = order.times, [copied.get(op, ()) for op in order.every]
     pieces = [layouts.of(op).pieces for op in order.every]
-    early = storing.allocation.breadth_first  # arguments are copied before all
+    early = storing.allocation.breadth_first  # arguments are copied first
     last: dict[Any, int] = {}
-    again: dict[Any, int] = {}  # when what they are computed of is read for loops
+    again: dict[Any, int] = {}  # when loops read their operands
 
     def read(value: Any, made: int) -> int:
         end = later = made
@@ -396,8 +396,8 @@ def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, Mapping[Any
 def _copies(
     op: Any, times: tuple[int, int], copied: Mapping[Any, int], pieces: int, storing: Storing
 ) -> list[_Life]:
-    """The memory of what an op copies, arguments at the first of two times, before it runs at the second; of
-    one that takes and gives pieces also that of those that it gives, until they are put together."""
+    """The buffers of the copies that an op makes: of arguments at the first of two times, before it runs at
+    the second. An op on separate pieces also needs those of its results, until they are joined."""
     first, time = times
     if pieces == 1:
         starts = [first if isinstance(value.owner, ir.Block) else time - 1 for value in copied]

@@ -1,4 +1,4 @@
-"""The order in which the ops of a block run, where compilers fuse what is not stored into what uses it."""
+"""The order of the ops of a block after fusion: values that are not stored are computed in their users."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ from .storing import Storing
 
 
 class Order:
-    """``operations`` are the ops of a block that run on their own, in the order in which they do, and
-    ``every`` are all, in that of the program. An op of which no result is stored is computed where it is
-    used."""
+    """``operations`` are the ops of a block that run on their own, in order, and ``every`` are all ops in
+    program order. An op without stored results is computed in its users."""
 
     def __init__(self, block: Any, storing: Storing) -> None:
         self.block = block
@@ -27,14 +26,13 @@ class Order:
 
     @cached_property
     def times(self) -> dict[int, int]:
-        """When ops run on their own, by their numbers among ``every``: the n-th at 2 n + 1."""
+        """When ops run on their own, by their numbers in ``every``: the n-th at 2 n + 1."""
         return {number: 2 * n + 1 for n, number in enumerate(self._alone)}
 
     @cached_property
     def uses(self) -> dict[Any, list[tuple[int, int]]]:
-        """The ops that use a value, by their numbers among ``every``, and as which operand; -1: in their
-        regions."""
-        # The owners of ``value.uses`` would have to be looked up: an op's hash goes over all its operands.
+        """The users of a value, by their numbers in ``every``, and the operand; -1: in their regions."""
+        # The owners of ``value.uses`` would need a look-up, and the hash of an op reads all of its operands.
         found = defaultdict[Any, list[tuple[int, int]]](list)
         for n, op in enumerate(self.every):
             for number, value in enumerate(op.operands):
@@ -45,7 +43,7 @@ class Order:
         return found
 
     def _by_breadth(self) -> list[int]:
-        """First what needs nothing, then what has become ready by each of these in turn, and so on."""
+        """First ops without needs, then ops that become ready after each of these in turn, and so on."""
         end, first = len(self.every) - 1, len(self.block.arguments)
         needs = self.needs
         pending = Counter(op for ops in needs.values() for op in ops)
@@ -62,15 +60,14 @@ class Order:
 
     @cached_property
     def needs(self) -> dict[int, list[int]]:
-        """The ops that run on their own and need such an op, or an argument of the block (below zero), in the
-        order of the program; through what is not stored too."""
+        """The ops that run on their own and need such an op, or an argument of the block (below zero), in
+        program order; also through values that are not stored."""
         first = len(self.block.arguments)
         given = {n - first: self.needing([value]) for n, value in enumerate(self.block.arguments)}
         return given | {n: self.needing(self.every[n].results) for n, own in enumerate(self._runs) if own}
 
     def before(self, number: int) -> set[int]:
-        """The ops that run on their own before one of them, whatever the order: what it needs, and what that
-        needs."""
+        """The ops that always run before one of the ops that run on their own: its needs, and theirs."""
         found, left = set[int](), [number]
         while left:
             new = self._needed[left.pop()] - found
@@ -80,7 +77,7 @@ class Order:
 
     @cached_property
     def _needed(self) -> dict[int, set[int]]:
-        """The ops that each that runs on its own needs."""
+        """The needs of each op that runs on its own."""
         found = defaultdict[int, set[int]](set)
         for number, users in self.needs.items():
             for user in users if number >= 0 else ():
@@ -88,13 +85,13 @@ class Order:
         return found
 
     def needing(self, values: Iterable[Any]) -> list[int]:
-        """The ops that run on their own and need one of these values, in the order of the program; through
-        what is not stored too."""
+        """The ops that run on their own and need one of these values, in program order; also through values
+        that are not stored."""
         return self._needing(values, self._through)
 
     @cached_property
     def _through(self) -> dict[int, list[int]]:
-        """Those that need an op that does not run on its own."""
+        """The ops that need an op that does not run on its own."""
         found: dict[int, list[int]] = {}
         for n in reversed(range(len(self.every))):
             if not self._runs[n]:

@@ -1,4 +1,4 @@
-"""What ops and collectives cost on a machine, as ``rules/cost/cost.dl`` says."""
+"""The cost of ops and collectives on a machine, by ``rules/cost/cost.dl``."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from .layouts import Layouts
 from .machine import Link, Machine
 from .storing import Storing
 
-_SURE = "data sheet"  # of what collectives take on GPUs
+_SURE = "data sheet"  # of the time of collectives on GPUs
 
 
 @dataclass(frozen=True)
 class Price:
-    """The seconds that an op or a collective takes once, its floating-point operations, the bytes that it
-    moves (reads and writes, or sends), and what it is limited by: "compute", "memory", "links", or "launch"
-    where a kernel does less than what it takes to begin. How ``sure`` that is: "measured" where numbers are
-    fitted to measurements on the machine, "carried over" where to those on another, and "data sheet" for a
-    roofline; and how many kernels of a GPU are launched."""
+    """The seconds of one execution of an op or a collective, its floating-point operations, the bytes that it
+    moves (reads and writes, or sends), and its limit: "compute", "memory", "links", or "launch" if a kernel
+    does less than its launch costs. How ``sure`` that is: "measured" if the parameters are fitted to
+    measurements on the machine, "carried over" if to those on another, and "data sheet" for a roofline. And
+    the number of kernels that a GPU launches."""
 
     seconds: float
     flops: float
@@ -49,8 +49,8 @@ class Pricing:
         self._gpu = Gpu(machine, reader) if machine.kernels else None
 
     def of_op(self, op: Any) -> Price:
-        """The price of an op; what is not stored it neither reads nor writes. On GPUs that of the kernel
-        which it begins."""
+        """The price of an op. Values that are not stored are neither read nor written. On GPUs, the price of
+        the kernel whose root it is."""
         if self._gpu is not None:
             found, flops = self._gpu.of(op), self.flops(op)
             if found is None:
@@ -60,8 +60,8 @@ class Pricing:
         return self._price(op.name, self.reader.knowledge(op), _touched(op, self._storing))
 
     def waits(self, op: Any, price: Price) -> float:
-        """The seconds for which a GPU waits for the kernels of an op: in loops the host launches them one by
-        one, and is slower than kernels that do little."""
+        """The seconds for which a GPU waits for the kernels of an op. The host launches the kernels of loops
+        one by one, and is slower than small kernels."""
         if not price.launches or self.reader.traits.lowering(op.operation.parent.name) != "loop":
             return 0.0
         return max(self.machine.kernels["host"] * price.launches - price.seconds, 0.0)
@@ -71,7 +71,8 @@ class Pricing:
         return self._price(op.name, self.reader.knowledge(op), 0).flops
 
     def of_part(self, name: str, known: Knowledge, touched: int, count: int) -> Price:
-        """The price of one of so many equal parts of a contraction, which reads and writes so many bytes."""
+        """The price of one of this many equal parts of a contraction, which reads and writes this many
+        bytes."""
         if self._gpu is not None:
             taken = self._gpu.part(name, known, touched, count)
             flops = self._price(name, known, touched, count).flops
@@ -99,8 +100,8 @@ class Pricing:
         return self._known[key]
 
     def of_collective(self, made: Collective, op: Any, together: int = 1) -> Price:
-        """The price of a collective, in which elements are as wide as the machine sends them; its part of
-        one that so many are."""
+        """The price of a collective, with elements as wide as the machine sends them; its share, if this many
+        are combined."""
         link = self.machine.link_of(made.axes, groups_of(op))
         amount = made.bytes * self._layouts.wanted(op, 0).wide
         key = made.kind, made.group, amount, link, together
@@ -122,7 +123,7 @@ class Pricing:
 
 
 def _touched(op: Any, storing: Storing) -> int:
-    """The bytes that an op reads from memory and writes there."""
+    """The bytes that an op reads from memory and writes to it."""
     results = list(op.results)
     stored = [storing.of(value) for value in results]
     if all(
@@ -145,7 +146,7 @@ def _touched(op: Any, storing: Storing) -> int:
 
 
 def groups_of(op: Any) -> list[list[int]]:
-    """The devices that take part in a collective together: those of its groups, or pairs."""
+    """The groups of devices of a collective, or its pairs."""
     attributes = op.attributes
     for label in ("replica_groups", "source_target_pairs"):
         if label in attributes:

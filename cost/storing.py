@@ -1,4 +1,4 @@
-"""Which values of a program are stored in memory, as ``rules/cost/storing.dl`` says."""
+"""The values of a program that are stored in memory, by ``rules/cost/storing.dl``."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ from ..rulebook.shipped import shipped
 from ..rulebook.traits import OpTraits
 from .machine import Allocation
 
-_TOLD = "dim", "attribute_item", "attribute_number"  # of an op that is to be described
-_OFTEN = 16  # so far it is counted at how many places a value is read,
-_MANY = 16  # and how many operands there are
+_TOLD = "dim", "attribute_item", "attribute_number"  # of a described op
+_OFTEN = 16  # the most places of reading that are counted,
+_MANY = 16  # and the most operands
 
 
 @dataclass(frozen=True)
 class Stored:
-    """Whether a value is stored; the operand of its op that it is the ``same`` memory as, if any; whether it
-    may be written ``in_place`` of an operand; whether it is part of the program, ``apart`` from other values;
-    whether it is computed in a ``loop`` over its elements; whether its op reads what it takes ``where`` it is
-    read itself, whatever the shapes; what its op ``runs_as``, if not as itself; whether it is written in
-    place only of what has its ``shape``; whether loops compute it ``again``, though it is stored; whether
-    ``sums`` are stored of which it is made, which take as much memory, and if it is stored ``beside_sums``,
-    within how many elements these are."""
+    """Whether a value is stored; the operand of its op whose memory it shares (``same``); whether it may be
+    written ``in_place`` of an operand; whether it is part of the program, ``apart`` from other values;
+    whether it is computed in a ``loop`` over its elements; whether its op reads operands at the place
+    ``where`` its result is read, whatever the shapes; the op that its op ``runs_as``, if another; whether it
+    is written in place only of values of its ``shape``; whether loops compute it ``again``, although it is
+    stored; whether partial ``sums`` for it are stored, which take as much memory; and if it is stored
+    ``beside_sums``, the size of blocks of these."""
 
     stored: bool
     same: int | None
@@ -48,8 +48,8 @@ class Stored:
 
 
 class Storing:
-    """How the values of one module are stored where memory is allocated so, and how much of it they take:
-    those ``on_host`` take that of the host, which is looked at in place of the device's if so ``of_host``."""
+    """How the values of one module are stored with this allocation, and the memory that they take. Values
+    ``on_host`` take the host's; with ``of_host`` only these count."""
 
     def __init__(
         self,
@@ -66,15 +66,15 @@ class Storing:
         self._known: dict[Any, Stored] = {}
         self._readers: dict[Any, dict[Any, set[Any]]] = {}  # of a value: in a loop the ops that say where
         self._users_of: dict[Any, dict[Any, None]] = {}
-        self._times: dict[tuple[Any, Any], int] = {}  # that a loop computes an op for an element
+        self._times: dict[tuple[Any, Any], int] = {}  # the times that a loop computes an op for an element
         self._constants: dict[
             Any, tuple[bool, bool]
         ] = {}  # whether ops make such, and of such are broadcasts
 
     def of(self, value: Any) -> Stored:
-        """How a value that an op makes is stored."""
+        """How a value of an op is stored."""
         left = [value]
-        while left:  # what becomes of a value depends on what uses it
+        while left:  # how a value is stored depends on its users
             last = left[-1]
             results = () if last in self._known else (r for user in self._users(last) for r in user.results)
             waiting = [result for result in results if result not in self._known]
@@ -86,16 +86,16 @@ class Storing:
         return self._known[value]
 
     def size(self, value: Any) -> int:
-        """The bytes that a value takes of the memory that is looked at."""
+        """The bytes that a value takes of the memory that counts."""
         there = (value in self.on_host) == self.of_host
         return self.allocation.size(str(value.type)) if there else 0
 
     def of_sums(self, value: Any) -> bool:
-        """Whether not a value is stored where it is used, but sums of which it is made."""
+        """Whether a value is not stored for its users, but partial sums for it are."""
         return not isinstance(value.owner, ir.Block) and self.of(value).sums
 
     def memory_of(self, value: Any) -> Any:
-        """The value whose memory a value is: itself, or one that its op takes."""
+        """The value whose memory a value shares: itself, or an operand of its op."""
         while not isinstance(value.owner, ir.Block):
             same = self.of(value).same
             if same is None:
@@ -107,13 +107,13 @@ class Storing:
         return value
 
     def inputs(self, value: Any) -> Iterator[Any]:
-        """What the op that makes a value takes, and what is taken by ops that are computed there element by
-        element, and not stored; not what is taken in another shape, where that is no place for the value."""
+        """The operands of the op that makes a value, and those of ops that are fused into it, and not stored.
+        Operands of another shape are omitted if the value cannot be in their place."""
         left, seen, shape = list(value.owner.operands), set[Any](), self.of(value).shape
         while left:
             taken = left.pop(0)
             operand = self.memory_of(taken)
-            # Of the same sizes in another order are products, which are computed as they are wanted.
+            # Products may have the same sizes in another order: they are computed in the wanted order.
             if operand in seen or (shape and sorted(_shape(operand)) != sorted(_shape(taken))):
                 continue
             seen.add(operand)
@@ -152,7 +152,7 @@ class Storing:
         return self._rules.stored(tuple(facts.items()))
 
     def _large(self, op: Any, result: Any) -> int:
-        """How many operands have as many dimensions as a result, and are not broadcast to them."""
+        """The number of operands with the rank of the result that are not broadcasts."""
         rank, say = _true_rank(result), self._rules.say
         return sum(
             1
@@ -162,13 +162,13 @@ class Storing:
         )
 
     def _moved(self, value: Any) -> bool:
-        """Whether a value lies in another memory than what it is made of."""
+        """Whether a value is in another memory than its operand."""
         on = self.on_host
         return bool(on) and any((taken in on) != (value in on) for taken in value.owner.operands)
 
     def _of_constants(self, op: Any) -> bool:
-        """Whether an op takes what is part of the program, or computed of that; besides that only what is
-        broadcast of such values."""
+        """Whether the operands of an op are part of the program, or computed from such values, or broadcasts
+        of such values."""
         left, none = [op], (False, False)
         while left:
             last = left[-1]
@@ -187,7 +187,7 @@ class Storing:
         return of_constants
 
     def _users(self, value: Any) -> dict[Any, None]:
-        """The ops in the block of a value that use it, or whose regions do."""
+        """The ops in the block of a value that use it, themselves or in their regions."""
         if value not in self._users_of:
             block, found = value.owner.operation.block, dict[Any, None]()
             for use in value.uses:
@@ -200,7 +200,8 @@ class Storing:
         return self._users_of[value]
 
     def _reducing_again(self, user: Any) -> Iterator[Any]:
-        """The ops that reduce what an op reduces, alike: they take what it takes, if it is needed itself."""
+        """The ops that reduce the result of a reduction in the same way. They read its operand, if that is
+        stored itself."""
         at_once = self._rules.say("reduces_at_once", user.name, self.allocation.platform)
         if at_once and len(user.results) == 1 and not used_once(user.results[0]):
             for again in self._users(user.results[0]):
@@ -208,12 +209,12 @@ class Storing:
                     yield again
 
     def _called(self, user: Any) -> str:
-        """What uses a value: the name of an op, or of what it runs as."""
+        """The name of a user, or of the op that it runs as."""
         return (user.results and self._known[user.results[0]].runs_as) or called(user)
 
     def _read(self, value: Any) -> int:
-        """At how many places a value is read for an element of what a loop makes, if it is not stored: ops of
-        one shape read it at one place, and each of others at one of its own."""
+        """The number of places at which a value that is not stored is read for one element of a loop's
+        result. Ops of one shape read it at one place, and each op of another shape at one of its own."""
         shape, type_, found = _shape(value), value.type, defaultdict[Any, set[Any]](set)
         for user in self._users(value):
             for result in user.results:
@@ -237,7 +238,7 @@ def _true_rank(value: Any) -> int:
 
 
 def element_of(value: Any) -> str:
-    """The type of a tensor's elements, as MLIR writes it; empty of other values."""
+    """The element type of a tensor, as MLIR writes it; empty for other values."""
     type_ = value.type
     return str(type_.element_type) if isinstance(type_, ir.RankedTensorType) else ""
 
@@ -248,19 +249,19 @@ def used_once(value: Any) -> bool:
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether two ops combine elements alike, from the same on."""
+    """Whether two ops combine elements in the same way, from the same initial value."""
     return bool(one.operands[1] == other.operands[1] and combination(one) == combination(other))
 
 
 def unchanged(loop: Any, number: int) -> bool:
-    """Whether a loop hands on what it carries as it is."""
+    """Whether a loop passes a carried value on unchanged."""
     block = loop.regions[1].blocks[0]
     *_, end = block.operations
     return bool(end.operands[number] == block.arguments[number])
 
 
 class Stores:
-    """What ``rules/cost/storing.dl`` says of ops with these traits."""
+    """The answers of ``rules/cost/storing.dl`` about ops with these traits."""
 
     def __init__(self, traits: OpTraits) -> None:
         program = shipped("cost/storing")
@@ -270,13 +271,13 @@ class Stores:
         self._parts: dict[tuple[str, bool], bool] = {}
 
     def stored(self, facts: tuple[tuple[str, Any], ...]) -> Stored:
-        """How a value is stored of which these facts are known."""
+        """How a value with these facts is stored."""
         if facts not in self._stored:
             self._stored[facts] = _stored(self._solver.solve(dict(facts)))
         return self._stored[facts]
 
     def say(self, relation: str, name: str, platform: str = "") -> bool:
-        """Whether a relation holds of what ops of a name make, whatever they take, by a platform's
+        """Whether a relation holds for results of ops of a name, whatever their operands, with a platform's
         compiler: such as "picks" and "worth_moving"."""
         key = relation, name, platform
         if key not in self._said:
@@ -285,7 +286,7 @@ class Stores:
         return self._said[key]
 
     def part(self, name: str, of_constants: bool) -> bool:
-        """Whether what an op of a name makes, of constants or not, is part of the program."""
+        """Whether the result of an op of a name is part of the program, whatever its operands."""
         key = name, of_constants
         if key not in self._parts:
             facts: dict[str, list[tuple[Any, ...]]] = {"on": [("cpu",)], "made_by": [(name,)]}
@@ -296,7 +297,7 @@ class Stores:
 
 @lru_cache(maxsize=16)
 def stores(traits: OpTraits) -> Stores:
-    """The rules for ops with these traits; what they have said is kept."""
+    """The rules for ops with these traits. Answers are kept."""
     return Stores(traits)
 
 

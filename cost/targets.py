@@ -1,9 +1,9 @@
-"""Targets to compile for ahead of time: as many CPUs as are needed, TPUs and GPUs that need not be there.
+"""Targets of ahead-of-time compilation: as many CPUs as needed, TPUs and GPUs that need not be present.
 
-    python -m shardlog.cost.targets TARGET DEVICES FORM < MODULE
+ python -m shardlog.cost.targets TARGET DEVICES FORM < MODULE
 
-compiles a module and prints, as JSON, its optimised HLO, the memory that it takes and what XLA says that it
-costs; or what went wrong. A process of its own, for compilers write to standard error, and may end it.
+compiles a module. It prints its optimised HLO, its memory and XLA's cost as JSON, or the error. It runs as a
+process of its own, because compilers write to standard error and may crash.
 """
 
 from __future__ import annotations
@@ -52,9 +52,9 @@ class Target:
 
 
 def read_target(text: str) -> Target:
-    """A target as it is written: cpu, tpu:v5e:2x4, cuda:h100.
+    """A target from text: cpu, tpu:v5e:2x4, cuda:h100.
 
-    Raises ShardlogError for what is none, and where its compiler is not installed.
+    Raises ShardlogError for other texts, and if the target's compiler is not installed.
     """
     platform, _, rest = text.partition(":")
     name, _, shape = rest.partition(":")
@@ -95,9 +95,9 @@ def _cuda_plugins() -> list[str]:
 
 
 def compile_for(module: bytes, target: Target, devices: int, form: str) -> dict[str, Any]:
-    """What the compiler says of a module, for so many devices: "hlo", "memory" and "cost".
+    """The compiler's answers about a module, for this many devices: "hlo", "memory" and "cost".
 
-    Raises ShardlogError where the target has too few devices, and where it does not compile.
+    Raises ShardlogError if the target has too few devices, or if compilation fails.
     """
     if target.platform == "tpu" and prod(map(int, target.shape.split("x"))) < devices:
         hint = f"the mesh of the program has {devices}"
@@ -149,13 +149,13 @@ def _compiled(target: Target, count: int, form: str) -> dict[str, Any]:
         module = ir.Module.parse(sys.stdin.buffer.read())
         given = _jax.DeviceList(devices), compile_options(devices, form)
         client: Any = devices[0].client
-        # What is compiled for a CPU is loaded at once.
+        # A program compiled for a CPU is loaded at once.
         make = client.compile_and_load if target.platform == "cpu" else client.compile
         made: Any = make(module, *given)
     memory = made.get_compiled_memory_stats()
     try:
         cost = dict(made.cost_analysis())
-    except Exception:  # a plugin need not have one
+    except Exception:  # a plugin may lack one
         cost = {}
     return {
         "hlo": "\n".join(part.to_string() for part in made.hlo_modules()),
@@ -168,10 +168,10 @@ def _compiled(target: Target, count: int, form: str) -> dict[str, Any]:
 def _main() -> None:
     target, count, form = sys.argv[1:]
     out = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)  # what compilers print is no answer
+    os.dup2(2, 1)  # the output of compilers is not an answer
     try:
         found = _compiled(Target(*target.split(":")), int(count), form)
-    except Exception as error:  # XLA's, of many classes
+    except Exception as error:  # XLA's errors have many classes
         sys.exit(str(error).partition("\n")[0])
     with out:
         json.dump(found, out)

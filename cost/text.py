@@ -14,8 +14,8 @@ _UNITS = ("", "K", "M", "G", "T", "P")
 
 
 def cost_text(cost: Cost, *, full: bool = False) -> str:
-    """The totals, then the collectives, the layers, the ops and the source lines that take longest, and what
-    is computed more than once."""
+    """The totals; then the collectives, layers, ops and source lines that take longest; and work that several
+    devices repeat."""
     machine, limited, total = cost.machine, cost.limited(), cost.seconds
     parts = ", ".join(f"{what} {time_text(seconds)}" for what, seconds in limited.items() if seconds)
     redundant = f", {part_text(cost.redundant, cost.flops)} redundant" if cost.redundant else ""
@@ -104,5 +104,5 @@ def counted(number: float) -> str:
 
 
 def _some(found: Sequence[object]) -> str:
-    """The first of some, and how many more there are."""
+    """The first few items, and the number of the others."""
     return f"{found[0]}{f' and {len(found) - 1} more' if len(found) > 1 else ''}" if found else "-"

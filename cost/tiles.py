@@ -1,4 +1,4 @@
-"""How large tensors are in a memory of tiles, as that of TPUs is: they take whole ones."""
+"""The size of tensors in tiled memory, as on TPUs: they take whole tiles."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from math import prod
 
 from ..program.elements import shape_of_text, size_of
 
-_WORD = 4  # bytes of an element of a tile; narrower ones share it, wider ones are several
+_WORD = 4  # bytes of an element of a tile; narrower elements share one, wider ones take several
 
 
 @cache
 def tiled_size(type_: str, lanes: int, sublanes: int) -> int:
-    """The bytes of a tensor where a row of a tile has so many elements, and a tile so many rows. A tile of
-    less than these has two rows, four and so on. The dimensions that lie in tiles are those for which the
-    tensor is smallest; a vector lies in all rows of a tile."""
+    """The bytes of a tensor in tiles of this many rows with this many elements. A tensor with fewer rows has
+    tiles of two rows, four, and so on. The tiled dimensions are those that make the tensor smallest. A vector
+    uses all rows of a tile."""
     shape, plain = shape_of_text(type_), size_of(type_)
     if not plain:
         return 0
@@ -32,15 +32,15 @@ def tiled_size(type_: str, lanes: int, sublanes: int) -> int:
 
 
 def _rows(size: int, width: int, most: int) -> int:
-    """The rows of a tile for a dimension of a size; words are filled."""
+    """The rows of a tile for a dimension of this size; words are filled."""
     return min(max(_power(size), _WORD // width), most)
 
 
 def _power(number: int) -> int:
-    """The least power of two that is no smaller."""
+    """The least power of two that is not smaller."""
     return 1 << (number - 1).bit_length()
 
 
 def _whole(size: int, step: int) -> int:
-    """The least multiple of a step that is no smaller."""
+    """The least multiple of a step that is not smaller."""
     return -(-size // step) * step

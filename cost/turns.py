@@ -1,4 +1,5 @@
-"""How many turns the loops of a compiled program take, as their counters say: XLA for TPUs does not."""
+"""The trip counts of loops in a compiled program, by their counters, because XLA for TPUs does not report
+them."""
 
 from __future__ import annotations
 
@@ -14,7 +15,7 @@ _SAME = frozenset({"bitcast", "convert", "copy", "copy-done", "copy-start", "res
 
 
 class _Op(NamedTuple):
-    """What an op does, what it takes, and its attributes."""
+    """The function of an op, its operands, and its attributes."""
 
     kind: str = ""
     given: str = ""
@@ -34,7 +35,7 @@ _NONE = _Op()
 
 
 class Computation:
-    """The ops of a computation by their names, and the one that it gives."""
+    """The ops of a computation by name, and its root."""
 
     def __init__(self, lines: Sequence[str]) -> None:
         self.ops: dict[str, _Op] = {}
@@ -46,21 +47,21 @@ class Computation:
 
 
 class _Sum(NamedTuple):
-    """A number: an element of what a computation is given (None: nothing), and what is added to it."""
+    """A number: an element of a computation's argument (None: nothing), plus a constant."""
 
     element: int | None
     plus: int
 
 
 def turns(loop: str, inside: Computation, read: Callable[[str], Computation]) -> int | None:
-    """The turns of a loop, given by the line that has it, the computation in which it stands, and what reads
-    others; None where its condition does not compare a counter with a constant."""
+    """The trip count of a loop, given by its line, the computation around it, and a reader of other
+    computations. None if its condition does not compare a counter with a constant."""
     (here,) = Computation([loop]).ops.values()
     condition, body = (read(here.said(name)) for name in ("condition", "body"))
     first = inside.ops.get(here.operands[0], _NONE)
     if (condition.root.kind, first.kind, body.root.kind) != ("compare", "tuple", "tuple"):
         return None
-    sides = list[tuple[int, int]]()  # what each is at first, and what every turn adds
+    sides = list[tuple[int, int]]()  # the initial value, and the increment per iteration
     for name in condition.root.operands:
         side = _sum(condition, name)
         if side is None:
@@ -80,7 +81,7 @@ def turns(loop: str, inside: Computation, read: Callable[[str], Computation]) ->
 
 
 def _sum(computation: Computation, name: str) -> _Sum | None:
-    """What is known of a number that a computation has."""
+    """A number of a computation as a sum, if known."""
     op = computation.ops.get(name)
     if op is None:
         return None
