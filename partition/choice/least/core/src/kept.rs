@@ -1,23 +1,24 @@
-//! The values of variables that may be best: others cost no less than one of these, whatever the rest is.
+//! Dominated values: those that never cost less than another value of the variable, whatever the other
+//! variables are.
 
 use super::{lower, Rows, Table, LANES};
 use super::{trees::Slot, Terms};
 
-/// Which values of a variable are kept, in order; and for each value one that is kept and costs no more.
+/// The values of a variable that are kept, in order; and for each value a kept one that costs no more.
 pub(super) struct Kept {
     pub(super) values: Vec<usize>,
     pub(super) instead: Vec<usize>,
 }
 
 impl Kept {
-    /// The value that costs least, the first of those; `at` stays if none costs less.
+    /// The first of the cheapest values; `at` stays if none is cheaper.
     pub(super) fn best(&self, costs: &[f64], at: usize) -> usize {
         let values = self.values.iter();
         values.fold(at, |best, &value| if costs[value] < costs[best] { value } else { best })
     }
 }
 
-/// The values that are kept of each variable.
+/// The kept values of each variable.
 pub(super) fn kept(
     terms: &[Terms],
     alone: &Rows<f64>,
@@ -48,7 +49,7 @@ pub(super) fn kept(
     variables.collect()
 }
 
-/// By how much each value costs more than each other one at most, whatever way is taken.
+/// The most by which each value costs more than each other one, in any way.
 fn most_apart(table: &Table) -> Rows<f64> {
     let count = table.values();
     let mut numbers = vec![0.0; count * count];
@@ -60,12 +61,12 @@ fn most_apart(table: &Table) -> Rows<f64> {
     Rows { width: count, numbers }
 }
 
-/// The most that one number is above another one at the same place, and the most that it is below.
+/// The largest differences of numbers at the same place: up, and down.
 fn apart(a: &[f64], b: &[f64]) -> (f64, f64) {
     let (mut above, mut below) = ([f64::INFINITY; LANES], [f64::INFINITY; LANES]);
     for (a, b) in a.chunks_exact(LANES).zip(b.chunks_exact(LANES)) {
         for lane in 0..LANES {
-            // What is added to fill lines is infinite in both, and their difference is no number: it is not lower.
+            // Padding of lines is infinite in both, so the difference is NaN, which is never lower.
             above[lane] = lower(above[lane], b[lane] - a[lane]);
             below[lane] = lower(below[lane], a[lane] - b[lane]);
         }
@@ -73,7 +74,7 @@ fn apart(a: &[f64], b: &[f64]) -> (f64, f64) {
     (-above.into_iter().fold(f64::INFINITY, lower), -below.into_iter().fold(f64::INFINITY, lower))
 }
 
-/// Leaves out one value after the other that costs no less than one that is left; of equal ones the first stays.
+/// Drops, one by one, each value that never costs less than a remaining one; of equal ones the first stays.
 fn select(worse: &Rows<f64>, known: Vec<usize>) -> Kept {
     let mut instead: Vec<usize> = (0..worse.width).collect();
     let mut values = known.clone();

@@ -1,9 +1,9 @@
-//! Sums of terms over variables with a few values each, and the messages by which what is least is looked for.
+//! Sums of terms over variables with a few values each, and the messages that search for the least.
 //!
-//! A term is the cheapest of its ways, each of which costs something of its own and something for what each of
-//! the term's variables is. Ways that want the same of a variable share a line of its table: lines are few, and
-//! most is computed once for each. Terms with equal tables are computed together, as rows. A row may stand for
-//! many terms, and a variable for many, where these are alike.
+//! A term costs as much as the cheapest of its ways. Each way has a cost of its own, and a cost for the value
+//! of each of the term's variables. Ways that need the same of a variable share a line of its table. There
+//! are few lines, and most work is done once per line. Terms with equal tables are computed together, as
+//! rows. A row may stand for many equal terms, and a variable for many equal ones.
 
 mod kept;
 #[cfg(feature = "python")]
@@ -14,7 +14,7 @@ use std::fmt;
 
 use kept::Kept;
 
-/// What was asked does not fit the sum: a mistake of the caller.
+/// The arguments do not fit the sum: a bug of the caller.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Error(pub String);
 
@@ -26,9 +26,9 @@ impl fmt::Display for Error {
 
 impl std::error::Error for Error {}
 
-/// Lines are a multiple of so many, which a processor compares at once: those that are added cost infinity.
+/// Lines are padded to a multiple of this, which a processor compares at once. Padding costs infinity.
 const LANES: usize = 4;
-/// What is said by many is said again in a sweep at most so often.
+/// The most repetitions of a message from many in a sweep.
 const REPEATS: usize = 32;
 
 /// Rows of numbers, end to end.
@@ -47,9 +47,9 @@ impl<T> Rows<T> {
     }
 }
 
-/// Terms with equal tables as they are given: what each way costs (`base`), for each slot the line of each way
-/// and what each value of its variable costs (`tables`, line by value), the variables of each row, and how many
-/// terms a row stands for.
+/// Terms with equal tables, as input: the cost of each way (`base`); for each slot the line of each way, and
+/// the cost of each value of its variable (`tables`, line by value); the variables of each row; and the
+/// number of terms that a row stands for.
 pub struct Given {
     pub base: Vec<f64>,
     pub lines: Vec<Vec<usize>>,
@@ -58,13 +58,13 @@ pub struct Given {
     pub counts: Vec<f64>,
 }
 
-/// What ways cost by a variable.
+/// The costs of ways by one variable.
 struct Table {
-    /// What each line costs, value by line.
+    /// The cost of each line, value by line.
     costs: Rows<f64>,
     /// The line of each way.
     lines: Vec<usize>,
-    /// Where its messages start in those of a row, and its lines in those of all slots.
+    /// The start of its messages in a row's, and of its lines in those of all slots.
     message: usize,
     line: usize,
 }
@@ -74,12 +74,12 @@ impl Table {
         self.costs.count()
     }
 
-    /// Adds to each way what its line costs.
+    /// Adds to each way the cost of its line.
     fn add(&self, to: &mut [f64], lines: &[f64]) {
         to.iter_mut().zip(&self.lines).for_each(|(to, &line)| *to += lines[line]);
     }
 
-    /// What each line costs at the best of some values, each of which costs `more` of its own.
+    /// The cost of each line at the best of some values, each of which costs `more` on its own.
     fn at_best(&self, values: &[usize], mut more: impl FnMut(usize) -> f64, found: &mut [f64]) {
         found.fill(f64::INFINITY);
         for &value in values {
@@ -89,7 +89,7 @@ impl Table {
         }
     }
 
-    /// The least of the ways of each line, `lines` being what they cost with that of the line.
+    /// The least cost of the ways of each line; `lines` are their costs with that of the line.
     fn least(&self, total: &[f64], lines: &[f64], found: &mut Vec<f64>) {
         found.clear();
         found.resize(self.costs.width, f64::INFINITY);
@@ -99,55 +99,56 @@ impl Table {
     }
 }
 
-/// `Given` as it is computed with.
+/// `Given`, prepared for computation.
 struct Terms {
     base: Vec<f64>,
     /// One for each slot.
     tables: Vec<Table>,
     variables: Rows<usize>,
     counts: Vec<f64>,
-    /// By row and slot: how often a variable hears what is said, as `counts` and `size` are not the same.
+    /// By row and slot: how often a variable receives a message, because `counts` and `size` differ.
     often: Rows<f64>,
-    /// By row and slot: the part of a change that is said. What stands for several terms that share a variable
-    /// tells it something at once, and so changes what it says by as much less.
+    /// By row and slot: the part of a change that is sent. A row that stands for several terms with a common
+    /// variable sends all of their messages at once, so each changes by less.
     part: Rows<f64>,
-    /// What each row says to the values of its variables, slot by slot.
+    /// The messages of each row to the values of its variables, slot by slot.
     messages: Rows<f64>,
 }
 
-/// How rows speak.
+/// How rows send messages.
 #[derive(Clone, Copy)]
 pub struct Saying {
-    /// The part of a change that is said at once.
+    /// The part of a change that is sent at once.
     pub step: f64,
-    /// None: a row says all that it has to say to each of its variables (min-sum: exact on trees, and good
-    /// elsewhere). Else that is shared among them, and the bound rises: a variable that no row to come has gets
-    /// `left` for each part that others get. If that is little, those carry on nearly all (sequential reweighted
-    /// message passing); if it is 1, all get as much (MPLP).
+    /// None: a row sends its full message to each of its variables (min-sum: exact on trees, and good
+    /// elsewhere). Otherwise its variables share the message, and the bound rises. A variable without later
+    /// rows gets `left` for each part of the others. If `left` is small, later rows carry nearly all on
+    /// (sequential reweighted message passing); if it is 1, all shares are equal (MPLP).
     pub left: Option<f64>,
 }
 
-/// How rows speak, and of what: values that are `kept`, none of which costs more than `far`.
+/// How rows send messages, and about which values: those that are `kept`, none of which costs more than
+/// `far`.
 struct How<'a> {
     saying: Saying,
     kept: &'a [Kept],
     far: f64,
 }
 
-/// What is computed for a row.
+/// Buffers for the computation of a row.
 #[derive(Default)]
 struct Scratch {
-    /// What the values of the variables cost by all others, slot by slot.
+    /// The costs of values by all other rows, slot by slot.
     heard: Vec<f64>,
-    /// What each line costs, at the best value; slot by slot.
+    /// The cost of each line at the best value, slot by slot.
     best: Vec<f64>,
-    /// What each way costs.
+    /// The cost of each way.
     total: Vec<f64>,
-    /// What each line of a slot costs by the best of its ways, without the line itself.
+    /// The cost of the best way of each line of a slot, without the line itself.
     rest: Vec<f64>,
-    /// What the row says to the values of a variable.
+    /// The row's message to the values of a variable.
     said: Vec<f64>,
-    /// Of what is shared among its variables what each gets.
+    /// The share of each variable.
     shares: Vec<f64>,
 }
 
@@ -201,7 +202,7 @@ impl Terms {
         })
     }
 
-    /// For each slot of a row: its table, its variable, and where its messages are.
+    /// For each slot of a row: its table, its variable, and the place of its messages.
     fn slots(&self, row: usize) -> impl Iterator<Item = (&Table, usize, std::ops::Range<usize>)> {
         let first = row * self.messages.width;
         self.variables.row(row).iter().zip(&self.tables).map(move |(&variable, table)| {
@@ -218,8 +219,8 @@ impl Terms {
         }
     }
 
-    /// A row says what the best of its ways costs for each value that is kept, given what the others say: it hears
-    /// `beliefs`, and then changes them.
+    /// A row sends the cost of its best way for each kept value, given the messages of the others: it reads
+    /// `beliefs`, and then updates them.
     fn tell(&mut self, row: usize, beliefs: &mut Rows<f64>, how: &How, scratch: &mut Scratch) {
         self.listen(row, beliefs, how.kept, scratch);
         for slot in 0..self.tables.len() {
@@ -227,7 +228,7 @@ impl Terms {
         }
     }
 
-    /// What the others say to the variables of a row, and what its ways cost by that.
+    /// The messages of others to the variables of a row, and the costs of its ways by them.
     fn listen(&self, row: usize, beliefs: &Rows<f64>, kept: &[Kept], scratch: &mut Scratch) {
         scratch.heard.resize(self.messages.width, 0.0);
         scratch.best.clear();
@@ -245,7 +246,7 @@ impl Terms {
         }
     }
 
-    /// A row tells the variable of a slot what it has to say.
+    /// A row sends its message to the variable of a slot.
     fn speak(&mut self, row: usize, slot: usize, beliefs: &mut Rows<f64>, how: &How, scratch: &mut Scratch) {
         let (table, variable) = (&self.tables[slot], self.variables.row(row)[slot]);
         let (values, heard) = (&how.kept[variable].values, &scratch.heard[table.message..]);
@@ -274,22 +275,22 @@ impl Terms {
     }
 }
 
-/// A sum of terms, and of what each variable costs on its own.
+/// A sum of terms, and of the cost of each variable on its own.
 pub struct Sum {
     terms: Vec<Terms>,
-    /// Variable by value; from `far` on it is no value.
+    /// Variable by value; from `far` on the variable does not have the value.
     alone: Rows<f64>,
-    /// How many variables each stands for.
+    /// The number of variables that each stands for.
     size: Vec<f64>,
     far: f64,
     /// By variable.
     slots: Vec<Vec<trees::Slot>>,
     kept: Vec<Kept>,
-    /// What each value of each variable costs, as all terms together see it.
+    /// The cost of each value of each variable, by all messages.
     beliefs: Rows<f64>,
-    /// The rows of all terms in the order in which they speak: as their variables are numbered.
+    /// The rows of all terms in the order of messages: that of their variables.
     order: Vec<Row>,
-    /// The places in `order` of the first and of the last row that has a variable.
+    /// The places in `order` of the first and the last row of each variable.
     places: Vec<(usize, usize)>,
 }
 
@@ -336,7 +337,7 @@ impl Sum {
         Ok(own + terms.sum::<f64>())
     }
 
-    /// The cheapest way of each row of some terms for a choice of values, the first of those that cost as much.
+    /// The cheapest way of each row of some terms for a choice of values; of equal ones the first.
     pub fn taken(&self, term: usize, chosen: &[usize]) -> Result<Vec<usize>, Error> {
         self.check(chosen)?;
         let (term, mut total) = (self.term(term)?, Vec::new());
@@ -347,8 +348,8 @@ impl Sum {
         Ok(rows.collect())
     }
 
-    /// By how much the sum would be more if a variable alone had another value, variable by value; infinity for
-    /// what is no value.
+    /// The increase of the sum if one variable alone had another value, variable by value; infinity for
+    /// values that it does not have.
     pub fn gains(&self, chosen: &[usize]) -> Result<Rows<f64>, Error> {
         self.check(chosen)?;
         let width = self.alone.width;
@@ -374,21 +375,21 @@ impl Sum {
         Ok(Rows { width, numbers: found })
     }
 
-    /// A choice that is no worse: all variables that hang together as trees, which the `turn` selects, have the
-    /// values that are best while the others keep theirs.
+    /// A choice that is no worse. The `turn` selects trees of variables, and these get the best values while
+    /// all others keep theirs.
     pub fn moved(&self, chosen: &[usize], turn: u64) -> Result<Vec<usize>, Error> {
         self.check(chosen)?;
         Ok(trees::moved(self, chosen, turn))
     }
 
-    /// The value of each variable that is best as all terms together see it, the first of those that are.
+    /// The best value of each variable by all messages; of equal ones the first.
     pub fn best(&self) -> Vec<usize> {
         let variables = self.kept.iter().enumerate();
         variables.map(|(variable, kept)| kept.best(self.beliefs.row(variable), kept.values[0])).collect()
     }
 
-    /// A lower bound of the sum: what is least for each term and each variable on its own, with costs moved
-    /// between them as the messages say.
+    /// A lower bound of the sum: the least of each term and each variable on its own, with costs moved
+    /// between them by the messages.
     pub fn bound(&self) -> f64 {
         let variables = self.kept.iter().zip(&self.size).enumerate();
         let least = variables.map(|(variable, (kept, size))| {
@@ -398,8 +399,8 @@ impl Sum {
         least.sum::<f64>() + self.left()
     }
 
-    /// All rows tell the values that are kept what is best, one after another, or from the last to the first.
-    /// `lasting`, what many say is said again.
+    /// All rows send messages to kept values, one after another, or from the last to the first. `lasting`:
+    /// messages from many are repeated.
     pub fn sweep(&mut self, backwards: bool, saying: Saying, lasting: bool) {
         let (how, mut scratch) = (How { saying, kept: &self.kept, far: self.far }, Scratch::default());
         let count = self.order.len();
@@ -423,10 +424,11 @@ impl Sum {
                 term.tell(row, &mut self.beliefs, &how, &mut scratch);
             }
         }
-        self.beliefs = heard(&self.terms, &self.alone); // anew: added to, they would drift from what was said
+        self.beliefs = heard(&self.terms, &self.alone); // computed again, because updates would drift
     }
 
-    /// What some terms say to the values of their variables in a slot, row by value; `far` to what is not kept.
+    /// The messages of some terms to the values of their variables in a slot, row by value; `far` for dropped
+    /// values.
     pub fn messages(&self, term: usize, slot: usize) -> Result<Rows<f64>, Error> {
         let term = self.term(term)?;
         let missing = || Error(format!("there is no slot {slot}"));
@@ -441,7 +443,7 @@ impl Sum {
         Ok(found)
     }
 
-    /// The least of all terms, each for itself, if what they have said is taken from what they cost.
+    /// The least of each term on its own, minus its messages, summed.
     pub fn left(&self) -> f64 {
         let mut total = Vec::new();
         let mut lowest = Vec::new();
@@ -485,7 +487,7 @@ fn in_order(terms: &[Terms]) -> Vec<Row> {
     order
 }
 
-/// What each variable of a row gets of what is shared among them, by whether a row to come has it.
+/// The share of each variable of a row, by whether a later row has it.
 fn share(to_come: impl Iterator<Item = bool>, left: f64, shares: &mut Vec<f64>) {
     shares.clear();
     shares.extend(to_come.map(|to_come| if to_come { 1.0 } else { left }));
@@ -493,7 +495,7 @@ fn share(to_come: impl Iterator<Item = bool>, left: f64, shares: &mut Vec<f64>) 
     shares.iter_mut().for_each(|share| *share /= all);
 }
 
-/// What each value of each variable costs, as all terms together see it; each costs something `alone`.
+/// The cost of each value of each variable, by all messages and its cost `alone`.
 fn heard(terms: &[Terms], alone: &Rows<f64>) -> Rows<f64> {
     let mut found = Rows { width: alone.width, numbers: alone.numbers.clone() };
     for term in terms {
@@ -520,7 +522,7 @@ fn by_value(table: &Rows<f64>) -> Rows<f64> {
     Rows { width, numbers }
 }
 
-/// The lower of two numbers of which none is NaN: one instruction, as `f64::min` is not.
+/// The lower of two numbers that are not NaN. Unlike `f64::min` it is one instruction.
 #[inline]
 fn lower(a: f64, b: f64) -> f64 {
     if b < a {
@@ -542,7 +544,7 @@ fn least(a: &[f64], b: &[f64]) -> f64 {
     found.into_iter().fold(f64::INFINITY, lower)
 }
 
-/// The place of the least number, the first of those.
+/// The place of the first least number.
 fn cheapest(numbers: &[f64]) -> usize {
     (1..numbers.len()).fold(0, |best, n| if numbers[n] < numbers[best] { n } else { best })
 }
@@ -555,8 +557,8 @@ mod tests {
         Rows { width, numbers: numbers.to_vec() }
     }
 
-    /// Two variables with two values each: one term costs 9 where they differ, and the second variable has its
-    /// first value for 1.
+    /// Two variables with two values each. One term costs 9 if they differ, and the first value of the second
+    /// variable costs 1.
     fn sum() -> Sum {
         let apart = || rows(2, &[0.0, 9.0, 9.0, 0.0]);
         let term = Given {
@@ -569,7 +571,7 @@ mod tests {
         Sum::new(vec![term], rows(2, &[0.0, 0.0, 1.0, 0.0]), vec![1.0, 1.0], 1e30).unwrap()
     }
 
-    // Shared among the variables, by which the bound rises.
+    // Shares raise the bound.
     const SHARED: Saying = Saying { step: 1.0, left: Some(1.0) };
 
     #[test]

@@ -29,8 +29,8 @@ pub struct Sum(crate::Sum);
 
 #[pymethods]
 impl Sum {
-    /// `alone`: what each value of each variable costs on its own, from `far` on it is none; `size`: how many
-    /// variables each stands for.
+    /// `alone`: the cost of each value of each variable on its own, from `far` on it does not have the value;
+    /// `size`: the number of variables that each stands for.
     #[new]
     fn new(terms: Vec<Terms>, alone: Table, size: Floats, far: f64) -> PyResult<Self> {
         let given = terms.iter().map(|(base, lines, tables, variables, counts)| {

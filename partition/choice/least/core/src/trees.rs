@@ -1,5 +1,5 @@
-//! Moves of many variables at once: while all others keep their values, variables that hang together as trees get
-//! those by which the sum is least, exactly.
+//! Moves of many variables at once. While all others keep their values, trees of variables get the exact
+//! values of the least sum.
 
 use super::{least, lower, Sum, Terms};
 
@@ -11,7 +11,7 @@ pub(super) struct Slot {
     pub(super) slot: usize,
 }
 
-/// The slots that each of so many variables is in.
+/// The slots of each variable.
 pub(super) fn slots_of(terms: &[Terms], count: usize) -> Vec<Vec<Slot>> {
     let mut slots = vec![Vec::new(); count];
     for (number, term) in terms.iter().enumerate() {
@@ -23,12 +23,12 @@ pub(super) fn slots_of(terms: &[Terms], count: usize) -> Vec<Vec<Slot>> {
     slots
 }
 
-/// The variables that move: those of trees, of which no two ways lead from one to another.
+/// The variables that move. They form trees: no two paths connect the same variables.
 struct Forest<'a> {
     sum: &'a Sum,
     chosen: Vec<usize>,
     free: Vec<bool>,
-    /// What each value of a variable that moves costs with all that hangs below it, variable by value.
+    /// The cost of each value of a moving variable with its subtree, variable by value.
     below: Vec<f64>,
     total: Vec<f64>,
     lines: Vec<f64>,
@@ -40,7 +40,7 @@ struct Node {
     above: Option<Slot>,
 }
 
-/// The values after a move from those that are `chosen`; which variables move depends on the `turn`.
+/// The values after a move from the `chosen` ones. The `turn` selects the variables that move.
 pub(super) fn moved(sum: &Sum, chosen: &[usize], turn: u64) -> Vec<usize> {
     let count = sum.size.len();
     let start = chosen.iter().zip(&sum.kept).map(|(&value, kept)| kept.instead[value]);
@@ -60,7 +60,7 @@ pub(super) fn moved(sum: &Sum, chosen: &[usize], turn: u64) -> Vec<usize> {
 }
 
 impl Forest<'_> {
-    /// Frees variables in the order of a turn, but for those that would close a circle.
+    /// Frees variables in the order of a turn, except those that would close a cycle.
     fn grow(&mut self, turn: u64) {
         let count = self.free.len();
         let mut order: Vec<usize> = (0..count).collect();
@@ -76,7 +76,7 @@ impl Forest<'_> {
             })
             .collect();
         let rows = self.sum.terms.iter().map(|term| term.counts.len()).sum();
-        let mut held: Vec<Option<usize>> = vec![None; rows]; // a variable that is free, by row
+        let mut held: Vec<Option<usize>> = vec![None; rows]; // a free variable, by row
         let mut trees = Vec::new();
         for variable in order {
             trees.clear();
@@ -92,7 +92,7 @@ impl Forest<'_> {
         }
     }
 
-    /// The variables that are free, each behind the one above it.
+    /// The free variables, parents first.
     fn nodes(&self) -> Vec<Node> {
         let mut found = Vec::new();
         let mut seen = vec![false; self.free.len()];
@@ -120,7 +120,8 @@ impl Forest<'_> {
         found
     }
 
-    /// Adds what a row costs by each value in one of its slots, at the best values of what else is free.
+    /// Adds the cost of a row by each value in one of its slots, with the best values of its other free
+    /// variables.
     fn hear(&mut self, at: Slot, costs: &mut [f64]) {
         let (term, kept) = (&self.sum.terms[at.term], &self.sum.kept);
         let (count, width) = (term.counts[at.row], self.sum.alone.width);
@@ -149,7 +150,7 @@ impl Forest<'_> {
         }
     }
 
-    /// Finds what each value of a variable costs with what hangs below it.
+    /// Computes the cost of each value of a variable with its subtree.
     fn gather(&mut self, node: &Node) {
         let (variable, width) = (node.variable, self.sum.alone.width);
         let size = self.sum.size[variable];
@@ -160,7 +161,7 @@ impl Forest<'_> {
         self.below[variable * width..][..width].copy_from_slice(&costs);
     }
 
-    /// Gives a variable its best value, those above having theirs; of equal ones that which it has.
+    /// Gives a variable its best value, after its parents; of equal ones it keeps its own.
     fn settle(&mut self, node: &Node) {
         let (variable, width) = (node.variable, self.sum.alone.width);
         let mut costs = self.below[variable * width..][..width].to_vec();
@@ -168,7 +169,7 @@ impl Forest<'_> {
             self.hear(slot, &mut costs);
         }
         self.chosen[variable] = self.sum.kept[variable].best(&costs, self.chosen[variable]);
-        self.free[variable] = false; // for what is below, and beside
+        self.free[variable] = false; // for its children and siblings
     }
 }
 
@@ -178,7 +179,7 @@ fn rows_below<'a>(sum: &'a Sum, node: &Node) -> impl Iterator<Item = Slot> + 'a 
     sum.slots[node.variable].iter().copied().filter(move |slot| Some((slot.term, slot.row)) != above)
 }
 
-/// The variable that stands for the tree of one.
+/// The variable that represents a variable's tree.
 fn root(tree: &mut [usize], mut variable: usize) -> usize {
     while tree[variable] != variable {
         tree[variable] = tree[tree[variable]];
@@ -187,7 +188,7 @@ fn root(tree: &mut [usize], mut variable: usize) -> usize {
     variable
 }
 
-/// A number that is as good as random, whatever is given (splitmix64).
+/// A hash, pseudo-random for any input (splitmix64).
 fn mixed(number: u64) -> u64 {
     let found = number.wrapping_add(0x9E37_79B9_7F4A_7C15);
     let found = (found ^ (found >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
