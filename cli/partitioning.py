@@ -36,7 +36,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     partition.add_argument("-o", "--output", metavar="OUT", help=about)
     about = "list the collectives, most bytes first; writes the program only with -o"
     partition.add_argument("--list", action="store_true", help=about)
-    about = "print the plan: what is sharded otherwise than propagation decided, the way of each op, reshards"
+    about = "print the plan: values sharded otherwise than propagation decided, the way of each op, reshards"
     partition.add_argument("--show-plan", action="store_true", help=about)
     add_json(partition, "list the collectives as JSON")
     partition.set_defaults(carry_out=_partition)
@@ -185,7 +185,7 @@ def collectives_text(collectives: Sequence[Collective]) -> str:
     total = sum(collective.total for collective in collectives)
     text = f"{plural(len(collectives), 'collective')}, {total:,} bytes sent by each device"
     if unknown:
-        text += f"; {unknown} in loops that do not say how many turns they take, of which one is counted"
+        text += f"; {unknown} in loops of unknown trip count, of which one iteration is counted"
     if not collectives:
         return text
     names = ("number", "collective", "axes", "bytes", "times", "op", "slot", "value", "place", STACK)

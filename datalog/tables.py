@@ -68,9 +68,7 @@ def arrow(relation: Relation, store: Store, symbols: Symbols, plan: QueryPlan) -
         numbers = pyarrow.array(numbers.astype(np.int32))
         arrays.append(pyarrow.DictionaryArray.from_arrays(numbers, pyarrow.array(texts, pyarrow.string())))
     if not arrays:
-        raise ShardlogError(
-            f"{relation.name} has no columns, so that it is no table", hint="ask for its count"
-        )
+        raise ShardlogError(f"{relation.name} has no columns, so it is not a table", hint="ask for its count")
     return pyarrow.table(arrays, names=[column.name for column in relation.columns])
 
 

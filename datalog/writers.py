@@ -181,7 +181,7 @@ def _to_sqlite(transfer: Transfer, path: Path, store: Store, plan: QueryPlan) ->
 
     columns, rows = transfer.relation.columns, store.rows(transfer.relation.name)
     if not columns:
-        raise ShardlogError(f"`{transfer.name}` has no columns, so that it is no table", where=transfer.where)
+        raise ShardlogError(f"`{transfer.name}` has no columns, so it is not a table", where=transfer.where)
     try:
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute("PRAGMA journal_mode = MEMORY")

@@ -72,7 +72,7 @@ class Comparison:
         if self.unlike:
             return f"in {plural(self.unlike, 'element')} one has a NaN and the other an infinity"
         if self.overflow:
-            return f"in {plural(self.overflow, 'element')} what is finite is as rounding decides"
+            return f"rounding decides whether there is an overflow in {plural(self.overflow, 'element')}"
         if self.only_nans:
             return "one device has nothing but NaNs, too"
         telling = self.off == 0 or self.allowed < TELLING

@@ -155,7 +155,7 @@ def _settled(
         return one
     if decided.any():
         many = plural(int(np.count_nonzero(decided)), "element")
-        return replace(one, reason=f"in {many} what is finite is as rounding decides")
+        return replace(one, reason=f"rounding decides whether there is an overflow in {many}")
     if bound >= TELLING:
         return replace(one, reason=f"it is off by {one.off:.1e} of the largest element, as rounding decides")
     return replace(one, exact=(own, alone))

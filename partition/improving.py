@@ -213,7 +213,7 @@ class Improving:
             if number not in chosen:
                 value = self.annotated.kinds.listing.value(number)
                 message = f"how the result of {value.owner.operation.name} is sharded is not chosen"
-                hint = "it is made where it is needed, or handed on as it is: pin what an op computes"
+                hint = "it is made where it is needed, or passed on unchanged: pin the result of an op"
                 raise ShardlogError(message, where=location(value.owner), hint=hint)
 
     def best(self) -> PlannedProgram:

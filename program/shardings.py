@@ -266,8 +266,8 @@ def check_writable(reduction: str) -> None:
     """Raises ShardlogError if the installed jaxlib has no notation for partial results of that reduction."""
     if reduction != "sum" and not hasattr(sdy.TensorShardingAttr, "reduction_op"):
         raise ShardlogError(
-            f"the installed jaxlib has no notation for {reduction!r} as what combines partial results",
-            hint="install jaxlib 0.11 or later, or mean the Shardy that is installed",
+            f"the installed jaxlib has no notation for {reduction!r} of partial results",
+            hint="install jaxlib 0.11 or later, or select the Shardy that is installed",
         )
 
 

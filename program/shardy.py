@@ -31,7 +31,7 @@ def line_of(version: str) -> str:
     nearest = LINES[-1] if numbers > _numbers(LINES[-1]) else LINES[0]
     warnings.warn(
         f"the Shardy of jaxlib {version} is not known: shardings are decided as by that of jaxlib {nearest}; "
-        f"install jaxlib {LINES[0]} to {LINES[-1]}, or a newer shardlog, or say which is meant, as in "
+        f"install jaxlib {LINES[0]} to {LINES[-1]}, or a newer shardlog, or select one, as in "
         f"--shardy {nearest} or shardy={nearest!r}",
         stacklevel=3,
     )
@@ -53,7 +53,7 @@ def newer() -> str:
     later = f"install a newer jaxlib: those up to {LINES[-1]} are known"
     if installed() == LINES[-1]:
         later = f"lower the program with a jaxlib that is known, {LINES[0]} to {LINES[-1]}"
-    return f"meant is jaxlib {__version__}: if the name is right, it is of a newer Shardy; {later}"
+    return f"this is jaxlib {__version__}: if the name is right, it belongs to a newer Shardy; {later}"
 
 
 def _numbers(version: str) -> tuple[int, ...]:

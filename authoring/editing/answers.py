@@ -169,7 +169,7 @@ def renamed(library: Library, path: Path, offset: int, to: str) -> list[Occurren
     fits = re.fullmatch(r"[A-Za-z]\w*", to) if name.kind == "factor" else is_name(to)
     if name.kind == "op" or not fits:
         hint = "letters, digits and _, and no word that Datalog has for itself"
-        raise ShardlogError(f"`{to}` can be no name of a {name.kind}", where=str(path), hint=hint)
+        raise ShardlogError(f"`{to}` cannot be the name of a {name.kind}", where=str(path), hint=hint)
     if len([spot for spot in found if spot.name.declares]) > 1 and name.kind not in _LOCAL:
         raise ShardlogError(f"`{name.text}` is declared in several places", where=str(path))
     shipped = next((spot.path for spot in found if spot.path.is_relative_to(RULES.resolve())), None)

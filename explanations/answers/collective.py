@@ -23,9 +23,9 @@ _DOES = {
     "collective-permute": "gives each device the part of {value} that another one has",
 }
 _OF_PARTS = {  # sent by an op itself
-    "all-gather": "puts together what all parts make of {value}",
-    "all-reduce": "hands {value} of one device to all",
-    "collective-permute": "fetches what a device needs of {value} from the parts of others",
+    "all-gather": "gathers the results of all parts for {value}",
+    "all-reduce": "sends {value} from one device to all",
+    "collective-permute": "fetches the rows of {value} that a device needs from other parts",
 }
 
 

@@ -132,7 +132,7 @@ def pinned_text(found: Pinned, *, full: bool = False) -> str:
 
 def chosen_text(found: Chosen, *, full: bool = False) -> str:
     """Why a value is sharded otherwise than propagation said."""
-    about = "what the loop carries for " if found.carried else ""
+    about = "the value that the loop carries for " if found.carried else ""
     said = f"{about}{found.value} is sharded {_sharding(found.dims, found.partial)}"
     lines = wrapped(
         "", f"{said}, and not {dims_text(found.propagated)} as propagation says: {_reason(found)}"

@@ -128,7 +128,7 @@ class Asked:
             loop, i = value.owner.owner.operation, ir.BlockArgument(value).arg_number
             is_loop = self.program.traits.lowering(loop.name) == "loop"
             number = self.program.names.result(loop.results[i]) if is_loop else -1
-            carried = "what the loop carries for "
+            carried = "the value that the loop carries for "
         tensor = self.explainer.record.value(number) if number >= 0 else None
         return (f"{carried}{tensor.name}" if tensor else ""), tensor
 

@@ -56,7 +56,10 @@ def _read(result: Result, text: str) -> list[tuple[Any, tuple[Value, Sharding]]]
             hint = "calls that are sharded alike have one function: pin it in the first of these"
             raise ShardlogError(f"{named[0].name} is not pinned alone", where=where, hint=hint)
         if made:
-            message, hint = f"{named[0].name} is made wherever it is needed", "pin what is computed of it"
+            message, hint = (
+                f"{named[0].name} is made wherever it is needed",
+                "pin a value that is computed from it",
+            )
             raise ShardlogError(message, where=where, hint=hint)
         hint = "pin results of ops; arguments and results of the program are annotated (--annotate)"
         raise ShardlogError(f"{named[0].name} is not computed by an op", where=where, hint=hint)

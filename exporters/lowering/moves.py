@@ -134,7 +134,7 @@ def _pad(move: Move) -> Any:
         known = constant_of(returned)
         fill = move.written(returned) if known is None else move.writer.splat(known, element)
         if fill is None:
-            raise move.refused("what it is padded with is computed in its body")
+            raise move.refused("its padding is computed in its body")
     else:
         pairs = move.integers(1, "padding")
         low, high = pairs[0::2], pairs[1::2]

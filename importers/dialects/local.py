@@ -107,7 +107,7 @@ class _Global:
             return
         make = _MADE.get(op.name)
         if make is None:
-            self.refuse(op, "it has no meaning on all devices alike")
+            self.refuse(op, "it has no meaning if all devices run it alike")
         value = make(self, op)
         if value.type != op.results[0].type:
             self.refuse(op, f"its result is {value.type}, not {op.results[0].type}")

@@ -312,7 +312,9 @@ class _Normal:
             return next(iter(self.grids))
         known = ", ".join(f"@{name}" for name in self.grids) or "none"
         hint = f"say it at the function: attributes {{mesh_cluster = @name}}; there are: {known}"
-        raise ShardlogError("which cluster is meant is not said", where=where, hint=hint)
+        raise ShardlogError(
+            "the module has several clusters, or none, and the function names none", where=where, hint=hint
+        )
 
     def annotate(self, op: Any) -> None:
         """Says what an annotation says at the value that it is of, and takes it off."""
@@ -537,7 +539,9 @@ class _Normal:
         if given is not None and (given.axes, set(given.partial)) != (after.axes, set(after.partial)):
             message = f"{op.name} gives {after.lists()}, not {given.lists()} as its type says"
             raise ShardlogError(
-                message, where=where, hint="axes that it names leave or join what its operand has"
+                message,
+                where=where,
+                hint="a collective adds its axes to those of its operand, or removes them",
             )
         held = {label: op.attributes[label] for label in op.attributes if "." in label}
         held |= attributes_of(whole, type_.rank) | {"out_sharding": self.attribute(after)}

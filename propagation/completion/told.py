@@ -56,7 +56,7 @@ def read_told(
         value: Any = targets.find(match["value"], where)
         if not isinstance(value, ir.Value) or isinstance(value.owner, ir.Block):
             message = f"{match['value']} is not the result of an op, and has no loops"
-            raise ShardlogError(message, where=where, hint="name a value that an op gives")
+            raise ShardlogError(message, where=where, hint="name the result of an op")
         op = value.owner.operation
         if op.name == "sdy.sharding_constraint":
             hint = f"name the value that it is of, {value.owner.operands[0].get_name()}"

@@ -259,7 +259,7 @@ def test_renaming(tmp_path: Path) -> None:
         }
         for text, to, why in [
             ("a, c", "b", "there is a variable `b` already"),
-            ("path(a", "count", "`count` can be no name of a relation"),
+            ("path(a", "count", "`count` cannot be the name of a relation"),
             ("path(a", "edge", "there is a relation `edge` already"),
         ]:
             with pytest.raises(JsonRpcException, match=why):

@@ -205,7 +205,7 @@ func.func @main(%w: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
     assert (made.op, made.slot, made.value, made.executions) == ("stablehlo.while", "operand 1", "%arg0", 1)
     (placed,) = program.why(0).chosen
     assert (placed.value, placed.dims, placed.propagated) == (
-        "what the loop carries for %0#1",
+        "the value that the loop carries for %0#1",
         ("", ""),
         ("x", ""),
     )

@@ -253,7 +253,7 @@ def test_why_a_loop_carries_it_otherwise() -> None:
         (found,) = result.chosen(name)
         assert (found.value, found.carried) == (name, True)
         assert (found.dims, found.propagated) == (("data,model", ""), ("data", "model"))
-        said = f"what the loop carries for {name} is sharded [{{data,model}}, {{}}], and"
+        said = f"the value that the loop carries for {name} is sharded [{{data,model}}, {{}}], and"
         assert str(found).splitlines()[1].startswith(said)
         # As propagation says it needs not be sent behind the loop, but in each turn.
         assert {(m.op, m.value) for m in found.otherwise.gone} >= {(behind.op, behind.value)}
