@@ -32,7 +32,7 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
         host = f"; the host adds {time_text(cost.waits)} in loops" if cost.waits else ""
         lines.append(f"{plural(cost.launches, 'kernel')}{host}; how sure the time is: {sure}")
     if cost.open:
-        lines.append("loops of unknown trip count count as one iteration")
+        lines.append("loops that do not say how many turns they take count one")
     most = None if full else _MOST
     made = [
         (
