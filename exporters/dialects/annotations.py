@@ -15,6 +15,7 @@ from ...program.function import location
 from ...program.meshes import Meshes
 from ...program.mlir.modules import boundary_attributes, copy_of, entries_of, operations_in, symbols
 from ...program.shardings import Sharding, Shardings, read_mesh
+from ...program.signature import text_of
 from .grids import Grid, grids_of
 from .spelling import Spelling
 
@@ -52,6 +53,9 @@ class _Writer:
         self.shardings.units = True
         self.declared = declared
         self.grids: list[Grid] = []
+        self.specs: dict[Any, dict[str, Any]] = {}  # by what is said
+        self.made: dict[str, dict[int, Any]] = {}  # by function: its shardings, by the identity of a spec
+        self.function: Any = None  # the one that is written
         self.uses: dict[Any, list[tuple[Any, int]]] = {}  # of values of the module, by ops and operands
 
     def write(self) -> None:
@@ -76,6 +80,8 @@ class _Writer:
         for name, function in self.functions.items():
             self.enter(function, arguments[name])
         for i, op in enumerate(ops):
+            if op.name == "func.func":
+                self.function = op
             if op.name in _CONSTRAINTS:
                 self.constrain(op, held[i][0])
             elif op.name.startswith("shard."):
@@ -134,10 +140,29 @@ class _Writer:
 
     def shard(self, value: Any, said: _Said, place: Any, users: bool) -> Any:
         """Annotates a value, and returns the op's result, by which those that are meant use it."""
-        return self.spelling.annotate(self.op, value, self.spec(said), place, users)
+        return self.spelling.annotate(self.op, value, self.sharding(self.spec(said)), place, users)
+
+    def sharding(self, spec: dict[str, Any]) -> Any:
+        """A sharding, which a function has once, before all ops; or its attributes, where it is no value."""
+        if not self.spelling.values:
+            return spec["attributes"]
+        known = self.made.setdefault(text_of(self.function.attributes["sym_name"]), {})
+        if id(spec) not in known:
+            last = next(reversed(known.values()), None)
+            begin = ir.InsertionPoint.at_block_begin(self.function.regions[0].blocks[0])
+            place = begin if last is None else ir.InsertionPoint.after(last.owner)
+            name = f"{self.spelling.dialect}.sharding"
+            known[id(spec)] = self.op(name, [], [spec["type"]], spec["attributes"], place).results[0]
+        return known[id(spec)]
 
     def spec(self, said: _Said) -> dict[str, Any]:
         """What an annotation says, in the dialect's terms."""
+        key = said.sharding, *said.beside.items()
+        if key not in self.specs:
+            self.specs[key] = self.spelling.completed(self.new_spec(said))
+        return self.specs[key]
+
+    def new_spec(self, said: _Said) -> dict[str, Any]:
         sharding, grid = said.sharding, self.grids[said.sharding.mesh]
         lists = [grid.numbers(dimension.axes) for dimension in sharding.dimensions]
         if ENTRIES in said.beside:
@@ -192,6 +217,7 @@ class _Writer:
         """Annotates the arguments of a function."""
         if not len(function.regions[0].blocks):
             return
+        self.function = function.operation
         block = function.regions[0].blocks[0]
         first = ir.InsertionPoint.at_block_begin(block)
         for value, said in zip(block.arguments, arguments, strict=False):
@@ -206,6 +232,7 @@ class _Writer:
                 function.attributes[label] = ir.ArrayAttr.get([ir.DictAttr.get(e) for e in entries])
         if not len(function.regions[0].blocks):
             return
+        self.function = function.operation
         block = function.regions[0].blocks[0]
         end = block.operations[-1].operation
         for i, (value, said) in enumerate(zip(end.operands, results, strict=False)):

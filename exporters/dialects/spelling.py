@@ -27,15 +27,14 @@ class Spelling:
     values: bool
     scatter: str
 
-    def annotate(self, make: Any, value: Any, spec: dict[str, Any], place: Any, users: bool) -> Any:
-        """Writes an annotation of a value; returns the annotated one. ``make`` writes an op."""
+    def annotate(self, make: Any, value: Any, sharding: Any, place: Any, users: bool) -> Any:
+        """Writes an annotation of a value; returns the annotated one. ``make`` writes an op; ``sharding`` is
+        a value, or the attributes that say it."""
         flags: dict[str, Any] = {"annotate_for_users": ir.UnitAttr.get()} if users else {}
         name = f"{self.dialect}.shard"
-        if not self.values:
-            flags["shard"] = ir.Attribute.parse(self.text(spec))
-            return make(name, [value], [value.type], flags | self.more(spec), place).results[0]
-        made = make(f"{self.dialect}.sharding", [], [self.type], self.attributes(spec), place)
-        return make(name, [value, made.results[0]], [value.type], flags, place).results[0]
+        if self.values:
+            return make(name, [value, sharding], [value.type], flags, place).results[0]
+        return make(name, [value], [value.type], flags | sharding, place).results[0]
 
     def respell(self, op: Any) -> None:
         """Puts an op of the version in the place of one of the newest, such as a collective."""
@@ -60,26 +59,30 @@ class Spelling:
         op = value.owner.operation
         if op.name != f"{self.dialect}.shard" or "annotate_for_users" not in op.attributes:
             return False
-        if not self.values:
-            return bool(op.attributes["shard"] == ir.Attribute.parse(self.text(spec)))
-        held = op.operands[1].owner.operation.attributes
-        return all(held[label] == attribute for label, attribute in self.attributes(spec).items())
+        held = op.operands[1].owner.operation.attributes if self.values else op.attributes
+        return all(held[label] == attribute for label, attribute in spec["attributes"].items())
 
-    @property
-    def type(self) -> Any:
-        return ir.Type.parse(f"!{self.dialect}.sharding")
+    def completed(self, spec: dict[str, Any]) -> dict[str, Any]:
+        """What an annotation says, with the ``attributes`` of the op that says it, and the ``type`` of a
+        sharding."""
+        return {
+            **spec,
+            "attributes": self.attributes(spec) | self.more(spec),
+            "type": ir.Type.parse(f"!{self.dialect}.sharding") if self.values else None,
+        }
 
     def attributes(self, spec: dict[str, Any]) -> dict[str, Any]:
-        """The attributes of the op that makes a sharding."""
+        """The attributes of the op that makes a sharding, or that annotates with one that is no value."""
+        if not self.values:
+            return {"shard": ir.Attribute.parse(self.text(spec))}
         none = ir.DenseI64ArrayAttr.get([])
-        found = {
+        return {
             "grid": ir.FlatSymbolRefAttr.get(spec["grid"]),
             "split_axes": lists_attribute(spec["lists"], self.dialect),
             "static_halo_sizes": spec["halo"] or none,
             "static_sharded_dims_offsets": spec["offsets"] or none,
             "operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0]),
         }
-        return found | self.more(spec)
 
     def more(self, spec: dict[str, Any]) -> dict[str, Any]:
         """What the dialect has no words for."""

@@ -9,6 +9,7 @@ from ...errors import ShardlogError, closest
 from ...partition.layouts import Axes
 from ...program.carried import SPELLING
 from ...program.meshes import SubAxis, symbol
+from ...program.mlir.modules import operations_in
 from ...program.signature import text_of
 from .annotations import to_dialect
 from .grids import Grid
@@ -92,5 +93,9 @@ def _as_llvm_reads_it(module: ir.Module) -> str:
     _jax_mlir_ext.register_dialects(registry)  # those of LLVM, but for a few
     context.append_dialect_registry(registry)
     context.allow_unregistered_dialects = True
+    names, known = {op.name for op in operations_in(module)}, module.context.is_registered_operation
+    context.load_all_available_dialects()
+    if all(known(name) == context.is_registered_operation(name) for name in names):
+        return str(module.operation.get_asm(assume_verified=True))
     generic = str(module.operation.get_asm(print_generic_op_form=True))
     return str(ir.Module.parse(as_linalg(generic), context))

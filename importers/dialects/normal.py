@@ -18,7 +18,8 @@ came in as ``shard.spelling``.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -67,6 +68,17 @@ def to_normal_form(module: ir.Module, data: bytes, place: Callable[[str], str] =
         return normal.run()
 
 
+@dataclass(frozen=True)
+class _Meaning:
+    """What an annotation says: in sdy, of a value and of the one result of an op, and what stands beside
+    that."""
+
+    spec: Spec
+    sharding: ir.Attribute
+    of_one: ir.Attribute
+    beside: Mapping[str, ir.Attribute]
+
+
 class _Normal:
     def __init__(self, module: ir.Module, encoded: bool, place: Callable[[str], str]) -> None:
         self.module, self.may_encode, self.place = module, encoded, place
@@ -74,11 +86,12 @@ class _Normal:
         self.grids: dict[str, Grid] = {}
         self.named: dict[str, Axes] = {}  # of the axes of grids
         self.specs: dict[Any, Spec] = {}  # by the value of a sharding
+        self.alike: dict[Any, Spec] = {}  # by the attributes of a sharding
         self.of_values: dict[Any, Spec] = {}  # by the value that is sharded so
         self.noted = set[str]()
         self.definers: dict[Any, Any] = {}  # the ops that make values; MLIR's ``owner`` looks for a dialect
         self.defined = set[Any]()  # results among several that have shardings
-        self.meant: dict[Any, tuple[Spec, ir.Attribute]] = {}  # by what an annotation says, and a type
+        self.meant: dict[Any, _Meaning] = {}  # by what an annotation says, and a type
         self.fitting = set[Any]()  # kinds of ops that have what they need
 
     def run(self) -> bool:
@@ -206,6 +219,19 @@ class _Normal:
     # ---- Shardings -----------------------------------------------------------------------------------------
 
     def read_sharding(self, op: Any) -> None:
+        """Reads a sharding. Those that say the same are one."""
+        held, key = op.attributes, None
+        if not len(op.operands):
+            key = tuple((label, held[label]) for label in held)
+        spec = self.alike.get(key)
+        if spec is None:
+            spec = self.sharding(op)
+            if key is not None:
+                self.alike[key] = spec
+        self.specs[op.results[0]] = spec
+
+    def sharding(self, op: Any) -> Spec:
+        """What a sharding says."""
         held, where = op.attributes, location(op)
         name = held["grid"] if "grid" in held else held["mesh"]
         reduction, partial = read_partial(text_of(held["partial"])) if "partial" in held else ("sum", ())
@@ -226,7 +252,7 @@ class _Normal:
         grid = find(self.grids, spec.grid, where)
         spec.fit(grid, None, where)
         spec.check_offsets(grid, (), where)
-        self.specs[op.results[0]] = spec
+        return spec
 
     def numbers(self, attribute: Any, given: Iterator[Any], where: str) -> tuple[int, ...]:
         """Numbers, of which some are operands: those that are constants are known."""
@@ -242,15 +268,17 @@ class _Normal:
             found.append(number)
         return tuple(found)
 
-    def meaning(self, op: Any) -> tuple[Spec, ir.Attribute]:
-        """The sharding that an annotation says, and what it is in sdy. Equal ones are read once."""
+    def meaning(self, op: Any, type_: Any) -> _Meaning:
+        """What an annotation of a tensor of a type says. Equal ones are read once."""
         held, key = op.attributes, None
         if SAID not in held and op.name != "mesh.annotate":
-            key = held["shard"] if "shard" in held else op.operands[1], op.results[0].type
+            spec = self.specs.get(op.operands[1]) if len(op.operands) > 1 else None
+            key = held["shard"] if "shard" in held else id(spec), type_
             if key in self.meant:
                 return self.meant[key]
         spec = self.spec_of(op)
-        found = spec, self.attribute(spec)
+        sharding = self.attribute(spec)
+        found = _Meaning(spec, sharding, sdy.TensorShardingPerValueAttr.get([sharding]), self.beside(spec))
         if key is not None:
             self.meant[key] = found
         return found
@@ -318,38 +346,50 @@ class _Normal:
 
     def annotate(self, op: Any) -> None:
         """Says what an annotation says at the value that it is of, and takes it off."""
-        (spec, sharding), held, value = self.meaning(op), op.attributes, op.operands[0]
-        users = "annotate_for_users" in held
+        held, value, result = op.attributes, op.operands[0], op.results[0]
+        meaning = self.meaning(op, type_ := result.type)
+        users, beside, made = "annotate_for_users" in held, meaning.beside, None
         if "as_result" in held:
             users = not ir.BoolAttr(held["as_result"]).value
-        beside, made = self.beside(spec), None
         if "required" in held and not ir.BoolAttr(held["required"]).value:
-            beside["shard.required"] = ir.BoolAttr.get(False)
-        if not users and self.define(value, sharding, beside):
-            self.of_values[value] = spec
-            op.results[0].replace_all_uses_with(value)
+            beside = {**beside, "shard.required": ir.BoolAttr.get(False)}
+        if not users and self.define(value, meaning.sharding, beside, meaning.of_one):
+            self.of_values[value] = meaning.spec
+            result.replace_all_uses_with(value)
         else:
-            made = sdy.ShardingConstraintOp(value, sharding, ip=ir.InsertionPoint(op), loc=op.location)
+            said = {"sharding": meaning.sharding, **beside}
             if users:
-                beside["shard.for_users"] = ir.UnitAttr.get()
-            for label, attribute in beside.items():
-                made.operation.attributes[label] = attribute
-            op.results[0].replace_all_uses_with(made.result)
-        self.erase(op)
+                said["shard.for_users"] = self.unit
+            place, name = ir.InsertionPoint(op), "sdy.sharding_constraint"
+            made = ir.Operation.create(name, [type_], [value], said, loc=op.location, ip=place)
+            result.replace_all_uses_with(made.result)
+        self.forget(result)
+        op.erase()
         if made is not None:
-            self.of_values[made.result] = spec
-            self.definers[made.result] = made.operation
+            self.of_values[made.result] = meaning.spec
+            self.definers[made.result] = made
 
     def erase(self, op: Any) -> None:
-        """Erases an op. Its results are forgotten: others may come to stand at their addresses."""
+        """Erases an op."""
         for value in op.results:
-            self.definers.pop(value, None)
-            self.of_values.pop(value, None)
-            self.defined.discard(value)
+            self.forget(value)
         op.erase()
 
-    def define(self, value: Any, sharding: ir.Attribute, beside: dict[str, ir.Attribute]) -> bool:
-        """Gives a value a sharding where it is defined. Returns whether that is possible: a value has one."""
+    def forget(self, value: Any) -> None:
+        """Forgets a value whose op is erased: others may come to stand at its address."""
+        self.definers.pop(value, None)
+        self.of_values.pop(value, None)
+        self.defined.discard(value)
+
+    def define(
+        self,
+        value: Any,
+        sharding: ir.Attribute,
+        beside: Mapping[str, ir.Attribute],
+        of_one: ir.Attribute | None = None,
+    ) -> bool:
+        """Gives a value a sharding where it is defined; ``of_one`` is that of an op with one result. Returns
+        whether that is possible: a value has one."""
         op = self.definers.get(value)
         if op is None:
             if not isinstance(value.owner, ir.Block):
@@ -363,15 +403,16 @@ class _Normal:
             return False
         if len(op.results) > 1:
             return self.define_one(op, value, sharding, beside)
-        if "sdy.sharding" in op.attributes:
+        attributes = op.attributes
+        if "sdy.sharding" in attributes:
             return False
-        op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get([sharding])
+        attributes["sdy.sharding"] = of_one or sdy.TensorShardingPerValueAttr.get([sharding])
         for label, attribute in beside.items():
-            op.attributes[label] = attribute
+            attributes[label] = attribute
         return True
 
     def define_one(
-        self, op: Any, value: Any, sharding: ir.Attribute, beside: dict[str, ir.Attribute]
+        self, op: Any, value: Any, sharding: ir.Attribute, beside: Mapping[str, ir.Attribute]
     ) -> bool:
         """As ``define``, for one of several results: what is beside a sharding would be of all of them. The
         others stay open until something is said of them."""
@@ -391,7 +432,12 @@ class _Normal:
         return True
 
     def on_boundary(
-        self, function: Any, label: str, number: int, sharding: ir.Attribute, beside: dict[str, ir.Attribute]
+        self,
+        function: Any,
+        label: str,
+        number: int,
+        sharding: ir.Attribute,
+        beside: Mapping[str, ir.Attribute],
     ) -> bool:
         entries = boundary_attributes(function, label)
         if "sdy.sharding" in entries[number]:
@@ -421,6 +467,10 @@ class _Normal:
             hint = "leave it out, and the annotation alone counts"
             raise ShardlogError(f"{SAID} is no sharding: {spec.said}", hint=hint) from None
         return found
+
+    @cached_property
+    def unit(self) -> ir.Attribute:
+        return ir.UnitAttr.get()
 
     @cached_property
     def reductions(self) -> tuple[str, ...]:

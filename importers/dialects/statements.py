@@ -24,6 +24,7 @@ _ALIAS = re.compile(r"#[\w$.-]+")
 _ITERATOR = re.compile(r"#linalg\.iterator_type<(\w+)>")
 _NAME = re.compile(r"(%[\w$.#-]+)")
 _PLACE = re.compile(r"%(\d+)\b")
+_WITHOUT_PROPERTIES = re.compile(r"\([^()\"]*\)\s*[:{(]")  # of an op in generic form
 _REST = re.compile(r"\s*(?:loc\([^%]*\)\s*)?(?://[^%]*)?")  # behind a statement, in its line
 _GOES_ON = re.compile(r"(?:\s|//[^\n]*)*(?:->|[:,=(<\[{]|(?:ins|outs|attrs)\b)")  # in the next line
 _WORDS = {"true", "false", "unit", "dense", "array"}
@@ -141,6 +142,8 @@ class _Text:
     def generic(self, start: int, at: int) -> tuple[str, int] | None:
         """An op in generic form, of which a name in quotes ends at a place, without properties, and the place
         behind it; None where it is none, or is fine as it is."""
+        if _WITHOUT_PROPERTIES.match(self.text, at):
+            return None
         name = self.text[start + 1 : at - 1]
         if name.partition(".")[0] not in formats().dialects:
             return None

@@ -32,6 +32,7 @@ class Body:
         self.told = {node: by_user[op] for node, op in ops if op in by_user}
         self.notes = options.notes
         read = self.notes.read
+        self.attributes: dict[tuple[Note, int], ir.Attribute] = {}  # by an annotation and a rank
         self.constraints = {*function.constraints}
         self.defined: dict[int, Held] = {}  # value -> the annotation of its definition
         self.given: dict[int, Held] = {}  # value -> one that users see, where the op's definition has another
@@ -166,8 +167,11 @@ class Body:
         """An annotation as an attribute; None where there is none."""
         if note == NONE:
             return None
-        sharding = self.notes.sharding(note, self.rank(value), "sum")
-        return self.options.shardings.attribute(sharding, closed=True)
+        key = note, self.rank(value)
+        if key not in self.attributes:
+            sharding = self.notes.sharding(*key, "sum")
+            self.attributes[key] = self.options.shardings.attribute(sharding, closed=True)
+        return self.attributes[key]
 
     def reshard(self, op: Any, node: int, beside: Mapping[str, ir.Attribute]) -> list[Added]:
         """Puts constraints behind an op whose results have other annotations than it gives, with what stands

@@ -53,7 +53,8 @@ def test_a_device_computes_on_its_rows_and_padding(propagation: str) -> None:
 
 def test_halos_and_offsets_stay_on_arguments_that_are_cut_unevenly() -> None:
     text = shardlog.run(EXP, propagation="completion").text(notation="shard")
-    assert text.count("split_axes = [[0]] sharded_dims_offsets = [0, 3, 7]") == 4
+    assert text.count("split_axes = [[0]] sharded_dims_offsets = [0, 3, 7]") == 1
+    assert text.count("shard.shard %") == 5
     again = shardlog.run(text, propagation="completion")
     assert again.text(notation="shard") == text
 
