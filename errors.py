@@ -33,7 +33,7 @@ class ShardlogError(Exception):
 
 @contextmanager
 def from_extra(extra: str, package: str) -> Iterator[None]:
-    """Imports a package that only an extra of shardlog brings: raises ShardlogError where it is missing."""
+    """Imports a package that only an extra of shardlog brings: raises ShardlogError if it is missing."""
     try:
         yield
     except ImportError:
@@ -46,7 +46,7 @@ def not_installed(package: str, extra: str) -> ShardlogError:
 
 
 def check_text(text: str, where: str) -> None:
-    """Raises ShardlogError where ``text`` holds a lone surrogate.
+    """Raises ShardlogError if ``text`` holds a lone surrogate.
 
     Python decodes bytes of a command line that are not UTF-8 to such.
     """
@@ -67,7 +67,7 @@ def shortened(text: str) -> str:
 
 
 def nearest(name: str, names: Iterable[str]) -> str:
-    """The one of ``names`` that is spelt most like ``name``; empty where none is."""
+    """The one of ``names`` that is spelt most like ``name``; empty if none is."""
     from difflib import get_close_matches
     from heapq import nlargest
 

@@ -1,4 +1,4 @@
-"""``shardlog.jit``: what ``jax.jit`` is, but the shardings are those that shardlog decides."""
+"""``shardlog.jit``: ``jax.jit`` with the shardings that shardlog decides."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PARTITION = "keep_shardings", "topology", "memory", "seconds", "collective_matm
 
 
 class _Unspecified:
-    """In place of what only JAX can write: that shardings are left to propagation."""
+    """A placeholder for JAX's own mark of shardings that are left to propagation."""
 
     def __repr__(self) -> str:
         return "UnspecifiedValue"
@@ -82,7 +82,7 @@ _OF_JAX = {
 
 @dataclass(frozen=True)
 class _Decided:
-    """How a function's programs are decided; ``partition`` are options of ``Session.partition``."""
+    """How the programs of a function are decided; ``partition`` are options of ``Session.partition``."""
 
     options: Options
     devices: Sequence[Any] | None
@@ -94,7 +94,7 @@ class _Decided:
 
     @classmethod
     def of(cls, options: dict[str, Any], devices: Sequence[Any] | None, partitioner: Partitioner) -> _Decided:
-        """With the options of a call. Raises ShardlogError for those that do not exist."""
+        """The same with the options of a call. Raises ShardlogError for those that do not exist."""
         if partitioner not in get_args(Partitioner):
             hint = closest(partitioner, get_args(Partitioner))
             raise ShardlogError(f"there is no partitioner {partitioner!r}", where="jit", hint=hint)
@@ -111,7 +111,7 @@ class _Decided:
         return cls(Options(**options), devices, partitioner, partition)
 
     def choose(self, lowered: Any, devices: tuple[Any, ...]) -> Chosen:
-        """The program that is decided for what JAX lowered."""
+        """The program for a function that JAX lowered."""
         from .executing.compiling import chosen
 
         result = run_with(lowered, self.options)

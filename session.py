@@ -1,6 +1,6 @@
 """A session: a run that answers questions, and whose programs are partitioned, compiled and saved.
 
-It stands above all that answers, and imports what answers a question when it is asked.
+It is above everything that answers questions, and imports modules when a question needs them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,10 @@ T = TypeVar("T")
 
 
 def _asked(question: Callable[Concatenate[Session, P], T]) -> Callable[Concatenate[Session, P], T]:
-    """A question after whose failure saved runs are looked at: files made by hand may hold anything."""
+    """A question.
+
+    If it fails for a saved run, the file is checked, because files written by hand may be damaged.
+    """
 
     @wraps(question)
     def answer(self: Session, /, *arguments: P.args, **options: P.kwargs) -> T:
@@ -74,8 +77,8 @@ class Session:
 
     Values are named by JAX paths of arguments or results (``params['wq']``), SSA names, or places
     (``model.py:42``). Answers show as text, and as HTML in notebooks. All methods raise ShardlogError for
-    values, dimensions and axes that do not exist. What a file of a saved run does not have, such as its
-    module, is there once it is run again, which happens when it is asked for.
+    values, dimensions and axes that do not exist. If a saved run lacks something, such as its module, it is
+    run again on demand.
     """
 
     def __init__(self, result: Result | None = None, *, saved: Saved | None = None) -> None:
@@ -83,7 +86,7 @@ class Session:
         self._result, self._saved = result, saved
 
     def _check(self) -> None:
-        """Raises ShardlogError where the run is from a file that is not as shardlog writes it."""
+        """Raises ShardlogError if the run is from a file that shardlog would not write."""
         if self._saved is not None:
             from .runs.records.saved import check_saved
 
@@ -105,7 +108,7 @@ class Session:
 
     @property
     def result(self) -> Result:
-        """The decisions of the run, as data. Raises ShardlogError where a saved run cannot be run again."""
+        """The decisions of the run, as data. Raises ShardlogError if a saved run cannot be run again."""
         if self._result is None:
             assert self._saved is not None
             self._result = self._saved.result
@@ -113,7 +116,7 @@ class Session:
 
     @property
     def record(self) -> Live | Saved:
-        """The run as explanations read it."""
+        """The run in the form that explanations read."""
         return self.result.record if self._saved is None else self._saved
 
     @property
@@ -160,7 +163,7 @@ class Session:
 
     @cached_property
     def accounts(self) -> tuple[Account, ...]:
-        """What each tactic or user priority did, in order."""
+        """The effects of each tactic or user priority, in order."""
         from .runs.accounts import accounts
 
         return accounts(self.result)
@@ -171,7 +174,7 @@ class Session:
 
         A tuple of trees of ``jax.sharding.NamedSharding``, one like each argument; ``jax.device_put`` takes
         them too. They are on the program's own mesh, concrete where it is concrete. Arguments without a
-        sharding, and those that ``jax.jit`` drops, are replicated; all are None where the program has no
+        sharding, and those that ``jax.jit`` drops, are replicated; all are None if the program has no
         mesh. Where only a module is known, the arguments are flat. Raises ShardlogError for sub-axes, which
         JAX cannot name.
         """
@@ -208,7 +211,7 @@ class Session:
         ``bind="all"`` every value gets a sharding constraint too, which XLA keeps; with ``bind="needed"``
         only the values that XLA would shard otherwise do.
 
-        Raises ShardlogError where the notation cannot express a sharding.
+        Raises ShardlogError if the notation cannot express a sharding.
         """
         if notation in ("shard", "mesh"):
             from .exporters.dialects.text import spelled
@@ -237,10 +240,10 @@ class Session:
             return to_gspmd(module, result.book.traits)
 
     def agreement(self) -> Agreement | None:
-        """How far the run agrees with what XLA decided.
+        """How far the run agrees with XLA's decisions.
 
-        None where the program is neither from an XLA dump nor read in the view "compiled", and where its
-        shardings are open.
+        None unless the program is from an XLA dump or was read in the view "compiled", and if its shardings
+        are open.
         """
         from .runs.agreement import agreement
 
@@ -260,7 +263,7 @@ class Session:
     def save(self, path: str | Path, progress: Progress | None = None) -> None:
         """Saves the run to a file, which ``shardlog.open`` and most commands read.
 
-        ``progress`` is that of ``shardlog.run``. Raises ShardlogError where the file cannot be written.
+        ``progress`` is that of ``shardlog.run``. Raises ShardlogError if the file cannot be written.
         """
         from .runs.records.save import save
 
@@ -274,7 +277,7 @@ class Session:
         ``devices`` are JAX devices, as many as the mesh has; by default the first of JAX's. Returns an
         ``Executable``, which is called as the function was.
 
-        Raises ShardlogError where XLA cannot compile the program, and where there are too few devices.
+        Raises ShardlogError if XLA cannot compile the program, and if there are too few devices.
         """
         from .executing.executable import compiled
 
@@ -299,14 +302,14 @@ class Session:
         """The program that each device runs, as ``docs/partitioning.md`` describes.
 
         The shardings of the boundary and of constraints are kept. Other values may be sharded otherwise than
-        propagation decided, where that costs less in all. The result is cached: the same choice gives the
+        propagation decided if that costs less in all. The result is cached: the same choice gives the
         same object.
 
         ``keep_shardings`` keeps all shardings. ``topology`` is a machine, by name or as a TOML file: time is
         minimised there instead of bytes. ``memory`` bounds what a device needs, in bytes or as in "16GiB".
         ``seconds`` bounds the search; its best result is taken. ``pins`` fix the shardings of results of ops,
         as in '%2=[{"data"}, {}]', or as a mapping from values of the annotated module. ``collective_matmul``
-        overlaps collectives with the products that they serve, part by part, where that is faster on the
+        overlaps collectives with the products that they serve, part by part if that is faster on the
         topology. ``order`` is "rfc" for reshards in the stages of the device mesh RFC, with all shardings
         kept. ``plan`` is a plan of this module, or its file, that the program follows; nothing else is
         chosen then.
@@ -355,7 +358,7 @@ class Session:
         """The tensors that must be resharded, most bytes first.
 
         Keywords are those of ``partition`` and choose the program; the default moves the fewest bytes.
-        Raises ShardlogError where it cannot be partitioned.
+        Raises ShardlogError if it cannot be partitioned.
         """
         return self.programs.conflicts(ProgramChoice(**program))
 
@@ -370,10 +373,10 @@ class Session:
 
     @_asked
     def pin(self, pins: str | Sequence[str], /, **program: Unpack[ProgramOptions]) -> Pinned:
-        """What changes in a partitioned program if the shardings of some values are fixed.
+        """The effects of fixing the shardings of some values in a partitioned program.
 
-        ``pins`` are values and shardings, as in ``'%2=[{"data"}, {}]'``; keywords are those of
-        ``partition``. Raises ShardlogError for values that cannot be pinned.
+        ``pins`` are values and shardings, as in ``'%2=[{"data"}, {}]'``; keywords are those of ``partition``.
+        Raises ShardlogError for values that cannot be pinned.
         """
         from .explanations.questions.pins import pin
 
@@ -393,7 +396,7 @@ class Session:
 
     @cached_property
     def explainer(self) -> Explainer:
-        """What explains the shardings of the run."""
+        """The explainer of the run's shardings."""
         if self._saved is None:
             return self._explains()
         from .explanations.questions.why import Explainer
@@ -419,7 +422,7 @@ class Session:
     def why_not(self, value: str, dim: int, axis: str) -> Answers[WhyNot]:
         """Why dimension ``dim`` (from 0) of a value is not sharded on ``axis``.
 
-        Returns an explanation for each value of that name. Raises ShardlogError where it is sharded on it.
+        Returns an explanation for each value of that name. Raises ShardlogError if it is sharded on it.
         """
         from .explanations.answers.answers import Answers
         from .explanations.questions.why_not import why_not
@@ -441,10 +444,10 @@ class Session:
         sharding_option: str | Sequence[str] = (),
         **program: Unpack[ProgramOptions],
     ) -> WhatIf:
-        """What other annotations, or sharding options of ops, would change.
+        """The effects of other annotations, or of sharding options of ops.
 
         ``annotate`` is that of ``shardlog.run``; ``drop`` names values, or patterns of them, whose
-        annotations are dropped. ``sharding_option`` is what ``mutate`` takes. Keywords are those of
+        annotations are dropped. ``sharding_option`` is that of ``mutate``. Keywords are those of
         ``partition`` and choose the program whose bytes are counted. Raises ShardlogError for a value without
         an annotation to drop.
         """
@@ -463,13 +466,12 @@ class Session:
 
     @_asked
     def mutate(self, options: str | Sequence[str], /, **program: Unpack[ProgramOptions]) -> Mutated:
-        """What sharding options of ops change in the partitioned program of a completed module.
+        """How sharding options of ops change the partitioned program of a completed module.
 
         ``options`` are ops and the axes of each of their loops, as in ``'%4=[[], [], [], [0]]'``. The run is
-        completed again with them. Keywords are those of ``partition``; all shardings are kept unless they say
-        otherwise. Returns a ``Mutated``: bytes received, operations and memory of each device, before and
-        after. Raises ShardlogError for options that ops cannot have, and where the run is not one of
-        completion.
+        completed again with them. Keywords are those of ``partition``; by default all shardings are kept.
+        Returns a ``Mutated``: bytes received, operations and memory of each device, before and after. Raises
+        ShardlogError for options that ops cannot have, and if the run is not one of completion.
         """
         from .explanations.questions.mutate import mutate
 
@@ -481,7 +483,7 @@ class Session:
     def _again(
         self, annotate: Given = (), without: Collection[Cell] = (), told: Sequence[str] = ()
     ) -> Session:
-        """The run with more annotations and sharding options, and without the annotations of some cells."""
+        """The run with more annotations and sharding options, and without those of some cells."""
         if self._saved is not None:
             return Session(self._saved.again(annotate, without, told))
         from .runs.running import run_again
@@ -502,7 +504,7 @@ class Session:
         """Writes an HTML page about the run, with the collectives and the cost of a partitioned program.
 
         Keywords are those of ``partition``. ``progress`` is that of ``shardlog.run``. Raises ShardlogError
-        where the file cannot be written, and where Jinja is not installed.
+        where the file cannot be written, and if Jinja is not installed.
         """
         from .outputs import write
 
@@ -564,7 +566,7 @@ class Explained(Session):
         return "\n".join([*lines, "ask: .why(value), .why_not(value, dim, axis), .conflicts()"])
 
     def _moved(self) -> str:
-        """The tensors that must move, or why they are not known."""
+        """The tensors that must move, or the reason why they are not known."""
         from .explanations.answers.conflicts import must_move
 
         conflicts, error = self.programs.conflicts_or_error(self._choice)

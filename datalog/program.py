@@ -61,13 +61,13 @@ def _in_turn(method: Callable[Concatenate[Program, P], T]) -> Callable[Concatena
 
 
 class Program:
-    """A Datalog program with facts, and what follows from them.
+    """A Datalog program with facts, and their consequences.
 
     ``source`` is a Path or the name of a file, which ends in ".dl", or the text of a program. Files may
-    include what is in their folder or in one of ``include_from``. ``limits`` hold for each evaluation.
+    include files of their folder or of one of ``include_from``. ``limits`` hold for each evaluation.
     ``backend`` is "core", "reference" (in Python, slow), or "auto": the core if it is installed. With
-    ``magic`` a program whose ``.pragma`` asks for magic sets computes only what its outputs need: its other
-    relations are not complete, and have no proofs. ``macros`` are defined before the program is read, and
+    ``magic`` a program whose ``.pragma`` asks for magic sets computes only what its outputs need. Its other
+    relations are then incomplete, and have no proofs. ``macros`` are defined before the program is read, and
     ``pragmas`` replace those of the program. Several threads may use a program: their calls take turns.
 
     Raises DatalogError with all errors of the program.
@@ -124,13 +124,13 @@ class Program:
         return self._program.outputs
 
     def add(self, relation: str, facts: Any) -> None:
-        """Adds facts: all of them, or none where one does not fit, which raises EngineError.
+        """Adds facts: all of them, or none if one does not fit, which raises EngineError.
 
         Facts are tuples, a NumPy array (structured, or of shape (tuples, columns)), a DataFrame, or an Arrow
-        table or what exports one; columns count by their order. A column of symbols may be of texts,
-        fixed-width, categorical or dictionary-encoded. Records are tuples, nil is None.
+        table or an object that exports one; columns count by their order. A column of symbols may be of
+        texts, fixed-width, categorical or dictionary-encoded. Records are tuples, nil is None.
         """
-        # Before its turn: what gives facts may ask the program.
+        # Before its turn, because the source of facts may query the program.
         self._add(relation, adding(self.relation_named(relation), facts))
 
     @_in_turn
@@ -140,25 +140,25 @@ class Program:
 
     @_in_turn
     def run(self, *relations: str, limits: Limits | None = None) -> None:
-        """Computes all relations, or these ones and what they depend on.
+        """Computes all relations, or these ones and their dependencies.
 
-        After more facts it goes on from what the last run has found; anew it computes only what depends on a
-        negation of, or an aggregate over, what has changed. Raises EngineError for what goes wrong while
-        running, as when a limit is reached. Other threads run meanwhile, and Ctrl-C stops it.
+        After more facts it continues from the last run. It recomputes only relations that depend on a
+        negation of changed ones, or on an aggregate over them. Raises EngineError for errors at run time,
+        such as a limit. Other threads run meanwhile, and Ctrl-C stops it.
         """
         names = self._begin(relations)
         self._store.evaluate(names, limits or self.limits)
         self._computed = frozenset(self._store.complete())
 
     def _begin(self, relations: Sequence[str]) -> list[str]:
-        """The relations that a run computes. What the last one has computed counts no more."""
+        """The relations that a run computes. The results of the last run are no longer valid."""
         names = [self.relation_named(name).name for name in relations] or list(self.relations)
         self._proofs, self._runs, self._computed = None, self._runs + 1, self._stated
         return names
 
     @_in_turn
     def profile(self, *relations: str, limits: Limits | None = None) -> Profile:
-        """As ``run``; returns what it took, rule by rule and round by round."""
+        """Like ``run``; returns the time of each rule in each round."""
         names = self._begin(relations)
         start = perf_counter()
         noted = self._store.profile(names, limits or self.limits)
@@ -169,7 +169,7 @@ class Program:
     def write_duckdb(self, path: str | Path) -> None:
         """Writes the relations of the last run, and those of facts, to a DuckDB database.
 
-        It keeps its other tables. Needs duckdb and pyarrow. Raises ShardlogError where it cannot be written.
+        It keeps its other tables. Needs duckdb and pyarrow. Raises ShardlogError if it cannot be written.
         """
         complete = set(self._store.complete())
         relations = [relation for name, relation in self.relations.items() if name in complete]
@@ -180,14 +180,14 @@ class Program:
         write_duckdb(Path(path), relations, table)
 
     def warnings(self) -> list[Diagnostic]:
-        """What is no error but rarely meant: the first ones of each file, in the order of the text."""
+        """Valid but rarely intended code: the first warnings of each file, in textual order."""
         return sorted([*self._program.warnings, *directives.unknown_parameters(self._program.plan)])
 
     @_in_turn
     def read_inputs(self, folder: str | Path = ".", needed_by: Collection[str] | None = None) -> None:
         """Adds the facts that ``.input`` asks for, by default from RELATION.facts in ``folder``.
 
-        With ``needed_by`` it adds only facts that these relations depend on. Raises ShardlogError where a
+        With ``needed_by`` it adds only facts that these relations depend on. Raises ShardlogError if a
         file cannot be read.
         """
         plan = self._program.plan
@@ -207,7 +207,7 @@ class Program:
         """Writes what ``.output`` and ``.printsize`` ask for, by default to RELATION.csv.
 
         Files are in ``folder``; where that is None, standard output has them. Either all files are written or
-        none. Raises ShardlogError where one cannot be written.
+        none. Raises ShardlogError if one cannot be written.
         """
         plan = self._program.plan
         transfers = directives.outputs(plan, None if folder is None else Path(folder))
@@ -262,10 +262,10 @@ class Program:
 
     @_in_turn
     def explain(self, fact: str, depth: int | None = LEVELS) -> Explanation:
-        """A proof of the least height that a tuple of the last run holds: ``explain("path(1, 5)")``.
+        """A proof of least height for a tuple of the last run: ``explain("path(1, 5)")``.
 
-        Steps more than ``depth`` rules away are left open: explain these to go on. None leaves none open.
-        Raises EngineError for what is no tuple of the program, or does not hold.
+        Steps more than ``depth`` rules away are left open: explain these to continue. None leaves none open.
+        Raises EngineError for text that is not a tuple of the program, and for a tuple that does not hold.
         """
         if depth is not None and not 0 <= depth <= sys.maxsize:
             raise EngineError(f"the depth is {depth}; expected a number from 0 on, or None")
@@ -279,9 +279,9 @@ class Program:
 
     @_in_turn
     def explain_not(self, fact: str) -> WhyNot:
-        """Why a tuple does not hold as of the last run: how far each rule gets.
+        """Why a tuple does not hold after the last run: how far each rule gets.
 
-        Raises EngineError for what is no tuple of the program, or holds.
+        Raises EngineError for text that is not a tuple of the program, and for a tuple that holds.
         """
         relation, row = self._computed_fact(fact)
         if self._search.extents.holds(relation.name, row):
@@ -291,7 +291,7 @@ class Program:
         return WhyNot(relation.name, row, attempts, self._search.rules, Texts(self._program.plan))
 
     def relation_of(self, fact: str) -> str:
-        """The relation of a fact. Raises EngineError for what is no tuple of the program."""
+        """The relation of a fact. Raises EngineError for text that is not a tuple of the program."""
         return self._fact(fact)[0].name
 
     def _fact(self, text: str) -> tuple[Relation, Row]:
@@ -310,7 +310,7 @@ class Program:
 
     @property
     def _search(self) -> ProofSearch:
-        """The search for proofs over what the last run has found."""
+        """The search for proofs over the last run."""
         if self._proofs is None:
             from ..engine.plan.compiler import written_clauses
             from ..engine.provenance.search import ProofSearch
@@ -333,7 +333,7 @@ class Program:
         return self._symbols
 
     def relation_named(self, name: str) -> Relation:
-        """The declaration of a relation. Raises EngineError where there is none."""
+        """The declaration of a relation. Raises EngineError if there is none."""
         known = self.relations
         if name not in known:
             raise unknown_relation(name, known)

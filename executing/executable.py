@@ -1,4 +1,4 @@
-"""The decisions of a run as a function that runs: the annotated module, compiled with shardings that bind."""
+"""A run as a function: the annotated module, compiled with binding shardings."""
 
 from __future__ import annotations
 
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Executable:
-    """A compiled program, which is called as the function that was lowered.
+    """A compiled program, which is called like the function that was lowered.
 
-    It takes arrays, or what becomes arrays, and returns ``jax.Array``s with the shardings that were decided,
-    unreduced ones too. Arguments and results are flat where only a module was given. A call raises
+    It takes arrays, or values that convert to arrays, and returns ``jax.Array``s with the decided shardings,
+    also unreduced ones. Arguments and results are flat if only a module was given. A call raises
     ShardlogError for arguments of another tree, type or shape.
     """
 
@@ -88,10 +88,10 @@ class Executable:
 
 
 def _array(shape: tuple[int, ...], sharding: Any, parts: list[Any]) -> Any:
-    """The array of which devices have these parts."""
+    """The array with these parts on devices."""
     import jax
 
-    if 0 in shape:  # XLA takes the sharding from what has no elements
+    if 0 in shape:  # XLA drops the sharding of tensors without elements
         return jax.device_put(jax.numpy.empty(shape, parts[0].dtype), sharding)
     return jax.make_array_from_single_device_arrays(shape, sharding, parts)
 
@@ -103,10 +103,10 @@ def compiled(
     *,
     in_64_bits: bool = False,
 ) -> Executable:
-    """Compiles what a run decided; see ``Session.compile``.
+    """Compiles the decisions of a run; see ``Session.compile``.
 
-    ``program`` is what each device runs, where it is partitioned already; else the program may be compiled
-    ``in_64_bits``. Tokens that it takes and gives are left out.
+    ``program`` is the program of each device, if it is partitioned already; otherwise the module may be
+    compiled ``in_64_bits``. Its tokens are left out.
     """
     devices = devices_for(result, devices)
     functions = symbols(result.module, "func.func")
@@ -147,7 +147,7 @@ def _dtype(type_: Any) -> str:
 
 
 def _check_argument(array: Any, name: str, type_: str, shape: tuple[int, ...], dtype: str) -> None:
-    """Raises ShardlogError for an array of another type than was compiled for: XLA would crash."""
+    """Raises ShardlogError for an array of another type than the compiled one, because XLA would crash."""
     if array.shape == shape and dtype in ("", str(array.dtype)):
         return
     wide = dtype.endswith("64") or dtype == "complex128"

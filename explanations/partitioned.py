@@ -65,10 +65,10 @@ class Partitioned(PartitionedRun):
         return cost(self, machine_of(self, topology))
 
     def compile_ahead(self, target: str) -> Ahead:
-        """What a compiler makes of the program, an ``Ahead``; see ``docs/cost.md``.
+        """The program compiled for a target, as an ``Ahead``; see ``docs/cost.md``.
 
-        ``target`` is such as "tpu:v5e:2x4"; its devices need not be there. Raises ShardlogError for an
-        unknown target, and where its compiler is not installed.
+        ``target`` is such as "tpu:v5e:2x4"; its devices need not be present. Raises ShardlogError for an
+        unknown target, and if its compiler is not installed.
         """
         from ..cost.ahead import ahead
 
@@ -77,7 +77,7 @@ class Partitioned(PartitionedRun):
     def why(self, number: int) -> Moved:
         """Why the program has collective ``number``, a ``Moved``; see ``docs/partitioning.md``.
 
-        Raises ShardlogError where it has none.
+        Raises ShardlogError if it has none.
         """
         from .questions.collective import why_collective
 
@@ -98,7 +98,7 @@ class Partitioned(PartitionedRun):
 class Programs:
     """The programs of a run, each made once.
 
-    ``explains`` gives the one explainer of the run in memory, which is made when it is first asked for.
+    ``explains`` returns the one explainer of the run in memory, which is made on demand.
     """
 
     def __init__(self, result: Result, explains: Callable[[], Explainer]) -> None:
@@ -123,9 +123,9 @@ class Programs:
         return self._programs[key]
 
     def asked(self, choice: ProgramChoice) -> Partitioned:
-        """The program of a choice, to ask what it moves and costs.
+        """The program of a choice, for questions about its communication and cost.
 
-        Ops that cannot run on each device stay in it. Raises ShardlogError where it cannot be partitioned.
+        Ops that cannot run on each device remain in it. Raises ShardlogError if it cannot be partitioned.
         """
         try:
             return self.of(choice)
@@ -154,7 +154,7 @@ class Programs:
     def conflicts(self, choice: ProgramChoice) -> Conflicts:
         """The tensors that must be resharded in the program of a choice, most bytes first.
 
-        Raises ShardlogError where it cannot be partitioned.
+        Raises ShardlogError if it cannot be partitioned.
         """
         from .questions.conflicts import conflicts
 

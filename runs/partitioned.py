@@ -46,7 +46,7 @@ class PartitionedRun(DeviceProgram):
     def combined(self) -> ir.Module:
         """The module with collectives combined; see ``DeviceProgram.combined``.
 
-        Raises ShardlogError where the module is not valid.
+        Raises ShardlogError if the module is not valid.
         """
         with self.result.source.places():
             return super().combined
@@ -54,7 +54,7 @@ class PartitionedRun(DeviceProgram):
     def text(self) -> str:
         """The module as MLIR text, in the form that was chosen.
 
-        Raises ShardlogError where a dialect cannot say it.
+        Raises ShardlogError if a dialect cannot say it.
         """
         form = self.choice.form
         if form not in LOCAL:
@@ -68,7 +68,7 @@ class PartitionedRun(DeviceProgram):
     def module_for(self, platform: str) -> ir.Module:
         """The module for a platform; see ``DeviceProgram.module_for``.
 
-        Raises ShardlogError where the module is not valid.
+        Raises ShardlogError if the module is not valid.
         """
         with self.result.source.places():
             return super().module_for(platform)

@@ -27,7 +27,7 @@ Axis = tuple[str, int, int]  # the name of a mesh axis, and the sub-axis of it: 
 class Tile:
     """A part of a tensor: its number in each dimension, the elements there, and the devices that hold it.
 
-    ``slices`` is empty where the shape is not known.
+    ``slices`` is empty if the shape is not known.
     """
 
     shard: tuple[int, ...]
@@ -40,7 +40,7 @@ class Picture:
     """The devices that hold the parts of a tensor.
 
     ``mesh`` are the axes with their sizes, ``dims`` the sub-axes that each dimension is sharded on, ``shape``
-    is None where it is not known, and ``device_ids`` are the devices in the order of the mesh. ``str()`` is a
+    is None if it is not known, and ``device_ids`` are the devices in the order of the mesh. ``str()`` is a
     grid or table of text.
     """
 
@@ -107,7 +107,7 @@ class Picture:
         return [texts[i : i + columns] for i in range(0, len(texts), columns)]
 
     def _grid(self) -> str | None:
-        """The tiles as they lie in the tensor; None where that does not fit a screen."""
+        """The tiles as they lie in the tensor; None if that does not fit a screen."""
         rows = self._cells()
         width = max(len(text) for row in rows for text in row) + 2
         columns = len(rows[0])
@@ -187,7 +187,7 @@ def visualize(sharding: Any, shape: Sequence[int] | None = None, mesh: Any = Non
 
 
 def picture_of(run: Record, value: Value) -> Picture:
-    """The picture of a tensor of a run. Raises ShardlogError where the module has no mesh."""
+    """The picture of a tensor of a run. Raises ShardlogError if the module has no mesh."""
     if not run.meshes.meshes:
         raise ShardlogError("the module has no mesh", where=run.name, hint="give it one, as in --mesh data=2")
     held = run.facts(run.contents(run.cell(value.place))[1]).get("mesh")
