@@ -300,6 +300,20 @@ func.func @main(%x: tensor<1024xf32>) -> tensor<1024xf32> {
     assert peaks == [2 * 4096, 4096]
 
 
+def test_a_donated_argument_of_another_size_than_the_result_is_not_shared() -> None:
+    plain = """\
+sdy.mesh @mesh = <["x"=4]>
+func.func @main(%x: tensor<1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})
+    -> (tensor<1024xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}) {
+  %0 = stablehlo.tanh %x : tensor<1024xf32>
+  return %0 : tensor<1024xf32>
+}
+"""
+    donated = plain.replace('[{"x"}]>}', '[{"x"}]>, tf.aliasing_output = 0 : i32}', 1)
+    peaks = [shardlog.run(text).partition().cost("v5e").peak for text in (plain, donated)]
+    assert peaks[0] == peaks[1] >= 1024 + 4096
+
+
 def test_ops_at_one_place_are_limited_by_what_each_is() -> None:
     product = "stablehlo.dot_general %{0}, %{0}, contracting_dims = [1] x [0]"
     module = f"""
