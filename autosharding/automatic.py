@@ -18,13 +18,13 @@ from .searching import Search
 
 
 def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], None] | None = None) -> AutoPlan:
-    """The best plan that is found for a program, which is what ``shardlog.run`` takes: the same for the same
-    program and options.
+    """The best plan found for a program, which is any input of ``shardlog.run``. The same program and options
+    give the same plan.
 
-    Raises ShardlogError for bad input, and where no plan was found that needs as little memory as it may.
+    Raises ShardlogError for bad input, and if no plan was found within the limit on memory.
     """
     tell = progress or (lambda what, done: None)
-    machine(options.topology)  # what is wrong with it is said before anything runs
+    machine(options.topology)  # errors in it are reported before anything runs
     best: AutoPlan | None = None
     for mesh in _meshes(options):
         found = Search(source, mesh, options, tell).best()
@@ -35,12 +35,13 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
 
 
 def session_of(source: Any, plan: AutoPlan) -> Session:
-    """The run of a program with the shardings of a plan for it. Raises ShardlogError for another program."""
+    """The run of a program with the shardings of its plan. Raises ShardlogError for another program."""
     return Session(run_with(source, Options(mesh=plan.mesh, annotate=plan.annotations)))
 
 
 def program(source: Any, plan: AutoPlan) -> Partitioned:
-    """The program that each device runs by a plan. Raises ShardlogError for another program than its own."""
+    """The program that each device runs by a plan. Raises ShardlogError for a program that is not the
+    plan's."""
     return session_of(source, plan).partition(topology=plan.topology, memory=plan.memory)
 
 

@@ -1,5 +1,5 @@
-"""The boundary of a module: its arguments and results, which of them are fixed, and the state that goes
-around from one step to the next."""
+"""The boundary of a module: its arguments and results, the fixed ones among them, and the state that each
+step passes to the next."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from ..program.mlir.modules import boundary_attributes, main_function, symbols
 from ..program.mlir.places import argument_path, components, result_path
 from .options import TIES
 
-_LEAST = 2  # types in a row that say without names that results are arguments of the next step
+_LEAST = 2  # equal types in a row from which results without names count as state
 
 
 @dataclass(frozen=True)
 class End:
-    """An argument or a result: its name and type, its shape (None: it is no tensor), and the sharding that it
-    keeps; empty where it is free."""
+    """An argument or a result: its name and type, its shape (None if it is not a tensor), and the sharding
+    that it keeps, empty if it is free."""
 
     name: str
     type: str
@@ -33,8 +33,8 @@ class End:
 
 @dataclass(frozen=True)
 class Ends:
-    """The arguments and the results of a module, and for results that are arguments of the next step these
-    (``state``), by number."""
+    """The arguments and results of a module. For results that become arguments of the next step, ``state``
+    has these, by number."""
 
     arguments: tuple[End, ...]
     results: tuple[End, ...]
@@ -80,7 +80,7 @@ def _end(name: str, type_: Any, attributes: Any) -> End:
 
 
 def _dimensions(sharding: Any) -> str:
-    """The dimensions of a sharding, as text; empty where there is none."""
+    """The dimensions of a sharding, as text; empty without one."""
     said = "" if sharding is None else str(sharding)
     return said[said.index("[") : said.rindex("]") + 1] if "[" in said else ""
 
@@ -88,7 +88,7 @@ def _dimensions(sharding: Any) -> str:
 def _donated(
     given: Sequence[Any], arguments: Sequence[End], results: Sequence[End]
 ) -> Iterator[tuple[int, int]]:
-    """The results that take the place of donated arguments: as the module says, or those of their types."""
+    """The results that replace donated arguments: as the module says, or by type."""
     open_results, donors = dict(enumerate(results)), list[int]()
     for n, attributes in enumerate(given):
         if "tf.aliasing_output" in attributes:
@@ -106,8 +106,8 @@ def _donated(
 
 
 def _by_name(names: Sequence[str], paths: Sequence[str], ends: Ends) -> dict[int, int]:
-    """The results whose paths end as those of arguments of their type, and of no others: ``[0]['w']`` and
-    ``params['w']``; in the order of the arguments where several do."""
+    """The results whose paths have the same end as those of arguments of their type, and of no others:
+    ``[0]['w']`` and ``params['w']``. If several match, in the order of the arguments."""
     by_path = defaultdict[tuple[str, ...], list[int]](list)
     for n, name in enumerate(names):
         by_path[components(name)[1:]].append(n)
@@ -128,7 +128,7 @@ def _by_name(names: Sequence[str], paths: Sequence[str], ends: Ends) -> dict[int
 
 
 def _by_type(ends: Ends) -> dict[int, int]:
-    """The results whose types follow each other as those of some arguments do."""
+    """The results whose sequence of types is that of some arguments."""
     matcher = SequenceMatcher(
         None, [end.type for end in ends.arguments], [end.type for end in ends.results], autojunk=False
     )
@@ -162,8 +162,8 @@ def _tied(text: str, ends: Ends) -> dict[int, int]:
 
 
 def named(name: str, ends: Sequence[End], where: str, what: str) -> list[int]:
-    """The numbers of the ends with a name, or below it: ``params`` has ``params['w']``; ``%arg3`` and
-    ``result#2`` are by number. Raises ShardlogError where there is none."""
+    """The numbers of the ends with a name, or below it: ``params`` includes ``params['w']``. ``%arg3`` and
+    ``result#2`` are by number. Raises ShardlogError if there are none."""
     known = {end.name: n for n, end in enumerate(ends)}
     known |= {(f"%arg{n}" if what == "argument" else f"result#{n}"): n for n in range(len(ends))}
     if name in known:

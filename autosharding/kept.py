@@ -1,4 +1,4 @@
-"""What stays as it is: shardings that a user keeps, beside those of the module."""
+"""Shardings that a user keeps, besides those of the module."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ _AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"')
 
 
 def kept(texts: Sequence[str], ends: Ends, axes: Mapping[str, int]) -> tuple[Ends, tuple[str, ...]]:
-    """The boundary with what texts such as "batch[0]=data" keep, and the annotations that say so: of what has
-    a name or is below it, the axes of each dimension from the first on. State that goes around is sharded
-    alike on both ends. ``axes`` are those of the mesh.
+    """The boundary with the shardings that texts such as "batch[0]=data" keep, and the corresponding
+    annotations. A text gives the axes of each dimension, from the first, of all ends with a name or below it.
+    State has one sharding at both ends. ``axes`` are those of the mesh.
 
     Raises ShardlogError for names and axes that do not exist, for dimensions that axes do not divide, and for
     shardings that contradict each other.
     """
-    said: dict[tuple[str, int], tuple[str, str]] = {}  # of each end: the sharding, and who says so
+    said: dict[tuple[str, int], tuple[str, str]] = {}  # for each end the sharding, and its source
     sides = {"argument": ends.arguments, "result": ends.results}
     for what, side in sides.items():
         for n, end in enumerate(side):
@@ -75,7 +75,7 @@ def _say(
 
 
 def _sharding(text: str, end: End, where: str, axes: Mapping[str, int]) -> str:
-    """The sharding of an end as Shardy has it, of its axes by dimension."""
+    """The sharding of an end in Shardy's notation, from the axes of its dimensions."""
     if end.shape is None:
         raise ShardlogError(f"{end.name} is not a tensor", where=where, hint="keep what has dimensions")
     if text.startswith("["):
@@ -104,6 +104,6 @@ def _sharding(text: str, end: End, where: str, axes: Mapping[str, int]) -> str:
 
 
 def spec_in(text: str) -> tuple[tuple[str, ...], ...]:
-    """The axes of each dimension that a sharding as Shardy has it says; parts of axes as they are written."""
+    """The axes of each dimension in a sharding in Shardy's notation; sub-axes as they are written."""
     body = text[text.index("[") : text.rindex("]")]
     return tuple(tuple(_AXIS.findall(part)) for part in re.findall(r"\{([^}]*)\}", body))

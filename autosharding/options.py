@@ -1,4 +1,4 @@
-"""What automatic sharding is asked for."""
+"""The options of automatic sharding."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ TIES = ("auto", "none")
 
 @dataclass(frozen=True, kw_only=True)
 class AutoOptions:
-    """The options of a search. ``mesh`` is the mesh, as in "data=4,model=2"; else that of the module, or with
-    ``devices`` the best of so many. ``topology`` is the machine, and ``memory`` the most bytes that a device
-    may need. ``keep`` are shardings that stay, as in "batch[0]=data". ``tie`` says which results are state
-    that comes back as an argument: "auto", "none", or pairs such as "params=result[0]".
+    """The options of a search. ``mesh`` is the mesh, as in "data=4,model=2"; by default that of the module,
+    or with ``devices`` the best mesh of this many. ``topology`` is the machine, and ``memory`` the memory
+    that a device may need, in bytes. ``keep`` are shardings to keep, as in "batch[0]=data". ``tie`` says
+    which results are state that becomes an argument: "auto", "none", or pairs such as "params=result[0]".
 
-    Raises ShardlogError for a malformed size and number of devices.
+    Raises ShardlogError for a malformed size or number of devices.
     """
 
     mesh: str | None = None
@@ -37,7 +37,8 @@ class AutoOptions:
 
     @staticmethod
     def of(**given: Any) -> AutoOptions:
-        """The options from what a user gives: a mesh as an object, a size as text, one text for several.
+        """The options from a user's values: a mesh may be an object, a size a text, and several texts one
+        text.
 
         Raises ShardlogError as ``AutoOptions`` does.
         """

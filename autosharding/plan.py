@@ -1,4 +1,4 @@
-"""Plans: a mesh, and how arguments and results are sharded over it; as a file, too."""
+"""Plans: a mesh, and the shardings of arguments and results over it; also as files."""
 
 from __future__ import annotations
 
@@ -17,20 +17,20 @@ Spec = tuple[Entry, ...]
 
 @dataclass(frozen=True)
 class Placed:
-    """An argument or a result, by its name, and its spec: what each dimension is divided over."""
+    """An argument or a result, by its name, and its spec: the axes of each dimension."""
 
     name: str
     spec: Spec
 
     @property
     def text(self) -> str:
-        """The sharding as Shardy has it; every dimension is closed."""
+        """The sharding in Shardy's notation, with closed dimensions."""
         return text_of(self.spec)
 
 
 @dataclass(frozen=True)
 class Tried:
-    """A plan that was costed, by its name: ``seconds`` of a step and ``peak`` bytes of a device."""
+    """A plan whose cost is known, by its name: ``seconds`` of a step and ``peak`` bytes of a device."""
 
     name: str
     mesh: str
@@ -41,10 +41,9 @@ class Tried:
 @dataclass(frozen=True)
 class AutoPlan:
     """A plan. ``mesh`` is such as "data=4,model=2", ``topology`` the machine. ``seconds`` are those of a step
-    and ``peak`` the bytes of a device, of the partitioned program, by ``docs/cost.md``. ``sum`` is what the
-    search made least, in seconds, and ``bound`` a lower bound of it. ``state`` has the argument that a result
-    comes back as, by number. ``tried`` are all plans that were costed, the best first.
-    """
+    of the partitioned program, and ``peak`` the bytes of a device, by ``docs/cost.md``. ``sum`` is the sum
+    that the search minimised, in seconds, and ``bound`` a lower bound of it. ``state`` has, by result, the
+    argument that it becomes. ``tried`` are all plans whose cost was computed, the best first."""
 
     mesh: str
     topology: str
@@ -60,7 +59,7 @@ class AutoPlan:
 
     @property
     def gap(self) -> float:
-        """The part of the sum by which the bound is less."""
+        """The relative gap between the sum and its bound."""
         return 1 - self.bound / self.sum if self.sum else 0.0
 
     @property
@@ -71,7 +70,7 @@ class AutoPlan:
         return tuple(f"{name}={placed.text}" for name, placed in named if placed.spec)
 
     def as_json(self) -> dict[str, Any]:
-        """The plan as JSON has it."""
+        """The plan as a JSON document."""
         found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
         return {"version": VERSION, **found, "gap": self.gap}
 
@@ -82,7 +81,7 @@ class AutoPlan:
 
     @staticmethod
     def read(path: str | Path) -> AutoPlan:
-        """The plan in a file. Raises ShardlogError for a file that is none."""
+        """The plan in a file. Raises ShardlogError for a file that is not a plan."""
         hint = "expected a plan, as shardlog auto -o PLAN.json writes it"
         try:
             given = json.loads(Path(path).read_text())
@@ -129,7 +128,7 @@ def axes_of(spec: Spec) -> tuple[tuple[str, ...], ...]:
 
 
 def text_of(spec: Spec) -> str:
-    """A spec as Shardy has shardings."""
+    """A spec in Shardy's notation."""
     from ..program.meshes import quoted
 
     dims = ("{" + ", ".join(map(quoted, names)) + "}" for names in axes_of(spec))

@@ -1,5 +1,5 @@
-"""The search on one mesh: boundaries by which the sum is least are written as programs and costed, and the
-best is taken."""
+"""The search on one mesh: boundaries of least sum are written as programs, and the one of least cost is
+taken."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ from .options import AutoOptions
 from .plan import AutoPlan, Placed, Spec, Tried, spec_of
 
 Progress = Callable[[str, float], None]
-_TRIFLE = 1 / 1024  # bytes sent for a byte held: what costs the same is divided
-_PRICES = (_TRIFLE, 1 / 64)  # of memory, of the plans that are costed
-_DEARER, _DEAREST = 8.0, 1e3  # from one price to the next, where memory is short
+_TRIFLE = 1 / 1024  # bytes sent per byte held: of equal costs, the one with smaller parts
+_PRICES = (_TRIFLE, 1 / 64)  # prices of memory, of plans whose cost is computed
+_DEARER, _DEAREST = 8.0, 1e3  # from one price to the next, if memory is short
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """Specs for all arguments and results, and what they are called."""
+    """Specs for all arguments and results, and a name."""
 
     name: str
     arguments: tuple[Spec, ...]
@@ -50,7 +50,7 @@ class Candidate:
 
 @dataclass(frozen=True)
 class Costed:
-    """A candidate and what its program costs."""
+    """A candidate and the cost of its program."""
 
     candidate: Candidate
     cost: Cost
@@ -90,7 +90,7 @@ class Search:
         return Opening(prepare, result.program.shardings, result.book, result.options.modes, aim, free)
 
     def found(self) -> Iterator[tuple[float, Opened]]:
-        """Boundaries by which the sum is least, with the price of memory, which becomes dearer."""
+        """Boundaries of least sum, each with its price of memory, which rises."""
         opening, price = self._opening(), _TRIFLE
         yield price, opening.find(price, bound=True)
         for price in _PRICES[1:]:
@@ -100,7 +100,7 @@ class Search:
             yield price, opening.find(price)
 
     def candidate(self, name: str, opened: Opened) -> Candidate:
-        """The candidate that a choice of the boundary is."""
+        """The candidate for a choice of the boundary."""
 
         def specs(ends: Sequence[End], chosen: Mapping[int, Sharding]) -> tuple[Spec, ...]:
             return tuple(_spec_of(chosen[n]) if n in chosen else _stays(end) for n, end in enumerate(ends))
@@ -116,7 +116,7 @@ class Search:
         return Session(run_with(self._source, replace(self._of_run, annotate=self.annotations(candidate))))
 
     def annotations(self, candidate: Candidate) -> tuple[str, ...]:
-        """A candidate as annotations of a run, those that are kept first."""
+        """A candidate as annotations of a run, kept ones first."""
         named = [("%arg", self.ends.arguments, candidate.arguments)]
         named += [("result#", self.ends.results, candidate.results)]
         free = (
@@ -128,7 +128,7 @@ class Search:
         return (*self._kept, *free)
 
     def cost(self, candidate: Candidate) -> Cost:
-        """What a candidate's program costs. Raises TooLargeError where it does not fit."""
+        """The cost of a candidate's program. Raises TooLargeError if it does not fit into memory."""
         key = candidate.arguments, candidate.results
         if key not in self._costs:
             session = self.session(candidate)
@@ -143,7 +143,7 @@ class Search:
         return found
 
     def best(self) -> AutoPlan:
-        """The best plan. Raises ShardlogError where none was found that needs as little memory as it may."""
+        """The best plan. Raises ShardlogError if none was found within the limit on memory."""
         costed, refused = list[Costed](), list[TooLargeError]()
         first: Opened | None = None
         for number, (price, opened) in enumerate(self.found()):
@@ -200,7 +200,7 @@ def _spec_of(sharding: Sharding) -> Spec:
 
 
 def _main_mesh(module: ir.Module, text: Text) -> Mesh:
-    """The mesh of a module. Raises ShardlogError where it has none, or several."""
+    """The mesh of a module. Raises ShardlogError if it has none, or several."""
     ops = symbols(module, "sdy.mesh").items()
     found = [mesh for name, op in ops if (mesh := read_mesh(name, op.attributes["mesh"])).axes]
     if len(found) != 1:

@@ -12,8 +12,8 @@ _NUMBER = re.compile(r"(?<![A-Za-z])\d+")
 
 
 def plan_text(plan: AutoPlan) -> str:
-    """A plan: the mesh, what it costs, the bound, the plans that were costed, and the specs, those of names
-    that differ in numbers together."""
+    """A plan: the mesh, its cost, the bound, the plans that were compared, and the specs. Names that differ
+    only in numbers share a line."""
     within = f" (at most {bytes_text(plan.memory)})" if plan.memory is not None else ""
     lines = [
         f"mesh {plan.mesh} on {plan.topology}",

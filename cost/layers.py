@@ -1,4 +1,4 @@
-"""The time of a program by its layers: scopes of the source, and what repeats in them as one."""
+"""The time of a program by layers: scopes of the source, with repeated ones merged."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _DEEPEST = 6
 
 @dataclass(frozen=True)
 class Line:
-    """An op that a device runs: its origin, its seconds, what it is limited by, and the op of the program
-    that it was written for, where that is known."""
+    """An op that a device runs: its origin, its seconds, its limit, and the op of the program that it was
+    written for, if known."""
 
     origin: Origin
     seconds: float
@@ -33,9 +33,9 @@ class Line:
 
 @dataclass(frozen=True)
 class Layer:
-    """A part of the program that stands ``times`` times in a row, the seconds of all times by what they are
-    limited by, and its own parts: those that take a hundredth of the time of all. Those of what repeats are
-    of all times too."""
+    """A part of the program that occurs ``times`` times in a row; the seconds of all occurrences by limit;
+    and its own parts that take at least a hundredth of the whole time. Parts of repeated layers count all
+    occurrences."""
 
     label: str
     times: int
@@ -44,17 +44,17 @@ class Layer:
 
     @property
     def seconds(self) -> float:
-        """The seconds of all times."""
+        """The seconds of all occurrences."""
         return sum(self.limited.values())
 
     def as_json(self) -> dict[str, Any]:
-        """The fields as JSON has them."""
+        """The fields as a JSON document."""
         own = {"label": self.label, "times": self.times, "seconds": self.seconds}
         return {**own, "limited": {**self.limited}, "parts": [part.as_json() for part in self.parts]}
 
 
 def layers(lines: Sequence[Line], record: Live) -> tuple[Layer, ...]:
-    """The layers of a run's program, in its order; ``lines`` are what a device runs."""
+    """The layers of a run's program, in order; ``lines`` are the ops that a device runs."""
     program = ordered(record, 1)  # a scope of one op may take most of the time
     items, groups = program.items, program.groups
     if not items:  # no result needs any op
@@ -83,7 +83,7 @@ def layers(lines: Sequence[Line], record: Live) -> tuple[Layer, ...]:
             parts = read(inside, depth + 1)
             if [part.label for part in parts] == [first.label] and 1 in (times, parts[0].times):
                 (only,) = parts
-                if took.sum() - only.seconds < least:  # it says nothing more
+                if took.sum() - only.seconds < least:  # it adds nothing
                     times, parts = times * only.times, only.parts
             found.append(Layer(first.label, times, limited, parts))
         return tuple(found)
@@ -92,9 +92,9 @@ def layers(lines: Sequence[Line], record: Live) -> tuple[Layer, ...]:
 
 
 def _followed(lines: Sequence[Line], items: Sequence[Item], record: Live) -> list[int]:
-    """For each op that was written the op that it was written for, among ``items``. The partitioner follows
-    the order of the program; between collectives, which say what they are for, ops are known by their
-    origins."""
+    """For each op that was written, the op among ``items`` that it was written for. The partitioner
+    follows the program's order. Collectives name the op that they serve, and ops between them are matched
+    by origin."""
     numbers = {item: n for n, item in enumerate(items)}
     where: dict[Origin | None, list[int]] = {}
     for n, item in enumerate(items):

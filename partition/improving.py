@@ -33,14 +33,14 @@ from .reshards.prices import Prices
 from .writing.building import bytes_of, element_of
 from .writing.writer import Writer
 
-_COLLECTIVES = 8  # of them count, without what they send, as much as what one sends in the mean
+_COLLECTIVES = 8  # the fixed costs of this many collectives equal the mean bytes that one sends
 _STEPS = 8  # of the bisection of the price of memory
 _FEWER = 4  # without a bound
 _GROWTH = 1.25  # relative to the memory of propagation's shardings: more only if much less is sent
 _NOTED = (
     1.15  # relative to that memory, by estimate: above it the exact memory is computed, which takes longer
 )
-_TRIFLE = 16384  # bytes more that never matter: four tiles of a TPU, whatever a tensor has, it takes one
+_TRIFLE = 16384  # additional bytes that never matter: four tiles of a TPU; every tensor takes at least one
 _DEAR = 16  # needing n times the memory is as bad as sending n to this power times the bytes
 _DEAREST = 1e3  # bytes sent for a byte held
 _LARGEST = 3  # values that a message about memory names

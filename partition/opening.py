@@ -1,5 +1,5 @@
 """Layouts for the boundary of a program, chosen with those of all other values: arguments, results, and the
-state that goes around from one step to the next."""
+state that each step passes to the next."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from .problem import Boundary, Free, homes_of
 
 @dataclass(frozen=True)
 class Opened:
-    """A choice for the boundary: the shardings of the ``arguments`` and ``results`` that are free, by number;
-    what the program costs so by the sum that is made least, in bytes, and a lower bound of that; and about
-    how many bytes a device holds at most."""
+    """A choice for the boundary: the shardings of free ``arguments`` and ``results``, by number; the total
+    cost of the program in the sum that is minimised, in bytes, and a lower bound of it; and an estimate of a
+    device's peak memory in bytes."""
 
     arguments: dict[int, Sharding]
     results: dict[int, Sharding]
@@ -32,7 +32,7 @@ class Opened:
 
 
 class Opening:
-    """Looks for the boundary of an annotated module by which the program costs least."""
+    """Searches for the boundary of an annotated module with the least cost."""
 
     def __init__(
         self,
@@ -52,8 +52,8 @@ class Opening:
             self._homes = homes_of(annotated, facts, boundary=self._boundary)
 
     def find(self, memory: float = 0.0, *, bound: bool = False, stop: Callable[[], bool] = never) -> Opened:
-        """The best boundary where a byte that a device holds costs as much as so many that it sends; with
-        ``bound``, and a lower bound."""
+        """The best boundary at a price of memory, in bytes sent per byte held. With ``bound`` a lower bound
+        is computed."""
         with self._module.context, ir.Location.unknown():
             found = self._homes.find(memory=memory, bound=bound, stop=stop)
         homes, boundary, (takes, gives) = found.plan.homes, self._boundary, self._given

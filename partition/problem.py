@@ -1,4 +1,4 @@
-"""The choice of homes as a problem: which values are chosen, how often ops run, and what is open."""
+"""The choice of homes as a problem: the values to choose, how often ops run, and the open boundary."""
 
 from __future__ import annotations
 
@@ -31,8 +31,9 @@ def times(known: int | None, least: int) -> float:
 
 @dataclass(frozen=True)
 class Free:
-    """What is open at the boundary of the main function: some ``arguments``, by number, and some ``results``:
-    those that go around, with the argument that they are in the next step, and others, with None."""
+    """The open part of the boundary of the main function: some ``arguments``, by number, and some
+    ``results``. Results that are state have the argument that they become in the next step; others have
+    None."""
 
     arguments: frozenset[int] = frozenset()
     results: Mapping[int, int | None] = field(default_factory=dict)
@@ -42,8 +43,8 @@ class Free:
 
 
 class Boundary:
-    """The values at the boundary of the main function: its ``arguments``, what it returns (``returned``), and
-    the value that each result becomes, where that is free (``results``)."""
+    """The values at the boundary of the main function: its ``arguments``, the values that it returns
+    (``returned``), and the value that each free result becomes (``results``)."""
 
     def __init__(self, annotated: Annotated, free: Free) -> None:
         kinds, listing = annotated.kinds, annotated.kinds.listing
@@ -62,7 +63,7 @@ class Boundary:
         return frozenset(self.arguments[n] for n in self.free.arguments).union(self.results.values())
 
     def handed_on(self, annotated: Annotated, facts: Facts) -> list[Spot]:
-        """What the function returns that becomes a free result."""
+        """The returned values that become free results."""
         held = dict(zip(self.arguments, self.given(annotated)[0], strict=True))
         for _, spot in facts.spots:
             held.update(zip(spot.values, spot.held, strict=True))
@@ -79,7 +80,7 @@ class Boundary:
         return found
 
     def given(self, annotated: Annotated) -> tuple[list[Layout], list[Layout]]:
-        """The layouts of arguments and of results, as the module says."""
+        """The layouts of arguments and results in the module."""
         reading = Reading(annotated.shardings, annotated.axes)
         return reading.boundary(annotated.functions[annotated.main])
 
@@ -87,8 +88,8 @@ class Boundary:
 def homes_of(
     annotated: Annotated, facts: Facts, pinned: Collection[int] = (), boundary: Boundary | None = None
 ) -> Homes:
-    """What finds the homes of the values of a program, of which those ``pinned`` stay, and those at an open
-    ``boundary`` may be anywhere."""
+    """A search for the homes of a program's values. Those ``pinned`` keep theirs, and those at an open
+    ``boundary`` may have any."""
     kinds, chooser = annotated.kinds, annotated.chooser
     counts = Executions(annotated.module, chooser.reader.traits)
     in_loops = set(kinds.numbers_of(lambda op: chooser.reader.traits.lowering(op.name) == "loop"))

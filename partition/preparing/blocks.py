@@ -1,8 +1,8 @@
 """Parts of unequal size, and parts with halos, become equal parts.
 
-A dimension that is cut at offsets, or whose parts have halos, is written as *blocks* of equal size: block i
-has the rows that devices of part i hold, and padding behind them. Elementwise ops take blocks and give
-blocks. For all others the rows are put together again, each from the part that owns it.
+A dimension that is split at offsets, or whose parts have halos, is written as *blocks* of equal size. Block i
+has the rows that devices of part i hold, followed by padding. Elementwise ops take blocks and give blocks.
+For all other ops the rows are joined again, each from the part that owns it.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from .cutting import maker
 
 _LABELS = (HALO, OFFSETS)
 _CONSTRAINT, _FUNCTION = "sdy.sharding_constraint", "func.func"
-Rows = tuple[tuple[int, int], ...]  # of each part the first row and the one behind the last
+Rows = tuple[tuple[int, int], ...]  # for each part its first row, and the one after its last
 
 
 @dataclass(frozen=True)
 class Blocks:
     """A dimension in blocks: the rows that each part owns, and those that it holds. With a halo these begin
-    before the first row of the tensor, and end behind the last."""
+    before the first row of the tensor, and end after the last."""
 
     dim: int
     own: Rows
@@ -47,22 +47,22 @@ class Blocks:
         return max(end - first for first, end in self.held)
 
     def owned(self) -> Iterator[tuple[int, int]]:
-        """Where in the blocks the rows are that each part owns."""
+        """The places in the blocks of the rows that each part owns."""
         for i, ((first, end), (low, _)) in enumerate(zip(self.own, self.held, strict=True)):
             if first < end:
                 yield i * self.rows + first - low, i * self.rows + end - low
 
 
 def asks_for_blocks(op: Any) -> bool:
-    """Whether an op says that a value has halos, or parts at offsets."""
+    """Whether an op gives a value halos, or parts at offsets."""
     return any(label in held for held in _said(op) for label in _LABELS)
 
 
 def put_in_blocks(
     ops: Sequence[Any], traits: OpTraits, meshes: Mapping[str, Any], mark: Callable[[Any, Any, bool], None]
 ) -> None:
-    """Puts values of some ops in blocks, as they say. ``meshes`` are those of the module, by name. ``mark``
-    is told of each new op, of the op for which it is made, and whether it gives all of what that did.
+    """Puts values of some ops in blocks, as these say. ``meshes`` are those of the module, by name. ``mark``
+    is told of each new op, the op that it was made for, and whether it computes all of that op.
 
     Raises ShardlogError for a size or an offset that is not known before the program runs.
     """
@@ -82,7 +82,7 @@ class _Putting:
         read = [read_mesh(name, op.attributes["mesh"]) for name, op in meshes.items()]
         self.shardings = Shardings(Meshes(read), {name: i for i, name in enumerate(meshes)})
         self.blocks: dict[Any, tuple[Blocks, ...]] = {}  # by a value in blocks
-        self.together: dict[Any, Any] = {}  # the rows of blocks together -> the value in blocks
+        self.together: dict[Any, Any] = {}  # the joined rows of blocks -> the value in blocks
         self.shapes: dict[Any, list[int]] = {}  # of results that were put in blocks, before that
         self.op: Any = None
         self.ip: Any = None
@@ -121,7 +121,7 @@ class _Putting:
         function.attributes["arg_attrs"] = ir.ArrayAttr.get(entries)
 
     def result(self, op: Any) -> None:
-        """Puts what an op gives in blocks."""
+        """Puts the result of an op in blocks."""
         (value,) = op.results
         self.op, sharding = op, _sharding(op)
         blocks = self.read(value, sharding, op.attributes)
@@ -141,7 +141,7 @@ class _Putting:
         self.hand_on(uses, self.put(value, blocks, sharding))
 
     def compute(self, op: Any) -> None:
-        """Has an elementwise op compute on blocks, where its operands are in equal ones, or constants."""
+        """Lets an elementwise op compute on blocks, if its operands are in equal blocks, or constants."""
         held = [self.together.get(value) for value in op.operands]
         known = {self.blocks[value] for value in held if value is not None}
         shapes = {tuple(shape_of(value)) for value in (*op.operands, *op.results)}
@@ -161,7 +161,7 @@ class _Putting:
         self.give(op, blocks)
 
     def give(self, op: Any, blocks: tuple[Blocks, ...]) -> None:
-        """Says that an op gives blocks. Those that use its result get the rows together."""
+        """Records that an op gives blocks. Users of its result get the joined rows."""
         (value,) = op.results
         uses, shape = _uses(value), shape_of(value)
         self.shapes[value] = [*shape]
@@ -172,7 +172,7 @@ class _Putting:
         self.hand_on(uses, value)
 
     def hand_on(self, uses: Sequence[tuple[Any, int]], value: Any) -> None:
-        """Gives those that use a value in blocks its rows together."""
+        """Gives the users of a value in blocks its joined rows."""
         if uses:
             made = self.join(value)
             for owner, number in uses:
@@ -188,7 +188,7 @@ class _Putting:
         return made
 
     def put(self, value: Any, blocks: tuple[Blocks, ...], sharding: Any) -> Any:
-        """A value in blocks, with zeros where these hold nothing."""
+        """A value in blocks, with zeros in the padding."""
         source = self.together.get(value)
         if source is not None and self.blocks[source] == blocks:
             return source
@@ -213,7 +213,7 @@ class _Putting:
     # ---- What is said --------------------------------------------------------------------------------------
 
     def read(self, value: Any, attribute: Any, held: Any) -> tuple[Blocks, ...]:
-        """The dimensions of a value that are to be in blocks."""
+        """The dimensions of a value to put in blocks."""
         shape = self.shapes.get(value) or shape_of(value)
         dims = self.shardings.read(attribute).dimensions
         counts = [(d, prod(axis.size for axis in dim.axes)) for d, dim in enumerate(dims) if dim.axes]
@@ -250,7 +250,7 @@ class _Putting:
         return self.made("stablehlo.slice", [value], shape, value.type.element_type, attributes)
 
     def pad(self, value: Any, nothing: Any, dim: int, padding: tuple[int, int]) -> Any:
-        """A value with so many rows before it and behind it."""
+        """A value with this many rows before and after it."""
         if padding == (0, 0):
             return value
         shape = [*shape_of(value)]
@@ -262,14 +262,14 @@ class _Putting:
         return self.made("stablehlo.pad", [value, nothing], shape, value.type.element_type, attributes)
 
     def beside(self, parts: list[Any], dim: int) -> Any:
-        """Values beside each other along a dimension."""
+        """Values concatenated along a dimension."""
         shape = [*shape_of(parts[0])]
         shape[dim] = sum(shape_of(part)[dim] for part in parts)
         attributes = {"dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)}
         return self.made("stablehlo.concatenate", parts, shape, parts[0].type.element_type, attributes)
 
     def lie(self, value: Any, sharding: Any) -> Any:
-        """A value, which lies as a sharding says."""
+        """A value with a sharding."""
         shape, element = shape_of(value), value.type.element_type
         return self.made(_CONSTRAINT, [value], shape, element, {"sharding": sharding})
 
@@ -285,7 +285,7 @@ def _uses(value: Any) -> list[tuple[Any, int]]:
 
 
 def _sharding(op: Any) -> Any:
-    """How the result of an op is sharded."""
+    """The sharding of the result of an op."""
     if op.operation.name == _CONSTRAINT:
         return sdy.TensorShardingAttr(op.attributes["sharding"])
     (found,) = sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings

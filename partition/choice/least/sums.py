@@ -40,9 +40,9 @@ class Terms(NamedTuple):
 
 
 class Saying(NamedTuple):
-    """How rows say what the best of their ways costs: the part of a change that is said at once; and whether
-    all is said to each variable, or it is shared among them, of which one that no row to come has gets what
-    is ``left`` for each part that others get."""
+    """How rows send messages about the cost of their best ways: the part of a change that is sent at once;
+    and whether each variable gets the full message, or variables share it. A variable without later rows gets
+    ``left`` for each part of the others."""
 
     step: float
     left: float | None = None
@@ -53,8 +53,8 @@ ALL = Saying(0.8)
 # Those that rows to come have carry nearly all on: soon the bound is near the least (sequential reweighted
 # message passing; Kolmogorov, 2015).
 ONWARDS = Saying(1.0, 0.1)
-# All get as much (MPLP; Globerson and Jaakkola, 2007), a little at a time: so what is alike hears the same,
-# and hardly less is proved where it is not laid out alike.
+# Equal shares (MPLP; Globerson and Jaakkola, 2007), a little at a time. Equal variables get equal messages,
+# and the bound is hardly lower if their members may differ.
 EQUALLY = Saying(0.3, 1.0)
 
 
