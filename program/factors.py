@@ -5,10 +5,16 @@ from __future__ import annotations
 PASS_THROUGH = "pass_through"
 MARKED = ("reduction", "need_replication", "permutation")  # what a sharding rule says of its other factors
 KINDS = (PASS_THROUGH, *MARKED)
-# What counts as a factor of a way to compute an op, less the number of a way or factor: partial sums that are
-# passed on, and what is picked of a factor. See rules/partition/candidates.dl.
+# Where a factor may stand, ways to pass partial sums on and factors along which elements are picked are
+# numbered down from these: see ``part`` in rules/partition/candidates.dl.
 PASSING, PICKING = -1, -64
 _LETTERS = "ijklmnopqrstuvwxyz"
+
+
+def part_number(part: str, number: int) -> int:
+    """The number of a ``part``: of a factor that an op is computed "Along" or elements are "Picked" along, or
+    of a way in which partial sums are "Passed" on."""
+    return {"Along": number, "Picked": PICKING - number, "Passed": PASSING - number}[part]
 
 
 def factor_name(factor: int) -> str:

@@ -13,6 +13,7 @@ from ..language.diagnostics import EngineError, did_you_mean
 from ..plan.plan import BranchFields, Column, QueryPlan, Relation
 from .facts import DEEPEST, too_deep
 
+_MOST_READ = 10_000  # values that are remembered as users see them
 _NOTHING = {"number": 0, "unsigned": 0, "float": 0.0, "symbol": "", "record": None}
 
 Convert = Callable[[Column, Any], Any]
@@ -25,6 +26,14 @@ class Branches:
         self._plan = plan
         self._names = {name: list(branches) for name, branches in plan.branches.items()}
         self._holding = _holding(plan)
+        self._places = {  # of a relation's columns that hold values of these types
+            relation.name: [i for i, c in enumerate(relation.columns) if c.type_name in self._holding]
+            for relation in plan.relations
+        }
+        self._read: dict[tuple[str, Any], Any] = {}  # values as users see them, for many occur often
+        # 0.0 and -0.0 are equal, and are to stay apart.
+        fields = [field for record in plan.records.values() for field in record]
+        self._remembers = not any(field.type == "float" for field in fields)
 
     def inward(self, relation: Relation, rows: Iterable[Any]) -> Iterable[Any]:
         """Rows as the evaluators take them. Raises EngineError for a value of no branch."""
@@ -39,7 +48,7 @@ class Branches:
         return self._outward(column, value)
 
     def _converted(self, relation: Relation, rows: Iterable[Any], convert: Convert) -> Iterable[Any]:
-        places = [i for i, column in enumerate(relation.columns) if column.type_name in self._holding]
+        places = self._places[relation.name]
         if not places:
             return rows
         found = []
@@ -86,6 +95,16 @@ class Branches:
     def _outward(self, column: Column, value: Any) -> Any:
         if column.type_name not in self._holding or value is None:
             return value
+        if not self._remembers:
+            return self._read_outward(column, value)
+        key = column.type_name, value
+        if (outside := self._read.get(key)) is None:
+            if len(self._read) >= _MOST_READ:
+                self._read.clear()
+            outside = self._read[key] = self._read_outward(column, value)
+        return outside
+
+    def _read_outward(self, column: Column, value: Any) -> Any:
         found: list[Any] = []
         if column.type_name in self._names:
             name = self._names[column.type_name][value[0]]

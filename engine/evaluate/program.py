@@ -265,7 +265,8 @@ class _CoreSolver:
 
     def solve(self, facts: Facts, outputs: Sequence[str] | None = None) -> Answers:
         names = self._program._outputs(outputs)
-        return cast(Answers, self._solver.solve(self._program._rows(facts), names))
+        answers = cast(Answers, self._solver.solve(self._program._rows(facts), names))
+        return self._program._outward(answers) if self._program._branches else answers
 
 
 def _core(backend: Backend) -> Any:

@@ -12,7 +12,7 @@ from typing import Any, NewType
 import numpy as np
 import numpy.typing as npt
 
-from ...program.factors import PASSING, PICKING
+from ...program.factors import PASSING, PICKING, part_number
 from ...rulebook.book import RuleBook
 from ..facts.knowledge import Knowledge, Read, Rows, RuleReader
 from ..layouts import Axes, Dims, Layout, Pieces, replicated
@@ -265,11 +265,11 @@ class Chooser:
             "moves": [()] if moves else [],
             "anywhere": [(self.axes.main,)] if anywhere else [],
         }
-        found = self._candidates.solve(facts, ["option_axis", "candidate"])
-        axes: dict[tuple[int, int], Pieces] = {}
-        for factor, option, _, piece in found["option_axis"]:
-            axes[factor, option] = (*axes.get((factor, option), ()), piece)
-        return list(dict.fromkeys(_factors(choice, axes) for (choice,) in found["candidate"])) or [()]
+        answers = self._candidates.solve(facts, ["option_axis", "candidate"])
+        axes: dict[tuple[Any, Any], Pieces] = {}
+        for part, option, _, piece in answers["option_axis"]:
+            axes[part, option] = (*axes.get((part, option), ()), piece)
+        return list(dict.fromkeys(_way(choice, axes) for (choice,) in answers["candidate"])) or [()]
 
     def layouts(
         self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], factors: Way
@@ -463,12 +463,12 @@ def _sharded(held: Sequence[Layout]) -> list[tuple[int, int, int, int]]:
     ]
 
 
-def _factors(choice: Any, axes: Mapping[tuple[int, int], Pieces]) -> Way:
-    """The pieces of each factor in a choice of the rules, which lists the last factor first: [factor, option,
-    before]."""
-    found = list[tuple[int, Pieces]]()
+def _way(choice: Any, axes: Mapping[tuple[Any, Any], Pieces]) -> Way:
+    """The pieces of each factor in a choice of the rules, which lists the last part first: [part, option,
+    before]. An option on no axes has none."""
+    factors = list[tuple[int, Pieces]]()
     while choice is not None:
-        factor, option, choice = choice
-        if option:
-            found.append((factor, axes[factor, option]))
-    return tuple(reversed(found))
+        part, option, choice = choice
+        if pieces := axes.get((part, option)):
+            factors.append((part_number(*part), pieces))
+    return tuple(reversed(factors))

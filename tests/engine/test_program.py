@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from shardlog.engine import DatalogError, EngineError, LoadedProgram, load
 from shardlog.engine.evaluate import program as evaluated
+from shardlog.engine.evaluate.program import Backend
 from shardlog.engine.plan.plan import QueryPlan
 
 
@@ -181,6 +182,24 @@ def test_key_by_key_is_all_at_once(backend: Any) -> None:
     answers = {s: solver.solve({"op": [(ops[s],)], "slot": slots[s]}) for s in ops}
     for name, rows in plain.items():
         assert rows == [(s, *row) for s in ops for row in answers[s][name]]
+
+
+@pytest.mark.parametrize("backend", ["core", "reference"])
+def test_a_solver_takes_and_gives_branches_by_name(backend: Backend) -> None:
+    text = """
+        .type key <: number
+        .type tree = Leaf { value: number } | Node { left: tree, right: tree }
+        .decl given(k: key, tree: tree)
+        .input given
+        .decl left(k: key, tree: tree)
+        .output left
+        left(k, tree) :- given(k, $Node(tree, _)).
+    """
+    leaves = ("Node", ("Leaf", 1), ("Leaf", 2))
+    solver = load(key="key", texts={"t.dl": text}).solver({}, backend)
+    assert solver.solve({"given": [(leaves,), (("Node", leaves, ("Leaf", 1)),)]}) == {
+        "left": [(("Leaf", 1),), (leaves,)]
+    }
 
 
 def test_right_way_to_evaluate() -> None:

@@ -84,16 +84,17 @@ def test_an_axis_is_used_once() -> None:
 @pytest.mark.parametrize("backend", ["core", "reference"])
 def test_an_op_can_be_computed_as_each_slot_has_it_and_whole(backend: Backend) -> None:
     found = asked("ik,kj->ij", "a,", "b,", "a,", backend=backend)
-    axes: dict[tuple[int, int], list[int]] = {}
-    for f, option, _, x in found["option_axis"]:
-        axes.setdefault((f, option), []).append(x)
+    axes: dict[tuple[Any, Any], list[int]] = {}
+    for part, option, _, x in found["option_axis"]:
+        axes.setdefault((part, option), []).append(x)
     ways = set()
     for (choice,) in found["candidate"]:
         way = {}
         while choice is not None:
-            factor, option, choice = choice
-            if option:
-                way[factor] = tuple(axes[factor, option])
+            part, option, choice = choice
+            if option != ("Whole",):
+                assert part[0] == "Along"
+                way[part[1]] = tuple(axes[part, option])
         ways.add(tuple(sorted(way.items())))
     a, b = tuple(atoms("a")), tuple(atoms("b"))
     on_i, on_k = [(), ((0, a),)], [(), ((1, b[:1]),), ((1, b),)]
