@@ -25,8 +25,8 @@ _EXPECTED = {
 
 
 def adding(relation: Relation, facts: Any) -> Callable[[Store], None]:
-    """What adds facts, which are read now, to a store. Raises EngineError where they do not fit, as it
-    does."""
+    """A function that adds facts to a store. The facts are read now. Raises EngineError if they do not
+    fit."""
     columns = _columns(relation, facts)
     if columns is None:
         if isinstance(facts, str | bytes) or not isinstance(facts, Iterable):

@@ -1,4 +1,4 @@
-"""What the ``.input``, ``.output`` and ``.printsize`` of a program ask for, as Soufflé understands them."""
+"""The directives ``.input``, ``.output`` and ``.printsize`` of a program, as Soufflé understands them."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _KNOWN = (
 
 @dataclass(frozen=True)
 class Transfer:
-    """A relation to read or write. ``kind`` is the IO of the directive, ``path`` the file where it is one,
-    ``name`` what the relation is called outside, ``where`` the directive's place."""
+    """A relation to read or write. ``kind`` is the IO of the directive, ``path`` the file, if it is one,
+    ``name`` the relation's name outside, ``where`` the directive's place."""
 
     relation: Relation
     kind: str
@@ -39,7 +39,7 @@ class Transfer:
 
     @property
     def delimiter(self) -> str:
-        """What stands between two fields."""
+        """The text between two fields."""
         given = self.parameters.get("delimiter", "," if self.rfc4180 else "\t")
         if not given or (self.rfc4180 and '"' in given):
             what = "a delimiter is empty" if not given else 'a delimiter holds `"`, which quotes fields'
@@ -53,14 +53,13 @@ class Transfer:
 
 
 def inputs(plan: QueryPlan, folder: Path) -> list[Transfer]:
-    """What the program asks to be read; names of files are relative to ``folder``. Raises ShardlogError."""
+    """The inputs of the program; names of files are relative to ``folder``. Raises ShardlogError."""
     directives = [d for d in plan.directives if d.kind == "input"]
     return [_transfer(plan, directive, folder, "file", _READ, ".facts") for directive in directives]
 
 
 def outputs(plan: QueryPlan, folder: Path | None) -> list[Transfer]:
-    """What the program asks to be written, in the order of the text; None: all to the standard output. Raises
-    ShardlogError."""
+    """The outputs of the program, in textual order; None: all go to standard output. Raises ShardlogError."""
     found = []
     for directive in plan.directives:
         if directive.kind == "printsize":

@@ -32,7 +32,7 @@ class Explanation:
     height: int
     _rules: Rules
     _texts: Texts
-    # What rules apply that give a relation with premises of others.
+    # The rules that derive a relation from premises of others.
     _applied: dict[tuple[int, str, frozenset[str]], Clause | None] = field(default_factory=dict, repr=False)
 
     def __str__(self) -> str:
@@ -79,7 +79,7 @@ class Explanation:
         return "\n".join(lines)
 
     def _below(self, step: Proof) -> list[str | Proof]:
-        """What stands below a step: texts and steps."""
+        """The premises of a step: texts and steps."""
         below: list[str | Proof] = [*self._conditions(step), *step.premises, *step.counted[:_COUNTED]]
         if len(step.counted) > _COUNTED:
             below.append(f"... and {len(step.counted) - _COUNTED} more")
@@ -139,8 +139,8 @@ class Explanation:
         return clause is not None and clause.joins
 
     def _conditions(self, step: Proof) -> list[str]:
-        """What else the rule asks for, with values: negations, comparisons, equations. Of two tuples that are
-        joined it is understood that neither is above the other."""
+        """The other conditions of the rule, with values: negations, comparisons, equations. Two joined tuples
+        are always incomparable, which is not mentioned."""
         clause = self._clause(step)
         if clause is None or clause.joins:
             return []
@@ -185,7 +185,7 @@ class WhyNot:
         return self._texts.fact(self.relation, self.row)
 
     def text(self) -> str:
-        """Rule by rule what holds, and the first that does not."""
+        """The literals that hold, rule by rule, and the first that does not."""
         lines = [f"{self.fact} does not hold"]
         if not self.attempts:
             lines.append(f"  it is no fact, and no rule gives `{self.relation}`")

@@ -1,4 +1,4 @@
-"""What an evaluation took: time and tuples, rule by rule and round by round."""
+"""The time of an evaluation, and its tuples, by rule and by round."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from ..engine.plan.plan import QueryPlan
 
 @dataclass(frozen=True)
 class RuleRound:
-    """What a rule took in a round of its stratum, in seconds, and how many tuples it gave that were new.
-    Rules that are not recursive are applied in round 0."""
+    """The time of a rule in a round of its stratum, in seconds, and its number of new tuples. Rules that are
+    not recursive run in round 0."""
 
     number: int
     seconds: float
@@ -22,8 +22,8 @@ class RuleRound:
 
 @dataclass(frozen=True)
 class RuleProfile:
-    """What a rule took in all, and in each of its rounds. ``stratum`` is the number of the relations that
-    are computed together with the rule's; strata are computed in their order."""
+    """The total time of a rule, and that of each round. ``stratum`` is the number of the relations that are
+    computed together with the rule's. Strata are computed in order."""
 
     place: str
     text: str
@@ -35,8 +35,8 @@ class RuleProfile:
 
 @dataclass(frozen=True)
 class Profile:
-    """The rules that were applied, those that took longest first. ``seconds`` is what all of it took,
-    wall-clock time: also to sort, to index and to choose."""
+    """The rules that ran, slowest first. ``seconds`` is the wall-clock time of everything, including sorting,
+    indexing and choosing."""
 
     seconds: float
     rules: tuple[RuleProfile, ...]

@@ -1,4 +1,4 @@
-"""Relations to pyDatalog's memory, and what its rules make of them."""
+"""Relations to and from pyDatalog's memory."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ def give_to_pydatalog(program: Program, *relations: str) -> None:
 
 
 def take_from_pydatalog(program: Program, *relations: str) -> None:
-    """Adds to relations of a program what pyDatalog knows of the predicates of their names: its facts and
-    what its rules give. Raises ShardlogError, and EngineError for what does not fit."""
+    """Adds pyDatalog's facts and derived tuples of a predicate to the relation of the same name. Raises
+    ShardlogError, and EngineError for tuples that do not fit."""
     engine = _pydatalog()
     for name in relations:
         places = ", ".join(f"X{i}" for i in range(len(program.relations[_predicate(program, name)].columns)))
         try:
             found = engine.ask(f"{name}({places})")
-        except AttributeError:  # a predicate of which it knows nothing
+        except AttributeError:  # an unknown predicate
             found = None
         if found is not None:
             program.add(name, [tuple(row) for row in found.answers])

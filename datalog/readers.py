@@ -37,7 +37,7 @@ def read(store: Store, transfer: Transfer, plan: QueryPlan) -> None:
             store.add(transfer.relation.name, _json(transfer, _text(transfer, where), where, plan))
         else:
             _add_lines(store, transfer, _text(transfer, where), where, plan)
-    except EngineError as error:  # what facts of any kind must be
+    except EngineError as error:  # requirements of facts of any kind
         raise ShardlogError(str(error), where=where) from None
 
 
@@ -188,7 +188,7 @@ def _plain_field(text: str, at: int, delimiter: str) -> tuple[str, int]:
 
 
 def _nested_field(text: str, at: int, delimiter: str) -> tuple[str, int]:
-    """A field in which a delimiter between brackets is none."""
+    """A field in which delimiters between brackets do not count."""
     line_end, depth, end = _line_end(text, at), 0, at
     while end < line_end and (depth or not text.startswith(delimiter, end)):
         depth += {"[": 1, "]": -1}.get(text[end], 0)
@@ -285,7 +285,7 @@ def _scalar(column: Column, value: Any) -> Any:
 
 
 def _fields_of_branch(column: Column, value: Any, plan: QueryPlan) -> Sequence[Column]:
-    """What is expected behind the name of a branch, with which the list of its value begins."""
+    """The expected fields after the name of a branch."""
     branches = plan.branches[column.type_name]
     if isinstance(value, list) and value and isinstance(value[0], str) and value[0] in branches:
         return branches[value[0]].columns
@@ -294,7 +294,7 @@ def _fields_of_branch(column: Column, value: Any, plan: QueryPlan) -> Sequence[C
 
 
 def _needed_for(transfer: Transfer) -> str:
-    """What a file that cannot be read is for."""
+    """The purpose of a file that cannot be read."""
     name = transfer.relation.name
     return f"the facts of `{name}`, for the directive at {transfer.where}; -F names the folder"
 

@@ -14,10 +14,9 @@ from ..outputs import output_folder
 def run_souffle(
     program: str, facts: str, folder: str | None, flags: Sequence[str] = (), jobs: int = 1
 ) -> list[str]:
-    """Runs a program with Soufflé's interpreter, the one that SOUFFLE names or that on the PATH, and further
-    ``flags``. Returns what it warns of. Files of ``folder`` are all written or none; None: all goes to the
-    standard output. Raises ShardlogError where it is not installed, or where it fails.
-    """
+    """Runs a program with Soufflé's interpreter, from SOUFFLE or the PATH, and further ``flags``. Returns its
+    warnings. Either all files of ``folder`` are written or none; None: everything goes to standard output.
+    Raises ShardlogError if it is not installed, or if it fails."""
     souffle = os.environ.get("SOUFFLE") or shutil.which("souffle")
     if souffle is None:
         hint = "install it, or name it in SOUFFLE"

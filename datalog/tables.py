@@ -73,7 +73,7 @@ def arrow(relation: Relation, store: Store, symbols: Symbols, plan: QueryPlan) -
 
 
 def objects(values: Iterable[Any]) -> Array:
-    """An array of objects, whatever they are."""
+    """An array of any objects."""
     values = list(values)
     result = np.empty(len(values), object)
     result[:] = values

@@ -17,7 +17,7 @@ from ..engine.language.printing import literal_text
 from ..engine.language.syntax import Literal
 from ..engine.plan.plan import Column, QueryPlan, Relation
 
-Scalars = Mapping[str, Callable[[str, int], tuple[Any, int]]]  # what reads the values of types
+Scalars = Mapping[str, Callable[[str, int], tuple[Any, int]]]  # readers of values, by type
 
 _SPACE = " \t\n\v\f\r"  # as in C: others are a part of a symbol
 _NUMBER = re.compile(r"\s*[+-]?0*[0-9]{1,19}(?![0-9])", re.ASCII)
@@ -117,7 +117,7 @@ class Texts:
 
 
 def value_of(column: Column, text: str, plan: QueryPlan) -> Any:
-    """The value of a column that a text stands for. Raises ValueError, which says what was expected."""
+    """The value of a column in a text. Raises ValueError, which says what was expected."""
     if column.type == "symbol":
         return text
     if column.type == "record":
@@ -137,8 +137,8 @@ def _values_at(
     depth: int = 0,
     scalars: Scalars | None = None,
 ) -> tuple[tuple[Any, ...], int]:
-    """The values of columns that stand in a text from a place on, and where they end; ``scalars`` reads what
-    are no records, if not as in files."""
+    """The values of columns in a text, from a place on, and where they end. ``scalars`` reads values that are
+    not records, by default as in files."""
     scalars = scalars or _SCALARS
     if depth > DEEPEST:
         raise ValueError(f"a record of at most {DEEPEST} levels")

@@ -24,8 +24,8 @@ from .values import float_text, text_of
 
 
 def write(transfers: Sequence[Transfer], store: Store, symbols: Symbols, plan: QueryPlan) -> None:
-    """Writes what directives ask for: files all or none, then what goes to the standard output. Raises
-    ShardlogError where a file cannot be written."""
+    """Writes the outputs of directives: first files, all or none, and then those to standard output. Raises
+    ShardlogError if a file cannot be written."""
     files: dict[Path, list[Transfer]] = {}
     for transfer in transfers:
         if transfer.path is not None:
@@ -63,7 +63,7 @@ def _compressed(transfer: Transfer) -> bool:
 
 
 def _text(transfer: Transfer, store: Store, symbols: Symbols, plan: QueryPlan) -> Iterator[str]:
-    """What is written of a relation, piece by piece."""
+    """The output of a relation, piece by piece."""
     if transfer.kind == "stdoutprintsize":
         yield f"{transfer.name}\t{store.count(transfer.relation.name)}\n"
     elif transfer.kind in ("json", "jsonfile"):

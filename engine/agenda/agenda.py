@@ -1,11 +1,11 @@
-"""The agenda: items take turns, and what a turn changes gives other items another turn.
+"""The agenda: items take turns, and changes in a turn give other items another turn.
 
 An item has *slots*; each slot holds a *place*, and places share *cells*. A cell has a *content*, an interned
 set of state facts. A turn solves the keyed program for the facts of the item and the contents of its slots,
-and writes the new contents. As nothing else decides what a turn does, equal neighbourhoods are solved once.
+and writes the new contents. Nothing else decides a turn, so equal neighbourhoods are solved once.
 
-``Agenda`` runs in the compiled core where the solver does; ``ReferenceAgenda`` does the same in plain Python,
-and is what the core must agree with.
+``Agenda`` runs in the compiled core if the solver does. ``ReferenceAgenda`` does the same in plain Python,
+and the core must agree with it.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Log(NamedTuple):
     item: Numbers
     slot: Numbers
     place: Numbers
-    old: Numbers  # what the cell held just before
+    old: Numbers  # the previous content of the cell
     new: Numbers
 
 
@@ -271,7 +271,7 @@ class ReferenceAgenda:
         return np.array(content, np.int32), np.array(log, np.int32).reshape(-1, 6), statistics
 
     def _bring(self, new: int, companions: list[int], content: list[int]) -> None:
-        """A first content brings companions without content what it spreads."""
+        """The first content of a cell gives companions without content the part that it spreads."""
         if companions:
             brought = self.content({n: rows for n, rows in self.facts(new).items() if n in self._spread})
             for cell in companions:

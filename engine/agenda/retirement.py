@@ -1,9 +1,9 @@
-"""Items that retire: once nothing uses what they make, they take no more turns.
+"""Retiring items: once nothing uses the values of an item, it takes no more turns.
 
-An item may make *values*, which other items use. When a worklist comes to an item that nothing keeps, it
-retires, and with it the items inside of it. Then it uses its values no longer: an item that makes one with at
-most one user left gets a turn (in which it may retire too). An item can wait for the other users of its
-values, and has another class once they are gone.
+An item may make *values*, which other items use. When a worklist reaches an item that nothing keeps, it
+retires, with the items inside of it. It then uses its operands no longer: an item that makes one with at most
+one user left gets a turn, in which it may retire too. An item can wait for the other users of its values, and
+has another class once they are gone.
 """
 
 from __future__ import annotations

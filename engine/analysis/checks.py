@@ -90,7 +90,7 @@ def check_fact(clause: Clause, reporter: Reporter) -> None:
 
 
 def check_aggregates(clause: Clause, reporter: Reporter) -> None:
-    """Report aggregates each of which has a variable that only the other gives a value."""
+    """Report aggregates that each need a variable which only the other one binds."""
     found: list[tuple[Aggregate, set[str], set[str]]] = []
     for literal in clause.body:
         for term in terms(literal):
@@ -107,7 +107,7 @@ def check_aggregates(clause: Clause, reporter: Reporter) -> None:
 def grounded_by(body: Iterable[Literal], known: set[str]) -> set[str]:
     """The variables that have a value once ``body`` holds, given those that are ``known`` before."""
     grounded = set(known)
-    equations: list[tuple[Term, set[str]]] = []  # a pattern, and the variables of what it equals
+    equations: list[tuple[Term, set[str]]] = []  # a pattern, and the variables of the term that it equals
     for literal in body:
         if isinstance(literal, Atom):
             for term in literal.args:

@@ -1,4 +1,4 @@
-"""Checks of what a program declares: its relations, what is said of them, and its directives."""
+"""Checks of declarations: relations, facts about them, and directives."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def declare_once(module: Module, sources: Sources, reporter: Reporter) -> None:
 
 
 def declared_relations(module: Module, types: Types, reporter: Reporter) -> dict[str, RelationDeclaration]:
-    """The relations by name; reports what is wrong with any of them."""
+    """The relations by name; reports errors in any of them."""
     declared = {declaration.name: declaration for declaration in module.relations}
     for declaration in module.relations:
         if declaration.name in types.kinds and declaration.name not in PRIMITIVES:

@@ -65,7 +65,7 @@ def _node(term: Term, side: str) -> _Node | None:
 
 
 class _Conditions:
-    """What is known of the order of values."""
+    """Facts about the order of values."""
 
     def __init__(self) -> None:
         self.below: dict[tuple[_Node, _Node], bool] = {}  # a <= b; true: a < b

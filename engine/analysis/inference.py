@@ -85,8 +85,8 @@ def kind_of(term: Term, kinds: Mapping[str, str], types: Types) -> str | None:
 
 
 def cast_kind(term: Cast, kinds: Mapping[str, str], types: Types) -> str:
-    """The kind of what is cast. What is computed of constants alone is a number, a constant what it is cast
-    to."""
+    """The kind of the operand of a cast. A term of constants is a number; a constant has the kind that it is
+    cast to."""
     is_computed = isinstance(term.value, Call | Aggregate)
     default = "number" if is_computed else types.kinds[term.type_name]
     return kind_of(term.value, kinds, types) or default
@@ -129,7 +129,7 @@ class Inference:
         """The kind of every variable; reports E03xx where kinds do not agree."""
         kinds: dict[str, str] = {}
         self.kinds = kinds
-        rest: list[tuple[Term, str]] = []  # what is not a plain variable, with the kind its place expects
+        rest: list[tuple[Term, str]] = []  # terms other than plain variables, with the expected kind
         comparisons: list[Comparison] = []
         head, *others = literals(clause)
         for literal in (*others, head):  # a head that does not fit its body is reported at the head

@@ -1,9 +1,9 @@
-"""The scopes of aggregates: which variables belong to the rule, and which to the aggregate alone.
+"""The scopes of aggregates: which variables belong to the rule, and which to an aggregate alone.
 
-A variable of an aggregate that also stands outside of it is the rule's, unless it stands in the target, or is
-what only this aggregate gives a value, as ``x`` in ``x = max y : { r(x), y = x }``; every other one is the
-aggregate's own. Here an aggregate's own variables get names that no other scope has, so that
-everything later can treat a clause as one flat scope.
+A variable of an aggregate that also occurs outside of it belongs to the rule, with two exceptions: if it
+occurs in the target, or if only this aggregate binds it, as ``x`` in ``x = max y : { r(x), y = x }``. All
+other variables are the aggregate's own. They get unique names here, so that later stages can treat a clause
+as one flat scope.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def _given(literal: Literal, body: Iterable[Literal]) -> set[str]:
 
 
 def _may_give(literal: Literal) -> set[str]:
-    """The variables to which a literal may give a value."""
+    """The variables that a literal may bind."""
     gives = isinstance(literal, Atom) or (isinstance(literal, Comparison) and literal.operator == "=")
     return direct_names((literal,)) if gives else set()
 

@@ -1,4 +1,4 @@
-"""Stratification: in which order relations are computed, and whether negation and aggregates allow one."""
+"""Stratification: the order of relations, and whether negation and aggregates allow one."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def united(groups: Sequence[Sequence[str]], together: Iterable[Sequence[str]]) -
 
 
 def _cycle(name: str, use: Use, graph: Mapping[str, Sequence[str]], group_of: Mapping[str, int]) -> str:
-    """Why `name` cannot be computed before or after what it uses."""
+    """Why `name` can be computed neither before nor after its dependencies."""
     what = "the negation of" if use.strict == "negation" else "an aggregate over"
     why = f"`{name}` depends on {what} "
     if use.relation == name:

@@ -1,7 +1,7 @@
-"""Subtypes: values of a type may go where one above it is expected, and not where an unrelated one is.
+"""Subtypes: values of a type fit where a type above it is expected, and not where an unrelated one is.
 
-A variable may hold what all of the columns that give it a value have in common. The result of arithmetic and
-constants fit every type of their kind, as in Soufflé.
+The type of a variable is the common part of the columns that bind it. Results of arithmetic and constants fit
+every type of their kind, as in Soufflé.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ def check_subtypes(
     reporter: Reporter,
     exact: Collection[str | None] | None = None,
 ) -> dict[str, str]:
-    """Report E0306 where unrelated types meet; ``columns``: the declared types of each relation.
+    """Report E0306 for unrelated types; ``columns``: the declared types of each relation.
 
-    Where ``exact`` is given, what is declared as a plain ``number`` or ``symbol`` may go where any type of
-    its kind is expected but these.
+    With ``exact``, a column declared as a plain ``number`` or ``symbol`` fits any type of its kind except
+    these.
 
-    Returns the type of each variable that has one: the widest that all columns which hold it allow.
+    Returns the type of each variable that has one: the widest type that all of its columns allow.
     """
     held = _Held({}, {})
     _meet_in_atoms(clause, columns, types, held, reporter)

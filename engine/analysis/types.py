@@ -1,8 +1,7 @@
-"""What a declaration of a type means: its kind, its fields, the types below it.
+"""The meaning of a type declaration: its kind, its fields, the types below it.
 
 A *kind* is the root of a type: "number", "unsigned", "float", "symbol", or the name of a record type. Kinds
-decide what a word means and which overload of a functor is taken; types below a root only guard against
-mixing things up.
+decide the meaning of a word and the overload of a functor. Types below a root only guard against mistakes.
 """
 
 from __future__ import annotations
@@ -43,10 +42,10 @@ class Types:
     fields: Mapping[str, tuple[str, ...]]  # record kind -> kinds of its fields
     below: Mapping[str, frozenset[str]]  # type -> itself and its subtypes; of a union those of its members
     branches: Mapping[str, BranchType] = field(default_factory=dict)  # by name
-    broken: frozenset[str] = frozenset()  # types that count as numbers, since what they are cannot be known
+    broken: frozenset[str] = frozenset()  # types that count as numbers, because their declaration is in error
 
     def is_known(self, type_name: str) -> bool:
-        """Whether it is known what a type is."""
+        """Whether a type is known."""
         return type_name in self.kinds and type_name not in self.broken
 
     def root(self, type_name: str) -> Type:
@@ -84,7 +83,7 @@ def declared_types(declarations: Iterable[TypeDeclaration], reporter: Reporter) 
         name: tuple(kinds.get(c.type_name, "number") for c in record) for name, record in columns.items()
     }
     branches = _branches(by_name, kinds, columns, fields, reporter)
-    if len(reporter) > errors:  # what is below what is not known
+    if len(reporter) > errors:  # types below an unknown one
         return Types(kinds, columns, fields, dict.fromkeys(kinds, frozenset(kinds)), branches, broken)
     return Types(kinds, columns, fields, _below(by_name, kinds), branches)
 

@@ -1,4 +1,4 @@
-"""Warnings: what is no error, but rarely meant. The same things that Soufflé warns of."""
+"""Warnings: valid but rarely intended code. The same as Soufflé's."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from .scopes import own_name, resolve
 
 
 def warn(module: Module, reporter: Reporter) -> None:
-    """Report what is unlikely to be meant in a module whose components have been replaced."""
+    """Report code that is probably not intended, in a module without components."""
     _warn_of_relations(module, reporter)
     warn_of_erasing(module, reporter)
     rules: dict[int, list[Clause]] = {}
@@ -25,7 +25,7 @@ def warn(module: Module, reporter: Reporter) -> None:
 
 
 def _warn_of_relations(module: Module, reporter: Reporter) -> None:
-    """Report relations that stay empty, and those prepared for deletions of which none deletes."""
+    """Report relations that stay empty, and relations prepared for deletions without any."""
     pragmas = dict(module.pragmas)
     quiet = set(pragmas.get("suppress-warnings", "").split(","))
     filled = {clause.head.name for clause in module.clauses}

@@ -29,7 +29,7 @@ NEGATIVE_ZERO = _NegativeZero(-0.0)
 
 
 def canonical(value: float) -> float:
-    """The one object that stands for a NaN or for -0.0; other floats are what they are."""
+    """The canonical object for NaN and for -0.0; other floats are unchanged."""
     if value != value:
         return math.nan
     return value if float.__bool__(value) or math.copysign(1.0, value) > 0 else NEGATIVE_ZERO

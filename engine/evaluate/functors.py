@@ -64,8 +64,8 @@ def wrap(value: Value, kind: str) -> Value:
 
 
 def added(values: Iterable[Value], kind: str) -> Value:
-    """The sum of values of a type, one after the other: from Python 3.12 on ``sum`` corrects what floats
-    lose."""
+    """The sum of values of a type, in order. From Python 3.12 on ``sum`` compensates rounding, so it is not
+    used."""
     return wrap(reduce(operator.add, values, 0.0 if kind == "float" else 0), kind)
 
 
@@ -282,8 +282,7 @@ def sort_key(row: Any) -> Any:
 
 
 def choice_key(value: Value, ordinals: Ordinals) -> Any:
-    """A key that puts tuples in the order in which they are chosen: symbols as they have appeared, then
-    others by their text."""
+    """A key for the order of choices: symbols in order of appearance, then others by their text."""
     if isinstance(value, str):
         return (value not in ordinals, ordinals.get(value, 0), value)
     if isinstance(value, tuple):

@@ -1,4 +1,4 @@
-"""The numbers of symbols that ``ord`` gives, and by which choices are made."""
+"""The numbers of symbols, for ``ord`` and for choices."""
 
 from __future__ import annotations
 

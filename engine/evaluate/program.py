@@ -1,4 +1,4 @@
-"""Programs: what ``load`` returns, and how they are evaluated."""
+"""Programs: the result of ``load``, and how they are evaluated."""
 
 from __future__ import annotations
 
@@ -45,15 +45,15 @@ def load(
     """Read Datalog files as one program, check and plan it.
 
     ``texts`` are further sources by a name that stands for their file; an ``.include`` may name them. With
-    ``key``, the name of a type, the relations whose first column has that type are keyed and the program
-    stands for one key: see ``LoadedProgram.solver``. Files include files from the folder of the one that is
-    named here, and from those in ``include_from``. In the rules of files that are ``untyped``, what is
-    declared as a plain ``number`` or ``symbol`` may go where a subtype is expected. Without ``files`` it is
-    an error where a directive names a file to read or write. With ``updates`` the plan says how a ``store``
-    goes on after facts were added. With ``magic`` a program whose ``.pragma`` asks for magic sets has in its
-    relations only what its outputs need. ``macros`` are defined before the first file, and ``pragmas`` come
-    after the last, so that they replace those of the files. A program whose plan is in ``cache`` is not
-    compiled; the plans of others are put there. Warnings are of what is compiled, and not kept in the cache.
+    ``key``, the name of a type, relations whose first column has that type are keyed, and the program is
+    solved for one key at a time: see ``LoadedProgram.solver``. Files may include files of their own folder
+    and of those in ``include_from``. In rules of ``untyped`` files, a column declared as a plain ``number``
+    or ``symbol`` fits where a subtype is expected. Without ``files``, directives that name files are errors.
+    With ``updates`` the plan says how a ``store`` continues after facts were added. With ``magic``, relations
+    of a program whose ``.pragma`` asks for magic sets have only the tuples that its outputs need. ``macros``
+    are defined before the first file. ``pragmas`` come after the last one, so that they replace those of the
+    files. A program whose plan is in ``cache`` is not compiled; other plans are stored there. Warnings come
+    from compilation, and are not cached.
 
     Raises DatalogError with every error found.
     """
@@ -103,7 +103,7 @@ class LoadedProgram:
 
     @property
     def directives(self) -> tuple[Directive, ...]:
-        """What the program asks to be read and written, in the order of its text: for the caller."""
+        """The inputs and outputs that the program asks for, in textual order. The caller carries them out."""
         return self.plan.directives
 
     @cached_property
@@ -132,8 +132,8 @@ class LoadedProgram:
         """The sorted tuples of the relations ``outputs`` (default: all outputs of the program).
 
         Facts are tuples of int, float, str, and tuple or None for records, or an int64 array of shape
-        (tuples, columns). Raises EngineError for facts that do not fit and for what goes wrong while running,
-        as when ``limits`` are reached. Other threads run meanwhile, and Ctrl-C stops it.
+        (tuples, columns). Raises EngineError for facts that do not fit, and for errors at run time, such as
+        ``limits``. Other threads run meanwhile, and Ctrl-C stops it.
         """
         if self.key is not None:
             raise EngineError(f"the program is keyed by `{self.key}`: use solver(...).solve(...)")
@@ -270,7 +270,7 @@ class _CoreSolver:
 
 
 def _core(backend: Backend) -> Any:
-    """The compiled evaluator, or None: the reference is wanted, or it must do, of which a process is warned
+    """The compiled evaluator. None if the reference is wanted, or if it is not built: then a process warns
     once."""
     if backend == "reference":
         return None

@@ -1,12 +1,11 @@
 """The reference evaluator: runs a plan in plain Python, as literally as possible.
 
-It is what ``core`` must agree with, and what an installation without ``core`` falls back to. What functors
-compute stands in ``functors``.
+``core`` must agree with it, and an installation without ``core`` uses it. Functors are in ``functors``.
 
 ``mean`` is the sum divided by the count. Sums of floats add in the order of solutions.
 
-Output. Tuples are sorted column by column: numbers by value (NaN last), symbols by code point, records
-with nil first and then field by field.
+Output. Tuples are sorted column by column: numbers by value (NaN last), symbols by code point, records with
+nil first and then field by field.
 """
 
 from __future__ import annotations
@@ -82,7 +81,9 @@ class Evaluation:
         self._all = [Table() for _ in plan.relations]
         self._old = [Table() for _ in plan.relations]
         self._delta = [Table() for _ in plan.relations]
-        self._taken: dict[int, list[set[Tuple]]] = {}  # by relation: what tuples have, per group of a choice
+        self._taken: dict[
+            int, list[set[Tuple]]
+        ] = {}  # by relation: the values of tuples, per group of a choice
         self._next = 0
         self.applied: list[tuple[int, int, int, float, int]] = []  # as ``Store.profile`` returns it
         self._at = (0, 0)  # the stratum and the round
@@ -114,8 +115,8 @@ class Evaluation:
             raise EngineError(f"`{name}` has records that are nested too deeply") from None
 
     def found(self, relation: int) -> tuple[list[Tuple], list[int]]:
-        """The tuples of a relation in the order in which they were found, and how many there were when each
-        round but the first began."""
+        """The tuples of a relation in the order of derivation, and their number at the start of each round
+        after the first."""
         table = self._all[relation]
         return list(table.tuples), table.rounds
 
@@ -135,7 +136,7 @@ class Evaluation:
                     self._all[relation].sort()
 
     def _fire_all(self, stratum: Stratum, rules: Sequence[int]) -> dict[int, dict[Tuple, None]]:
-        """What rules of a stratum give that is new, by relation."""
+        """The new tuples that rules of a stratum derive, by relation."""
         heads = (*stratum.relations, *stratum.candidates, *stratum.superfluous)
         new: dict[int, dict[Tuple, None]] = {r: {} for r in heads}
         for index in rules:
@@ -208,7 +209,7 @@ class Evaluation:
         return most is not None and len(self._all[relation].tuples) >= most
 
     def _closed(self, relation: int, rows: Iterable[Tuple]) -> list[Tuple]:
-        """The rows that are new, and what makes an eqrel an equivalence again."""
+        """The new rows, with those that make an eqrel an equivalence again."""
         try:
             return self._equivalent(relation, rows)
         except LimitError as error:

@@ -1,4 +1,4 @@
-"""Stores: a program with facts that come bit by bit, and what follows from them, column by column."""
+"""Stores: a program with facts that are added incrementally, and the results, column by column."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .limits import UNLIMITED, Limits
 from .ordinals import Ordinals
 from .reference import Evaluation
 
-# What the words of a column are, where they are not the numbers of symbols and of records.
+# The type of a column's words, if they are not numbers of symbols or records.
 NUMERIC: dict[str, type[np.generic]] = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}
 Words = np.ndarray[Any, np.dtype[np.int64]]
 # What it took to apply a rule once: the number of its source, those of the stratum and the round, seconds,
@@ -24,14 +24,14 @@ Words = np.ndarray[Any, np.dtype[np.int64]]
 Noted = tuple[int, int, int, float, int]
 # The columns of a relation and the first tuple of each round but the first: see ``Store.found``.
 Found = tuple[list[Words], Words]
-# What another program calls a relation, and what it is called here.
+# The name of a relation in another program, and here.
 Shared = Sequence[tuple[str, str]]
 # Numbers (unsigned ones as their bits), floats, texts, or numbers of texts and these texts.
 FactColumn = np.ndarray[Any, Any] | list[str] | tuple[Words, list[str]]
 
 
 class Store(Protocol):
-    """Facts are added all or none. Relations are known to be in the program; what does not fit raises
+    """Either all facts are added or none. Relations must be in the program. Facts that do not fit raise
     EngineError."""
 
     def add(self, relation: str, rows: Rows) -> None:
@@ -44,11 +44,11 @@ class Store(Protocol):
         ...
 
     def evaluate(self, outputs: Sequence[str], limits: Limits = UNLIMITED) -> None:
-        """Compute these relations and what they depend on, and bring what was computed before up to date."""
+        """Compute these relations and their dependencies, and update earlier results."""
         ...
 
     def complete(self) -> list[str]:
-        """The relations of which everything is known that follows from the facts."""
+        """The relations whose tuples are all known."""
         ...
 
     def ask(self, plan: str, shared: Shared, limits: Limits = UNLIMITED) -> dict[str, list[Any]]:
@@ -61,7 +61,7 @@ class Store(Protocol):
         ...
 
     def profile(self, outputs: Sequence[str], limits: Limits = UNLIMITED) -> list[Noted]:
-        """As ``evaluate``; returns what each rule took that was applied, in the order of time."""
+        """Like ``evaluate``; returns the time of each rule that ran, in order of time."""
         ...
 
     def count(self, relation: str) -> int:
@@ -78,13 +78,13 @@ class Store(Protocol):
         ...
 
     def found(self, relation: str) -> Found:
-        """The columns of a relation as ``columns``, but in the order in which tuples were found, of 32 bits a
-        word where all fit, and the number of the first tuple of each round but the first. A tuple follows
-        from those of earlier strata and of earlier rounds, but for what an eqrel adds to itself."""
+        """The columns of a relation like ``columns``, but in the order of derivation, with 32-bit words if
+        all fit; and the number of the first tuple of each round after the first. A tuple follows from those
+        of earlier strata and earlier rounds, except for pairs that an eqrel adds."""
         ...
 
     def facts(self, relation: str) -> list[tuple[Any, ...]]:
-        """The facts of a relation: what was added, and what the program states."""
+        """The facts of a relation: those that were added, and those in the program."""
         ...
 
     def symbols(self, start: int) -> list[str]:
@@ -92,7 +92,7 @@ class Store(Protocol):
         ...
 
     def values(self, relation: str, column: int, words: Words) -> list[Any]:
-        """What the words of a column of a relation stand for."""
+        """The values of the words of a column."""
         ...
 
     def ordinal(self, text: str) -> int:
@@ -104,7 +104,7 @@ class Store(Protocol):
         ...
 
     def trace(self, tables: Sequence[Any]) -> Any:
-        """What finds proofs over arrays, as ``provenance.trace`` asks for it; None where there is none."""
+        """A search for proofs over arrays, for ``provenance.trace``; None if there is none."""
         ...
 
 
@@ -255,7 +255,7 @@ class BranchStore:
     def __init__(self, inside: Store, plan: QueryPlan) -> None:
         self._inside, self._branches = inside, Branches(plan)
         self._relations = {relation.name: relation for relation in plan.relations}
-        # What has to do with no records is the same.
+        # Everything without records is the same.
         self.add_columns, self.evaluate, self.count = inside.add_columns, inside.evaluate, inside.count
         self.complete, self.ask, self.ask_found = inside.complete, inside.ask, inside.ask_found
         self.profile, self.trace, self.ordinal = inside.profile, inside.trace, inside.ordinal

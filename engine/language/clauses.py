@@ -29,7 +29,7 @@ _MOST_IN_ALL = 500_000  # of all rules of a text that have alternatives, or seve
 
 
 class ClauseParser(TermParser):
-    """The tokens of one text, and what stands in facts and rules."""
+    """The tokens of one text, and a parser of facts and rules."""
 
     combined = 0  # literals of the rules that have alternatives or several heads
 
@@ -88,7 +88,7 @@ class ClauseParser(TermParser):
                 return tuple(found)
 
     def check_size(self, heads: list[Atom], bodies: list[list[Literal]], at: int) -> None:
-        """Report a clause that is too long or too deep for what works on it."""
+        """Report a clause that is too long or too deep for later stages."""
         if max(map(len, bodies)) > MOST_LITERALS:
             what = f"this rule has more than {MOST_LITERALS} literals"
             self.error("E0107", at, what, "give parts of it a relation")

@@ -21,11 +21,11 @@ from .sources import SourcePlace, Sources
 _LONGEST = 120  # characters of a line that are shown
 _SHOWN = 20  # errors of one file, and as many warnings
 _NOT_INCLUDED = "E0106"
-# Errors of what can be read: functors, files that are not there, #error.
+# Errors in valid text: functors, missing files, #error.
 _READ = frozenset({"E0105", _NOT_INCLUDED, "E0108"})
 _MOST = 10_000  # errors after which nobody looks for more
 
-Text: TypeAlias = str | Callable[[], str]  # what takes long to say is said only where it is shown
+Text: TypeAlias = str | Callable[[], str]  # long messages are composed only if they are shown
 
 
 class EngineError(Exception):
@@ -54,7 +54,7 @@ class Diagnostic:
         return "warning" if self.code[:1] == "W" else "error"
 
     def __str__(self) -> str:
-        # Of a long line only what is around the place.
+        # Only the part of a long line around the place.
         start = max(0, self.column - 1 - _LONGEST // 2) if len(self.source) > _LONGEST else 0
         shown = self.source[start : start + _LONGEST]
         indent = "".join(c if c == "\t" else " " for c in shown[: self.column - 1 - start])
@@ -68,8 +68,8 @@ class Diagnostic:
 
 
 class DatalogError(Exception):
-    """A program with errors. ``diagnostics`` holds the first ones of each file, in the order of the text,
-    ``more`` how many there are beside them, by file; ``warnings`` what was found beside the errors."""
+    """A program with errors. ``diagnostics`` holds the first ones of each file, in textual order, ``more``
+    the number of others by file, and ``warnings`` the warnings."""
 
     def __init__(
         self,
@@ -108,7 +108,7 @@ class Reporter:
             self.finish()
 
     def warning(self, code: str, at: int, message: Text, hint: Text = "") -> None:
-        """Report what is no error at position ``at``. The first one with this code at this place stays."""
+        """Report a warning at position ``at``. The first one with this code at this place stays."""
         if len(self._warned) < _MOST:
             self._warned.setdefault((at, code), (message, hint))
 
@@ -117,12 +117,12 @@ class Reporter:
         return self._sources.locate(at)
 
     def unreadable(self, start: int, end: int) -> bool:
-        """Whether what stands from ``start`` up to ``end`` is no rule. What is read and refused does not
-        count."""
+        """Whether the text from ``start`` to ``end`` is not a rule. Text that is read and then refused does
+        not count."""
         return any(start <= at < end and code not in _READ for at, code in self._found)
 
     def forget(self, start: int) -> None:
-        """Drop what was reported from position ``start`` on."""
+        """Drop reports from position ``start`` on."""
         self._found = {key: said for key, said in self._found.items() if key[0] < start}
         self._warned = {key: said for key, said in self._warned.items() if key[0] < start}
 
@@ -138,7 +138,7 @@ class Reporter:
         raise DatalogError(diagnostics, more, self.warnings())
 
     def _fold(self) -> None:
-        """Leave out what may follow from a file that could not be included, and say so there."""
+        """Leave out errors that may follow from a file that could not be included, and say so there."""
         missing = [key for key in self._found if key[1] == _NOT_INCLUDED]
         folded = [key for key in self._found if not key[1].startswith("E01")]
         if not missing or not folded:
@@ -171,7 +171,7 @@ class Reporter:
 
 
 class MutedReporter(Reporter):
-    """Reports to another one, but no mismatches of types (E03xx): for what follows from other errors."""
+    """Reports to another one, except mismatches of types (E03xx), which follow from other errors."""
 
     def __init__(self, sources: Sources, reporter: Reporter) -> None:
         super().__init__(sources)
@@ -189,7 +189,7 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def unknown_relation(name: str, known: Iterable[str]) -> EngineError:
-    """The error of naming a relation that is none of ``known``, of which some may be the engine's own."""
+    """The error for a relation that is not in ``known``, which may include the engine's own."""
     theirs = [other for other in known if not {"(", "@"} & set(other)]
     return EngineError(f"unknown relation `{name}`; {did_you_mean(name, theirs) or closest(name, theirs)}")
 

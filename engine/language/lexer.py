@@ -16,7 +16,7 @@ DIRECTIVES = (
     "once", "output", "override", "plan", "pragma", "printsize", "symbol_type", "type",
 )  # fmt: skip
 
-# Reserved, so that what is accepted here is accepted by Soufflé.
+# Reserved, so that Soufflé accepts all programs that are accepted here.
 KEYWORDS = frozenset(
     [
         "_", "as", "autoinc", "band", "bnot", "bor", "brie", "bshl", "bshr", "bshru", "btree", "btree_delete",
@@ -128,7 +128,7 @@ def tokenize(text: str, start: int, reporter: Reporter, *, as_written: bool = Fa
 
 
 def _without_annotations(tokens: Tokens) -> Tokens:
-    """The tokens without annotations such as ``@[name = value]``, of which nothing is known here."""
+    """The tokens without annotations such as ``@[name = value]``, which are ignored here."""
     kept: list[int] = []
     kinds, i = tokens.kinds, 0
     while i < len(kinds):

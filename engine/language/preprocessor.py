@@ -1,9 +1,9 @@
-"""A small C preprocessor: ``#define``, ``#undef``, ``#if`` and its kin. Lines stay where they are.
+"""A small C preprocessor: ``#define``, ``#undef``, ``#if`` and similar. Line numbers do not change.
 
-``#include`` lines stay too, for the parser; what the files define counts behind them. Expanded are
-object-like and function-like macros, with ``#`` and ``##``, outside of texts and comments.
-``RAM_DOMAIN_SIZE`` is 64. ``#line`` says which line of which file the next line comes from, and so does
-``# 1 "file"``, as C preprocessors write it.
+``#include`` lines stay, for the parser; definitions of included files apply after them. Object-like and
+function-like macros are expanded, with ``#`` and ``##``, outside of strings and comments. ``RAM_DOMAIN_SIZE``
+is 64. ``#line`` gives the file and the line number of the next line, and so does ``# 1 "file"``, as C
+preprocessors write it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,9 @@ _USES = re.compile(
 _TOKEN = re.compile(
     r'"(?:[^"\\\n]|\\.)*"?|//[^\n]*|/\*[\s\S]*?(?:\*/|\Z)|[A-Za-z_?][\w?]*|[0-9][\w.]*|\s+|##|.'
 )
-_COMMENT = re.compile(r'("(?:[^"\\]|\\.)*")|//.*|/\*.*?\*/')  # or a text, which may hold what looks like one
+_COMMENT = re.compile(
+    r'("(?:[^"\\]|\\.)*")|//.*|/\*.*?\*/'
+)  # or a string, which may contain what looks like one
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _DEEPEST = 100  # macros in one another, files in one another
 _LARGEST = 32 << 20  # characters of an expanded text
@@ -38,7 +40,7 @@ _MOST = 4 << 20  # characters that macros of a text stand for, also where nothin
 
 @dataclass(frozen=True)
 class Macro:
-    """``parameters`` is None for a macro that is no function."""
+    """``parameters`` is None for an object-like macro."""
 
     parameters: tuple[str, ...] | None
     body: tuple[str, ...]
@@ -50,12 +52,11 @@ def at_home(text: str) -> str:
 
 
 class PreprocessingError(Exception):
-    """What is wrong with a line."""
+    """An error in a line."""
 
 
 class Expanded(NamedTuple):
-    """A text without directives and macros; what is wrong, by line (from 0); and where its lines come
-    from."""
+    """A text without directives and macros; errors by line (from 0); and the origin of its lines."""
 
     text: str
     errors: Sequence[tuple[int, str]] = ()
@@ -64,8 +65,8 @@ class Expanded(NamedTuple):
 
 @dataclass
 class Preprocessor:
-    """Macros, as they are after the texts that were expanded. ``load(name, file)`` is the file that a file
-    includes by a name, and its text; None where there is none."""
+    """Macros, as defined after the texts that were expanded. ``load(name, file)`` is the file that a file
+    includes by this name, and its text; None if there is none."""
 
     load: Callable[[str, str], tuple[str, str] | None] = lambda name, file: None
     macros: dict[str, Macro] = field(default_factory=lambda: {"RAM_DOMAIN_SIZE": Macro(None, ("64",))})
@@ -85,7 +86,7 @@ class Preprocessor:
         return _Expansion(self, text, file).result()
 
     def include(self, name: str, file: str) -> None:
-        """Expand the file that ``file`` includes, for what it defines."""
+        """Expand the file that ``file`` includes, for its definitions."""
         found = self.load(name, file) if self.depth < _DEEPEST else None
         if found is not None and found[0] not in self.known:
             self.depth += 1
@@ -200,7 +201,7 @@ class _Expansion:
         return bool(_value("".join(self.tokens(_TOKEN.findall(condition), frozenset()))))
 
     def expanded(self, line: str) -> str:
-        """A line with its macros expanded; takes lines behind it for what goes on there."""
+        """A line with its macros expanded; takes later lines if a call continues there."""
         while True:
             start = "/*" if self.comment else ""
             tokens = _TOKEN.findall(start + line)
@@ -272,7 +273,7 @@ class _Expansion:
                 yield from tokens
 
     def make(self, tokens: Iterable[str]) -> None:
-        """Count what a macro stands for."""
+        """Count the expansion of a macro."""
         self.made += sum(map(len, tokens))
         if self.made > _MOST:
             raise PreprocessingError(f"the macros of this text stand for more than {_MOST >> 20} MiB")
@@ -292,7 +293,7 @@ def _deeper(token: str) -> int:
 
 
 def _arguments(tokens: list[str], opening: int) -> tuple[list[list[str]], int]:
-    """The arguments behind an opening parenthesis, and where what follows begins."""
+    """The arguments after an opening parenthesis, and the place after them."""
     depth, arguments = 1, [[]]  # type: tuple[int, list[list[str]]]
     for i in range(opening + 1, len(tokens)):
         token = tokens[i]
@@ -312,7 +313,7 @@ def _stripped(tokens: list[str]) -> list[str]:
 
 
 def _next_to(tokens: tuple[str, ...], i: int, step: int) -> str:
-    """The token before or behind one, but for space."""
+    """The token before or after one, ignoring space."""
     i += step
     while 0 <= i < len(tokens) and tokens[i].isspace():
         i += step
@@ -347,7 +348,7 @@ _OPERATORS: dict[type, Callable[..., Any]] = {
 
 
 def _value(condition: str) -> int:
-    """The value of a condition in which every name that is left is 0."""
+    """The value of a condition in which every remaining name is 0."""
     condition = re.sub(r"\b(0[xX][0-9a-fA-F]+|[0-9]+)[uUlL]*\b", r"\1", condition)
     condition = re.sub(r"\b[A-Za-z_]\w*", "0", condition)
     condition = condition.replace("&&", " and ").replace("||", " or ").replace("/", "//")

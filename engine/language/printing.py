@@ -29,7 +29,7 @@ _BEFORE = {"neg": "-", "bnot": "bnot ", "lnot": "lnot "}
 
 
 def literal_text(literal: Literal, values: Mapping[str, str]) -> str:
-    """A literal with the texts of what is known of its variables in their places."""
+    """A literal with texts in place of known variables."""
     if isinstance(literal, Atom):
         return f"{literal.name}({', '.join(term_text(term, values) for term in literal.args)})"
     if isinstance(literal, Negation):
@@ -43,7 +43,7 @@ def literal_text(literal: Literal, values: Mapping[str, str]) -> str:
 
 
 def term_text(term: Term, values: Mapping[str, str]) -> str:
-    """A term with the texts of what is known of its variables in their places."""
+    """A term with texts in place of known variables."""
     if isinstance(term, Variable):
         return values.get(term.name, term.name.partition("@")[0])
     if isinstance(term, Wildcard):

@@ -13,10 +13,10 @@ from .syntax import Module
 
 
 class FileReader:
-    """Reads each file once, included ones where they are included first.
+    """Reads each file once, included ones at their first inclusion.
 
-    A file may include what is in the folder of the file that was named first, or in ``folders``. What it
-    includes must begin as rules do: no message shows a line of another file.
+    A file may include files of the folder of the first file, or of ``folders``. An included file must begin
+    like rules, so that no message shows a line of any other file.
     """
 
     def __init__(
@@ -40,7 +40,7 @@ class FileReader:
             self.preprocessor.define(name, body)
 
     def read_root(self, path: Path) -> None:
-        """Add what a file says. Raises DatalogError where it cannot be read."""
+        """Add the content of a file. Raises DatalogError if it cannot be read."""
         try:
             text = read_text(path)
         except UnreadableError as error:
@@ -51,7 +51,7 @@ class FileReader:
     def read(
         self, name: str, text: str, folder: Path, module: Module | None = None, included: bool = False
     ) -> None:
-        """Add what a text says to ``module``; ``folder`` is where included files may be."""
+        """Add the content of a text to ``module``; ``folder`` is the folder of included files."""
         if module is None:
             module, self.top = self.module, folder
         identity = name if name in self.texts else str(Path(name).resolve())

@@ -55,7 +55,7 @@ class Call(NamedTuple):
 
 
 class Record(NamedTuple):
-    """``[args]``; or what a branch became: ``branch`` is its name, ``slots`` are its arguments."""
+    """``[args]``; or a branch after lowering: ``branch`` is its name, ``slots`` are its arguments."""
 
     args: tuple[Term, ...]
     at: int
@@ -175,7 +175,7 @@ class Clause(NamedTuple):
     text: Text
     nested: bool = False
     subsumes: bool = False
-    plans: tuple[JoinOrder, ...] = ()  # what `.plan` says
+    plans: tuple[JoinOrder, ...] = ()  # the content of `.plan`
     notes: bool = False
     joins: bool = False
 
@@ -239,7 +239,7 @@ class Directive(NamedTuple):
 
 
 class ComponentType(NamedTuple):
-    """A component with what stands in its angle brackets."""
+    """A component with the arguments in angle brackets."""
 
     name: str
     parameters: tuple[str, ...]

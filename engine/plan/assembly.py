@@ -12,7 +12,7 @@ from ..transform.numbers import uncounted
 from .plan import BranchFields, Column, Expression, Relation, Rule, Source, Stratum
 from .planner import Schema, constant_arguments, plan_clause
 
-# Relations beside another one: what may be chosen there, and what is to be deleted.
+# Helper relations: candidates of a choice, and tuples to delete.
 CANDIDATES, SUPERFLUOUS = "candidates", "superfluous"
 Clauses = Iterable[tuple[Clause, dict[str, str]]]
 _MOST = 500_000  # literals of all versions of rules, of which each has one for each recursive atom
@@ -24,9 +24,10 @@ def helper(name: str, what: str) -> str:
 
 
 class Assembly:
-    """What groups of relations add to a plan: rules, facts, strata, and places in the text.
+    """The parts of a plan that groups of relations add: rules, facts, strata, and places in the text.
 
-    ``source`` gives the place of a rule. With ``updates`` strata say how they go on after facts were added.
+    ``source`` gives the place of a rule. With ``updates`` strata say how they continue after facts were
+    added.
     """
 
     def __init__(
@@ -112,7 +113,7 @@ class Assembly:
             tuple(index[n] for name in group if (n := helper(name, what)) in index)
             for what in (CANDIDATES, SUPERFLUOUS)
         ]
-        # What is chosen, deleted or numbered depends on all that there is.
+        # Choices, deletions and numbers depend on all tuples.
         grows = not any(helpers) and not any("@" in name for name in group)
         return Stratum(
             tuple(index[name] for name in group),
@@ -125,7 +126,7 @@ class Assembly:
 
 
 class _Taken:
-    """What the facts of relations with choices have in the columns of each."""
+    """The values of facts in the choice columns of relations."""
 
     def __init__(self) -> None:
         self._seen: set[object] = set()

@@ -1,8 +1,8 @@
-"""Plans that are kept in files, so that a program that has not changed is not compiled again.
+"""Plans in files, so that an unchanged program is not compiled again.
 
-A file has three lines: a checksum of the others, what the plan was made from (JSON), and the plan as ``core``
-reads it. It counts only where it was made by this front end from the same texts, byte by byte. A file that is
-damaged or of another version is passed over, and written anew.
+A file has three lines: a checksum of the others, the request (JSON), and the plan in the form that ``core``
+reads. It is valid only if this front end made it from the same texts, byte by byte. A file that is damaged or
+of another version is ignored, and replaced.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ except ImportError:
     from hashlib import sha256
 
 _ROOT = "<root>/"  # before the name of a file that is named from the root
-PARTS = ("language", "analysis", "transform", "plan")  # folders of the engine: what makes plans
+PARTS = ("language", "analysis", "transform", "plan")  # folders of the engine that make plans
 _KEPT = 128  # files in a cache
 
 
 @dataclass(frozen=True)
 class Request:
-    """What a plan is made from, and how: see ``load``."""
+    """The texts and the options that a plan is made from: see ``load``."""
 
     paths: Sequence[Path | str]
     key: str | None = None
@@ -48,7 +48,7 @@ class Request:
 
 @dataclass(frozen=True)
 class PlanText:
-    """A plan as text, with what callers ask without reading all of it.
+    """A plan as text, with data that callers need without reading all of it.
 
     ``relations`` are names with whether each is an output.
     """
@@ -60,11 +60,10 @@ class PlanText:
 
 @dataclass(frozen=True)
 class PlanCache:
-    """Where plans are kept: in the folder ``shipped``, made ahead, which is only read; and in ``folder``,
-    which is None where nothing is to be kept.
+    """The folders of plans: ``shipped``, made ahead and read-only, and ``folder``, which is None if nothing
+    is to be stored.
 
-    The names of files in the folder ``root`` are kept as paths from there, so that what is shipped can be
-    anywhere.
+    Names of files in the folder ``root`` are stored relative to it, so that shipped plans can be anywhere.
     """
 
     root: Path
@@ -94,7 +93,7 @@ class PlanCache:
         (self.shipped / self._name(request, self.shipped)).write_bytes(self._packed(request, plan, texts))
 
     def _packed(self, request: Request, plan: QueryPlan, texts: Mapping[str, str]) -> bytes:
-        """What is in the file of a plan."""
+        """The content of a plan's file."""
         body = plan.to_json().replace(f'"file":{self._start()}', f'"file":"{_ROOT}').encode()
         head = {
             "version": _version(),
@@ -122,7 +121,7 @@ class PlanCache:
             return None
 
     def _holds(self, request: Request, name: str, checksum: str, untyped: bool) -> bool:
-        """Whether a text is what it was."""
+        """Whether a text is unchanged."""
         file = f"{self.root}/{name.removeprefix(_ROOT)}" if name.startswith(_ROOT) else name
         text = request.texts[file] if file in request.texts else read_text(Path(file))
         return checksum == _hash(text.encode()) and untyped == request.untyped(file)

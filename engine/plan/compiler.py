@@ -71,8 +71,8 @@ def compile_program(request: Request) -> tuple[QueryPlan, Sources, list[Diagnost
 
 
 def compile_goal(request: Request, goal: str, full: Collection[str]) -> QueryPlan:
-    """The plan of what a program has to compute for the relation ``goal``; of those in ``full`` all, where
-    something of them is needed. Raises DatalogError."""
+    """The plan of the relations that ``goal`` needs; those in ``full`` are computed completely if any of
+    their tuples is needed. Raises DatalogError."""
     compiler = _compiler(request)
     compiler.goals = [goal], full
     plan = compiler.plan()
@@ -109,7 +109,7 @@ def written_clauses(request: Request) -> CheckedClauses:
 
 
 def _compiler(request: Request) -> _Compiler:
-    """What has read a program. Raises DatalogError where a file cannot be read."""
+    """A compiler that has read a program. Raises DatalogError if a file cannot be read."""
     sources = Sources()
     reporter = Reporter(sources)
     module = Module()
@@ -176,8 +176,7 @@ class _Compiler:
         return self.assembled(relations, clauses, groups, types)
 
     def flattened(self) -> Types:
-        """The types of the module, in which nothing stands for something else any more: components,
-        lattices and inlined relations are replaced."""
+        """The types of the module, after components, lattices and inlined relations are replaced."""
         if not instantiate(self.module, self.reporter):
             self.reporter.finish()
         declare_once(self.module, self.sources, self.reporter)
@@ -227,7 +226,7 @@ class _Compiler:
         groups: list[list[str]],
         types: Types,
     ) -> QueryPlan:
-        """The plan; what all keys share comes first."""
+        """The plan; the part that all keys share comes first."""
         keyed = frozenset(relation.name for relation in relations if relation.keyed)
         by_head: dict[str, list[tuple[Clause, dict[str, str]]]] = {}
         for clause, kinds in clauses:
@@ -262,7 +261,8 @@ class _Compiler:
     def asked(
         self, declared: Mapping[str, RelationDeclaration], flags: Mapping[str, set[str]]
     ) -> tuple[Collection[str], Collection[str]] | None:
-        """What a program that asks for magic sets gives, and the relations that are left as they are."""
+        """The transformation of a program that asks for magic sets, and the relations that it leaves
+        unchanged."""
         pragmas = dict(self.module.pragmas)
         if not self.magic or "magic-transform" not in pragmas:
             return None
@@ -318,7 +318,7 @@ class _Compiler:
     def numbered(
         self, declared: dict[str, RelationDeclaration], clauses: list[tuple[Clause, dict[str, str]]]
     ) -> list[tuple[Clause, dict[str, str]]]:
-        """The clauses, those that count in two parts; declares the relations of what is counted."""
+        """The clauses, with counting ones in two parts; declares relations for counted solutions."""
         found: list[tuple[Clause, dict[str, str]]] = []
         for clause, kinds in clauses:
             parts = number_solutions(clause, kinds, len(found))
@@ -338,8 +338,8 @@ class _Compiler:
     def helpers(
         self, declared: dict[str, RelationDeclaration], clauses: list[tuple[Clause, dict[str, str]]]
     ) -> dict[str, str]:
-        """Declare relations for candidates of choices and for what is superfluous; returns what each is
-        for."""
+        """Declare relations for candidates of choices and for superfluous tuples. Returns the purpose of
+        each."""
         found = {helper(name, CANDIDATES): name for name, relation in declared.items() if relation.choices}
         subsumed = dict.fromkeys(clause.head.name for clause, _ in clauses if clause.subsumes)
         found |= {helper(name, SUPERFLUOUS): name for name in subsumed}
@@ -392,7 +392,7 @@ class _Compiler:
                 clause = resolve(write_out_witnesses(written))
                 if check_atoms(clause, self.module, declared, self.reporter):
                     errors = len(self.reporter)
-                    # Nothing more is said of columns whose type is in error.
+                    # Columns whose type is in error are not reported again.
                     sure = not broken or broken.isdisjoint(_named(clause))
                     reporter = self.reporter if sure else MutedReporter(self.sources, self.reporter)
                     checked.append((clause, Inference(types, kinds, reporter).clause(clause)))

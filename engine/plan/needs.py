@@ -1,4 +1,4 @@
-"""What relations depend on."""
+"""The dependencies of relations."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def needed_relations(plan: QueryPlan, wanted: Iterable[str]) -> set[str]:
 
 
 def _traced(plan: QueryPlan, strata: Sequence[Stratum], relations: set[int]) -> list[Stratum]:
-    """The strata that ``relations`` depend on, in order; adds what they read to these."""
+    """The strata that ``relations`` depend on, in order; adds their inputs to these."""
     found = []
     for stratum in reversed(strata):
         if not relations.isdisjoint(stratum.relations):

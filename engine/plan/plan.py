@@ -69,7 +69,7 @@ class Column:
 
 @dataclass(frozen=True)
 class BranchFields:
-    """The fields of a branch of an algebraic data type, and the column of the record in which each stands."""
+    """The fields of a branch of an algebraic data type, and the column of the record for each."""
 
     columns: tuple[Column, ...]
     slots: tuple[int, ...]
@@ -102,8 +102,8 @@ class Relation:
 class Rule:
     """A rule (or one semi-naive variant of it): ``head(args) :- steps``.
 
-    ``orders`` are the same rule with its joins in other orders. An evaluator may run one of them in its
-    place, each time that which looks at the fewest tuples then.
+    ``orders`` are the same rule with its joins in other orders. An evaluator may run one of them instead,
+    each time the one that reads the fewest tuples.
     """
 
     head: int  # index of the relation
@@ -130,8 +130,8 @@ class Source:
 
 @dataclass(frozen=True)
 class Directive:
-    """What a program asks to be read or written: ``.input``, ``.output``, ``.printsize`` or ``.limitsize``
-    (``kind``) of a relation, with its parameters as they are written. Evaluators take no notice."""
+    """An input or output of a program: ``.input``, ``.output``, ``.printsize`` or ``.limitsize`` (``kind``)
+    of a relation, with its parameters as written. Evaluators ignore it."""
 
     kind: str
     relation: str
@@ -186,7 +186,7 @@ class QueryPlan:
     branches: dict[str, dict[str, BranchFields]] = field(default_factory=dict)
 
     def index(self, name: str) -> int:
-        """The index of the relation called ``name``. Raises KeyError where there is none."""
+        """The index of the relation with a name. Raises KeyError if there is none."""
         for i, relation in enumerate(self.relations):
             if relation.name == name:
                 return i

@@ -101,8 +101,8 @@ def constant_arguments(clause: Clause, schema: Schema) -> tuple[Expression, ...]
 
 
 class Expressions:
-    """The terms of a clause as expressions, in which variables are the registers that are given. There are
-    no aggregates and ranges in them."""
+    """The terms of a clause as expressions over the given registers. They contain no aggregates and
+    ranges."""
 
     def __init__(
         self, clause: Clause, kinds: Mapping[str, str], types: Types, registers: Mapping[str, int]

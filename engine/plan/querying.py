@@ -1,4 +1,5 @@
-"""Queries to a program: the body of a rule, answered from what is complete and by the rules that are left."""
+"""Queries to a program: the body of a rule, answered from complete relations and by the rules of the
+others."""
 
 from __future__ import annotations
 
@@ -19,11 +20,11 @@ def compile_query(
     request: Request, body: str, relations: Collection[str], complete: Collection[str], given: Collection[str]
 ) -> tuple[QueryPlan, list[tuple[str, str]]]:
     """A plan whose only output holds the solutions of ``body``, with a column for each of its variables; and
-    the names of the relations that it takes as they are: those that are ``complete``.
+    the names of the relations that it uses unchanged: those that are ``complete``.
 
-    ``relations`` are all that the program has, ``given`` those to which facts were added. Where the body is a
-    disjunction the columns are the variables that all alternatives have. Raises DatalogError; its places are
-    in the body, in a file called "query".
+    ``relations`` are all relations of the program, ``given`` those to which facts were added. If the body is
+    a disjunction, the columns are the variables of all alternatives. Raises DatalogError; its places are in
+    the body, in a file called "query".
     """
     body = body.strip().removesuffix(".").rstrip()
     answer = "answer"

@@ -1,6 +1,7 @@
-"""The solutions of rules' bodies over the tuples of a store, one after the other as they are asked for.
+"""The solutions of rule bodies over the tuples of a store, one at a time, on demand.
 
-What computes, tests or denies comes as soon as it can; of atoms that of which there are the fewest tuples.
+Computations, tests and negations come as soon as possible. Of atoms, the one with the fewest tuples comes
+next.
 """
 
 from __future__ import annotations
@@ -20,10 +21,10 @@ Below = Callable[[str, Hits, int], Iterable[Row]]
 
 
 class Next(NamedTuple):
-    """A literal of a body that may come next, and what is left then.
+    """A literal of a body that may come next, and the remaining ones.
 
-    Of an atom its tuples, the ``columns`` whose values are known, what gives these, the variables that it
-    brings, and what else stands in it.
+    For an atom: its tuples, the ``columns`` with known values, the terms of these, the variables that it
+    binds, and its other terms.
     """
 
     at: int
@@ -37,9 +38,9 @@ class Next(NamedTuple):
 
 
 class Left:
-    """Literals of a body that are left at some point, where always the same variables are known.
+    """The remaining literals of a body at some point, where the known variables are always the same.
 
-    ``home``: None, or atoms' tuples are by height, and those of these relations with what was replaced.
+    ``home``: None, or tuples are looked up by height, and those of these relations with replaced ones.
     """
 
     def __init__(self, body: tuple[Literal, ...], literals: tuple[int, ...], home: Home) -> None:
@@ -115,7 +116,7 @@ class Bodies:
         return best, least
 
     def _candidates(self, left: Left, known: set[str]) -> Iterator[Next]:
-        """The literals of which one may come next: a single one, or atoms."""
+        """The literals that may come next: a single one, or atoms."""
         body, literals = left.body, left.literals
         test = next((i for i in literals if self._rules.tests(body[i], known)), None)
         ready = [i for i in literals if self._rules.ready(body[i], known)] if test is None else [test]

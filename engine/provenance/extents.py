@@ -18,7 +18,7 @@ from .matching import Row
 _FEW = 32  # words of a column for which it is not worth while to group it
 _BLOCK = 1024  # rows that are looked at together
 _MANY = 4096  # rows with a word, among which another column is worth grouping, too
-_SHARE = 32  # a relation is indexed once so many of its tuples come to one search
+_SHARE = 32  # a relation is indexed once this many of its tuples are read per search
 _NONE = np.empty(0, np.int64)
 
 Numbers = Sequence[int] | Words  # of tuples, ascending
@@ -35,7 +35,7 @@ class StoredExtents:
         self._relations = {relation.name: relation for relation in plan.relations}
         self._found: dict[str, Extent] = {}
         self._ordered: dict[str, Extent] = {}  # by height
-        self._left: dict[str, Extent] = {}  # of these what is left in the end
+        self._left: dict[str, Extent] = {}  # of these, the tuples that remain at the end
         self._texts = _Texts(store)
 
     def at_height(self, found: Mapping[str, Found], replaced: Container[str]) -> None:
@@ -146,7 +146,7 @@ class Extent:
     """A relation in the order of rounds; ``starts`` are the first tuples of each but the first."""
 
     def __init__(self, relation: Relation, found: Found, count: int, texts: _Texts) -> None:
-        # What is read as it is may have 32 bits.
+        # Columns that are read directly may have 32 bits.
         narrow = [column.type in ("number", "symbol") for column in relation.columns]
         columns = zip(found[0], narrow, strict=True)
         self.columns = [words if may_be else words.astype(np.int64, copy=False) for words, may_be in columns]
@@ -166,7 +166,7 @@ class Extent:
         self._words: dict[int, dict[Any, int | None]] = {}  # of symbols and records, by column
         self._numbers: dict[Row, int | None] = {}  # of tuples that were asked for
         self._tuples: list[Row] = []
-        self._indexes: dict[tuple[int, ...], dict[Any, list[int]]] = {}  # by columns and what these have
+        self._indexes: dict[tuple[int, ...], dict[Any, list[int]]] = {}  # by columns and their values
         self._searches: dict[tuple[int, ...], int] = {}  # without an index
 
     def search(self, columns: tuple[int, ...], values: Any) -> Hits:
@@ -182,7 +182,7 @@ class Extent:
         return Hits(self, () if number is None else (number,))
 
     def number(self, row: Row) -> int | None:
-        """The number of a tuple; None where it is none."""
+        """The number of a tuple; None if it does not exist."""
         if row not in self._numbers:
             index = self._index(self._every)
             known = dict(enumerate(row))
@@ -223,7 +223,7 @@ class Extent:
         return index
 
     def _least(self, known: Mapping[int, Any]) -> Hits:
-        """The rows with one of the values, of which there are few, and what the others have to be."""
+        """The rows with one of the few given values, and the required values of the other columns."""
         zeros = tuple(c for c in known if c in self._floats and known[c] == 0) if self._floats else ()
         words: dict[int, int] = {}
         for column, value in known.items():
@@ -286,7 +286,7 @@ class Extent:
         return words[value]
 
     def _reader(self, column: int) -> Callable[[int], Any]:
-        """What reads the value of a row."""
+        """A reader of a row's value."""
         words, kind = self.columns[column], self._relation.columns[column].type
         if kind in NUMERIC:
             return (words if kind == "number" else words.view(NUMERIC[kind])).item
@@ -306,7 +306,7 @@ class Extent:
 
 
 def _among(found: Found, columns: Sequence[Words]) -> Found:
-    """What is found of the tuples that these columns have."""
+    """The tuples with these values in these columns."""
     mine, others = (np.stack(each, axis=1).astype(np.int64) for each in (found[0], columns))
     fields = [("", np.int64)] * len(columns)
     left = np.isin(mine.view(fields).ravel(), others.view(fields).ravel())

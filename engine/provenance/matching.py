@@ -48,7 +48,7 @@ Row = tuple[Any, ...]
 Bindings = dict[str, Any]
 _KINDS = {int: "number", float: "float", str: "symbol"}
 INTEGERS = ("number", "unsigned")
-_LATER = "@later"  # terms with unknown variables, each with what it is to be
+_LATER = "@later"  # terms with unknown variables, each with its required value
 _FEW = 8  # tuples that are looked through one by one
 
 
@@ -131,9 +131,9 @@ class Rules:
     def explains(
         self, source: Source, relation: str, row: Row, premises: Iterable[tuple[str, Row]], holds: Searchable
     ) -> Iterator[Bindings]:
-        """The ways in which a rule gives a tuple with premises for the atoms of its body.
+        """The ways in which a rule derives a tuple, with premises for the atoms of its body.
 
-        ``holds`` has the tuples that negations and aggregates look at.
+        ``holds`` has the tuples that negations and aggregates read.
         """
         given: dict[str, list[Row]] = {}
         for name, held in premises:
@@ -179,7 +179,7 @@ class Rules:
         return {term.name: None for term in first if isinstance(term, Variable)}
 
     def ordered(self, clause: Clause) -> tuple[Literal, ...]:
-        """The body in an order in which what is computed, tested or denied is known by then."""
+        """The body in an order in which computations, tests and negations have their variables."""
         if id(clause) not in self._ordered:
             self._ordered[id(clause)] = self._in_order(clause.body, set(self.key(clause)))
         return self._ordered[id(clause)]
@@ -291,8 +291,8 @@ class Matcher(NamedTuple):
                     return
 
     def unified(self, term: Term, value: Any, bindings: Bindings) -> Bindings | None:
-        """``bindings`` with what makes ``term`` equal to ``value``; None where nothing does. What is
-        computed of variables that are not known yet is for ``agrees``."""
+        """``bindings`` extended so that ``term`` equals ``value``; None if that is impossible. Terms with
+        unknown variables are left to ``agrees``."""
         if isinstance(term, Wildcard | Counter):
             return bindings
         if isinstance(term, Variable) and term.name not in bindings:
@@ -309,7 +309,7 @@ class Matcher(NamedTuple):
 
     def solved(self, term: Term, value: Any, bindings: Bindings) -> Bindings:
         """``bindings`` with the variable of a sum or a difference of integers whose other part is known, or
-        with what is to be seen later."""
+        with a condition to check later."""
         kind = self.rules.types.get((term.at, term.name), "") if isinstance(term, Call) else ""
         if isinstance(term, Call) and term.name in "+-" and len(term.args) == 2 and kind in INTEGERS:
             left, right = term.args

@@ -1,7 +1,7 @@
 """Proofs: why a tuple holds.
 
-``Derivations`` evaluates a program once more, plainly and with a note of the derivations of every tuple.
-The notes are well-founded, as a rule sees only what earlier rounds have found. ``proof_check`` verifies
+``Derivations`` evaluates a program once more without optimisation, and records the derivations of every
+tuple. The records are well-founded, because a rule reads only earlier rounds. ``proof_check`` verifies
 proofs.
 """
 
@@ -27,7 +27,7 @@ _Key = tuple[int, Tuple]
 
 
 class _Note(NamedTuple):
-    """A derivation of a tuple. ``rule`` is None for what is given and for pairs that an eqrel adds."""
+    """A derivation of a tuple. ``rule`` is None for facts, and for pairs that an eqrel adds."""
 
     rule: Rule | None
     premises: tuple[_Key, ...] = ()
@@ -39,14 +39,13 @@ _GIVEN = _Note(None)
 
 @dataclass(frozen=True, eq=False)
 class Proof:
-    """A tuple and what it follows from; proofs of equal tuples are one object, shared by all that need it.
+    """A tuple and its premises. Proofs of equal tuples are one object, shared by all users.
 
-    ``source`` is the rule, None for a given fact and for a pair that an eqrel has as an equivalence.
-    ``premises`` prove the atoms of the rule's body, ``counted`` the tuples that its aggregates went through,
-    ``bindings`` are the variables of the rule. In a keyed program there is no key column. ``open`` is a step
-    that was not looked into, or whose premises are gone since other tuples made them superfluous.
-    ``replaced`` is None where the tuple is there in the end; else it has the tuple that has replaced it, if
-    that is.
+    ``source`` is the rule, None for a given fact and for a pair that an eqrel adds. ``premises`` prove the
+    atoms of the rule's body, ``counted`` the tuples that its aggregates read, and ``bindings`` are the
+    variables of the rule. In a keyed program there is no key column. ``open`` is a step that was not
+    expanded, or whose premises are gone because other tuples made them superfluous. ``replaced`` is None if
+    the tuple still exists at the end; otherwise it has the tuple that replaced it, if any.
     """
 
     relation: str
@@ -92,7 +91,7 @@ def shown(bindings: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
 
 
 def fill(sentence: str, names: Mapping[str, str]) -> str:
-    """A sentence with ``{x}`` replaced by the name of x; what has no name stays."""
+    """A sentence with ``{x}`` replaced by the name of x. Variables without a name stay."""
     return re.sub(r"\{(\w+)\}", lambda match: names.get(match[1], match[0]), sentence)
 
 
@@ -139,7 +138,7 @@ class Derivations:
         chosen: dict[_Key, _Note] = {}
         waiting, open_ = [goal], dict.fromkeys([goal])
         while waiting or open_:
-            # What can be derived in one way only comes first: it may be what others need as well.
+            # Tuples with a single derivation come first, because others may need them as well.
             key = waiting.pop() if waiting else self._settled(open_, chosen)
             if key in chosen:
                 continue
@@ -199,7 +198,7 @@ def _unprojected(proof: Proof) -> tuple[Proof, ...]:
 
 
 class _Recorder(Evaluation):
-    """Notes the derivations of every tuple that the round in which it is found has."""
+    """Records the derivations that each tuple has in the round of its first derivation."""
 
     def __init__(self, plan: QueryPlan) -> None:
         self.noted: dict[_Key, list[_Note]] = {}

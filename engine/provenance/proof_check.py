@@ -1,7 +1,7 @@
-"""Checks of proofs against the text of the rules, apart from the planner and the evaluators.
+"""Checks of proofs against the text of the rules, independent of the planner and the evaluators.
 
-Each step must follow from its premises by its rule as it is written. What a rule denies or counts is computed
-anew, rule by rule until nothing is new, by the matcher that checks the steps.
+Each step must follow from its premises by its rule as written. Relations that a rule negates or aggregates
+are computed again, rule by rule until nothing is new, by the same matcher.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def check_proof(proof: Proof, plan: QueryPlan, facts: Facts) -> int:
 class Checker:
     """Checks proofs over one set of facts.
 
-    Without ``rules`` these are read from their texts, as ``Rules`` says. What is denied or counted is
-    computed anew, unless ``holds`` has it: for programs that choose, number or delete tuples.
+    Without ``rules`` these are read from their texts, as in ``Rules``. Negated and aggregated relations are
+    computed again, unless ``holds`` has them: for programs that choose, number or delete tuples.
     """
 
     def __init__(
@@ -81,12 +81,12 @@ class Checker:
 
     def _holds(self, relation: str) -> Collection[Row]:
         if not self._computed:
-            self._computed = True  # first, for the rules ask for what earlier ones gave
+            self._computed = True  # first, because rules read the results of earlier ones
             self._compute()
         return self._known[relation]
 
     def _compute(self) -> None:
-        """The relations, in an order in which what is denied or counted comes first."""
+        """The relations, with negated and aggregated ones before their users."""
         plan = self._plan
         clauses = [clause for source in plan.sources for clause in self._rules.clauses(source)]
         for stratum in plan.strata:

@@ -1,8 +1,8 @@
-"""What the rounds of an evaluation say of the heights of tuples.
+"""The heights of tuples by the rounds of an evaluation.
 
-In a stratum whose rules all start from tuples of one height, such as facts, or that starts from facts of its
-own alone, the tuples of a round are of one height, one more than those of the round before. Where there is no
-recursion a tuple's height follows from those of its premises.
+If all rules of a stratum start from tuples of one height, such as facts, the tuples of a round have one
+height: one more than those of the previous round. Without recursion the height of a tuple follows from those
+of its premises.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ Clauses = Mapping[str, Collection[tuple[Source, Clause]]]
 
 
 class Rounds:
-    """For each relation how the heights of its tuples are had, if everything was computed ``at_once``.
+    """For each relation, how to get the heights of its tuples, if everything was computed ``at_once``.
 
-    ``offsets``: what is to be added to the number of a tuple's round. ``layers``: how many relations have to
-    be looked through, one below the other; 0 where there is an offset. Of derived relations in neither rounds
-    do not say the heights.
+    ``offsets``: the number to add to the round of a tuple. ``layers``: the number of relations to search, one
+    below the other; 0 if there is an offset. For derived relations in neither, rounds do not give the
+    heights.
     """
 
     def __init__(
@@ -104,7 +104,7 @@ def _chooses(plan: QueryPlan, stratum: Stratum) -> bool:
 
 
 def chosen(plan: QueryPlan) -> set[str]:
-    """The relations of which rules give more than there is in the end: what is left over was chosen."""
+    """The relations whose rules derive more tuples than remain, because some were chosen."""
     strata = (stratum for stratum in plan.strata if _chooses(plan, stratum))
     return {plan.relations[i].name for stratum in strata for i in stratum.relations}
 

@@ -1,8 +1,8 @@
-"""Proofs over what a store has computed: premises are searched for where they are asked for.
+"""Proofs over the results of a store: premises are searched on demand.
 
-Nothing is noted while rules run but the round in which each tuple is found. Where these
-say the heights of tuples (``rounds``), a search among those of lesser height finds a proof of the least;
-where they do not, the tuples are found once more in the order of heights (``transform.heights``).
+Only the round of each tuple is recorded while rules run. If rounds give the heights of tuples (``rounds``), a
+search among tuples of lower height finds a proof of least height. Otherwise the tuples are derived once more
+in the order of heights (``transform.heights``).
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class Attempt:
 
 
 class ProofSearch:
-    """Proofs of the tuples of a store, as of its last evaluation.
+    """Proofs of the tuples of a store, after its last evaluation.
 
-    ``at_once``: whether everything was computed in one evaluation, and not bit by bit. ``replaced``: proofs
-    also go through tuples that others have replaced; else only those of what has no other proof do.
+    ``at_once``: whether everything was computed in one evaluation, and not incrementally. ``replaced``:
+    proofs may also go through tuples that others replaced; by default only if there is no other proof.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class ProofSearch:
         self._at_once, self._limits = at_once, limits
         self._strata_of = replaced_in(plan)  # relations in which tuples replace others
         self._replaced = self._strata_of if replaced else {}
-        self._through: ProofSearch | None = None  # the search through what was replaced
+        self._through: ProofSearch | None = None  # the search through replaced tuples
         self.rules = Rules(written=written, ordinal=store.ordinal)
         self._clauses: dict[str, list[tuple[Source, Clause]]] = {}
         for source, clause in written.clauses:
@@ -107,7 +107,7 @@ class ProofSearch:
         self._traces: dict[str, Trace] = {}  # by goals
         self._passed: set[str] = set()  # relations whose tuples were found in the order of heights
         self._rounds: Rounds | None = None
-        self._offsets: dict[str, int] = {}  # what is to be added to the round of a tuple for its height
+        self._offsets: dict[str, int] = {}  # the number to add to the round of a tuple for its height
         self.extents = StoredExtents(store, plan)
         self._given: dict[str, set[Row]] = {}
         self._steps: dict[Key, _ProofStep] = {}
@@ -119,7 +119,7 @@ class ProofSearch:
     # ---- Why ---------------------------------------------------------------------------------------------
 
     def proof(self, relation: str, row: Row, depth: int | None = None) -> Proof | None:
-        """The proof of a tuple, of so many levels at most; None where it does not hold."""
+        """The proof of a tuple, with at most this many levels; None if it does not hold."""
         goal = (relation, tuple(row))
         if not self.extents.holds(*goal):
             return None
@@ -145,7 +145,7 @@ class ProofSearch:
             return self._built(near, {key for key in near if distances[key] != depth})
 
     def _trace(self, goal: str) -> Trace:
-        """What finds proofs of the tuples of a relation in the core."""
+        """A search in the core for proofs of a relation's tuples."""
         if goal not in self._traces:
             reached, denied, waiting = dict.fromkeys([goal]), dict[str, None](), [goal]
             for name in waiting:  # which grows
@@ -177,7 +177,7 @@ class ProofSearch:
         return (self._height((relation, row)) or 0) if through is None else through.height(relation, row)
 
     def _other(self, goal: Key) -> ProofSearch | None:
-        """The search through what was replaced, where no proof of a tuple does without."""
+        """The search through replaced tuples, if every proof of a tuple needs one."""
         if not self._strata_of or self._replaced or self._height(goal) is not None:
             return None
         if self._through is None:
@@ -219,8 +219,8 @@ class ProofSearch:
         self._offsets.update(dict.fromkeys(needed, 0))
 
     def _built(self, keys: list[Key], closed: set[Key]) -> Proof:
-        """The proof of the first of some goals, of which each other one is a premise of one before it; steps
-        that are not in ``closed`` stay open."""
+        """The proof of the first of some goals. Each other goal is a premise of an earlier one. Steps that
+        are not in ``closed`` stay open."""
         proofs: dict[Key, Proof] = {}
         waiting = keys.copy()
         while waiting:
@@ -285,7 +285,7 @@ class ProofSearch:
         return (row for row, found in heights if found is not None and found < height)
 
     def _height(self, key: Key) -> int | None:
-        """The height of a tuple; None where it follows only from what others made superfluous."""
+        """The height of a tuple; None if it follows only from superfluous tuples."""
         return 0 if self.is_given(*key) else self._derived_height(key)
 
     def _derived_height(self, key: Key) -> int | None:
@@ -299,7 +299,8 @@ class ProofSearch:
         return self._heights[key]
 
     def _lowest(self, relation: str, row: Row) -> tuple[_ProofStep, int | None]:
-        """The derivation of a tuple that is of the least height, found from what is of any, and this."""
+        """The derivation of a tuple with the least height, found from derivations of any height; and that
+        height."""
         best, below = _ProofStep(lost=True), None
         limit = sys.maxsize
         while limit > 0:
@@ -320,7 +321,7 @@ class ProofSearch:
             through = self._other(key)
             return _ProofStep(lost=True) if through is None else through._step(key)
         relation, row = key
-        clauses = self._clauses if height == 1 else self._higher  # from facts alone comes what is of height 1
+        clauses = self._clauses if height == 1 else self._higher  # tuples of height 1 follow from facts alone
         found = self._derivations(clauses.get(relation, ()), dict(enumerate(row)), height)
         step = next((step for _, step in found), None)
         if step is None and relation in self._eqrels:
@@ -330,8 +331,8 @@ class ProofSearch:
     def _derivations(
         self, clauses: Iterable[tuple[Source, Clause]], wanted: dict[int, Any], height: int
     ) -> Iterator[tuple[Row, _ProofStep]]:
-        """The tuples with the ``wanted`` values that rules give from what is below a height, each as often as
-        they do."""
+        """The tuples with the ``wanted`` values that rules derive from tuples below a height, with
+        multiplicity."""
         for source, clause in clauses if height > 0 else ():
             start = self._start(clause, wanted)
             if start is None:
@@ -366,7 +367,7 @@ class ProofSearch:
         )
 
     def _counted(self, clause: Clause, bindings: Bindings) -> tuple[Key, ...]:
-        """The tuples that the aggregates of a clause go through, so many of them."""
+        """The tuples that the aggregates of a clause read, up to this many."""
         if id(clause) not in self._aggregates:
             self._aggregates[id(clause)] = list(_aggregates((clause.head, clause.body)))
         aggregates = self._aggregates[id(clause)]
@@ -405,7 +406,7 @@ class ProofSearch:
         return _ProofStep(premises=tuple(dict.fromkeys((relation, pair) for pair in path[::-1])))
 
     def _direct(self, relation: str, member: Any, height: int) -> Iterator[Row]:
-        """The pairs with a member that were given, or that rules give from what is below a height."""
+        """The pairs with a member that are facts, or that rules derive from tuples below a height."""
         yield from sorted(pair for pair in self._facts(relation) if member in pair)
         for column in (0, 1):
             for pair, _ in self._derivations(self._clauses.get(relation, ()), {column: member}, height):

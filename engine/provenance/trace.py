@@ -1,7 +1,8 @@
-"""Proofs that the core finds, as arrays: no Python object is made of a step that nobody looks at.
+"""Proofs from the core, as arrays: Python objects are made only for steps that are read.
 
-Where the clauses of a relation have no aggregates that depend on the order of what they add, and the heights
-of its tuples are known, the core finds what a tuple follows from. Of others the search says it, step by step.
+If the clauses of a relation have no aggregates that depend on the order of addition, and the heights of its
+tuples are known, the core finds the premises of a tuple. For other relations the search gives them, step by
+step.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ Numbers = np.ndarray[Any, np.dtype[np.int64]]
 
 
 class ProofStep(Protocol):
-    """What a tuple follows from, where the core does not see it."""
+    """The premises of a tuple, if the core does not find them."""
 
     @property
     def source(self) -> Source | None: ...
@@ -67,11 +68,11 @@ class ProofStep(Protocol):
 
 
 class Table(NamedTuple):
-    """A relation and its tuples, and whether these are all that it has.
+    """A relation and its tuples, and whether these are all of them.
 
-    ``clauses`` are those that give them, each with whether it takes more than facts; ``offset`` is what is to
-    be added to the number of a round for the height, None where that is not known. Without clauses all are
-    facts. ``facts`` are those of an equivalence.
+    ``clauses`` derive them, each with whether it needs more than facts. ``offset`` is the number to add to a
+    round for the height, None if unknown. Without clauses all tuples are facts. ``facts`` are those of an
+    equivalence.
     """
 
     name: str
@@ -83,9 +84,9 @@ class Table(NamedTuple):
 
 
 class CoreClause(NamedTuple):
-    """A clause as the core takes it. ``tests`` are comparisons: operators, types and sides. Atoms have
-    patterns: what is computed in them is a variable, and computed by an equation. Ranges are variables with
-    their types and terms."""
+    """A clause in the form of the core. ``tests`` are comparisons: operators, types and sides. Atoms have
+    patterns; a computed term in them is a variable with an equation. Ranges are variables with their types
+    and terms."""
 
     number: int
     head: list[Term]
@@ -103,7 +104,7 @@ class _BeyondError(Exception):
 
 
 class Trace:
-    """Finds proofs over ``tables``; ``ask`` says what tuples follow from that the core cannot tell."""
+    """Finds proofs over ``tables``; ``ask`` gives premises that the core cannot find."""
 
     def __init__(
         self,
@@ -181,7 +182,7 @@ def _is_known(table: Table) -> bool:
 
 
 class _Scope:
-    """What stands in a clause, or in an aggregate of it, for the core. ``tables`` are numbered."""
+    """The contents of a clause, or of an aggregate in it, for the core. ``tables`` are numbered."""
 
     def __init__(
         self,
@@ -292,7 +293,7 @@ class _Scope:
         inside = _Scope(self._tables, self._clause, self._kinds, self._types, term, self)
         kind = (kind_of(term.target, self._kinds, self._types) if term.target else None) or "number"
         if kind == "float" and term.function in ("sum", "mean"):
-            raise _BeyondError  # they depend on the order of what is added
+            raise _BeyondError  # they depend on the order of addition
         target = inside._value(term.target, kind) if term.target else None
         variable = self._new()
         self._aggregates.append(
@@ -314,7 +315,7 @@ def _is_range(term: Syntax) -> TypeGuard[Call]:
 
 
 def _is_shifted(term: Syntax, kind: str) -> bool:
-    """Whether a term is a variable to which an integer is added."""
+    """Whether a term is a variable plus an integer."""
     if not isinstance(term, Call) or kind not in INTEGERS:
         return False
     match term.name, term.args:
@@ -359,7 +360,7 @@ class ProofSteps:
             first = end
 
     def _made(self, count: int) -> list[TracedProof]:
-        """The first steps, without what is below them."""
+        """The first steps, without their premises."""
         sources = [source for source, _ in self.clauses]
         names = [table.name for table in self._tables]
         relations, numbers = self._relations[:count], self._rows[:count]
@@ -431,7 +432,7 @@ class TracedProof(Proof):
             shape = rules.shape(atom)
             found.update((name, proof.row[column]) for column, name in shape.variables)
             computed += [(term, proof.row[column]) for column, term in shape.others]
-        for term, value in computed:  # of which others may have to be known
+        for term, value in computed:  # whose other parts may have to be known
             found = matcher.unified(term, value, found) or found
         rest = [literal for literal in rules.ordered(clause) if not isinstance(literal, Atom)]
         if any(_is_range(term) for literal in rest for term in terms(literal)):

@@ -1,7 +1,8 @@
-"""Components: each ``.init`` becomes a copy of what the component, and those it is derived from, hold.
+"""Components: each ``.init`` becomes a copy of the contents of the component, and of those that it is derived
+from.
 
-The copy of a relation, type or branch ``name`` in the instance ``i`` is called ``i.name``. Rules of relations
-that are declared around the component belong to those.
+The copy of a relation, type or branch ``name`` in the instance ``i`` is called ``i.name``. Rules for
+relations that are declared outside of the component belong to those.
 """
 
 from __future__ import annotations
@@ -31,13 +32,13 @@ from ..language.syntax import (
 from ..language.walk import rewrite_clause, rewrite_term
 
 DEEPEST = 100  # instances within instances, and components derived from one another
-_MOST = 4 << 20  # characters that instances hold, about; what is in several, one in another, counts for each
+_MOST = 4 << 20  # the approximate size of instances in characters; nested ones count for each level
 
 Binding = Mapping[str, str]
 
 
 def instantiate(module: Module, reporter: Reporter) -> bool:
-    """Replace the components of a module and their instances by what they stand for. False after errors."""
+    """Expand the components of a module and their instances. False after errors."""
     errors = len(reporter)
     if module.components or module.instances:
         with suppress(_TooMuchError):
@@ -59,7 +60,7 @@ class _Instantiation:
         self._note(module.components, None)
 
     def _note(self, components: list[Component], around: Component | None) -> None:
-        """Note what each component stands in, and what stands in each; in None what stands in none."""
+        """Record the scope of each component, and the components of each scope; None is the top level."""
         self._inside[id(around)] = {c.type.name: c for c in reversed(components)}
         for component in components:
             self._around[id(component)] = around
@@ -92,7 +93,7 @@ class _Instantiation:
             names.setdefault(name, at)
 
     def _check(self, component: Component, binding: Binding) -> None:
-        """Report components that are not there, and overrides of what cannot be overridden."""
+        """Report unknown components, and overrides of relations that cannot be overridden."""
         name, around = component.type.name, self._around[id(component)]
         binding = {**binding, **dict.fromkeys(component.type.parameters, "")}
         for base in component.bases:
@@ -146,8 +147,8 @@ class _Instantiation:
     # ---- Copies -----------------------------------------------------------------------------------------
 
     def _component(self, scope: Component | None, name: str, binding: Binding) -> Component | None:
-        """The component that a name means in a scope: one of its own, of what it is derived from, or
-        around."""
+        """The component with a name in a scope: its own, one of those that it is derived from, or an outer
+        one."""
         wanted = binding.get(name) or name
         waiting, seen = [scope], set[int]()
         while waiting:
@@ -173,7 +174,7 @@ class _Instantiation:
         return self._parents[key]
 
     def _count(self, what: Module, orphans: Iterable[Clause] = ()) -> None:
-        """Count what is copied. Raises _TooMuchError."""
+        """Count copies. Raises _TooMuchError."""
         clauses = sum(c.text.end - c.text.start for c in (*what.clauses, *orphans))
         columns = [relation.columns for relation in what.relations]
         columns += [declared.columns for declared in what.types]
@@ -200,7 +201,7 @@ class _Instantiation:
         orphans: list[Clause],
         depth: int,
     ) -> Module:
-        """What an instance holds, under its full names."""
+        """The contents of an instance, under their full names."""
         found = Module()
         component = self._component(scope, instance.type.name, binding)
         if component is None:
@@ -225,7 +226,7 @@ class _Instantiation:
         overridden: frozenset[str],
         depth: int,
     ) -> None:
-        """Add what a component and those that it is derived from declare."""
+        """Add the declarations of a component and of those that it is derived from."""
         around = self._around[id(component)]
         for base in component.bases:
             parent = self._component(around, base.name, binding)
@@ -299,7 +300,7 @@ def _bound_cast(term: Term, names: Binding) -> Term:
 
 
 def _renamed(found: Module, instance: str, orphans: list[Clause]) -> Module:
-    """What an instance holds, with the instance's name before its own names."""
+    """The contents of an instance, with the instance's name before its own names."""
     types = {t.name: f"{instance}.{t.name}" for t in found.types}
     branches = {b.name: f"{instance}.{b.name}" for t in found.types for b in t.branches}
     relations = {r.name: f"{instance}.{r.name}" for r in found.relations}

@@ -63,16 +63,16 @@ def grown(name: str) -> str:
 
 
 def computed(name: str) -> str:
-    """What a relation is called in the program whose heights are asked for; itself where it is another."""
+    """The name of a relation in the program whose heights are wanted; otherwise its own."""
     return name.replace(_COMPLETE, "")
 
 
 class Proved(NamedTuple):
-    """What proofs are asked for of the tuples of ``goal``.
+    """The relations involved in proofs of tuples of ``goal``.
 
-    ``derived`` are the relations that have more than facts; of those that are ``chosen`` rules give more than
-    there is in the end; ``replaced`` has the relations in which proofs go through tuples that others have
-    replaced, each with those of its stratum.
+    ``derived`` are the relations with more than facts. Rules of ``chosen`` ones derive more tuples than
+    remain. ``replaced`` has the relations in which proofs go through replaced tuples, each with those of its
+    stratum.
     """
 
     goal: str
@@ -89,8 +89,8 @@ def limited(name: str) -> str:
 def by_height(
     clauses: Clauses, declared: Mapping[str, RelationDeclaration], kinds: Mapping[str, str], proved: Proved
 ) -> Heights:
-    """The program for the heights of what is ``proved`` and of all tuples that its proofs may go through.
-    ``kinds`` are those of types."""
+    """The program for the heights of ``proved`` tuples and of all tuples in their proofs. ``kinds`` are those
+    of types."""
     by_head: dict[str, Clauses] = {}
     for clause, names in unfolded(clauses, paired=True):
         if not clause.subsumes:
@@ -141,7 +141,8 @@ class _ByHeight:
         return Heights(found, self.declared, (*again, (*map(grown, needed), _START)))
 
     def again(self, names: Collection[str], found: Clauses) -> tuple[str, ...]:
-        """Declare what computes a stratum once more and what it has on the way, and add the clauses."""
+        """Declare relations that compute a stratum once more and keep intermediate tuples, and add the
+        clauses."""
         made: dict[str, RelationDeclaration] = {}
         for name in names:
             relation = self.old[name]
@@ -205,7 +206,8 @@ class _ByHeight:
         return clause._replace(head=head, body=tuple(body), plans=(), notes=False), kinds
 
     def named(self, atom: Atom, kinds: Kinds) -> tuple[Atom, list[Literal], Kinds]:
-        """An atom with variables for what is or holds wildcards, what the latter have to be, and kinds."""
+        """An atom with variables for terms that are or contain wildcards, the conditions on these, and
+        kinds."""
         args, equations, kinds = list(atom.args), list[Literal](), dict(kinds)
         for i, column in enumerate(self.old[atom.name].columns):
             if holds_wildcard(term := args[i]):
@@ -225,7 +227,7 @@ class _ByHeight:
         return clause._replace(head=clause.head._replace(args=tuple(args))), kinds
 
     def kept(self, atom: Atom) -> Atom:
-        """An atom of a relation as it was computed, with what was replaced."""
+        """An atom of a relation as it was computed, with replaced tuples."""
         if atom.name not in self.replaced:
             return self.complete(atom)
         return atom._replace(name=atom.name + (_SEEN if atom.name in self.subsumed else _AGAIN))

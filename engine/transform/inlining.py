@@ -125,8 +125,8 @@ class _TooMuchError(Exception):
 
 
 class _Inliner:
-    """Replaces atoms of the relations in ``rules``; in aggregates only those that are ``dependent``, for what
-    is counted is tuples."""
+    """Replaces atoms of the relations in ``rules``; in aggregates only ``dependent`` ones, because they count
+    tuples."""
 
     def __init__(self, rules: dict[str, list[Clause]], dependent: set[str], reporter: Reporter) -> None:
         self._rules, self._dependent, self._reporter = rules, dependent, reporter
@@ -174,7 +174,7 @@ class _Inliner:
             waiting += [(part, depth + 1) for part in parts(term)]
 
     def _step(self, clause: Clause) -> list[Clause] | None:
-        """The clause with one atom inlined; None where there is none."""
+        """The clause with one atom inlined; None without one."""
         for place, literal in enumerate(clause.body):
             ways = self._ways(literal)
             if ways is not None:
@@ -273,7 +273,7 @@ def _without_wildcards(term: Term, number: int) -> Term:
 
 
 def _equal(left: Term, right: Term, at: int) -> Body:
-    """Equations for two terms, of which records are taken apart."""
+    """Equations for two terms; records are taken apart."""
     if isinstance(left, Wildcard) or isinstance(right, Wildcard):
         return []
     if isinstance(left, Record) and isinstance(right, Record) and len(left.args) == len(right.args):

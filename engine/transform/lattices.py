@@ -47,7 +47,7 @@ from ..language.walk import terms
 from .magic import Clauses
 
 _OPERATORS = ("Bottom", "Top", "Lub", "Glb")
-_PAIRS = "@joined"  # of what two tuples of a relation are joined
+_PAIRS = "@joined"  # of the joins of two tuples of a relation
 _CHOOSING = {"max": "<=", "min": ">="}  # give one of two values: the second where these are so
 _FUNCTORS = (*_CHOOSING, "bor", "band")
 
@@ -92,7 +92,7 @@ class _Order(NamedTuple):
     text: Text
 
     def met(self, one: Variable, other: Term) -> Call:
-        """The greatest lower bound of what a tuple has and another value."""
+        """The greatest lower bound of a tuple's value and another value."""
         return Call(self.glb, (one, other), one.at)
 
 
@@ -195,8 +195,8 @@ class _Lowering:
         return [*found, Clause(head, (joined,), text, joins=True)]
 
     def _pairs(self, relation: RelationDeclaration, one: tuple[Term, ...], other: tuple[Term, ...]) -> Atom:
-        """An atom of a relation of the tuples to join. Each is joined with one other: half as many are left
-        then, where all pairs would give all joins of so many tuples."""
+        """An atom for the tuples to join. Each joins one other tuple, so half as many remain. All pairs would
+        give all joins of many tuples."""
         columns = relation.columns
         shared = tuple(column for column in columns if not column.lattice)
         halves = [
@@ -214,7 +214,7 @@ class _Lowering:
     # ---- Bodies -----------------------------------------------------------------------------------------
 
     def _clause(self, clause: Clause) -> Iterable[Clause]:
-        """What stands for a clause: several, where it denies an atom whose columns are compared."""
+        """The replacements of a clause: several if it negates an atom with compared columns."""
         compared = [self._compared(literal) for literal in clause.body]
         if not any(compared):
             return [clause]
@@ -229,7 +229,7 @@ class _Lowering:
             for term in (terms(literal)[i] for i in columns if isinstance(literal, Atom))
             if isinstance(term, Variable) and term.name not in known
         )
-        shared: dict[str, Term] = {}  # what variables are that several atoms have
+        shared: dict[str, Term] = {}  # the meaning of variables that several atoms share
         orders: dict[str, _Order] = {}
         body: list[list[list[Literal]]] = []
         for literal, columns in zip(clause.body, compared, strict=True):
@@ -296,7 +296,7 @@ def _row(columns: Iterable[ColumnDeclaration], orders: Mapping[int, _Order], whi
 
 
 def _own(term: Term) -> Variable:
-    """A variable for what a tuple has where a term stands."""
+    """A variable for the value of a tuple in place of a term."""
     at = term.at
     return Variable(f"{term.name if isinstance(term, Variable) else 'lattice'}@{at}", at)
 
@@ -309,7 +309,7 @@ def _with(literal: Literal, args: Mapping[int, Term]) -> Literal:
 
 
 def _denied(atom: Atom, columns: Mapping[int, _Order]) -> list[list[Literal]]:
-    """The ways in which an atom does not hold: there is no tuple, or one that has nothing of a value."""
+    """The ways in which an atom does not hold: no tuple exists, or the bound with its value is the least."""
     anything: dict[int, Term] = dict.fromkeys(columns, Wildcard(atom.at))
     absent = _with(atom, anything)
     assert isinstance(absent, Atom)

@@ -39,7 +39,7 @@ from ..language.syntax import (
 from ..language.walk import parts, terms
 from .numbers import depends
 
-_MOST_COPIES = 32  # of a relation; what others ask of it is computed in full
+_MOST_COPIES = 32  # copies of a relation; for more kinds of calls it is computed in full
 _MOST = 1_000_000  # literals that all copies have, about
 
 Kinds = dict[str, str]
@@ -72,7 +72,7 @@ class _Magic:
         self.found: Clauses = []
         self.new: dict[str, RelationDeclaration] = {}
         self.in_full: set[str] = set()
-        self.waiting: list[tuple[str, str]] = []  # relations, each with what is known in a call
+        self.waiting: list[tuple[str, str]] = []  # relations, each with the known arguments of a call
         self.copies: Counter[str] = Counter()
         self.literals = 0
 
@@ -135,7 +135,7 @@ class _Magic:
         return True
 
     def call(self, atom: Atom, pattern: str, before: Sequence[Literal], clause: Clause, kinds: Kinds) -> Atom:
-        """The atom of the copy of a relation; what it wants follows from the literals before it."""
+        """The atom of the copy of a relation. Earlier literals give the values that it wants."""
         copy, wanted = _copy(atom.name, pattern), _wanted(atom.name, pattern)
         if copy not in self.new:
             declaration = self.declared[atom.name]
@@ -178,7 +178,7 @@ def _is_pattern(term: Term) -> bool:
 
 
 def _loosened(atom: Atom, known: set[str]) -> Atom:
-    """The atom without arguments that are computed from what is not known when it is looked at."""
+    """The atom without arguments that depend on variables that are unknown at that point."""
     known = grounded_by([atom], known)
     return atom._replace(
         args=tuple(
@@ -202,13 +202,13 @@ def _is_known(term: Term, known: set[str]) -> bool:
 
 
 def _is_plain(literal: Literal) -> bool:
-    """Whether a literal only compares what is known, or gives a variable its value."""
+    """Whether a literal only compares known terms, or binds a variable."""
     return isinstance(literal, Comparison) and not any(map(holds_generator, terms(literal)))
 
 
 def _in_order(body: Iterable[Literal], known: set[str]) -> list[Literal]:
-    """Comparisons as soon as they can be made, then the atom with the most known arguments; at the end what
-    is denied or aggregated over."""
+    """Comparisons as soon as possible, then the atom with the most known arguments; negations and aggregates
+    last."""
     known, waiting = set(known), list(body)
     found: list[Literal] = []
     while waiting:

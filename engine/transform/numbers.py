@@ -1,8 +1,8 @@
-"""Counters: ``autoinc()`` numbers the solutions of a rule from 0 on, in the order of their values;
+"""Counters: ``autoinc()`` numbers the solutions of a rule from 0, in the order of their values.
 ``recursive_iteration_cnt()`` is the number of the round.
 
-The solutions become a relation of their own, which is sorted, and what counts goes through it:
-``r(x, $) :- a(x).`` is ``r@1(x) :- a(x).`` and ``r(x, $) :- r@1(x).``
+The solutions become a relation of their own, which is sorted, and the counting rule reads it: ``r(x, $) :-
+a(x).`` becomes ``r@1(x) :- a(x).`` and ``r(x, $) :- r@1(x).``
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def number_solutions(
 
 
 def uncounted(clause: Clause) -> Clause:
-    """A clause without what depends on counters: in its head a counter stands for that."""
+    """A clause without terms that depend on counters; a counter in its head replaces them."""
     if not any(map(depends, (clause.head, *clause.body))):
         return clause
     plain = [literal for literal in clause.body if not depends(literal)]

@@ -54,7 +54,7 @@ def _noted(clause: Clause) -> Atom:
 def _check(
     name: str, noted: Atom, module: Module, declared: Mapping[str, RelationDeclaration], reporter: Reporter
 ) -> None:
-    """Report what has no rounds, and rules and facts of the relation that notes them."""
+    """Report relations without rounds, and rules and facts of the relation that records rounds."""
     if noted.name not in declared:
         hint = partial(did_you_mean, noted.name, declared)
         reporter.error("E0201", noted.at, f"unknown relation `{noted.name}`", hint)
