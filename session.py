@@ -216,14 +216,28 @@ class Session:
         if notation in ("shard", "mesh"):
             from .exporters.dialects.text import spelled
 
-            return spelled(self._in("sdy", bind), notation, dialect_version, self.result.source.name)
+            with self.result.source.places():
+                return spelled(self._in("sdy", bind), notation, dialect_version, self.result.source.name)
+        self._refuse_unknown(notation)
         return str(self._in(notation, bind).operation.get_asm(assume_verified=True))
 
     def bytecode(self, notation: Notation = "sdy", bind: Bind = "none") -> bytes:
-        """The annotated module as MLIR bytecode; arguments and errors are those of ``text``."""
+        """The annotated module as MLIR bytecode; arguments and errors are those of ``text``.
+
+        MLIR's own dialects are refused: they are text.
+        """
         from .program.mlir.modules import bytecode_of
 
+        if notation in ("shard", "mesh"):
+            raise ShardlogError(f"{notation} is written as text", where="run", hint="name the file .mlir")
+        self._refuse_unknown(notation)
         return bytecode_of(self._in(notation, bind))
+
+    def _refuse_unknown(self, notation: str) -> None:
+        from .program.carried import check_sizes
+
+        with self.result.source.places():
+            check_sizes(self.result.module, notation, "; or keep it unknown: --notation shard")
 
     def _in(self, notation: Notation, bind: Bind) -> ir.Module:
         result, module = self.result, self.result.module

@@ -85,7 +85,7 @@ def _run(options: argparse.Namespace) -> int:
             with Progress() as progress:
                 progress("printing", 0.9)
                 bytecode = file is not None and options.output.endswith(".mlirbc")
-                written = session.bytecode(*how) if bytecode else session.text(*how).encode()
+                written = session.bytecode(*how[:2]) if bytecode else session.text(*how).encode()
             if file is not None:
                 file.write_bytes(written)
             else:

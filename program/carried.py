@@ -20,6 +20,9 @@ ENTRIES = "shard.entries"  # of how many dimensions an annotation speaks, where 
 SAID = "shard.said"  # on an annotation: all that sdy says, as text
 INSERTED = "shard.inserted"  # on a constraint that completion has put before an op, or behind it
 SPELLING = "shard.spelling"  # on a module: it is of one of the sharding dialects of MLIR, spelled like this
+LOCAL = (
+    "shard.local"  # on a module that came as the program of one device: a row of each tensor is what one has
+)
 _CARRIED = {PARTIAL: "a partial result of this reduction"}
 
 
@@ -28,12 +31,13 @@ def has_unknown_sizes(module: ir.Module) -> bool:
     return any(UNKNOWN in op.attributes for op in symbols(module, "sdy.mesh").values())
 
 
-def check_sizes(module: ir.Module, what: str) -> None:
-    """Raises ShardlogError for a mesh with axes of unknown size; ``what`` cannot do without."""
+def check_sizes(module: ir.Module, what: str, otherwise: str = "") -> None:
+    """Raises ShardlogError for a mesh with axes of unknown size; ``what`` cannot do without. ``otherwise`` is
+    added to the advice."""
     for name, op in symbols(module, "sdy.mesh").items():
         if UNKNOWN in op.attributes:
             (axis, *_) = ir.DenseI64ArrayAttr(op.attributes[UNKNOWN])
-            hint = f"give the sizes of all of its axes, as in --mesh {name}=2x3"
+            hint = f"give the sizes of all of its axes, as in --mesh {name}=2x3{otherwise}"
             message = f"axis {axis} of {symbol(name)} has no size, which {what} needs"
             raise ShardlogError(message, where=location(op), hint=hint)
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
 
+from ..errors import ShardlogError
 from ..partition.device_program import DeviceProgram
 from ..partition.forms import LOCAL
 from .choice import ProgramChoice
@@ -64,6 +65,13 @@ class PartitionedRun(DeviceProgram):
         with self.result.source.places():
             version, whole = self.choice.dialect_version, self.choice.whole_arguments
             return local_text(self.module, self.axes, form, version, whole_arguments=whole)
+
+    def bytecode(self) -> bytes:
+        """The module as MLIR bytecode. Raises ShardlogError for a program in a dialect, which is text."""
+        if self.choice.form in LOCAL:
+            message = f"a program in {self.choice.form} is written as text"
+            raise ShardlogError(message, where="partition", hint="name the file .mlir")
+        return super().bytecode()
 
     def module_for(self, platform: str) -> ir.Module:
         """The module for a platform; see ``DeviceProgram.module_for``.

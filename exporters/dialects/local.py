@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, sdy
 
 from ...errors import ShardlogError
-from ...program.carried import DYNAMIC, SPELLING
+from ...program.carried import DYNAMIC, LOCAL, SPELLING
 from ...program.devices import Devices
 from ...program.function import location
 from ...program.meshes import SubAxis
@@ -24,6 +24,7 @@ from .grids import Grid
 from .places import Places
 
 _GROUPS, _PAIRS = "replica_groups", "source_target_pairs"
+_RESHAPE = "stablehlo.reshape"
 _COMPUTATION = "sdy.manual_computation"
 
 
@@ -65,9 +66,11 @@ class _Local:
                 self.collective(op)
             elif _PAIRS in op.attributes:
                 self.permutation(op)
-            elif op.name == "stablehlo.dynamic_slice":
-                self.slice(op)
-        self.erase_unused()
+        for of_constants in (False, True):  # a table says where parts begin, and is not used any more then
+            for op in operations_in(self.module):
+                if op.name == "stablehlo.dynamic_slice" and _is_constant(op.operands[0]) == of_constants:
+                    self.slice(op)
+            self.erase_unused()
         for op in operations_in(self.module):
             if op.name in ("stablehlo.partition_id", "stablehlo.replica_id"):
                 self.number(op)
@@ -81,7 +84,7 @@ class _Local:
         for op in operations_in(self.module):
             for label in [label for label in op.attributes if label.startswith("shard.")]:
                 del op.attributes[label]  # said of whole tensors
-        for label in ("mhlo.num_partitions", "mhlo.num_replicas", SPELLING):
+        for label in ("mhlo.num_partitions", "mhlo.num_replicas", LOCAL, SPELLING):
             if label in self.module.operation.attributes:
                 del self.module.operation.attributes[label]
 
@@ -154,12 +157,14 @@ class _Local:
         pairs = np.asarray(op.attributes[_PAIRS]).reshape(-1, 2)
         source = np.full(self.count, -1)
         source[pairs[:, 1]] = pairs[:, 0]
-        if (source < 0).any():
-            self.refuse(op, "some devices receive nothing")
+        receives = source >= 0
+        if not receives.all():
+            self.fill(op, receives)
         shifted = self.shift(source)
         if shifted is not None:
             self.replace(op, "shard.shift", [op.operands[0]], shifted)
             return
+        source = _all_receive(source)
         target = np.full(self.count, -1)
         for device, giver in enumerate(source):
             if giver != device or target[device] < 0:
@@ -178,10 +183,30 @@ class _Local:
         self.op("shard.send", [value, *to], [value.type], shared | {"destination": dynamic}, place)
         self.replace(op, "shard.recv", [value, *of], shared | {"source": dynamic})
 
+    def fill(self, op: Any, receives: npt.NDArray[Any]) -> None:
+        """Puts zeros in the place of what a permutation gives devices that receive nothing."""
+        place, type_ = ir.InsertionPoint.after(op), ir.RankedTensorType(op.results[0].type)
+        zeros = ir.Attribute.parse(f"dense<{_zero(type_.element_type)}> : {type_}")
+        constant = (
+            "arith" if str(type_.element_type)[0] in "fbi" else "stablehlo"
+        )  # which has no unsigned ones
+        zero = self.op(f"{constant}.constant", [], [type_], {"value": zeros}, place).results[0]
+        linear = self.op(
+            "shard.process_linear_index", [], [ir.IndexType.get()], {"grid": self.reference}, place
+        )
+        said = self.entry(receives.astype(np.int64), linear.results[0], place)
+        boolean = ir.IntegerType.get_signless(1)
+        condition = self.op("arith.index_cast", [said], [boolean], {}, place).results[0]
+        value = op.results[0]
+        made = self.op("arith.select", [condition, value, zero], [type_], {}, place)
+        value.replace_all_uses_except(made.results[0], made)
+
     def shift(self, source: npt.NDArray[Any]) -> dict[str, Any] | None:
-        """The attributes of a rotation along one axis that gives each device the value of ``source``."""
-        own = self.devices.coordinates()
-        theirs = np.stack(np.unravel_index(source, self.grid.sizes))
+        """The attributes of a rotation along one axis that gives each device that receives the value of
+        ``source``."""
+        own, receives = self.devices.coordinates(), source >= 0
+        theirs = np.stack(np.unravel_index(np.where(receives, source, 0), self.grid.sizes))
+        own, theirs = own[:, receives], theirs[:, receives]
         differ = [axis for axis in range(len(self.grid.sizes)) if (own[axis] != theirs[axis]).any()]
         if len(differ) != 1:
             return None
@@ -201,14 +226,16 @@ class _Local:
 
     def coordinates(self, table: npt.NDArray[Any], linear: Any, place: Any) -> list[Any]:
         """The coordinates of a device that a table has for each."""
-        index, found = ir.IndexType.get(), []
-        for coordinates in np.unravel_index(table, self.grid.sizes):
-            entries = ", ".join(map(str, coordinates.tolist()))
-            type_ = ir.RankedTensorType.get([self.count], index)
-            value = {"value": ir.Attribute.parse(f"dense<[{entries}]> : {type_}")}
-            held = self.op("arith.constant", [], [type_], value, place)
-            found.append(self.op("tensor.extract", [held.results[0], linear], [index], {}, place).results[0])
-        return found
+        return [self.entry(each, linear, place) for each in np.unravel_index(table, self.grid.sizes)]
+
+    def entry(self, table: npt.NDArray[Any], linear: Any, place: Any) -> Any:
+        """The number that a table has for the device."""
+        index = ir.IndexType.get()
+        entries = ", ".join(map(str, table.tolist()))
+        type_ = ir.RankedTensorType.get([self.count], index)
+        value = {"value": ir.Attribute.parse(f"dense<[{entries}]> : {type_}")}
+        held = self.op("arith.constant", [], [type_], value, place)
+        return self.op("tensor.extract", [held.results[0], linear], [index], {}, place).results[0]
 
     # ---- Parts ---------------------------------------------------------------------------------------------
 
@@ -293,6 +320,35 @@ class _Local:
             op.operation.move_before(end.operation)
         returned.erase()
         function.erase()
+        if LOCAL in self.module.operation.attributes and not self.whole:
+            self.without_devices(made, end)
+
+    def without_devices(self, function: Any, end: Any) -> None:
+        """Takes the first dimension, of devices, off the arguments and results of a function."""
+        entry = function.entry_block
+        for argument in entry.arguments:
+            outer, row = argument.type, _row(argument.type)
+            made = self.op(_RESHAPE, [argument], [outer], {}, ir.InsertionPoint.at_block_begin(entry))
+            argument.replace_all_uses_except(made.results[0], made)
+            argument.set_type(row)
+            for op in [use.owner.operation for use in made.results[0].uses]:
+                if op.name == _RESHAPE and op.results[0].type == row:
+                    op.results[0].replace_all_uses_with(argument)
+                    op.erase()
+            if not is_used(made):
+                made.erase()
+        for i, value in enumerate(end.operands):
+            row = _row(value.type)
+            op = None if isinstance(value.owner, ir.Block) else value.owner.operation
+            if op is not None and op.name == _RESHAPE and op.operands[0].type == row:
+                end.operands[i] = op.operands[0]
+                if not is_used(op):
+                    op.erase()
+            else:
+                made = self.op(_RESHAPE, [value], [row], {}, ir.InsertionPoint(end))
+                end.operands[i] = made.results[0]
+        types = [[v.type for v in values] for values in (entry.arguments, end.operands)]
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
 
     def part(self, value: Any, sharding: Any, place: Any) -> Any:
         """The part of a whole tensor that the device has."""
@@ -323,6 +379,35 @@ class _Local:
         """Raises ShardlogError for an op that the dialect cannot say."""
         hint = "write the program for XLA: leave out --as shard"
         raise ShardlogError(f"{op.name} has no counterpart in shard: {why}", where=location(op), hint=hint)
+
+
+def _all_receive(source: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """A permutation in which those that received nothing receive from those that sent nothing, themselves if
+    they can."""
+    found, free = source.copy(), set(range(len(source))) - {*source.tolist()}
+    for device in np.flatnonzero(source < 0).tolist():
+        found[device] = device if device in free else -1
+        free.discard(device)
+    found[found < 0] = sorted(free)
+    return found
+
+
+def _zero(element: Any) -> str:
+    if str(element) == "i1":
+        return "false"
+    if str(element).startswith("complex"):
+        return "(0.0, 0.0)"
+    return "0.0" if isinstance(element, ir.FloatType) else "0"
+
+
+def _is_constant(value: Any) -> bool:
+    return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.constant"
+
+
+def _row(type_: Any) -> Any:
+    """The type of a row of a tensor."""
+    tensor = ir.RankedTensorType(type_)
+    return ir.RankedTensorType.get(list(tensor.shape)[1:], tensor.element_type)
 
 
 def _shardings(attribute: Any) -> list[Any]:

@@ -16,7 +16,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
-from ...program.carried import DYNAMIC, has_unknown_sizes
+from ...program.carried import DYNAMIC, LOCAL, has_unknown_sizes
 from ...program.devices import Devices, Table
 from ...program.function import location
 from ...program.meshes import symbol
@@ -31,7 +31,7 @@ _OF_SHARDINGS = ("shard.sharding", "shard.get_sharding", "shard.shard_shape")  #
 
 def _dense(table: Any) -> Any:
     """A table of numbers as an attribute."""
-    array: Any = np.ascontiguousarray(table)  # Only some jaxlibs type the buffers that the bindings take.
+    array: Any = np.array(table, order="C")  # Only some jaxlibs type the buffers that the bindings take.
     return ir.DenseElementsAttr.get(array)
 
 
@@ -98,9 +98,13 @@ class _Global:
         for op in others:
             self.place, self.loc = ir.InsertionPoint(op), op.location
             self.rewrite(op)
+        for op in operations_in(self.module):
+            self.place, self.loc = ir.InsertionPoint(op), op.location
+            self.depend(op)
         self.erase_indices()
         for function in functions:
             self.wrap(function)
+        self.module.operation.attributes[LOCAL] = ir.UnitAttr.get()
 
     def rewrite(self, op: Any) -> None:
         if op.name in _INDICES:
@@ -114,6 +118,34 @@ class _Global:
         op.results[0].replace_all_uses_with(value)
         op.erase()
 
+    def depend(self, op: Any) -> None:
+        """Rewrites an op that takes a number of the device: a choice by it, or a tensor of it."""
+        if op.name == "arith.select" and op.operands[0].type == ir.IntegerType.get_signless(1):
+            known = self.indices.of(op.operands[0])
+            if known is None:
+                return
+            _, one, other = op.operands
+            made = self.where(known != 0, one, other)
+        elif op.name == "tensor.from_elements" and len(op.operands) == 1:
+            known = self.indices.of(op.operands[0])
+            if known is None:
+                return
+            made = self.one("stablehlo.convert", [self.number(known)], op.results[0].type)
+        else:
+            return
+        op.results[0].replace_all_uses_with(made)
+        op.erase()
+
+    def where(self, chosen: Any, one: Any, other: Any) -> Any:
+        """One tensor on devices that are chosen, and another one elsewhere."""
+        boolean = ir.IntegerType.get_signless(1)
+        has = self.number(chosen.astype(np.int64))
+        scalar = self.one("stablehlo.convert", [has], ir.RankedTensorType.get([], boolean))
+        wide = ir.RankedTensorType.get(list(one.type.shape), boolean)
+        none = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
+        everywhere = self.one("stablehlo.broadcast_in_dim", [scalar], wide, none)
+        return self.one("stablehlo.select", [everywhere, one, other], one.type)
+
     def refuse(self, op: Any, why: str) -> NoReturn:
         """Raises ShardlogError for an op."""
         hint = "write it as a collective of a group: docs/mesh_shard.md lists those that run"
@@ -122,7 +154,7 @@ class _Global:
     def erase_indices(self) -> None:
         """Erases coordinates of devices that nothing uses any more. Raises ShardlogError for others."""
         for op in reversed(operations_in(self.module)):
-            if op.name.startswith(("shard.process_", "tensor.extract", "arith.constant")) and not is_used(op):
+            if op.name.startswith(_OF_INDICES) and not is_used(op):
                 op.erase()
         for op in operations_in(self.module):
             if op.name.startswith("shard."):
@@ -205,8 +237,11 @@ class _Global:
 
     def number(self, table: Table) -> Any:
         """The entry of a table for this device, a scalar of type i32."""
-        entries = _dense(table.astype(np.int32))
+        alike = bool((table == table[0]).all())
+        entries = _dense(table.astype(np.int32)[0] if alike else table.astype(np.int32))
         held = self.one("stablehlo.constant", [], entries.type, {"value": entries})
+        if alike:
+            return held
         device = self.one(
             "stablehlo.partition_id", [], ir.RankedTensorType.get([], ir.IntegerType.get_unsigned(32))
         )
@@ -374,13 +409,7 @@ class _Global:
         at = 0 if forward else size - high
         held = self.part(value, dim, count, everywhere * at)
         inside = own > 0 if forward else own < groups.shape[1] - 1
-        has = self.number(inside.astype(np.int64))
-        scalar = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
-        chosen = self.one("stablehlo.convert", [has], scalar)
-        wide = ir.RankedTensorType.get(list(rows.type.shape), ir.IntegerType.get_signless(1))
-        none = {"broadcast_dimensions": ir.DenseI64ArrayAttr.get([])}
-        everyone = self.one("stablehlo.broadcast_in_dim", [chosen], wide, none)
-        rows = self.one("stablehlo.select", [everyone, taken, held], rows.type)
+        rows = self.where(inside, taken, held)
         zero = self.number(np.zeros(self.count, np.int64))
         places = [self.number(everywhere * at) if d == dim else zero for d in range(len(value.type.shape))]
         return self.one("stablehlo.dynamic_update_slice", [value, rows, *places], value.type)
@@ -479,6 +508,7 @@ class _Global:
         return sdy.TensorShardingAttr.get(self.name, [first, *rest])
 
 
+_OF_INDICES = ("shard.process_", "tensor.extract", "arith.constant", "arith.index_cast")
 _INDICES = ("shard.process_linear_index", "shard.process_multi_index", "shard.grid_shape")
 _MADE: dict[str, Callable[[_Global, Any], Any]] = {
     "shard.all_gather": _Global.all_gather,

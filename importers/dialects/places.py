@@ -33,6 +33,8 @@ class Places:
             axes = list(integers(op.attributes.get("axes"))) or list(range(len(self.sizes)))
             axis = axes[ir.OpResult(value).result_number]
             return np.asarray(np.unravel_index(np.arange(self.count), self.sizes)[axis])
+        if op.name == "arith.index_cast":
+            return self.of(op.operands[0])
         if op.name == "arith.constant" and isinstance(op.attributes["value"], ir.IntegerAttr):
             return np.full(self.count, ir.IntegerAttr(op.attributes["value"]).value)
         if op.name == "tensor.extract" and len(op.operands) == 2:

@@ -42,6 +42,8 @@ class Body:
         arguments = dict(zip(function.arguments, boundary_attributes(function.op, "arg_attrs"), strict=True))
         for value, sharding in function.annotations.items():
             node = function.definer[value]
+            if node < 0 and value not in arguments:
+                continue  # an argument of a manual computation, whose body is local already
             told = arguments.get(value) if node < 0 else function.ops[node].attributes
             entries = _entries(told, len(sharding.dimensions))
             differs = told is not None and PARTIAL in told

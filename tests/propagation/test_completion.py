@@ -170,3 +170,15 @@ module attributes {{shard.spelling = "mesh19"}} {{
 """
     assert 'unreduced={"0"}' in complete(reduced.format("add"))
     assert "unreduced" not in complete(reduced.format("maximum"))
+
+
+def test_a_program_that_is_local_already_is_left_alone() -> None:
+    text = """
+    shard.grid @g(shape = 2x3)
+    func.func @main(%x: tensor<6x4xf32>) -> tensor<2x4xf32> {
+      %0 = shard.reduce_scatter %x on @g grid_axes = [1] scatter_dim = 0 : tensor<6x4xf32> -> tensor<2x4xf32>
+      return %0 : tensor<2x4xf32>
+    }
+    """
+    completed = shardlog.run(text, propagation="completion").partition("shard").text()
+    assert completed == shardlog.run(text).partition("shard").text()

@@ -57,7 +57,7 @@ class Request(NamedTuple):
 
 
 def run(text: str, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
-    """What the function @main of a program gives on each process, from what each is given."""
+    """What the first function of a program gives on each process, from what each is given."""
     with make_context():
         module = ir.Module.parse(in_generic_form(text.encode()))
         functions = {
@@ -67,7 +67,9 @@ def run(text: str, inputs: Sequence[Sequence[Array]]) -> list[list[Array]]:
         }
         world = Group(0, tuple(range(len(inputs))))
         processes = [_Process(functions, world, rank) for rank in world.members]
-        turns = [p.call("main", list(given)) for p, given in zip(processes, inputs, strict=True)]
+        turns = [
+            p.call(next(iter(functions)), list(given)) for p, given in zip(processes, inputs, strict=True)
+        ]
         return _serve(turns)
 
 
@@ -233,12 +235,21 @@ class _Process:
             )
             part = given[0][tuple(slice(a, a + n) for a, n in zip(starts, sizes, strict=True))]
             return [part.reshape(list(result.shape))]  # which is a view still
+        if name == "stablehlo.dynamic_slice":
+            sizes = _numbers(attributes["slice_sizes"])
+            return [given[0][tuple(slice(int(a), int(a) + n) for a, n in zip(given[1:], sizes, strict=True))]]
         if name == "tensor.from_elements":
             return [np.asarray(given[0], _dtype(result.element_type))]
         if name == "stablehlo.broadcast_in_dim":  # of a scalar
             return [np.broadcast_to(given[0], list(result.shape))]
-        if name == "stablehlo.select":
+        if name in ("stablehlo.select", "arith.select"):
             return [np.where(*given)]
+        if name == "stablehlo.dynamic_update_slice":
+            made, update = given[0].copy(), given[1]
+            made[tuple(slice(int(a), int(a) + n) for a, n in zip(given[2:], update.shape, strict=True))] = (
+                update
+            )
+            return [made]
         if name == "tensor.empty":
             return [np.full(list(result.shape), 77, _dtype(result.element_type))]
         if name == "linalg.fill":

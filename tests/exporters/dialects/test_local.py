@@ -130,3 +130,38 @@ def test_a_version_names_the_scattered_dimension() -> None:
 def test_whole_arguments_are_of_dialects_alone() -> None:
     with pytest.raises(ShardlogError, match="only shard and mpi have whole arguments"):
         shardlog.run(PRODUCT).partition(whole_arguments=True)
+
+
+def test_a_program_of_one_device_is_written_as_it_came() -> None:
+    text = """\
+module {
+  shard.grid @g(shape = 2x3)
+  func.func @main(%arg0: tensor<6x4xf32>, %arg1: tensor<2x4xf32>) -> (tensor<2x4xf32>, tensor<6x4xf32>) {
+    %0 = shard.reduce_scatter %arg0 on @g grid_axes = [1] scatter_dim = 0 : tensor<6x4xf32> -> tensor<2x4xf32>
+    %1 = "stablehlo.add"(%0, %arg1) : (tensor<2x4xf32>, tensor<2x4xf32>) -> tensor<2x4xf32>
+    %2 = shard.all_slice %arg0 on @g grid_axes = [1, 0] slice_axis = 0 : tensor<6x4xf32> -> tensor<1x4xf32>
+    %3 = shard.all_gather %2 on @g grid_axes = [0, 1] gather_axis = 0 : tensor<1x4xf32> -> tensor<6x4xf32>
+    return %1, %3 : tensor<2x4xf32>, tensor<6x4xf32>
+  }
+}"""
+    assert shardlog.run(text).partition("shard").text().strip() == text
+
+
+def test_what_is_shifted_in_from_nowhere_is_zero() -> None:
+    text = """
+    shard.grid @g(shape = 2x3)
+    func.func @main(%x: tensor<6xf32>) -> tensor<6xf32> {
+      %0 = shard.shift %x on @g grid_axes = [1] shift_axis = 1 offset = 1 : tensor<6xf32> -> tensor<6xf32>
+      return %0 : tensor<6xf32>
+    }
+    """
+    done = shardlog.run(text).partition("shard").text()
+    assert ops(done)[0] == "shard.shift on @g grid_axes = [1] shift_axis = 1 offset = 1 rotate"
+    assert "dense<[0, 1, 1, 0, 1, 1]> : tensor<6xindex>" in done and "arith.select" in done
+
+
+def test_dialects_are_text() -> None:
+    with pytest.raises(ShardlogError, match="a program in shard is written as text"):
+        shardlog.run(PRODUCT).partition("shard").bytecode()
+    with pytest.raises(ShardlogError, match="shard is written as text"):
+        shardlog.run(PRODUCT).bytecode("shard")

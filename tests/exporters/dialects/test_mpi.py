@@ -13,6 +13,7 @@ import pytest
 import shardlog
 from shardlog.errors import ShardlogError
 
+from ...importers.dialects.test_local import OPS, expected, program
 from ...support.mpi import run
 
 RESHARD = """
@@ -125,7 +126,7 @@ DEVICES = list(product(range(2), range(3)))
 def run_local(element: str, op: str, result: str, x: Any) -> list[Any]:
     """What an op of shard gives on each device of 2x3, by calls of MPI."""
     text = shardlog.run(LOCAL.format(element, op, result)).partition("mpi").text()
-    return [value[0] for (value,) in run(text, [[value[None]] for value in x])]
+    return [value for (value,) in run(text, [[value] for value in x])]
 
 
 @pytest.mark.parametrize(
@@ -178,6 +179,18 @@ def test_what_mpi_lacks_is_refused(element: str, op: str, message: str) -> None:
     assert ":4" in caught.value.where
     with pytest.raises(ShardlogError, match="LLVM 22 lacks ops of the dialect mpi"):
         mpi(PRODUCT.format([0], []), dialect_version="22")
+
+
+def test_each_collective_of_shard_gives_what_the_dialect_says() -> None:
+    x = np.random.default_rng(1).integers(-50, 50, (6, 6, 12)).astype(np.float32)
+    session = shardlog.run(program(OPS))
+    again = shardlog.run(session.partition("shard").text())  # its own dialect says it all, too
+    wanted = expected(dict(zip(DEVICES, x, strict=True)))
+    for text in (session.partition("mpi").text(), again.partition("mpi").text()):
+        for device, outputs in zip(DEVICES, run(text, [[value] for value in x]), strict=True):
+            for name, output in zip(OPS, outputs, strict=True):
+                if (want := wanted[name][device]) is not None:  # otherwise anything
+                    np.testing.assert_allclose(output, want, err_msg=f"{name} on {device}", rtol=1e-6)
 
 
 def test_whole_arguments_are_cut() -> None:
