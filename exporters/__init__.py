@@ -1,5 +1,5 @@
-"""From the final contents back to what people and compilers read.
+"""From the final contents back to formats for people and compilers.
 
-Comes in: the graph with its final shardings. Goes out: the annotated module, relations, facts for Soufflé,
+In comes the graph with its final shardings. Out come the annotated module, relations, facts for Soufflé, and
 JAX's shardings. An exporter never decides a sharding.
 """

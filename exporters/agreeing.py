@@ -1,9 +1,9 @@
-"""Along which axes the operands and results of an op agree to be sharded, factor by factor.
+"""The axes along which the operands and results of an op agree, factor by factor.
 
-This is what Shardy's explicit reshards have. Where the slots agree already, nothing changes. Of two
-tensors the larger one decides. Otherwise candidates, a factor with axes that some slot has along it, are
-taken greedily: first those of the most elements, then by the kind of the factor, then those with the most
-parts. What is taken leaves others only axes that do not overlap with its own.
+Shardy's explicit reshards use this algorithm. If the slots agree already, nothing changes. Of two tensors the
+larger one decides. Otherwise candidates are taken greedily; a candidate is a factor with the axes that some
+slot has along it. Those with the most elements come first, then by kind of factor, then those with the most
+parts. Later candidates get only axes that do not overlap with earlier ones.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class _FactorChoice:
     parts: int
 
     def beside(self, taken: _FactorChoice, held: Axes) -> _FactorChoice | None:
-        """What is left of it when another one is taken, and its factor has the axes ``held``."""
+        """The rest of it after another one is taken, and its factor has the axes ``held``."""
         if self.factor == taken.factor:
             more = is_strict_prefix(taken.axes, self.axes)
             return replace(self, parts=_parts(self.axes) // _parts(taken.axes)) if more else None
@@ -148,7 +148,7 @@ class _FactorChoice:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What the slots of an op, with these many elements, agree on."""
+    """The shardings on which the slots of an op, with these many elements, agree."""
 
     rule: Rule
     elements: Sequence[int]
@@ -194,7 +194,7 @@ class Agreement:
         return common
 
     def _of_two(self, tensors: Sequence[int], projections: Sequence[Projection]) -> list[Axes]:
-        """The axes of the tensor that is preferred, and what the other has along factors of its own."""
+        """The axes of the preferred tensor, and those of the other one along factors of its own."""
 
         def preference(t: int) -> tuple[bool, int, int]:
             axes = projections[t].axes
@@ -249,8 +249,9 @@ class Agreement:
         return one.weight, kind, one.parts, one.factor, len(order), order
 
     def redistributed(self, projections: Sequence[Projection]) -> list[Axes]:
-        """The axes of each factor of a reshape in which some axes fit no factor of a dimension: those of the
-        side with more parts, each given to the first factors with room for it, operand and result apart."""
+        """The axes of each factor of a reshape with axes that fit no factor of a dimension: those of the
+        side with more parts, each given to the first factors with room for it, separately for operand and
+        result."""
         rule = self.rule
         one, other = projections[:2]
         most = one if one.parts >= other.parts else other
@@ -318,7 +319,7 @@ class Agreement:
 
 
 def less(axes: Axes, others: Axes) -> Axes:
-    """What is left of axes without others."""
+    """The remaining axes without others."""
     found: list[SubAxis] = []
     for axis in axes:
         left = [(axis.pre, axis.pre * axis.size)]
@@ -349,7 +350,7 @@ def _parts(axes: Iterable[SubAxis]) -> int:
 
 
 def _append(axes: list[SubAxis], more: Axes) -> None:
-    """Adds axes, the first of which may go on with a sub-axis that is there."""
+    """Adds axes; the first may extend an existing sub-axis."""
     for axis in more:
         last = axes[-1] if axes else None
         if last is not None and last.name == axis.name and last.pre * last.size == axis.pre:
@@ -363,7 +364,7 @@ def _overlap(one: SubAxis, other: SubAxis) -> bool:
 
 
 def _coexist(one: SubAxis, other: SubAxis) -> bool:
-    """Whether one mesh can be cut into axes of which both are made: not so ``x:(1)2`` and ``x:(3)2`` of 6."""
+    """Whether one mesh can be cut into both axes: not ``x:(1)2`` and ``x:(3)2`` of 6."""
     low, high = sorted((one.pre, other.pre))
     first, last = sorted((one.pre * one.size, other.pre * other.size))
     if one.name != other.name:

@@ -79,7 +79,7 @@ class Attributes:
                 self.set_results(node)
 
     def set_plain(self, values: npt.NDArray[np.int64], made: npt.NDArray[np.int64]) -> None:
-        """The shardings of values, each of which is the only result of the op that ``made`` has for it."""
+        """The shardings of values that are the only result of their op, in ``made``."""
         count = int(self.rank_of.max(initial=0)) + 1
         held = self.written.contents[self.instance.place + self.instance.layout.place[values]]
         keys = held * count + self.rank_of[numbers(self.function.types)[values]]
@@ -110,7 +110,7 @@ class Attributes:
             attributes[label] = written.attribute(shardings[0])
 
     def set_boundaries(self, node: int) -> None:
-        """The shardings of what enters and leaves a computation with a body."""
+        """The shardings of values that enter and leave a computation with a body."""
         function, written, attributes = self.function, self.written, self.ops[node].attributes
         body = function.regions[node][0].arguments
         for label, values in (("in_shardings", body), ("out_shardings", function.results[node])):
@@ -133,7 +133,7 @@ class Attributes:
             attributes["manual_axes"] = manual_axes(function.manual_axes[node])
 
     def set_call(self, node: int) -> None:
-        """A call has the shardings that its function returns; where they differ from what it needs, it is
+        """A call has the shardings that its function returns. If other ones are needed, its results are
         resharded."""
         function, written = self.function, self.written
         callee = self.version.callees[node]
@@ -186,8 +186,8 @@ class Attributes:
             self.func.attributes["sym_visibility"] = ir.StringAttr.get("private")
 
     def flows_as_token(self, value: int) -> bool:
-        """Whether a value is a token that an op with data-flow edges makes: it has no sharding. Computations
-        of sdy say themselves what their results have."""
+        """Whether a value is a token of an op with data-flow edges: it has no sharding. Computations of sdy
+        describe their own results."""
         node, type_ = self.function.definer[value], self.function.types[value]
         if self.shapes[type_] is not None or node < 0:
             return False
@@ -199,7 +199,7 @@ class Attributes:
         return self.written.held(self.instance, values, self.ranks(values))
 
     def ranks(self, values: Sequence[int]) -> list[int]:
-        """The rank of each value; 0 for what is no tensor."""
+        """The rank of each value; 0 for values that are not tensors."""
         return [len(self.shapes[self.function.types[v]] or ()) for v in values]
 
     def set_values(self, label: str, values: Any, shardings: list[Sharding | None]) -> None:

@@ -1,8 +1,8 @@
-"""Shardings that bind: constraints in place of the shardings on ops, of which XLA takes no notice.
+"""Binding shardings: constraints instead of shardings on ops, which XLA ignores.
 
 XLA's importer keeps the shardings of arguments, results, constraints and manual computations, and propagates
-anew. So what rules or schedules of one's own decided reaches an executable only as constraints. Shardings on
-ops are left out: XLA even refuses those of a loop that carries what it never changes.
+again. So decisions of other rules or schedules reach an executable only as constraints. Shardings on ops are
+omitted: XLA even refuses those of a loop-invariant carried value.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Values = Collection[tuple[int, int]]  # the number of an op, in the order of `op
 
 def bind(module: ir.Module, traits: OpTraits, only: Values | None = None) -> ir.Module:
     """A copy of an annotated module in which the shardings of all values bind, or of ``only`` some. A value
-    without one is replicated; XLA would decide otherwise."""
+    without one is replicated; otherwise XLA would decide."""
     copy, carries = copy_of(module), traits.family("carries_op")
     meshes = symbols(copy, "sdy.mesh")
     mesh = next((n for n, op in meshes.items() if read_mesh(n, op.attributes["mesh"]).axes), None)
@@ -87,8 +87,8 @@ def _bind_boundary(module: ir.Module, mesh: str) -> None:
 
 
 def _bind(op: Any, index: int, sharding: Any, *, carries: bool) -> None:
-    """Puts constraints on a result of an op, on what it ``carries``, if it does as loops do, and on what
-    a region returns for it."""
+    """Puts constraints on a result of an op, on the values that it ``carries`` like a loop, and on a region's
+    returned value for it."""
     if not isinstance(op.results[index].type, ir.RankedTensorType) or not op.results[index].type.rank:
         return
     if carries:

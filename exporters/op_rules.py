@@ -34,7 +34,7 @@ def attach_rules(module: ir.Module, book: RuleBook, modes: Sequence[str] = ()) -
 
 
 def rule_attribute(op: ir.Operation, said: Facts) -> ir.Attribute | None:
-    """``#sdy.op_sharding_rule<...>`` from what the op rules say about an op; None where it has no rule."""
+    """``#sdy.op_sharding_rule<...>`` from the op rules for an op; None if it has no rule."""
     if not said["known"] or said["no_rule"] or said["edge"]:
         return None
     mappings: list[list[list[int]]] = []

@@ -1,4 +1,4 @@
-"""A program without its shardings: what one device computes."""
+"""A program without its shardings, for one device."""
 
 from __future__ import annotations
 
@@ -66,8 +66,8 @@ def plain(module: ir.Module, traits: OpTraits) -> ir.Module:
 
 
 def tell_nobody(module: ir.Module, traits: OpTraits) -> None:
-    """Has a module lose the ops that tell a function of the process that made it, by its address: in another
-    process XLA would call what is there."""
+    """Removes ops that report to a function of the module's process by address: in another process XLA would
+    call whatever is at that address."""
     tells = traits.family("tells_maker_op")
     for op in operations_in(module):
         if called(op) in tells:

@@ -11,7 +11,7 @@ from ..program.mlir.modules import boundary_attributes, copy_of, main_function, 
 
 
 def is_token(type_: ir.Type) -> bool:
-    """Whether what has this type is no data, but orders effects."""
+    """Whether a value of this type is not data, but orders effects."""
     return bool(stablehlo.TokenType.isinstance(type_))
 
 

@@ -1,7 +1,6 @@
-"""Refuses an annotated module in which what is unreduced stops being so without a reshard, as Shardy does.
+"""Refuses an annotated module that drops unreduced axes without a reshard, as Shardy does.
 
-What is refused is decided by ``rules/propagation/unreduced.dl``, which is told of each op what its operands
-and results are.
+``rules/propagation/unreduced.dl`` decides, from facts about the operands and results of each op.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ Shard = Sharding | None  # of a value; None: it has none
 
 
 def check_unreduced(module: ir.Module, shardings: Shardings, book: RuleBook, names: Collection[str]) -> None:
-    """Raises ShardlogError at the first op at which Shardy refuses what becomes of unreduced axes; ``names``
-    are those of the module's ops."""
+    """Raises ShardlogError at the first op whose unreduced axes Shardy refuses; ``names`` are those of the
+    module's ops."""
     reduces = {name for (name,) in book.unreduced({})["of_shardings"]}
     if shardings.has_unreduced or not reduces.isdisjoint(names):
         _Check(module, shardings, book).run()
@@ -52,7 +51,7 @@ class _Check:
 
     def steps(self, op: Any) -> Iterator[list[tuple[str, Any, Shard]]]:
         """The tensors of an op, each with its role, its value if it is an operand, and its sharding: all of
-        them, or, where they are handed on, each with what it becomes."""
+        them, or, if they are passed on, each with the value that it becomes."""
         operands = [("operand", value, self.values.of(self.source(value))) for value in op.operands]
         results = [("result", None, self.values.of(self.source(value))) for value in op.results]
         if "callee" in op.attributes:
@@ -66,7 +65,7 @@ class _Check:
             yield [*operands, *results]
 
     def facts(self, op: Any, tensors: Sequence[tuple[str, Any, Shard]]) -> dict[str, Any]:
-        """What the rules are told."""
+        """The facts for the rules."""
         made_by, on_mesh, unreduced = list[Any](), list[Any](), list[Any]()
         for slot, (_, value, sharding) in enumerate(tensors):
             if value is not None and not isinstance(owner := self.source(value).owner, ir.Block):
@@ -97,7 +96,7 @@ class _Check:
         return value
 
     def returned(self, op: Any) -> list[Shard]:
-        """The shardings of what the operands of the last op of a body become."""
+        """The shardings of the values that the operands of a body's terminator become."""
         around = op.parent.operation
         if around.name == "func.func":
             return self.values.boundary(around.opview, "res_attrs")
@@ -107,7 +106,7 @@ class _Check:
 
 
 def _returned_by(op: Any) -> Iterator[str]:
-    """The ops that make what the first region of an op returns; none is an empty name."""
+    """The ops that make the returned values of an op's first region; none is an empty name."""
     blocks = op.regions[0].blocks if len(op.regions) else []
     for block in list(blocks)[:1]:
         for value in list(block.operations)[-1].operands:

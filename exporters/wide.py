@@ -1,4 +1,4 @@
-"""A program in 64 bits: what it means, but for the rounding of narrower types."""
+"""A program in 64 bits: the exact meaning of a program with narrower types."""
 
 from __future__ import annotations
 
@@ -14,9 +14,8 @@ _PRECISIONS = ("algorithm", "precision_config")  # of products, which say types 
 
 
 def wide(module: ir.Module, traits: OpTraits) -> ir.Module:
-    """A copy of a module that computes with elements of 64 bits wherever it has floating-point or complex
-    ones. Ops that mean something for their own types alone, such as casts of bits and custom calls, keep
-    these, and convert what they take and give."""
+    """A copy of a module that computes floating-point and complex numbers in 64 bits. Ops that depend on
+    their types, such as casts of bits and custom calls, keep these, and convert operands and results."""
     copy, own = copy_of(module), traits.family("keeps_types_op")
     with copy.context, ir.Location.unknown():
         ops = [op.operation for op in ops_in(copy)]

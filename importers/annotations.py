@@ -43,9 +43,9 @@ _ANNOTATION = re.compile(
 
 
 def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> bool:
-    """Converts a module, in place, to the form whose values and ops are numbered and named: with the mesh
-    that was given, with sdy's shardings in place of GSPMD's and of XLA's strings, out of a module around it,
-    and without what says how other shardings came about. Returns whether that changed it."""
+    """Converts a module, in place, to the form in which values and ops are numbered and named: with the given
+    mesh, with sdy's shardings instead of GSPMD's and XLA's strings, without an outer module, and without
+    notes on the origins of other shardings. Returns whether the module changed."""
     with module.context, ir.Location.unknown():
         changed = open_module(module) | drop_origins(module, text.data) | (mesh is not None)
         from_xla = any(mark in text.data for mark in MARKS) and read_frontend_attributes(module)
@@ -180,7 +180,7 @@ class Targets:
     def find(self, name: str, where: str) -> ir.Value[Any] | int:
         """The value with a name, or the number of a result of the function.
 
-        Raises ShardlogError where there is none.
+        Raises ShardlogError if there is none.
         """
         if name in self._paths:
             return self._paths[name]
@@ -201,7 +201,7 @@ class Targets:
         return path if self._paths.get(path) == value else value.get_name()
 
     def rank(self, name: str, where: str) -> int:
-        """The rank of a value; raises as ``find``, and for what is no tensor with a rank."""
+        """The rank of a value. Raises like ``find``, and for values that are not ranked tensors."""
         found = self.find(name, where)
         type_ = self.main.type.results[found] if isinstance(found, int) else found.type
         if not isinstance(type_, ir.RankedTensorType):
@@ -259,8 +259,8 @@ def _apply(module: ir.Module, targets: Targets, text: str) -> Callable[[], None]
 
 
 def _values(module: ir.Module, main: Any, data: bytes) -> dict[str, ir.Value[Any]]:
-    """The values of a function by their names: those under which MLIR prints them, or those that the text
-    has, of which the module is the normal form."""
+    """The values of a function by name: as MLIR prints them, or as in the text whose normal form the module
+    is."""
     state = ir.AsmState(module.operation)
     values: dict[str, ir.Value[Any]] = {}
 
@@ -305,7 +305,7 @@ def parse_sharding(module: ir.Module, sharding: str, where: str, rank: int | Non
         if found := risk(sharding.encode()):
             raise ShardlogError("not a sharding", where=where, hint=found[1])
         attribute = ir.Attribute.parse(said := f"#sdy.sharding{sharding}")
-    except UnicodeEncodeError:  # what stands for bytes that are no text
+    except UnicodeEncodeError:  # stand-ins for bytes that are not text
         raise ShardlogError("not a sharding: it is not UTF-8", where=where, hint=hint) from None
     except ir.MLIRError as error:
         message, more = explain(error, said)
@@ -329,8 +329,8 @@ def _in_order(module: ir.Module, attribute: ir.Attribute) -> ir.Attribute:
 
 
 def valid_sharding(module: ir.Module, sharding: str, where: str, rank: int | None = None) -> ir.Attribute:
-    """As ``parse_sharding``; raises ShardlogError also for unknown meshes and axes, axes that stand twice,
-    and sub-axes that are none."""
+    """Like ``parse_sharding``; also raises ShardlogError for unknown meshes and axes, duplicate axes, and
+    invalid sub-axes."""
     attribute = parse_sharding(module, sharding, where, rank)
     type_ = f"tensor<{'1x' * len(sdy.TensorShardingAttr(attribute).dimension_shardings)}f32>"
     declared = _declared(module)

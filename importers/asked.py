@@ -27,7 +27,7 @@ _EXPECTED = 'expected a jax.sharding.PartitionSpec or NamedSharding, or a text a
 def mesh_text(mesh: Any) -> str:
     """``data=2,model=4`` for a text, a ``jax.sharding.Mesh`` or an ``AbstractMesh``.
 
-    Raises ShardlogError for what is none of them.
+    Raises ShardlogError for anything else.
     """
     if isinstance(mesh, str):
         return mesh
@@ -46,7 +46,7 @@ def _odd(name: str) -> bool:
 
 
 def meshes_of(given: Given) -> list[Any]:
-    """JAX's meshes of the shardings in what is given as annotations."""
+    """JAX's meshes of the shardings in annotations."""
     if _are_texts(given):
         return []
     if isinstance(given, Several):

@@ -1,6 +1,6 @@
 """Function bodies, from the listing of a module.
 
-What the attributes of an op say is asked of one op of each kind.
+Attributes are read off one op of each kind.
 """
 
 from __future__ import annotations
@@ -21,27 +21,26 @@ from ..program.shardy import newer
 from ..program.signature import RULE, attributes, surroundings
 from .listing import Listing
 
-# The attributes that hold the shardings of what enters a computation with a body and leaves it.
+# The attributes with the shardings of values that enter and leave a computation with a body.
 _BOUNDARIES = ("in_shardings", "out_shardings")
 _OF_SDY = {"sdy.sharding", RULE, "sdy.original_func_name", "sdy.func_manual_axes"}  # on ops of any dialect
 _EDGES = ("sdy.data_flow_edge", "sdy.func_data_flow_edge")
-_DEEPEST = 100  # levels of regions; what walks over them recurses
+_DEEPEST = 100  # levels of regions; walks over them recurse
 _ANNOTATIONS = frozenset({*RESULT_SHARDING, "group_id"})
 
 
 @dataclass
 class _OpKind:
-    """What the ops of a kind have in common. ``key`` is that of their signature, without what is around
-    them."""
+    """The common facts of ops of a kind. ``key`` is that of their signature, without their surroundings."""
 
     name: str
     key: list[Hashable]
-    data: tuple[Hashable, ...] = ()  # what they have beyond their signature
+    data: tuple[Hashable, ...] = ()  # facts beyond their signature
     shardings: tuple[ir.Attribute, ...] = ()  # of their results
     sharding: ir.Attribute | None = None  # of their only result
     group: int | None = None
     callee: str = ""
-    bounded: bool = False  # they name the shardings of what enters and leaves
+    bounded: bool = False  # they name the shardings of values that enter and leave
     looks_at: Sequence[str] = ()  # around them
 
     @property
@@ -72,7 +71,7 @@ class Bodies:
         return function
 
     def type(self, number: int, value: int) -> int:
-        """The type of the listing's values that have this one, of which ``value`` is the first."""
+        """The type of the listing's values with this type; ``value`` is the first of them."""
         if number not in self._types:
             self._types[number] = self.signatures.type(*self.listing.type_of(value))
         return self._types[number]
@@ -135,7 +134,7 @@ class _Body:
                 raise ShardlogError("regions nest too deeply", where=where, hint=hint)
 
     def check_operands(self, flat: Ints) -> None:
-        """Raises ShardlogError for an op that uses what comes later, as it may inside of ops that MLIR does
+        """Raises ShardlogError for an op that uses a later value, as is possible inside of ops that MLIR does
         not know."""
         for at in np.nonzero(flat < 0)[0][:1].tolist():
             node = int(np.searchsorted(self.offsets - self.offsets[0], at, side="right")) - 1
@@ -271,7 +270,7 @@ class _Body:
         function.order = column(np.nonzero(ordered)[0])
 
     def read_special(self, kinds: dict[int, _OpKind]) -> None:
-        """What nodes say beyond their signatures."""
+        """The facts about nodes beyond their signatures."""
         function = self.function
         data = np.empty(max(kinds) + 1, np.int32)
         data[list(kinds)] = [self.bodies.signatures.data(kind.data) for kind in kinds.values()]
@@ -302,7 +301,7 @@ class _Body:
         return nodes
 
     def read_boundary(self) -> None:
-        """What the function says of its arguments and results."""
+        """The facts about a function's arguments and results."""
         function, held = self.function, self.function.op.attributes
         function.terminator = int(np.nonzero(self.listing.parents[self.op : self.end] == self.op - 1)[0][-1])
         end, returned = function.ops[function.terminator], function.operands[function.terminator]
@@ -326,7 +325,7 @@ class _Body:
 
 
 def _check_known(labels: Iterable[str], op: Any) -> None:
-    """Raises ShardlogError for an attribute of sdy that is none of those that are known."""
+    """Raises ShardlogError for an unknown attribute of sdy."""
     for label in labels:
         if label.startswith("sdy.") and label not in _OF_SDY:
             raise ShardlogError(f"attribute {label} is not known", where=location(op), hint=newer())

@@ -1,7 +1,7 @@
-"""The ops of a module as arrays: of which kind each is, and what it uses.
+"""The ops of a module as arrays: their kinds and operands.
 
-MLIR writes bytecode of the module, from which the core reads the arrays. Where the core is not built they
-come through MLIR's bindings.
+MLIR writes bytecode of the module, from which the core reads the arrays. Without the core they come through
+MLIR's bindings.
 """
 
 from __future__ import annotations
@@ -111,7 +111,7 @@ def through_bindings(module: ir.Module) -> Listing:
 
 
 class _ListingWalk:
-    """A walk over a module that takes down what it comes across."""
+    """A walk over a module that lists its ops."""
 
     def __init__(self) -> None:
         names = [name for name in Listing.__dataclass_fields__ if name != "ops"]
@@ -148,7 +148,8 @@ class _ListingWalk:
         return number
 
     def region(self, region: ir.Region, owner: int) -> tuple[int, int, int]:
-        """Takes down a region. Returns how many blocks it has, and what the first takes and returns."""
+        """Lists a region. Returns its number of blocks, and the arguments and returned values of the
+        first."""
         found, number, blocks = self.found, len(self.found["owners"]), list(region.blocks)
         arguments = len(blocks[0].arguments) if blocks else 0
         found["owners"].append(owner)

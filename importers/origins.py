@@ -1,5 +1,5 @@
-"""What Shardy's debugging options have left in a module: where shardings came from, and by which edges. It is
-dropped, since it says nothing of the shardings that are decided now."""
+"""Attributes of Shardy's debugging options: the origins of shardings, and the edges that they came by. They
+are dropped, because they do not apply to the shardings that are decided now."""
 
 from __future__ import annotations
 

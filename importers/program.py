@@ -58,11 +58,10 @@ def import_program(
     separate_groups: bool = False,
     written: bytes = b"",
 ) -> ImportedModule:
-    """Reads a module. ``modes``: what op rules are told of every op, see ``Options.modes``.
-    ``separate_groups``: members of a sharding group may disagree, see ``groups.py``. ``written``: the module
-    as bytecode, see ``listing_of``.
+    """Reads a module. ``modes``: facts about every op, see ``Options.modes``. ``separate_groups``: members of
+    a sharding group may disagree, see ``groups.py``. ``written``: the module as bytecode, see ``listing_of``.
 
-    Raises ShardlogError for what cannot be propagated.
+    Raises ShardlogError for a module that cannot be propagated.
     """
     with module.context:
         reader = ModuleReader(module, rules, modes=modes, separate_groups=separate_groups, written=written)
@@ -117,7 +116,7 @@ class ModuleReader:
         bodies = Bodies(listing_of(self.module, self.written), signatures)
         functions: dict[str, Function] = {}
         waiting = [name for name in reversed(ops) if public(ops[name])] + [main_function(ops)]
-        while waiting:  # what is private and not called is not part of the program
+        while waiting:  # private functions that nothing calls are not part of the program
             name = waiting.pop()
             if name in functions:
                 continue
@@ -220,8 +219,8 @@ class ModuleReader:
             raise ShardlogError(message, where=location(self.functions[largest].op), hint=hint)
 
     def annotate_calls(self) -> None:
-        """A call without shardings has those of the function's results. What siblings among them and among
-        the arguments of called functions get is said by ``rules/propagation/siblings.dl``."""
+        """A call without shardings gets those of the function's results. ``rules/propagation/siblings.dl``
+        says which shardings siblings among them, and among the arguments of called functions, get."""
         for function in self.functions.values():
             for node, callee in function.calls.items():
                 results, other = function.results[node], self.functions[callee]
@@ -232,8 +231,8 @@ class ModuleReader:
                 self.policy.fill("call", other, other.arguments)
 
     def sink_edges(self) -> None:
-        """The value of an edge that stands for a function's data flow has what the edge says, instead of what
-        it says itself; where the edge says nothing, all of it is open."""
+        """The value of an edge of a function's data flow gets the sharding of the edge, instead of its own;
+        an open one if the edge has none."""
         for function in self.functions.values():
             held = function.annotations
             for node, owner in function.flow_edges.items():

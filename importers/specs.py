@@ -21,8 +21,8 @@ def is_spec(text: str) -> bool:
 
 
 def dimensions(text: str, where: str, rank: int | None) -> str:
-    """The text of a ``PartitionSpec`` as Shardy has dimensions, ``[{}, {"data"}]``, with as many as the
-    ``rank`` says. Raises ShardlogError for what is none, and for more entries than dimensions."""
+    """The text of a ``PartitionSpec`` in Shardy's notation, ``[{}, {"data"}]``, with ``rank`` entries. Raises
+    ShardlogError for other objects, and for more entries than dimensions."""
     try:
         if found := risk(text.encode()):
             raise ShardlogError("not a PartitionSpec", where=where, hint=found[1])
@@ -59,8 +59,7 @@ def _names(node: ast.expr) -> list[str]:
 
 
 def _unreduced(keywords: dict[str, ast.expr]) -> str:
-    """What Shardy says of unreduced axes. Axes that are ``reduced`` are so anyway, and only derivatives go
-    by it."""
+    """Shardy's unreduced axes. ``reduced`` axes matter only for derivatives."""
     sets = {label: _names(keywords.pop(label)) for label in ("unreduced", "reduced") if label in keywords}
     kind = keywords.pop("unreduced_kind", None)  # UnreducedKind.max, or max, as JAX prints it
     if keywords or not isinstance(kind, ast.Attribute | ast.Name | None):
@@ -70,6 +69,6 @@ def _unreduced(keywords: dict[str, ast.expr]) -> str:
 
 
 def said_unreduced(names: Iterable[str], kind: str) -> str:
-    """The end of a sharding that says which axes are unreduced, and how what is along them is combined."""
+    """The end of a sharding: the unreduced axes, and how values along them are combined."""
     axes = ", ".join(map(quoted, sorted(names)))
     return f", unreduced={'' if kind == 'sum' else kind}{{{axes}}}" if axes else ""

@@ -1,6 +1,6 @@
-"""Ops of the sharding dialects as people write them, in a text that has them in generic form.
+"""Ops of the sharding dialects in readable syntax, in a text that has them in generic form.
 
-The formats are those by which such text is read (``rules/dialects/statements.dl``).
+The formats are those for reading (``rules/dialects/statements.dl``).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The regions that ops of linalg have by their names: what they compute of an element of each operand.
+"""The regions of named ops of linalg: the function of one element of each operand.
 
 See ``rules/dialects/bodies.dl``.
 """
@@ -16,7 +16,7 @@ _INTEGER = re.compile(r"[su]?i\d+|index")
 
 
 class Bodies:
-    """What the rules say of bodies."""
+    """The rules for bodies."""
 
     def __init__(self) -> None:
         rows = shipped("dialects/statements").evaluate({})
@@ -45,7 +45,7 @@ def said(attributes: dict[str, str]) -> str:
 
 @cache
 def bodies() -> Bodies:
-    """What the rules say of bodies, read once."""
+    """The rules for bodies, read once."""
     return Bodies()
 
 
@@ -67,7 +67,7 @@ class _Body:
         self.lines = list[str]()
 
     def of(self, term: str) -> str | None:
-        """The region; None where there is no op for what is computed."""
+        """The region; None if there is no op for the function."""
         arguments = ", ".join(f"%{name}_: {type_}" for name, type_ in self.types.items())
         value = self.read(_TOKEN.findall(term))
         if value is None:

@@ -1,4 +1,4 @@
-"""What is wrong with a collective of the dialect shard, and with what asks a grid."""
+"""Checks of collectives of the dialect shard, and of queries to a grid."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .grids import Grid, Spec, axis_lists, check_kind, integers, kind_of
 
 
 class Collectives:
-    """What is known of collectives by name; see ``rules/dialects/collectives.dl``."""
+    """Facts about collectives by name; see ``rules/dialects/collectives.dl``."""
 
     def __init__(self) -> None:
         rows = shipped("dialects/statements").evaluate({})
@@ -43,12 +43,12 @@ class Collectives:
 
 @cache
 def collectives() -> Collectives:
-    """What is known of collectives, read once."""
+    """Facts about collectives, read once."""
     return Collectives()
 
 
 def check_collective(op: Any, grid: Grid) -> None:
-    """Raises ShardlogError for what is wrong with an op."""
+    """Raises ShardlogError for an invalid op."""
     _Check(op, grid).run()
 
 

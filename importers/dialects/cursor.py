@@ -20,7 +20,7 @@ _OPENS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 
 class UnfittingError(Exception):
-    """A text does not fit a format: where, and what was expected there."""
+    """A text that does not fit a format: the place, and what was expected there."""
 
     def __init__(self, at: int, expected: str) -> None:
         super().__init__(expected)
@@ -28,8 +28,8 @@ class UnfittingError(Exception):
 
 
 class Cursor:
-    """A place ``at`` in a text. What is taken must stand there, past white space and comments; otherwise
-    UnfittingError is raised."""
+    """A place ``at`` in a text. Tokens are taken after white space and comments; otherwise UnfittingError is
+    raised."""
 
     def __init__(self, text: str, at: int = 0) -> None:
         self.text, self.at = text, at
@@ -41,7 +41,7 @@ class Cursor:
         return found.end()
 
     def match(self, pattern: re.Pattern[str], expected: str) -> str:
-        """What a pattern matches here."""
+        """The text that a pattern matches here."""
         at = self.next()
         found = pattern.match(self.text, at)
         if found is None:
@@ -78,7 +78,7 @@ class Cursor:
         return self.match(_NUMBER, "a number")
 
     def balanced(self, opening: str) -> str:
-        """What stands between brackets, with them."""
+        """The text between brackets, with the brackets."""
         start = self.next()
         if not self.text.startswith(opening, start):
             raise UnfittingError(start, f"`{opening}`")

@@ -21,10 +21,10 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Element:
-    """A part of a format. ``kind`` is what it is: "sign", "word" with its value, "symbol", "attribute",
-    "mixed", "operand", "operands", "optional", or the word between angles. ``name`` is the sign or the name;
-    ``of`` the kind of an attribute, or the type of operands; ``names`` those of operands; ``inner`` what is
-    in it."""
+    """A part of a format. ``kind`` is one of "sign", "word" with its value, "symbol", "attribute", "mixed",
+    "operand", "operands", "optional", or the word between angles. ``name`` is the sign or the name; ``of``
+    the kind of an attribute, or the type of operands; ``names`` the names of operands; ``inner`` the elements
+    inside."""
 
     kind: str
     name: str = ""
@@ -46,7 +46,7 @@ class Statement:
     keywords: dict[str, str]
 
     def lacks(self, attributes: Container[str], operands: int) -> str:
-        """What an op has not that its first format says; empty where it fits one of its formats."""
+        """What an op lacks for its first format; empty if it fits one of its formats."""
         said = ""
         for format_ in self.formats[: self.own]:
             labels, values = _needed(format_)

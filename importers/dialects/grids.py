@@ -24,8 +24,8 @@ _PARTIAL = re.compile(r"(?:partial\s*=\s*)?(\w+)\s*\[([^\[\]]*)\]")
 
 @dataclass(frozen=True)
 class Grid:
-    """A grid of devices; the size of an axis is None where it is not known. ``word`` is what its dialect
-    calls it."""
+    """A grid of devices. The size of an axis is None if unknown. ``word`` is the dialect's name for a
+    grid."""
 
     name: str
     sizes: tuple[int | None, ...]
@@ -62,13 +62,13 @@ class Spec:
     reduction: str = "sum"
     halo: tuple[int, ...] = ()
     offsets: tuple[int, ...] = ()
-    said: str = ""  # what sdy says of it, where that is more
+    said: str = ""  # sdy's sharding, if that says more
     entries: int | None = None  # how many dimensions it speaks of, where it has fewer lists than dimensions
 
     def fit(self, grid: Grid, rank: int | None, where: str) -> Spec:
         """The sharding for a tensor, with an entry for each of its dimensions.
 
-        Raises ShardlogError where it is none of such a tensor on the grid.
+        Raises ShardlogError if it does not fit the tensor and the grid.
         """
         grid.check([axis for axes in (*self.axes, self.partial) for axis in axes], where)
         sharded = [i for i, axes in enumerate(self.axes) if axes]
@@ -102,7 +102,7 @@ class Spec:
         return str([[*axes] for axes in (*self.axes, *((self.partial,) if self.partial else ()))])
 
     def check_offsets(self, grid: Grid, shape: Sequence[int | None], where: str) -> None:
-        """Raises ShardlogError where the offsets are none of a tensor of this shape."""
+        """Raises ShardlogError if the offsets do not fit a tensor of this shape."""
         given = list(self.offsets)
         sharded = [(i, grid.devices(axes)) for i, axes in enumerate(self.axes) if axes]
         if not given:
@@ -195,7 +195,7 @@ def read_partial(text: str) -> tuple[str, tuple[int, ...]]:
 
 
 def find(grids: dict[str, Grid], name: str, where: str) -> Grid:
-    """The grid with a name. Raises ShardlogError where there is none."""
+    """The grid with a name. Raises ShardlogError if there is none."""
     if name not in grids:
         hint = (
             closest(f"@{name}", [f"@{n}" for n in grids])

@@ -1,7 +1,7 @@
-"""A program that is local already, whose collectives are those of the dialect shard, as one for all devices.
+"""A local program with collectives of the dialect shard, as a program for all devices.
 
-Each tensor of its boundary has one more dimension, the first: the devices of the grid, row by row. What is
-done on each device is a manual computation, in which the collectives are those of StableHLO.
+Each tensor at its boundary has an additional first dimension: the devices of the grid, row by row. The work
+of each device becomes a manual computation, with collectives of StableHLO.
 """
 
 from __future__ import annotations
@@ -230,7 +230,7 @@ class _Global:
         return op.results[0]
 
     def permuted(self, value: Any, source: Table) -> Any:
-        """The value of another device, zeros where there is none (-1)."""
+        """The value of another device, or zeros if there is none (-1)."""
         pairs = np.asarray([(s, d) for d, s in enumerate(source.tolist()) if s >= 0], np.int64).reshape(-1, 2)
         attributes = {"source_target_pairs": _dense(pairs), "channel_handle": self.next_channel()}
         return self.one("stablehlo.collective_permute", [value], value.type, attributes)
@@ -252,7 +252,7 @@ class _Global:
         return self.one("stablehlo.reshape", [found], scalar)
 
     def part(self, value: Any, dim: int, size: int, start: Table) -> Any:
-        """So many rows of a dimension, from a start that each device has."""
+        """This many rows of a dimension, from a start that each device has."""
         type_ = ir.RankedTensorType(value.type)
         sizes = list(type_.shape)
         sizes[dim] = size
@@ -392,8 +392,8 @@ class _Global:
     def with_halo(
         self, value: Any, dim: int, axes: Sequence[int], halo: tuple[int, int], forward: bool
     ) -> Any:
-        """A value whose rows before its own (``forward``) or behind them are those of its neighbour; where
-        there is none they stay."""
+        """A value whose rows before its own (``forward``) or after them are those of its neighbour; without
+        one they stay."""
         low, high = halo
         size, own = value.type.shape[dim], self.devices.index(axes)
         groups = self.devices.along(axes)
@@ -496,7 +496,7 @@ class _Global:
 
     @staticmethod
     def with_devices(type_: Any, count: int) -> Any:
-        """The type of the values of so many devices."""
+        """The type of the values of this many devices."""
         tensor = ir.RankedTensorType(type_)
         return ir.RankedTensorType.get([count, *tensor.shape], tensor.element_type)
 

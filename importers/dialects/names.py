@@ -36,7 +36,7 @@ class Names:
 
 
 class TextNames:
-    """The names of values in a text, by the places of what defines them."""
+    """The names of values in a text, by the places of their definitions."""
 
     def __init__(self, data: bytes) -> None:
         starts = [0, *(found.end() for found in re.finditer(rb"\n", data))]

@@ -1,18 +1,17 @@
-"""The normal form: all that the dialects say of how values are sharded is said in sdy.
+"""The normal form: all sharding information of the dialects is expressed in sdy.
 
-A grid becomes a mesh whose axes are called by their numbers. What is said of the definition of a value stands
-where the value is defined; what is said for its users is a constraint of its own. What sdy has no words for
-stands beside that:
+A grid becomes a mesh whose axes are called by their numbers. An annotation of a value's definition becomes
+the value's sharding. An annotation for users becomes a constraint. Everything that sdy cannot express becomes
+an attribute beside it:
 
-- ``shard.unknown``, on a mesh: the axes whose sizes are not known, which have size 2 there;
-- ``shard.halo``, ``shard.offsets``: as the dialect has them;
-- ``shard.partial``: a reduction that the sdy of this jaxlib does not have, as in ``"product[0]"``;
-- ``shard.entries``: of how many dimensions an annotation speaks, where it has fewer lists than dimensions;
-- ``shard.required = false``: a hint; ``shard.for_users``: a constraint that says nothing of the definition.
+- ``shard.unknown``, on a mesh: the axes of unknown size, which have size 2 there;
+- ``shard.halo``, ``shard.offsets``: as in the dialect;
+- ``shard.partial``: a reduction that the sdy of this jaxlib lacks, as in ``"product[0]"``;
+- ``shard.entries``: the number of dimensions of an annotation with fewer lists than dimensions;
+- ``shard.required = false``: a hint; ``shard.for_users``: a constraint that does not apply to the definition.
 
-Collectives of the parts that devices hold keep their names, in the newest spelling: ``shard.all_gather`` and
-so on. Those of the RFC are of whole tensors, and become those of sdy. The module has the spelling that it
-came in as ``shard.spelling``.
+Collectives on the parts of devices keep their names, in the newest spelling: ``shard.all_gather`` and so on.
+Those of the RFC take whole tensors, and become those of sdy. ``shard.spelling`` is the spelling of the input.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from .grids import Grid, Spec, axis_lists, check_kind, find, integers, kind_of, 
 from .rfc import attributes_of, read_whole
 
 _STAND_IN = 2  # for a size that is not known: axes of size 1 shard nothing
-MARKS = (b"shard.", b"mesh.")  # what a text has that is of these dialects
+MARKS = (b"shard.", b"mesh.")  # signs of these dialects in a text
 _GRIDS = ("shard.grid", "mesh.mesh", "mesh.cluster")
 _SHARDINGS = ("shard.sharding", "mesh.sharding")
 ANNOTATIONS = ("shard.shard", "mesh.shard", "mesh.annotate")
@@ -59,9 +58,9 @@ _NEW_NAMES = {"mesh.mesh_shape": "shard.grid_shape", "mesh.local_split": "shard.
 
 def to_normal_form(module: ir.Module, data: bytes, place: Callable[[str], str] = str) -> bool:
     """Brings a module into the normal form, in place. Returns whether it had anything of the dialects.
-    ``data`` is its text, and ``place`` how the user knows a place.
+    ``data`` is its text, and ``place`` gives a place as the user knows it.
 
-    Raises ShardlogError for what is wrong with it.
+    Raises ShardlogError for invalid input.
     """
     normal = _Normal(module, ENCODING in data, place)
     with module.context, ir.Location.unknown():
@@ -70,8 +69,8 @@ def to_normal_form(module: ir.Module, data: bytes, place: Callable[[str], str] =
 
 @dataclass(frozen=True)
 class _Meaning:
-    """What an annotation says: in sdy, of a value and of the one result of an op, and what stands beside
-    that."""
+    """The meaning of an annotation: in sdy, for a value and for the only result of an op, and the attributes
+    beside it."""
 
     spec: Spec
     sharding: ir.Attribute
@@ -91,8 +90,8 @@ class _Normal:
         self.noted = set[str]()
         self.definers: dict[Any, Any] = {}  # the ops that make values; MLIR's ``owner`` looks for a dialect
         self.defined = set[Any]()  # results among several that have shardings
-        self.meant: dict[Any, _Meaning] = {}  # by what an annotation says, and a type
-        self.fitting = set[Any]()  # kinds of ops that have what they need
+        self.meant: dict[Any, _Meaning] = {}  # by the meaning of an annotation, and a type
+        self.fitting = set[Any]()  # kinds of ops that lack nothing
 
     def run(self) -> bool:
         ops = self.ops
@@ -231,7 +230,7 @@ class _Normal:
         self.specs[op.results[0]] = spec
 
     def sharding(self, op: Any) -> Spec:
-        """What a sharding says."""
+        """The meaning of a sharding."""
         held, where = op.attributes, location(op)
         name = held["grid"] if "grid" in held else held["mesh"]
         reduction, partial = read_partial(text_of(held["partial"])) if "partial" in held else ("sum", ())
@@ -255,7 +254,7 @@ class _Normal:
         return spec
 
     def numbers(self, attribute: Any, given: Iterator[Any], where: str) -> tuple[int, ...]:
-        """Numbers, of which some are operands: those that are constants are known."""
+        """Numbers, some of which are operands. Constant operands are known."""
         found = list[int]()
         for number in integers(attribute):
             if number == DYNAMIC and (value := next(given, None)) is not None:
@@ -269,7 +268,7 @@ class _Normal:
         return tuple(found)
 
     def meaning(self, op: Any, type_: Any) -> _Meaning:
-        """What an annotation of a tensor of a type says. Equal ones are read once."""
+        """The meaning of an annotation of a tensor of a type. Equal ones are read once."""
         held, key = op.attributes, None
         if SAID not in held and op.name != "mesh.annotate":
             spec = self.specs.get(op.operands[1]) if len(op.operands) > 1 else None
@@ -345,7 +344,7 @@ class _Normal:
         )
 
     def annotate(self, op: Any) -> None:
-        """Says what an annotation says at the value that it is of, and takes it off."""
+        """Annotates the value of an annotation in sdy, and removes the annotation."""
         held, value, result = op.attributes, op.operands[0], op.results[0]
         meaning = self.meaning(op, type_ := result.type)
         users, beside, made = "annotate_for_users" in held, meaning.beside, None
@@ -414,8 +413,8 @@ class _Normal:
     def define_one(
         self, op: Any, value: Any, sharding: ir.Attribute, beside: Mapping[str, ir.Attribute]
     ) -> bool:
-        """As ``define``, for one of several results: what is beside a sharding would be of all of them. The
-        others stay open until something is said of them."""
+        """Like ``define``, for one of several results, because attributes beside a sharding would apply to
+        all. The others stay open until they are annotated."""
         mesh, number = sdy.TensorShardingAttr(sharding).mesh_or_ref, ir.OpResult(value).result_number
         if "sdy.sharding" in op.attributes:
             shardings = [*sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings]
@@ -478,7 +477,7 @@ class _Normal:
         return ("sum", "max", "min") if hasattr(sdy.TensorShardingAttr, "reduction_op") else ("sum",)
 
     def beside(self, spec: Spec) -> dict[str, ir.Attribute]:
-        """What sdy has no words for."""
+        """The attributes for everything that sdy cannot express."""
         found = dict[str, ir.Attribute]()
         if spec.entries is not None:
             found[ENTRIES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), spec.entries)
@@ -502,7 +501,7 @@ class _Normal:
         ) or any(op.name == "func.func" and _ENCODING in str(op.attributes["function_type"]) for op in ops)
 
     def read_encodings(self, ops: list[Any]) -> None:
-        """Says in shardings what encodings say, and takes these off the types."""
+        """Turns encodings of types into shardings, and removes them."""
         for op in ops:
             for value in op.results:
                 if op.name in ANNOTATIONS:
@@ -538,7 +537,7 @@ class _Normal:
     # ---- Collectives ---------------------------------------------------------------------------------------
 
     def read_collective(self, op: Any) -> None:
-        """Gives a collective its newest spelling, and looks at what it says."""
+        """Gives a collective its newest spelling, and checks it."""
         held, where = op.attributes, location(op)
         if op.name.startswith("mesh.") and ("mesh_axis" in held or "tensor_axis" in held):
             self.read_rfc(op, where)
@@ -606,14 +605,14 @@ class _Normal:
         self.definers[made.results[0]] = made
 
     def note(self, message: str, where: str) -> None:
-        """Warns of what was read in one of two ways, once of each kind."""
+        """Warns about an ambiguous reading, once per kind."""
         if message not in self.noted:
             self.noted.add(message)
             warnings.warn(f"{message} (at {self.place(where)})", stacklevel=2)
 
 
 def _to_stablehlo(module: ir.Module) -> None:
-    """Turns ops of mhlo, in which the RFC writes its programs, into those of StableHLO that they are."""
+    """Turns ops of mhlo, which the RFC uses, into their counterparts in StableHLO."""
     from jaxlib.mlir._mlir_libs import _mlirHlo
     from jaxlib.mlir.passmanager import PassManager
 
@@ -638,7 +637,7 @@ def _encoding(type_: Any) -> str | None:
 
 
 def _plain(type_: Any) -> Any:
-    """A type without what it says of shardings."""
+    """A type without sharding information."""
     if _encoding(type_) is None:
         return type_
     return ir.RankedTensorType.get(type_.shape, type_.element_type)

@@ -32,7 +32,7 @@ class Whole:
     reduction: str
 
     def before(self, rank: int, grid: str) -> Spec:
-        """The sharding of its operand where nothing is said of that: in as few parts as may be."""
+        """The default sharding of its operand: in as few parts as possible."""
         gathers = self.name in collectives().gathers
         lists = tuple(self.of.get(i, ()) if gathers else () for i in range(rank))
         every = tuple(axis for axes in self.of.values() for axis in axes) + self.axes
@@ -71,8 +71,8 @@ class Whole:
 
 
 def read_whole(op: Any, name: str, grid: Grid, reduction: str, where: str) -> tuple[Whole, str]:
-    """What a collective of the RFC says, and a note on what it leaves open; ``name`` is that of the dialect
-    shard. Raises ShardlogError for what is wrong with it."""
+    """The meaning of a collective of the RFC, and a note on ambiguities; ``name`` is that of the dialect
+    shard. Raises ShardlogError for an invalid op."""
     held, known, note = op.attributes, collectives(), ""
     lists = _lists(held.get("mesh_axis"))
     rank = op.operands[0].type.rank

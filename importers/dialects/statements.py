@@ -1,8 +1,8 @@
-"""Statements of dialects that jaxlib lacks, in generic form: a text with the same lines, in which all else is
-as it was.
+"""Statements of dialects that jaxlib lacks, in generic form: a text with the same lines, and no other
+changes.
 
-What generic form has in properties (``<{...}>``) is written with the attributes: MLIR hides the properties of
-ops that it does not know.
+Properties of generic form (``<{...}>``) are written among the attributes, because MLIR hides the properties
+of unknown ops.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _MARKS = (b"shard.", b"mesh.", b"tosa.", b"linalg.", b"bufferization.", b"mpi.")
 
 @cache
 def _heads() -> re.Pattern[str]:
-    """Comments, strings, brackets of regions, and what ends as the name of an op. What they begin with comes
-    first: so most places of a text are passed by quickly."""
+    """Comments, strings, brackets of regions, and endings of op names. Their first characters come first, so
+    most places are skipped quickly."""
     names = sorted(formats().dialects)
     first = "".join(sorted({name[0] for name in names}))
     rests = (rf"(?<={name[0]}){name[1:]}\.[A-Za-z_]\w*" for name in names)
@@ -46,10 +46,10 @@ def _heads() -> re.Pattern[str]:
 
 
 def in_generic_form(data: bytes, *, bodies: bool = False) -> bytes:
-    """A text in which jaxlib can read every statement that is known here; the same bytes where there is none.
-    With ``bodies`` ops have the regions that generic form has and their statements do not.
+    """A text in which jaxlib can read every known statement; the same bytes if there is none. With ``bodies``
+    ops have the regions that generic form has and their statements do not.
 
-    Raises ShardlogError for a statement that is not written as its op is.
+    Raises ShardlogError for a malformed statement.
     """
     if not any(mark in data for mark in _MARKS):
         return data
@@ -62,7 +62,7 @@ def in_generic_form(data: bytes, *, bodies: bool = False) -> bytes:
 
 
 class _Text:
-    """A text of which statements are rewritten."""
+    """A text whose statements are rewritten."""
 
     def __init__(self, text: str, bodies: bool) -> None:
         self.text, self.bodies = text, bodies
@@ -105,8 +105,8 @@ class _Text:
         return "".join(parts), len(text)
 
     def line(self, op: str, at: int) -> tuple[str, int] | None:
-        """As ``statement``, of one that ends with the line, apart from comments and locations: those that are
-        alike but for the names of values are read once. None for others."""
+        """Like ``statement``, for one that ends with the line, apart from comments and locations. Lines that
+        differ only in names of values are read once. None for others."""
         end = self.text.find("\n", at)
         end = len(self.text) if end < 0 else end
         words = _NAME.split(self.text[at:end])
@@ -169,7 +169,7 @@ class _Text:
                 cursor.at = before
             return f"{head}{regions} {{{properties}}}", cursor.at
         except UnfittingError:
-            return None  # MLIR says what is wrong with it
+            return None  # MLIR reports the error
 
     def alias(self, cursor: Cursor) -> str:
         """The entries of the dictionary that an alias stands for."""
@@ -193,7 +193,7 @@ class _Text:
         return "".join((*parts, ")"))
 
     def region(self, cursor: Cursor) -> str:
-        """What is in a region, in generic form."""
+        """The contents of a region, in generic form."""
         cursor.take("{")
         inside, cursor.at = self.until("}", cursor.at)
         cursor.take("}")
@@ -264,13 +264,13 @@ class _Reading:
         self.types[element.name] = [element.of] * len(found) if element.of else []
 
     def optional(self, element: Element) -> None:
-        """What may be left out is there if its first element is."""
+        """An optional part is present if its first element is."""
         cursor, first = self.cursor, element.inner[0]
         before = cursor.at
         try:
             _READERS[first.kind](self, first)
         except UnfittingError:
-            if first.kind == "word" and cursor.at > before:  # which is there, but not what follows it
+            if first.kind == "word" and cursor.at > before:  # which is present, but not what must follow
                 raise
             cursor.at = before
             return
@@ -285,7 +285,7 @@ class _Reading:
         self.attributes[element.name] = _ATTRIBUTES[kind](cursor, self.op)
 
     def mixed(self, element: Element) -> None:
-        """Numbers, of which some are operands."""
+        """Numbers, some of which are operands."""
         numbers, given = list[str](), list[str]()
         for entry in _entries(self.cursor.balanced("[")):
             if entry.startswith("%"):
@@ -350,7 +350,7 @@ class _Reading:
         return self.text.text.count("\n", self.start, self.cursor.at)
 
     def _of_short(self, groups: tuple[str, ...]) -> str:
-        """The region of which only the op is written: it takes the operands, of a reduction the result
+        """The region of an op in short form: its op takes the operands; for a reduction the result comes
         first."""
         op, _, attributes = self.short.partition("{")
         types = [_element(t) for name in groups for t in self.types.get(name, ())]

@@ -172,10 +172,10 @@ def build_graph(
 
 
 def _connect(caller: Instance, node: int, child: Instance, slots: list[Ints], neighbours: list[Ints]) -> None:
-    """Fills in what crosses a call.
+    """Connects both sides of a call.
 
-    The sources of the data-flow edges of arguments and results are values of the other side; a use by the
-    return pushes the edge of the call's result.
+    The sources of data-flow edges of arguments and results are values of the other side. A use by the return
+    pushes the edge of the call's result.
     """
     operands = caller.function.operands[node]
     returned = child.function.operands[child.function.terminator]

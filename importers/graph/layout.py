@@ -1,13 +1,12 @@
-"""A function laid out for the agenda: its items, their slots, and who is pushed when a value changes.
+"""The layout of a function for the agenda: its items, their slots, and the items that a changed value pushes.
 
-Everything is numbered within the function; what crosses a call (the sources of data-flow edges, the edges
-that a use pushes) is listed with its place in the arrays and filled in when the function is put to a call
-(``graph.py``).
+Everything is numbered within the function. Connections across calls (sources of data-flow edges, and edges
+that a use pushes) are listed with their places in the arrays, and filled in for each call (``graph.py``).
 
 The order of a push follows Shardy: uses of the targets of a data-flow edge, the defining op, then the uses of
 the value itself, newest use first. As in Shardy, a use by a call or by a computation with a body of its own
-(``sdy.manual_computation``) does not push the edge of the argument: it takes its turn when its stage starts,
-and when the argument changes inside. Such an edge stands at the front of the body, others after their op.
+(``sdy.manual_computation``) does not push the edge of the argument. That edge takes its turn when its stage
+starts, and when the argument changes inside. It comes first in the body, other edges after their op.
 """
 
 from __future__ import annotations
@@ -136,7 +135,7 @@ def _neighbours(
     """The items that each place pushes, as offsets and items, and the ``return_uses`` of the layout.
 
     Every use and every definition is an entry: the place that changes, and the item that is pushed. Entries
-    of a place are in the order of pushes: uses of the targets of an edge, what makes the value, its uses.
+    of a place are in the order of pushes: uses of the targets of an edge, the value's definition, its uses.
     """
     items, returned = _items_of_uses(function, structure, uses, edges)
     awake = ~sleeps[items]
@@ -144,7 +143,7 @@ def _neighbours(
     used = awake.nonzero()[0]
     made = ((makers >= 0) & (place == np.arange(len(place)))).nonzero()[0]
     made = made[~sleeps[makers[made]]]
-    ranks = np.full(len(place), len(structure.place) + 1)  # behind what makes the value
+    ranks = np.full(len(place), len(structure.place) + 1)  # after the value's definition
     ranks[list(structure.place)] = np.arange(len(structure.place))
     values, count = uses.value[used], len(structure.place) + 2
     keys = np.concatenate([place[values] * np.int64(count) + ranks[values], made * count + count - 2])

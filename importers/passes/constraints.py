@@ -1,6 +1,6 @@
 """Sharding constraints, applied before propagation as Shardy's ``sdy-apply-sharding-constraints`` does.
 
-What becomes of each is decided by ``rules/propagation/constraints.dl``; here it is done.
+``rules/propagation/constraints.dl`` decides how each is applied; this module applies it.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ def apply_constraints(
     """Applies the constraints of ``function`` in program order.
 
     Changes its annotations, operands and order. ``place`` maps targets of data-flow edges to the value that
-    holds their sharding; ``flows_into`` are the values with a data-flow edge of their own and the other
-    targets, ``uncalled`` the arguments of a function that nothing calls, if it is not the main one. What
-    a ``callee`` returns is used where the call was.
+    holds their sharding. ``flows_into`` are the values with a data-flow edge of their own and the other
+    targets. ``uncalled`` are the arguments of a function that nothing calls, unless it is main. The returned
+    values of a ``callee`` are used at its calls.
     """
     if function.constraints or function.entering:
         _Constraints(function, classes, uses, place, flows_into, uncalled, policy, callee=callee).run()
@@ -55,7 +55,7 @@ class _Constraints:
         self.classes, self.policy, self.uncalled = classes, policy, uncalled
         self.function, self.uses, self.place, self.flows_into = function, uses, place, flows_into
         self.nodes = set(function.constraints)
-        # What nodes want of their operands: constraints, and manual computations.
+        # The demands of nodes on their operands: constraints, and manual computations.
         own = {n: (function.annotations[function.results[n][0]],) for n in function.constraints}
         self.wanted_by = {n: s for n, s in (own | function.entering).items() if n not in function.removed}
 
@@ -69,7 +69,7 @@ class _Constraints:
         operands, groups = self.function.operands, self.function.groups
         self.function.groups = [(operands[n][0] if n >= 0 else v, group, n) for v, group, n in groups]
 
-    # ---- What the rules are told ------------------------------------------------------------------------
+    # ---- Facts for the rules ----------------------------------------------------------------------------
 
     def demand(self, node: int, index: int, sharding: Sharding) -> dict[str, Any]:
         """The facts about a demand."""
@@ -109,7 +109,7 @@ class _Constraints:
             return "elsewhere"
         return "later" if position[tail] < position[node] else "earlier"
 
-    # ---- What they say is done --------------------------------------------------------------------------
+    # ---- Their answers are applied ----------------------------------------------------------------------
 
     def follow_chain(self, head: int) -> None:
         function, uses = self.function, self.uses
@@ -179,8 +179,8 @@ def create_constraint(
 
 
 def take_over(function: Function, uses: Uses, node: int, *, edge: bool) -> None:
-    """Puts the constraint ``node`` right after its operand, of which it becomes the only use; ``edge``: after
-    the data-flow edge that the operand has of its own."""
+    """Puts the constraint ``node`` right after its operand, and makes it the only use; with ``edge`` after
+    the operand's own data-flow edge."""
     value, result = function.operands[node][0], function.results[node][0]
     function.moved.add(node)
     uses.position[node] = uses.after(value, edge=edge) - len(function.moved) * 1e-9

@@ -59,12 +59,12 @@ class _Splitter:
         self.operands, self.offsets = numbers(function.operands.values), numbers(function.operands.offsets)
         self.first_results, self.results = numbers(function.results.first), numbers(function.results.counts)
         scalars = np.asarray(scalar, bool)[numbers(function.types)]
-        self.copied = (self.definer >= 0) & ~scalars  # values that are copied with what uses them
+        self.copied = (self.definer >= 0) & ~scalars  # values that are copied with their users
         self.is_constant = np.zeros(len(function.ops), bool)
         self.is_constant[constants] = True
 
     def run(self) -> None:
-        """A use is an operand that gets a copy; what is copied for one has its number and that of a node."""
+        """Gives operands copies. A copy has the number of the use, and that of the copied node."""
         function, nodes = self.function, len(self.results)
         stays = self.is_constant.copy()
         stays[[node for _, _, node in function.groups]] = True
@@ -74,9 +74,9 @@ class _Splitter:
         uses = entries[cut]
         copies = self.copies(uses)
         sources = copies % nodes
-        inside, _ = spread(self.offsets, sources)  # the operands of what is copied
+        inside, _ = spread(self.offsets, sources)  # the operands of copied nodes
         removed = self.unused(entries[~cut], inside)
-        # The last copy of what is not needed any more is that itself.
+        # The last copy of a node without other uses is the node itself.
         own = self.takes(removed)[sources]
         last = np.empty(nodes, np.int32)
         last[sources] = np.arange(len(sources))
@@ -92,8 +92,7 @@ class _Splitter:
         self.put_in_order(removed)
 
     def use_copies(self, uses: Ints, copies: npt.NDArray[np.int64], own: npt.NDArray[np.bool_]) -> None:
-        """Puts copies in the place of what they are copied from; those that are nodes themselves are
-        ``own``."""
+        """Replaces values by their copies; copies that are nodes themselves are ``own``."""
         function, nodes = self.function, len(self.results)
         sources = copies % nodes
         inside, made_by = spread(self.offsets, sources)
@@ -117,11 +116,12 @@ class _Splitter:
         function.operands.extend(operands[~mine], np.diff(self.offsets)[self.new])
 
     def copies(self, uses: Ints) -> npt.NDArray[np.int64]:
-        """What is copied for uses, sorted: the number of a use times that of all nodes, and the node."""
+        """The nodes to copy for uses, sorted: the number of a use times the number of nodes, plus the
+        node."""
         nodes = len(self.results)
         wave = np.arange(len(uses)) * nodes + self.definer[self.operands[uses]]
         found = [wave]
-        while len(wave):  # what the last ones use
+        while len(wave):  # the operands of the last ones
             entries, rows = spread(self.offsets, wave % nodes)
             used = self.operands[entries]
             inner = self.copied[used]
@@ -143,7 +143,7 @@ class _Splitter:
         outside = self.operands[copied]
         uses += np.bincount(outside[~self.copied[outside]], minlength=count)
         removed, waiting = np.zeros(len(self.results), bool), self.constants
-        while len(waiting):  # users before what they use
+        while len(waiting):  # users before their operands
             values, which = spread_ranges(self.first_results[waiting], self.results[waiting])
             gone = waiting[np.bincount(which, uses[values], len(waiting)) == 0]
             if not len(gone):
@@ -157,8 +157,8 @@ class _Splitter:
         return removed
 
     def takes(self, removed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
-        """Which nodes can be copies of their own. Calls cannot, of which every copy has a copy of the
-        function, nor can what is in sharding groups."""
+        """Whether nodes can be copies themselves. Calls cannot, because every copy has a copy of the
+        function. Nor can values in sharding groups."""
         found = removed.copy()
         found[list(self.function.calls)] = False
         found[[self.function.definer[value] for value in self.groups]] = False
@@ -198,7 +198,7 @@ class _Splitter:
             function.groups = [g for g in function.groups if g[0] not in gone]
 
     def put_in_order(self, removed: npt.NDArray[np.bool_]) -> None:
-        """Copies stand before what they are copied from, in the order in which they were made."""
+        """Puts copies before their originals, in the order in which they were made."""
         function = self.function
         removed[[node for node in function.removed if node >= 0]] = True
         kept = self.order[~removed[self.order]]

@@ -1,5 +1,5 @@
-"""Where programs come from: files, standard input, JAX, dumps of XLA, and views of what XLA makes of them.
+"""Sources of programs: files, standard input, JAX, dumps of XLA, and views of XLA's changes to them.
 
-Comes in: a path, text, bytes or a lowered function. Goes out: the module as MLIR has read it, its text, and
-the lines and names that the user knows it by.
+In comes a path, text, bytes or a lowered function. Out come the module as read by MLIR, its text, and the
+line numbers and names that the user knows.
 """

@@ -31,8 +31,8 @@ _PLACED = re.compile(r"(?:loc\((?P<where>.+?)\)|(?P<line>\S+:\d+:\d+)): (?:error
 
 
 def refused(message: object, text: Text, module: ir.Module) -> ShardlogError:
-    """The error for a program that XLA does not compile: the first line of what it says, and the place of
-    the op that it is about, where it has one or names the target of a custom call."""
+    """The error for a program that XLA does not compile: the first line of XLA's message, and the place of
+    the op, if the message has one or names the target of a custom call."""
     first, hint = _said(message), ""
     if "custom_partitioner" in first:
         hint = "XLA calls a Python function there (custom_partitioning): compile in the process that has it"
@@ -47,8 +47,8 @@ def refused(message: object, text: Text, module: ir.Module) -> ShardlogError:
 
 
 def _said(message: object) -> str:
-    """The first line of what XLA says; where that is that a Python function raised an error, with the error
-    in place of where it was raised."""
+    """The first line of XLA's message. If a Python function raised an error, that error replaces its
+    location."""
     first, *rest = str(message).splitlines() or [""]
     before, raised, _ = first.partition("Traceback (most recent call last)")
     if raised:
@@ -66,8 +66,8 @@ def _custom_calls(module: ir.Module) -> Iterator[tuple[Any, str]]:
 def load(
     module: ir.Module, devices: Sequence[Any], callbacks: Sequence[Any] = (), form: str = "sdy-manual"
 ) -> Any:
-    """Compiles a module for devices, with Shardy, or a partitioned one as its ``form`` asks for it;
-    ``callbacks`` are what it calls back. Raises what XLA raises."""
+    """Compiles a module for devices, with Shardy, or a partitioned one by its ``form``; ``callbacks`` are
+    functions that it calls. Raises XLA's errors."""
     from jaxlib import _jax
 
     module = with_main(module)
@@ -132,7 +132,9 @@ def _main() -> None:
 
     from .text import make_context
 
-    devices = jax.devices("cpu")[0].client.devices()[:count]  # JAX's, with what its linear algebra calls
+    devices = jax.devices("cpu")[0].client.devices()[
+        :count
+    ]  # JAX's, with the functions of its linear algebra
     try:
         with make_context():
             module = ir.Module.parse(sys.stdin.buffer.read())

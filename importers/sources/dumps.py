@@ -1,6 +1,6 @@
-"""XLA's dumps: what a compile handed to Shardy, and what Shardy made of it.
+"""XLA's dumps: the input and the output of Shardy in a compilation.
 
-With ``xla_dump_to=DIR`` and ``xla_dump_hlo_pass_re=.*shard.*`` a compile leaves, for every module:
+With ``xla_dump_to=DIR`` and ``xla_dump_hlo_pass_re=.*shard.*`` XLA writes for every module:
 
     DIR/shardy/module_0000.jit_step/00.input_module.mlir          as it comes out of HLO
     DIR/shardy/module_0000.jit_step/01.before_propagation.mlir    as it is given to propagation

@@ -1,4 +1,4 @@
-"""Programs from outside, looked at before MLIR reads them: files, streams, what a caller has."""
+"""Checks of programs before MLIR reads them: files, streams, objects of the caller."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from .text import BYTECODE, Text
 from .vetting import vetted, with_names
 
 LARGEST_STREAM = 4 << 30  # bytes of a pipe or a device
-_FIRST = 1 << 16  # so many bytes show what it is
+_FIRST = 1 << 16  # bytes that identify the format
 
 
 def read_file(path: Path) -> Text:
     """The program in a file. Raises ShardlogError where it cannot be read."""
-    # Names of files are bytes; what stands for those that are not UTF-8 in Python is no text elsewhere.
+    # Names of files are bytes. Python's stand-ins for bytes that are not UTF-8 are not text elsewhere.
     name = os.fsencode(path).decode("utf-8", "backslashreplace")
     return read_stream(lambda: path.open("rb"), name, -1 if path.is_file() else LARGEST_STREAM)
 

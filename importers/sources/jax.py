@@ -1,4 +1,4 @@
-"""JAX's objects as programs: functions and what they are lowered to, and how JAX calls the module."""
+"""JAX's objects as programs: functions and their lowered forms, and how JAX calls the module."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
 
-# What a jax.stages.Traced, a jax.export.Exported and a jax.stages.Compiled have, and a function has not.
+# Attributes of a jax.stages.Traced, a jax.export.Exported and a jax.stages.Compiled that a function lacks.
 _LOWERED = ("jaxpr", "mlir_module_serialized", "runtime_executable")
 # Arguments and results of a module with one of these attributes are JAX's, not the function's.
 _HIDDEN = ("jax.global_constant", "jax.token", "jax.const")
@@ -18,16 +18,15 @@ _HIDDEN = ("jax.global_constant", "jax.token", "jax.const")
 
 @dataclass(frozen=True)
 class Interface:
-    """The signature of a module's main function as JAX has it.
+    """The signature of a module's main function in JAX's terms.
 
-    ``arguments`` is the tree of ``(args, kwargs)`` of the function and ``results`` that of what it returns;
-    None where only a module is known. The module has those of the flat arguments that are ``kept``, in order:
-    ``jax.jit`` drops unused ones. ``ranks`` are those of all flat arguments and results as the function has
-    them (an array of random keys has one dimension more in the module), and ``meshes`` the ``Mesh``es and
-    ``AbstractMesh``es of the program, concrete ones first. ``constants`` are arrays that JAX hands to the
-    module before the arguments, ``callbacks`` the functions that it calls back, ``alive`` what the module
-    names by its ``id``, and ``keys`` the kinds of random keys that the flat results are: "" is an array of
-    numbers.
+    ``arguments`` is the tree of ``(args, kwargs)`` of the function and ``results`` that of its results; None
+    if only a module is known. The module has the flat arguments that are ``kept``, in order: ``jax.jit``
+    drops unused ones. ``ranks`` are those of all flat arguments and results of the function (an array of
+    random keys has one more dimension in the module), and ``meshes`` the ``Mesh``es and ``AbstractMesh``es of
+    the program, concrete ones first. ``constants`` are arrays that JAX passes to the module before the
+    arguments, ``callbacks`` the functions that it calls, ``alive`` the objects that the module names by
+    ``id``, and ``keys`` the kinds of random keys of the flat results: "" is an array of numbers.
     """
 
     arguments: Any = None

@@ -1,7 +1,7 @@
-"""The lines of a user's source in a module of an XLA dump: only the HLO beside it has them.
+"""Source lines for a module of an XLA dump: only the HLO beside it has them.
 
-Shardy's modules are dumped without locations. The HLO of the same program has them, but its ops may stand in
-another order; so ops are matched from what each block returns back to what that is computed from.
+Shardy's modules are dumped without locations. The HLO of the same program has them, but its ops may be in
+another order. So ops are matched from the returned values of each block backwards.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from ...notations.frontend_attributes import read_frontend_attributes
 from ...program.mlir.modules import bytecode_of, is_used, symbols
 from .text import Text, parse_module
 
-SAME = {"sdy.constant": "stablehlo.constant"}  # what XLA's importer calls otherwise
+SAME = {"sdy.constant": "stablehlo.constant"}  # names that XLA's importer changes
 _ADDED = ("sdy.sharding_constraint", "stablehlo.reshape")  # only one of the two may have them
 
 
@@ -66,7 +66,7 @@ def _ends(block: Any) -> dict[str, list[Any]]:
 
 
 def _without_added(a: Any, b: Any) -> tuple[Any, Any]:
-    """Two ops, or where only one is there to name or shape a value anew, what it has that from."""
+    """Two ops. If only one of them renames or reshapes a value, its operand's op instead."""
     while _name(a) != _name(b):
         if (before := _named_anew(b)) is not None:
             b = before

@@ -1,4 +1,4 @@
-"""Modules in modules: what others do with them, and where they end."""
+"""Nested modules: how other tools treat them, and where they end."""
 
 from __future__ import annotations
 

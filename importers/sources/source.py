@@ -23,11 +23,11 @@ def read_source(source: Any, module: str = "") -> Text:
 
 
 def read_program(source: Any, module: str = "") -> tuple[Text, ir.Module | None]:
-    """The program of ``source``, and its module where the caller has that in memory.
+    """The program of ``source``, and its module if the caller has it in memory.
 
-    ``source`` is a path (``-``: standard input; a folder: an XLA dump, of which ``module`` is one), MLIR text
-    or bytecode, an ``ir.Module``, a ``jax.stages.Lowered`` or a ``jax.export.Exported``. Raises ShardlogError
-    where it cannot be read.
+    ``source`` is a path (``-``: standard input; a folder: an XLA dump with a ``module`` of this name), MLIR
+    text or bytecode, an ``ir.Module``, a ``jax.stages.Lowered`` or a ``jax.export.Exported``. Raises
+    ShardlogError if it cannot be read.
     """
     if isinstance(source, ir.Module):
         return held(source), source

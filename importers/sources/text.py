@@ -45,10 +45,9 @@ def make_context() -> ir.Context:
 
 @dataclass(frozen=True)
 class Text:
-    """A program as it was given: MLIR text or bytecode, the name in its locations, and its interface to
-    JAX. ``after`` is the module that XLA made of it, where an XLA dump says so. ``written``: the data are
-    bytecode that MLIR has written in this process. ``entry``: the function that is ``main`` in what is
-    read of it; empty: as it is."""
+    """A program as given: MLIR text or bytecode, the name in its locations, and its interface to JAX.
+    ``after`` is the module that XLA made of it, if an XLA dump has it. ``written``: MLIR wrote the bytecode
+    in this process. ``entry``: the function that becomes ``main``; empty: no change."""
 
     data: bytes
     name: str
@@ -63,8 +62,8 @@ class Text:
 
     @contextmanager
     def places(self) -> Iterator[None]:
-        """Errors of what is done to the program name its places as ``line`` does, or its name. What MLIR
-        refuses was valid when it was read: shardlog has made something else of it."""
+        """Errors in this context name places like ``line`` does, or the program. MLIR has accepted the
+        program before, so its errors mean that shardlog made it invalid."""
         try:
             yield
         except ir.MLIRError as error:
@@ -132,8 +131,8 @@ def _of_text(text: Text) -> ir.Module:
 
 
 def copied(module: ir.Module, text: Text) -> ir.Module:
-    """A copy of a module that the caller has, of which ``text`` is the bytecode; in the same context, where
-    that knows the dialects of programs. Raises ShardlogError where the module does not verify."""
+    """A copy of the caller's module, whose bytecode is ``text``; in the same context, if that knows the
+    dialects of programs. Raises ShardlogError if the module does not verify."""
     with suppress(ir.MLIRError, ValueError):  # an unknown dialect; or reading the text says why
         if all(map(module.context.get_dialect_descriptor, _DIALECTS)) and module.operation.verify():
             return _entered(copy_of(module), text)

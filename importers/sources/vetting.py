@@ -38,8 +38,8 @@ _SYMBOLS = ("sym_name",)
 _ESCAPES = re.compile(rb"(?:\\[0-9A-Fa-f]{2})+")
 _ALIAS = re.compile(rb"\n[ \t]*((?:#(?!loc)|!)[\w.$-]+)[ \t]*=")
 _USED = re.compile(rb"[#!][\w.$-]+")
-_ALIAS_ENDS = 1 << 16  # characters, in which an alias has the others that it names
-_LONGEST = 1 << 26  # characters of what an alias stands for
+_ALIAS_ENDS = 1 << 16  # characters of an alias, with the aliases in it
+_LONGEST = 1 << 26  # characters of an expanded alias
 _SECONDS, _BYTES_A_SECOND = 10, 100_000  # of processor time, and how many bytes take one more
 _WAITING = 6  # times as many, which pass before a child is given up
 _MEMORY, _TIMES = 8 << 30, 32  # bytes, and how many more for each of the program
@@ -97,9 +97,9 @@ def _stablehlo_of(hlo: bytes) -> bytes:
 
 
 def round_trip(module: ir.Module, text: Text) -> bytes:
-    """A module as it comes back from HLO, as bytecode. Raises ShardlogError where XLA refuses it.
+    """A module after a round trip through HLO, as bytecode. Raises ShardlogError if XLA refuses it.
 
-    What is not in memory already goes to a child.
+    A program that is not yet in memory goes to a child process.
     """
     data = bytecode_of(module)
     if text.written:
@@ -159,7 +159,7 @@ def risk(text: bytes) -> tuple[int, str] | None:
 
 
 def depth(text: bytes) -> int:
-    """The depth to which brackets nest, roughly: those in strings count too."""
+    """The approximate depth of nested brackets; those in strings count too."""
     steps = text.replace(b"->", b"").translate(_STEPS, _OTHERS)
     level = lowest = deepest = 0
     for start in range(0, len(steps), _PIECE):
@@ -250,10 +250,10 @@ def _read_names(op: Any) -> None:
 
 
 def child(name: str, kind: str, seconds: str) -> None:
-    """Reads a program from standard input; writes it, or what is wrong with it, to standard output.
+    """Reads a program from standard input, and writes it, or its error, to standard output.
 
     ``kind`` is "mlir", "hlo" for text that is written as bytecode of MLIR, or "roundtrip" for a module that
-    goes through HLO; ``seconds`` of processor time are the most that it may take.
+    goes through HLO. ``seconds`` limits the processor time.
     """
     data = sys.stdin.buffer.read()
     with suppress(ImportError, OSError, ValueError):  # another system, or a lower limit already
@@ -280,4 +280,4 @@ def child(name: str, kind: str, seconds: str) -> None:
         os._exit(2)
     sys.stdout.buffer.write(data)
     sys.stdout.flush()
-    os._exit(0)  # without what could still crash
+    os._exit(0)  # without parts that could still crash

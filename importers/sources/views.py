@@ -36,12 +36,12 @@ _INSTALL = {
 
 
 def view_of(source: Any, view: str, module: str = "", entry: str = "") -> tuple[Text, ir.Module]:
-    """A program as XLA sees it, and its module: "lowered", as it is given; "roundtrip", as it comes back from
-    HLO, where CHLO is lowered and loops are simplified; "compiled", as a compile gives it to Shardy: of a
-    ``jax.stages.Lowered`` on its own platform, of a module on as many CPU devices as it needs.
+    """A program as XLA sees it, and its module: "lowered", as given; "roundtrip", after a round trip through
+    HLO, where CHLO is lowered and loops are simplified; "compiled", as a compilation gives it to Shardy: for
+    a ``jax.stages.Lowered`` on its own platform, for a module on as many CPU devices as it needs.
 
-    ``module`` is the name of one in an XLA dump, ``entry`` of the function that runs, if not main. Raises
-    ShardlogError for what cannot be read, or compiled.
+    ``module`` names a module in an XLA dump, ``entry`` the function that runs, if not main. Raises
+    ShardlogError for a program that cannot be read or compiled.
     """
     text, given = read_program(source, module)
     already = isinstance(source, Text) and view != "lowered"  # a view already
