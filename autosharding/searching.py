@@ -84,7 +84,8 @@ class Search:
         result, ends = self.base, self.ends
         arguments = {n for n, end in enumerate(ends.arguments) if _is_free(end)}
         results = {n: ends.state.get(n) for n, end in enumerate(ends.results) if _is_free(end)}
-        aim = Aim(True, prices(self.machine, result.book.traits))
+        read = self.machine.memory_bandwidth / self.machine.link.bandwidth
+        aim = Aim(True, replace(prices(self.machine, result.book.traits), product_touched=read))
         free = Free(frozenset(arguments), results)
         prepare = Preparing(result.module, result.book.traits)
         return Opening(prepare, result.program.shardings, result.book, result.options.modes, aim, free)

@@ -55,7 +55,7 @@ class Opening:
         """The best boundary at a price of memory, in bytes sent per byte held. With ``bound`` a lower bound
         is computed."""
         with self._module.context, ir.Location.unknown():
-            found = self._homes.find(memory=memory, bound=bound, stop=stop)
+            found = self._homes.find(memory=memory, bound=bound, alike=True, stop=stop)
         homes, boundary, (takes, gives) = found.plan.homes, self._boundary, self._given
         arguments = {n: homes.get(boundary.arguments[n], takes[n]) for n in sorted(boundary.free.arguments)}
         results = {}

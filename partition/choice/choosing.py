@@ -441,8 +441,10 @@ class Chooser:
     def _facts(self, known: Knowledge, ways: Sequence[Way], parts_if_stays: int) -> dict[str, Rows]:
         """The facts about work for ``rules/partition/choice.dl``, for ways to compute an op."""
         prices = self.planner.prices
+        touched = prices.product_touched if known.multiplies else None
+        rate = prices.multiplications(known.element, known.signature)
         return {
-            "exchange": [(prices.multiplications(known.element, known.signature), prices.touched)],
+            "exchange": [(rate, prices.touched if touched is None else touched)],
             "begins": [(prices.begins,)],
             "parts": [
                 (n, self.axes.product(chain(*(p for f, p in way if f >= 0)))) for n, way in enumerate(ways)

@@ -35,6 +35,7 @@ _SHARING = 30  # rounds of this many sharing sweeps, at most
 _ALIKE = 1e-5  # relative differences of sums up to this are no gain
 _NEAR = 0.002  # the relative gap of the lower bound up to which the choice counts as the best
 _OPEN = 0.03  # ... or hardly anything better can be found
+_STALLED = 3e-4  # the relative rise of a lower bound below which it is taken as it is
 _SETTLED, _PATIENCE = 2, 16  # rounds without a gain after which the search ends: in that case, and otherwise
 
 
@@ -68,17 +69,27 @@ class Homes:
         self._costs = Costs(candidates)
         self._holding = Holding(candidates, self._costs.positions)
         self._terms: list[Terms] | None = None
+        self._looked = False
 
     def find(
-        self, *, memory: float = 0.0, bound: bool = False, stop: Callable[[], bool] = never
+        self,
+        *,
+        memory: float = 0.0,
+        bound: bool = False,
+        alike: bool = False,
+        stop: Callable[[], bool] = never,
     ) -> FoundHomes:
         """The homes of least total cost, until ``stop`` says so. ``memory`` is the price, in bytes sent, of a
         byte that a device holds of a value; bytes that only one op needs or gives cost a part of it. With
-        ``bound`` a lower bound is computed; otherwise it is zero."""
-        if self._terms is None:
+        ``bound`` a lower bound is computed, of all choices or of those that lay out like layers ``alike``;
+        otherwise it is zero."""
+        if not self._looked:
             self._candidates.find(stop)
-            self._terms = self._costs.terms(stop)
-        terms = self._costs.terms(stop, memory) if memory and self._terms is not None else self._terms
+            self._looked = not stop()
+        if memory:
+            terms = self._costs.terms(stop, memory)
+        else:
+            terms = self._terms = self._terms or self._costs.terms(stop)
         if terms is None:
             return NOTHING
         late = self._costs.late()
@@ -86,7 +97,11 @@ class Homes:
         size = self._variables.size
         total = sum_of(terms, alone, size)
         best, least = self._search(total, bound, stop)
-        lowest = self._bound(total, sum_of(terms, alone, size), alone, least, stop) if bound else 0.0
+        lowest = 0.0
+        if bound:
+            anew = sum_of(terms, alone, size)
+            above = _bound_alike(total, anew, least, stop) if alike else None
+            lowest = self._bound(total, anew, alone, least, stop) if above is None else above
         earlier = late[np.arange(len(best)), best][:, None] - late
         more = total.gains(best) + earlier * size[:, None]  # in bytes, at any time
         taken = [total.taken(n, best) for n in range(len(terms))]
@@ -178,3 +193,17 @@ class Homes:
                 pass
             found = max(found, lower_bound(anew, apart, members))
         return min(found, least)
+
+
+def _bound_alike(total: Sum, anew: Sum, least: float, stop: Callable[[], bool]) -> float:
+    """A lower bound of the sum over choices by which all that a variable stands for is alike; as ``_bound``,
+    but it ends where hardly anything is gained."""
+    found = before = total.bound()
+    for number in range(_PROOFS + 1):
+        if stop() or found >= least * (1 - _NEAR) or (number > _SETTLED and found < before * (1 + _STALLED)):
+            break
+        before = found
+        for _ in sweeps(anew, _SWEEPS, EQUALLY if number else ALL, lasting=True, stop=stop):
+            pass
+        found = max(found, anew.bound())
+    return min(found, least)

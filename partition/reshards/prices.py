@@ -44,6 +44,7 @@ class Prices:
     # Multiply-adds for one byte, by the element type and the facts about an op:
     multiplications: Callable[[str, Facts], float] = _usual
     touched: float = 128.0  # bytes of memory traffic of ops for one byte
+    product_touched: float | None = None  # ... of products, which are not fused with their operands
     once: float = 128.0
     begins: float = 256.0  # the least cost of an op
     all_work: bool = False
