@@ -25,6 +25,7 @@ __all__ = [
     "ShardlogError",
     "Tactic",
     "__version__",
+    "auto",
     "explain",
     "jit",
     "open",
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
         run,
         visualize,
     )
+    from .automatic import auto
     from .jitted import jit
 
 
@@ -53,6 +55,10 @@ def __getattr__(name: str) -> Any:
     # What the command line does not need is imported when it is asked for: MLIR takes a fifth of a second.
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name == "auto":
+        from .automatic import auto
+
+        return auto
     if name == "jit":
         from .jitted import jit
 

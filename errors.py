@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from itertools import takewhile
-from typing import Any
+from typing import Any, Self
 
 _DISTRIBUTION = __name__.partition(".")[0].replace("_", "-")  # shardlog, or shardlog-datalog
 _LONGEST = 200  # characters of a line of a message, which may repeat megabytes of the input
@@ -25,6 +25,13 @@ class ShardlogError(Exception):
         self.where = where  # whole: of a chain of calls the place is read later
         text = f"{shortened(where) or 'shardlog'}: error: {self.message}"
         super().__init__(f"{text}\n  hint: {self.hint}" if hint else text)
+
+    def at(self, where: str) -> Self:
+        """The same error, of its own kind, at another place."""
+        found = type(self)(self.message, where=where, hint=self.hint)
+        own = {name: value for name, value in vars(self).items() if name not in vars(found)}
+        vars(found).update(own)
+        return found
 
     def __reduce__(self) -> tuple[Any, ...]:
         # As pickle has it for exceptions, the whole message would become the message.

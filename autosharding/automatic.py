@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
+from contextlib import suppress
+from math import inf
 from typing import Any
 
 from ..cost.machine import machine
 from ..errors import ShardlogError
 from ..explanations.partitioned import Partitioned
+from ..partition.improving import TooLargeError
 from ..runs.options import Options
 from ..runs.running import run_with
 from ..session import Session
 from .meshes import devices_of, meshes_of
 from .options import AutoOptions
 from .plan import AutoPlan
-from .searching import Search
+from .searching import Costed, Search, prices_of_memory
+
+_COSTED = 2  # meshes whose programs are written and costed
 
 
 def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], None] | None = None) -> AutoPlan:
@@ -24,14 +29,61 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
     Raises ShardlogError for bad input, and if no plan was found within the limit on memory.
     """
     tell = progress or (lambda what, done: None)
-    machine(options.topology)  # errors in it are reported before anything runs
-    best: AutoPlan | None = None
+    machine(options.topology)  # what is wrong with it is said before anything runs
+    searches = _searches(source, options, tell)
+    refused = list[ShardlogError]()
+    costed = list[tuple[Search, Costed]]()
+    for search in searches[:_COSTED]:
+        try:
+            costed += [(search, each) for each in search.costed()]
+        except ShardlogError as error:
+            refused.append(error)
+    if not costed:
+        raise refused[0]
+    costed.sort(key=lambda each: each[1].cost.seconds)
+    search, best = costed[0]
+    tried = [each for search in searches for each in search.tried([c for s, c in costed if s is search])]
+    return search.plan_of(best, sorted(tried, key=lambda each: each.seconds))
+
+
+def pareto(
+    source: Any, options: AutoOptions, progress: Callable[[str, float], None] | None = None
+) -> tuple[AutoPlan, ...]:
+    """Plans of which none is both slower and larger than another, the fastest first; on the best mesh.
+
+    Raises ShardlogError as ``plan`` does.
+    """
+    search = _searches(source, options, progress or (lambda what, done: None))[0]
+    costed = list[Costed]()
+    for price in prices_of_memory():
+        with suppress(TooLargeError):
+            costed.append(search.at(price))
+    front, least = list[Costed](), inf
+    for each in sorted(costed, key=lambda each: (each.cost.seconds, each.cost.peak)):
+        if each.cost.peak < least:
+            front.append(each)
+            least = each.cost.peak
+    return tuple(search.plan_of(each) for each in front)
+
+
+def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], None]) -> list[Search]:
+    """The searches on all meshes, that with the least sum first. On meshes whose axes have the links of
+    another's the sum is the same."""
+    found, refused, known = list[Search](), list[ShardlogError](), set[Hashable]()
     for mesh in _meshes(options):
-        found = Search(source, mesh, options, tell).best()
-        if best is None or found.seconds < best.seconds:
-            best = found
-    assert best is not None
-    return best
+        try:
+            search = Search(source, mesh, options, tell)
+        except ShardlogError as error:  # a topology that this mesh does not fit
+            if options.devices is None or options.mesh is not None:
+                raise
+            refused.append(error)
+            continue
+        if search.links not in known:
+            known.add(search.links)
+            found.append(search)
+    if not found:
+        raise refused[0]
+    return found if len(found) == 1 else sorted(found, key=lambda search: search.sum)
 
 
 def session_of(source: Any, plan: AutoPlan) -> Session:
@@ -49,7 +101,7 @@ def _meshes(options: AutoOptions) -> list[str | None]:
     if options.devices is None:
         return [options.mesh]
     if options.mesh is None:
-        return [*meshes_of(options.devices)]
+        return [*meshes_of(options.devices, options.axes)]
     if devices_of(options.mesh) != options.devices:
         message = f"a mesh of {devices_of(options.mesh):,} devices, and --devices {options.devices:,}"
         raise ShardlogError(message, where=f"--mesh {options.mesh}", hint="leave one of them out")

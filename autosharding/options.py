@@ -9,22 +9,25 @@ from typing import Any
 from ..errors import ShardlogError
 from ..importers.asked import mesh_text
 from ..runs.options import TOPOLOGY, memory_of
+from .meshes import MOST_AXES
 
 TIES = ("auto", "none")
 
 
 @dataclass(frozen=True, kw_only=True)
 class AutoOptions:
-    """The options of a search. ``mesh`` is the mesh, as in "data=4,model=2"; by default that of the module,
-    or with ``devices`` the best mesh of this many. ``topology`` is the machine, and ``memory`` the memory
-    that a device may need, in bytes. ``keep`` are shardings to keep, as in "batch[0]=data". ``tie`` says
-    which results are state that becomes an argument: "auto", "none", or pairs such as "params=result[0]".
+    """The options of a search. ``mesh`` is the mesh, as in "data=4,model=2"; else that of the module, or with
+    ``devices`` the best of so many with at most so many ``axes``. ``topology`` is the machine, and ``memory``
+    the most bytes that a device may need. ``keep`` are shardings that stay, as in "batch[0]=data". ``tie``
+    says which results are state that comes back as an argument: "auto", "none", or pairs such as
+    "params=result[0]".
 
     Raises ShardlogError for a malformed size or number of devices.
     """
 
     mesh: str | None = None
     devices: int | None = None
+    axes: int = 2
     topology: str = TOPOLOGY
     memory: int | None = None
     keep: tuple[str, ...] = ()
@@ -34,6 +37,9 @@ class AutoOptions:
         if self.devices is not None and self.devices < 1:
             message, hint = f"{self.devices} devices", "expected a number of devices, one or more"
             raise ShardlogError(message, where="--devices", hint=hint)
+        if not 1 <= self.axes <= MOST_AXES:
+            message, hint = f"meshes of {self.axes} axes", f"expected 1 to {MOST_AXES}"
+            raise ShardlogError(message, where="--axes", hint=hint)
 
     @staticmethod
     def of(**given: Any) -> AutoOptions:

@@ -3,11 +3,14 @@ taken."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from math import prod
+from functools import cached_property
+from math import prod, sqrt
 from typing import Any
 
+import numpy as np
 from jaxlib.mlir import ir
 
 from ..cost.cost import Cost
@@ -34,9 +37,18 @@ from .options import AutoOptions
 from .plan import AutoPlan, Placed, Spec, Tried, spec_of
 
 Progress = Callable[[str, float], None]
-_TRIFLE = 1 / 1024  # bytes sent per byte held: of equal costs, the one with smaller parts
-_PRICES = (_TRIFLE, 1 / 64)  # prices of memory, of plans whose cost is computed
-_DEARER, _DEAREST = 8.0, 1e3  # from one price to the next, if memory is short
+TRIFLE = 1 / 1024  # bytes sent for a byte held: what costs the same is divided
+PRICES = (TRIFLE, 1 / 64)  # of memory, of the plans that are costed wherever they fit
+_DEARER, _DEAREST = 8.0, 1e3  # from one price to the next, where memory is short
+
+
+def prices_of_memory() -> Iterator[float]:
+    """The prices of memory that are tried, in bytes sent for a byte held."""
+    yield from PRICES
+    price = PRICES[-1] * _DEARER
+    while price < _DEAREST:
+        yield price
+        price *= _DEARER
 
 
 @dataclass(frozen=True)
@@ -69,7 +81,7 @@ class Search:
         with text.places(), module.context, ir.Location.unknown():
             to_sdy(module, text, mesh)
             ends, own = ends_of(module, options.tie), _main_mesh(module, text)
-        axes = dict(own.axes)
+        self._axes, axes = own.axes, dict(own.axes)
         self.mesh = ",".join(f"{name}={size}" for name, size in own.axes)
         self.ends, self._kept = kept(options.keep, ends, axes)
         self._source, self._of_run = source, Options(mesh=mesh)
@@ -77,6 +89,17 @@ class Search:
         self.machine: Machine = machine(options.topology, list(axes), prod(axes.values()))
         self._costs: dict[tuple[tuple[Spec, ...], tuple[Spec, ...]], Cost | TooLargeError] = {}
         self._sums: dict[float, Opened] = {}
+
+    @property
+    def links(self) -> Hashable:
+        """The sizes of the axes, and the links along each and along all of them: on meshes that are alike in
+        them everything costs the same."""
+        numbers = np.arange(prod(size for _, size in self._axes)).reshape([size for _, size in self._axes])
+        found = []
+        for n, (name, size) in enumerate(self._axes):
+            groups = np.moveaxis(numbers, n, -1).reshape(-1, size).tolist()
+            found.append((size, self.machine.link_of([name], groups)))
+        return tuple(sorted(found, key=repr))
 
     # ---- The sum ----------------------------------------------------------------------------------------
 
@@ -90,15 +113,22 @@ class Search:
         prepare = Preparing(result.module, result.book.traits)
         return Opening(prepare, result.program.shardings, result.book, result.options.modes, aim, free)
 
-    def found(self) -> Iterator[tuple[float, Opened]]:
-        """Boundaries of least sum, each with its price of memory, which rises."""
-        opening, price = self._opening(), _TRIFLE
-        yield price, opening.find(price, bound=True)
-        for price in _PRICES[1:]:
-            yield price, opening.find(price)
-        while self.options.memory is not None and price < _DEAREST:
-            price *= _DEARER
-            yield price, opening.find(price)
+    @cached_property
+    def _open(self) -> Opening:
+        return self._opening()
+
+    def found(self, price: float, *, bound: bool = False) -> Opened:
+        """The boundary by which the sum is least where memory has a price, in bytes sent for a byte held."""
+        known = self._sums.get(price)
+        if known is None or (bound and not known.bound):
+            self._tell(f"choosing on {self.mesh}", 0.3)
+            known = self._sums[price] = self._open.find(price, bound=bound)
+        return known
+
+    @property
+    def sum(self) -> float:
+        """The least sum, in seconds."""
+        return self.found(TRIFLE).cost / self.machine.link.bandwidth
 
     def candidate(self, name: str, opened: Opened) -> Candidate:
         """The candidate for a choice of the boundary."""
@@ -143,40 +173,53 @@ class Search:
             raise found
         return found
 
-    def best(self) -> AutoPlan:
-        """The best plan. Raises ShardlogError if none was found within the limit on memory."""
-        costed, refused = list[Costed](), list[TooLargeError]()
-        first: Opened | None = None
-        for number, (price, opened) in enumerate(self.found()):
-            first = first or opened
-            if number >= len(_PRICES) and costed:
+    def at(self, price: float) -> Costed:
+        """The candidate where memory has a price. Raises TooLargeError where it does not fit."""
+        candidate = self.candidate(f"memory at {price:.2g}", self.found(price))
+        self._tell(f"costing {candidate.name} on {self.mesh}", 0.6)
+        return Costed(candidate, self.cost(candidate))
+
+    def costed(self) -> list[Costed]:
+        """The candidates that fit, the best first. Raises ShardlogError where none does."""
+        fitting, refused = list[Costed](), list[TooLargeError]()
+        low, high = 0.0, 0.0
+        for price in prices_of_memory():
+            if fitting and price not in PRICES:
                 break
-            candidate = self.candidate(f"memory at {price:g}", opened)
-            self._tell(f"costing plan {number + 1} on {self.mesh}", 0.5 + 0.1 * min(number, 4))
             try:
-                costed.append(Costed(candidate, self.cost(candidate)))
+                fitting.append(self.at(price))
+                high = high or price
             except TooLargeError as error:
                 refused.append(error)
-        if not costed:
+                low = price
+        if not fitting:
             raise self._too_large(min(refused, key=lambda error: error.least))
-        assert first is not None
-        costed.sort(key=lambda each: each.cost.seconds)
-        best, unit = costed[0], self.machine.link.bandwidth
-        unique = {(each.candidate.arguments, each.candidate.results): each for each in reversed(costed)}
-        tried = [Tried(c.candidate.name, self.mesh, c.cost.seconds, c.cost.peak) for c in unique.values()]
+        if 0 < low < high:  # the least price that fits is between them
+            with suppress(TooLargeError):
+                fitting.append(self.at(sqrt(low * high)))
+        return sorted(fitting, key=lambda each: each.cost.seconds)
+
+    def plan_of(self, costed: Costed, tried: Sequence[Tried] = ()) -> AutoPlan:
+        """A candidate as a plan."""
+        unit, least = self.machine.link.bandwidth, self.found(TRIFLE, bound=True)
         return AutoPlan(
             self.mesh,
             self.options.topology,
-            best.cost.seconds,
-            best.cost.peak,
-            first.cost / unit,
-            first.bound / unit,
-            _placed(self.ends.arguments, best.candidate.arguments),
-            _placed(self.ends.results, best.candidate.results),
+            costed.cost.seconds,
+            costed.cost.peak,
+            least.cost / unit,
+            least.bound / unit,
+            _placed(self.ends.arguments, costed.candidate.arguments),
+            _placed(self.ends.results, costed.candidate.results),
             self.ends.state,
             self.options.memory,
-            tuple(sorted(tried, key=lambda each: each.seconds)),
+            tuple(tried),
         )
+
+    def tried(self, costed: Sequence[Costed]) -> list[Tried]:
+        """What candidates cost, equal ones once."""
+        unique = {(each.candidate.arguments, each.candidate.results): each for each in reversed(costed)}
+        return [Tried(c.candidate.name, self.mesh, c.cost.seconds, c.cost.peak) for c in unique.values()]
 
     def _too_large(self, least: TooLargeError) -> ShardlogError:
         memory = exact_text(self.options.memory or 0)

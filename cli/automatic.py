@@ -21,6 +21,8 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     auto.add_argument("--mesh", metavar="AXES", help=about)
     about = "in place of a mesh: the best mesh of so many devices"
     auto.add_argument("--devices", type=int, metavar="N", help=about)
+    about = "with --devices: the most axes that a mesh may have, 1 to 3; default: %(default)s"
+    auto.add_argument("--axes", type=int, metavar="N", default=2, help=about)
     about = "the machine, by name or as a TOML file; default: %(default)s"
     auto.add_argument("--topology", metavar="MACHINE", default=TOPOLOGY, help=about)
     about = "the most memory that a device may use, as in 16GiB"
@@ -53,6 +55,7 @@ def _auto(options: argparse.Namespace) -> None:
     asked = AutoOptions.of(
         mesh=options.mesh,
         devices=options.devices,
+        axes=options.axes,
         topology=options.topology,
         memory=options.memory,
         keep=options.keep,

@@ -72,7 +72,7 @@ class Text:
             raise ShardlogError(message, where=self.line(_place(error)) or self.name, hint=hint) from None
         except ShardlogError as error:
             where = self.line(error.where) or self.name
-            raise ShardlogError(error.message, where=where, hint=error.hint) from None
+            raise error.at(where) from None
 
     def location(self, op: Any) -> str:
         """The location of an op as MLIR writes it, with the name of the program where MLIR has none."""

@@ -24,7 +24,7 @@ _TINY = 40  # ops of a program that is small enough for more ways
 _MOST_COPIES = 6
 _MOST_WAYS = 96  # of an op
 _ROUNDS = 2  # of widening: ops see the wishes of their neighbours
-_MOST_OPEN, _MOST_OPEN_COPIES, _MOST_OPEN_WAYS = 40, 8, 160  # the same where the boundary is open
+_MOST_OPEN, _MOST_OPEN_COPIES, _MOST_OPEN_WAYS = 40, 4, 160  # the same where the boundary is open
 
 WayId = NewType("WayId", int)  # of a way to compute an op in ``Candidates``
 

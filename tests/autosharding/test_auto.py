@@ -156,3 +156,35 @@ def test_the_command_writes_the_plan_and_the_program(
 def test_errors_are_shardlogs() -> None:
     with pytest.raises(ShardlogError):
         AutoOptions(devices=-1)
+
+
+def test_a_function_gets_specs_in_the_shape_of_its_arguments() -> None:
+    shaped: Any = jax.ShapeDtypeStruct
+    params = [shaped(s, jnp.float32) for s in pairwise(_SIZES)]
+    batch = {n: shaped((1024, size), jnp.float32) for n, size in (("x", _SIZES[0]), ("y", _SIZES[-1]))}
+
+    def step(params: Any, batch: Any) -> Any:
+        return _step(params, (batch["x"], batch["y"]))
+
+    found = shardlog.auto(step, params, batch, devices=8, topology="h100", keep="batch=data")
+    args = found.specs
+    assert [len(args[0]), sorted(args[1])] == [2, ["x", "y"]]
+    assert tuple(args[1]["x"]) == ("data", None)
+    assert found.result_specs[1] == args[0]
+    assert found.bound <= found.plan.sum
+    rng = np.random.default_rng(0)
+    values = jax.tree.map(lambda s: rng.normal(size=s.shape).astype(np.float32) / 8, (params, batch))
+    outputs, expected = found.jit()(*values), jax.jit(step)(*values)
+    for one, other in zip(jax.tree.leaves(outputs), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_less_memory_is_a_slower_plan_and_a_front_has_both() -> None:
+    text = _text(rows=64)
+    found = shardlog.auto(text, mesh="data=8", topology="h100")
+    front = found.pareto()
+    assert [one.seconds for one in front] == sorted(one.seconds for one in front)
+    assert [one.peak for one in front] == sorted((one.peak for one in front), reverse=True)
+    smallest = front[-1]
+    limited = shardlog.auto(text, mesh="data=8", topology="h100", memory=smallest.peak)
+    assert limited.peak <= smallest.peak

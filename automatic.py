@@ -1,0 +1,135 @@
+"""``shardlog.auto``: shardings for a function that has none."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from .autosharding.automatic import pareto, plan, session_of
+from .autosharding.options import AutoOptions
+from .autosharding.plan import AutoPlan
+from .autosharding.texts import plan_text
+from .errors import ShardlogError
+from .explanations.partitioned import Partitioned
+from .importers.sources.jax import lowered
+from .importers.sources.views import view_of
+from .jitted import jit
+from .session import Session
+
+if TYPE_CHECKING:
+    from jax.sharding import PartitionSpec
+
+_OPTIONS = ("mesh", "devices", "axes", "topology", "memory", "keep", "tie")
+
+
+class Auto:
+    """Shardings that were found for a program, and what they cost; ``shardlog.auto`` makes it.
+
+    ``plan`` is the ``AutoPlan``: a mesh, specs, seconds and bytes.
+    """
+
+    def __init__(self, function: Any, program: Any, options: AutoOptions, found: AutoPlan) -> None:
+        self._function, self._program, self._options = function, program, options
+        self.plan = found
+
+    @property
+    def seconds(self) -> float:
+        """The time of a step by ``docs/cost.md``."""
+        return self.plan.seconds
+
+    @property
+    def peak(self) -> int:
+        """The bytes of a device at the peak."""
+        return self.plan.peak
+
+    @property
+    def bound(self) -> float:
+        """A lower bound of the sum that the search made least, in seconds; see ``plan.sum``."""
+        return self.plan.bound
+
+    @cached_property
+    def specs(self) -> Any:
+        """The ``PartitionSpec`` of each argument, in the shape of the arguments: what ``in_shardings`` takes.
+
+        Of a module without a function they are a list.
+        """
+        return self._in_shape("arguments", self.plan.arguments)
+
+    @cached_property
+    def result_specs(self) -> Any:
+        """The ``PartitionSpec`` of each result, in the shape of the results."""
+        return self._in_shape("results", self.plan.results)
+
+    def _in_shape(self, which: str, placed: Sequence[Any]) -> Any:
+        from jax import tree
+        from jax.sharding import PartitionSpec
+
+        spec_of: Any = PartitionSpec
+        specs: list[PartitionSpec] = [spec_of(*each.spec) for each in placed]
+        interface = view_of(self._program, "lowered")[0].interface
+        shape = getattr(interface, which)
+        if shape is None:
+            return specs
+        if which == "arguments":
+            count, first = shape.num_leaves, len(interface.constants)
+            given = dict(zip(interface.kept, specs[first:], strict=False))
+            args, keywords = tree.unflatten(shape, [given.get(n, spec_of()) for n in range(count)])
+            return (args, keywords) if keywords else args
+        return tree.unflatten(shape, specs[: shape.num_leaves])
+
+    @cached_property
+    def session(self) -> Session:
+        """The run with these shardings, which answers questions."""
+        return session_of(self._program, self.plan)
+
+    @cached_property
+    def program(self) -> Partitioned:
+        """The program that each device runs."""
+        return self.session.partition(topology=self.plan.topology, memory=self.plan.memory)
+
+    def jit(self, **options: Any) -> Any:
+        """The function, compiled with the program that was costed: ``shardlog.jit`` with these shardings.
+
+        ``options`` are those of ``shardlog.jit``. Raises ShardlogError where there is no function.
+        """
+        if not callable(self._function):
+            message, hint = "there is no function to compile", "give shardlog.auto a function"
+            raise ShardlogError(message, where="auto", hint=hint)
+        return jit(
+            self._function,
+            mesh=self.plan.mesh,
+            annotate=self.plan.annotations,
+            partitioner="shardlog",
+            topology=self.plan.topology,
+            memory=self.plan.memory,
+            **options,
+        )
+
+    def pareto(self) -> tuple[AutoPlan, ...]:
+        """Plans on this mesh of which none is both slower and larger than another, the fastest first."""
+        from dataclasses import replace
+
+        return pareto(self._program, replace(self._options, mesh=self.plan.mesh, devices=None))
+
+    def __repr__(self) -> str:
+        return plan_text(self.plan)
+
+
+def auto(
+    source: Any, *args: Any, progress: Callable[[str, float], None] | None = None, **keywords: Any
+) -> Auto:
+    """Finds shardings for the arguments and results of a program, and for all between, by cost on a machine.
+
+    ``source`` and ``args`` are those of ``shardlog.run``: a function with its arguments, or a module.
+    Keywords are ``mesh``, or ``devices`` and at most how many ``axes`` their mesh has; ``topology``, the
+    machine; ``memory``, the most that a device may use; ``keep``, shardings that stay, as in
+    'batch[0]=data'; ``tie``, which results are state (``docs/auto.md``). Others are the function's.
+
+    Returns an ``Auto``. Raises ShardlogError for bad input, and where no plan was found that needs as little
+    memory as it may.
+    """
+    asked = {name: keywords.pop(name) for name in _OPTIONS if name in keywords}
+    options = AutoOptions.of(**asked)
+    program = lowered(source, args, keywords)
+    return Auto(source, program, options, plan(program, options, progress))
