@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
+from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -10,24 +12,38 @@ from jaxlib.mlir import ir
 from ...engine import Solver
 from ...errors import ShardlogError, closest
 from ...importers.dialects.grids import kind_of
-from ...program.mlir.modules import entries_of, is_used, operations_in
+from ...program.mlir.modules import copy_of, entries_of, is_used, operations_in
 from ...program.signature import describe
 from ...rulebook.book import RuleBook
 from ...rulebook.shipped import shipped
 
 Facts = dict[str, list[tuple[Any, ...]]]
-_DIMENSIONS = ("gather_axis", "slice_axis", "scatter_dim")
-_ERASED = ("shard.all_gather", "shard.all_reduce", "shard.all_slice", "shard.reduce_scatter")  # if unused
-_SHARES = (
-    "shard.all_gather",
-    "shard.all_reduce",
-    "shard.broadcast",
-)  # all devices of the group have the result
 
 
 def rewrites() -> list[str]:
     """The names of the rewrites, in the order in which they are tried."""
-    return [name for _, name in sorted(_solver().solve({}, ["rewrite"])["rewrite"])]
+    return [*_words().does]
+
+
+@dataclass(frozen=True)
+class _Words:
+    """What ``rules/dialects/simplify.dl`` says of rewrites and collectives by name."""
+
+    does: dict[str, str]  # what each rewrite does, in the order in which they are tried
+    erased: frozenset[str]
+    shares: frozenset[str]
+    dimension: dict[str, str]
+
+
+@cache
+def _words() -> _Words:
+    said = _solver().solve({}, ["rewrite", "erased", "shares", "dimension_in"])
+    return _Words(
+        {name: does for _, name, does in sorted(said["rewrite"])},
+        frozenset(name for (name,) in said["erased"]),
+        frozenset(name for (name,) in said["shares"]),
+        dict(said["dimension_in"]),
+    )
 
 
 def simplify(module: ir.Module, book: RuleBook, only: Collection[str] = ()) -> dict[str, int]:
@@ -40,8 +56,42 @@ def simplify(module: ir.Module, book: RuleBook, only: Collection[str] = ()) -> d
     for name in only:
         if name not in known:
             raise ShardlogError(f"there is no rewrite {name!r}", hint=closest(name, known))
+    names = [name for name in known if not only or name in only]
     with module.context, ir.Location.unknown():
-        return _Rewriting(module, book, [name for name in known if not only or name in only]).run()
+        return _Rewriting(module, book, names, _unevenly(module, book, names)).run()
+
+
+def _unevenly(module: ir.Module, book: RuleBook, names: list[str]) -> frozenset[int]:
+    """The ops with several regions that would have the same collectives in each before, and not afterwards,
+    by their number among all such ops. Devices that take different branches would wait for each other."""
+    kept: frozenset[int] = frozenset()
+    even = {number for number, lists in _branches(module).items() if _are_even(lists)}
+    while even - kept:
+        tried = copy_of(module)
+        _Rewriting(tried, book, names, kept).run()
+        lists = _branches(tried)
+        uneven = frozenset(number for number in even - kept if not _are_even(lists[number]))
+        if not uneven:
+            break
+        kept |= uneven
+    return kept
+
+
+def _branches(module: ir.Module) -> dict[int, list[list[tuple[str, str]]]]:
+    """The collectives in each region of the ops with several regions, in order."""
+    several = [op for op in operations_in(module) if len(op.regions) > 1]
+    return {number: [_collectives(region) for region in op.regions] for number, op in enumerate(several)}
+
+
+def _are_even(lists: list[list[tuple[str, str]]]) -> bool:
+    """Whether regions have collectives, all of them the same."""
+    return bool(lists[0]) and all(each == lists[0] for each in lists)
+
+
+def _collectives(region: Any) -> list[tuple[str, str]]:
+    ops = [op.operation for block in region.blocks for op in block.operations]
+    inside = [each for op in ops for each in (op, *operations_in(op))]
+    return [(op.name, str(op.attributes)) for op in inside if "grid_axes" in op.attributes]
 
 
 def _solver() -> Solver:
@@ -49,9 +99,11 @@ def _solver() -> Solver:
 
 
 class _Rewriting:
-    def __init__(self, module: ir.Module, book: RuleBook, names: list[str]) -> None:
+    def __init__(self, module: ir.Module, book: RuleBook, names: list[str], kept: Collection[int]) -> None:
         self.module, self.book, self.names = module, book, names
         self.solver = _solver()
+        several = [op for op in operations_in(module) if len(op.regions) > 1]
+        self.kept = {inner for number in kept for inner in operations_in(several[number])}
         self.done: dict[str, int] = {}
         self._answers: dict[Any, list[str]] = {}
 
@@ -64,10 +116,10 @@ class _Rewriting:
         """Rewrites ops in order. Returns whether any changed."""
         changed = False
         for op in operations_in(self.module):
-            if not self.alive(op) or len(op.results) != 1 or not len(op.operands):
+            if not self.alive(op) or len(op.results) != 1 or not len(op.operands) or op in self.kept:
                 continue
             if (name := self.choose(op)) is not None:
-                _REWRITES[name](self, op)
+                _DONE[_words().does[name]](self, op)
                 self.done[name] = self.done.get(name, 0) + 1
                 changed = True
         return changed
@@ -108,6 +160,8 @@ class _Rewriting:
             self.add(facts, "op", (place, each.name))
             self.add(facts, "used", (place, sum(1 for _ in each.results[0].uses)))
             self.add(facts, "element", (place, _element(each.results[0])))
+            if len(each.operands):
+                self.add(facts, "taken", (place, _element(each.operands[0])))
             if "grid_axes" not in each.attributes:
                 continue
             axes = _axes(each)
@@ -117,9 +171,9 @@ class _Rewriting:
                 self.add(facts, "axis", (place, axis))
                 if self.is_shared(each.operands[0], axis):
                     self.add(facts, "shared", (place, axis))
-            for label in _DIMENSIONS:
-                if label in each.attributes:
-                    self.add(facts, "dimension", (place, ir.IntegerAttr(each.attributes[label]).value))
+            label = _words().dimension.get(each.name)
+            if label is not None and label in each.attributes:
+                self.add(facts, "dimension", (place, ir.IntegerAttr(each.attributes[label]).value))
             if "reduction" in each.attributes:
                 self.add(facts, "reduced_by", (place, kind_of(each.attributes["reduction"])))
         if not op.name.startswith("shard.") and not len(op.regions):
@@ -140,11 +194,15 @@ class _Rewriting:
         maker = self.maker(value)
         if maker is None:
             return False
-        if maker.name in _SHARES:
+        if maker.name in _words().shares:
             return axis in _axes(maker)
-        if not len(maker.operands) or maker.name.startswith("shard.") or len(maker.regions):
-            return not maker.name.startswith("shard.") and not len(maker.operands)  # a constant
-        return all(self.is_shared(operand, axis) for operand in maker.operands)
+        if maker.name.startswith("shard.") or len(maker.regions):
+            return False
+        said = self.book.said(describe(maker, False, {}))
+        if said["constant"]:
+            return True
+        pure = bool(said["pure"]) and len(maker.operands) > 0
+        return pure and all(self.is_shared(operand, axis) for operand in maker.operands)
 
     # ---- The rewrites --------------------------------------------------------------------------------------
 
@@ -157,7 +215,7 @@ class _Rewriting:
         makers = {maker for value in op.operands if (maker := self.maker(value)) is not None}
         op.erase()
         for maker in makers:
-            if maker.name in _ERASED and not is_used(maker):
+            if maker.name in _words().erased and not is_used(maker):
                 self.erase(maker)
 
     def operand(self, op: Any) -> None:
@@ -210,15 +268,12 @@ class _Rewriting:
         )
 
 
-_REWRITES: dict[str, Callable[[_Rewriting, Any], None]] = {
-    "no-axes": _Rewriting.operand,
-    "slice-of-gather": _Rewriting.skip,
-    "gather-of-slice": _Rewriting.skip,
-    "all-reduce-folder": _Rewriting.fold,
-    "slice-of-all-reduce": _Rewriting.scatter,
-    "all-reduce-reassociation": _Rewriting.move_down,
-    "reduce-scatter-reassociation": _Rewriting.move_down,
-    "all-gather-move-down": _Rewriting.move_down,
+_DONE: dict[str, Callable[[_Rewriting, Any], None]] = {
+    "operand": _Rewriting.operand,
+    "skip": _Rewriting.skip,
+    "fold": _Rewriting.fold,
+    "scatter": _Rewriting.scatter,
+    "move_down": _Rewriting.move_down,
 }
 
 

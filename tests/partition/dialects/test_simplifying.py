@@ -126,6 +126,27 @@ UNCHANGED = {
         f"%0 = shard.send %x on @g grid_axes = [] destination = [] : ({T}) -> {T}",
         f"%1 = shard.recv %0 on @g grid_axes = [] source = [] : ({T}) -> {T}",
     ),
+    "another type of elements": program(
+        f"%0 = shard.all_reduce %x on @g grid_axes = [0] : {T} -> tensor<6xf64>",
+        f"%1 = shard.all_reduce %y on @g grid_axes = [0] : {T} -> tensor<6xf64>",
+        "%2 = arith.addf %0, %1 : tensor<6xf64>",
+        "%3 = shard.all_reduce %2 on @g grid_axes = [] : tensor<6xf64> -> tensor<6xf32>",
+        result=T,
+    ),
+    "the number of the device": program(
+        "%0 = stablehlo.partition_id : tensor<ui32>",
+        "%1 = stablehlo.broadcast_in_dim %0, dims = [] : (tensor<ui32>) -> tensor<6xui32>",
+        "%2 = shard.all_slice %1 on @g grid_axes = [1] slice_axis = 0 : tensor<6xui32> -> tensor<2xui32>",
+        "%3 = shard.all_gather %2 on @g grid_axes = [1] gather_axis = 0 : tensor<2xui32> -> tensor<6xui32>",
+        result="tensor<6xui32>",
+    ),
+    "other integers": program(
+        "%0 = shard.all_reduce %i on @g grid_axes = [0] reduction = max : tensor<6xi32> -> tensor<6xi32>",
+        "%1 = shard.all_reduce %j on @g grid_axes = [0] reduction = max : tensor<6xi32> -> tensor<6xi32>",
+        "%2 = arith.maxui %0, %1 : tensor<6xi32>",
+        arguments="%i: tensor<6xi32>, %j: tensor<6xi32>",
+        result="tensor<6xi32>",
+    ),
     "an unknown combination": program(
         reduced("%0", "%x", "[0]", "generic"), reduced("%1", "%0", "[1]", "generic")
     ),
@@ -148,6 +169,19 @@ def test_every_branch_is_looked_at() -> None:
     counts, left = done(text)
     assert counts == {"all-reduce-folder": 2}
     assert left.count("shard.all_reduce [0, 1]") == 2
+
+
+def test_what_is_removed_is_removed_in_every_branch() -> None:
+    """Devices may take different branches, and call the same collectives there."""
+    both = f"%a = shard.all_reduce %x on @g grid_axes = [0] : {T} -> {T}"
+    last = "%b = shard.all_reduce {} on @g grid_axes = [1] : " + f"{T} -> {T}\n scf.yield %b : {T}"
+    text = program(
+        f"%r = scf.if %c -> ({T}) {{\n{both}\n{last.format('%a')}\n    }} else {{\n"
+        f"{both}\n%t = tosa.exp %a : ({T}) -> {T}\n{last.format('%t')}\n    }}",
+        arguments=f"%x: {T}, %c: i1",
+    )
+    assert done(text)[0] == {}
+    assert done(text.replace("[1]", "[]"))[0] == {"no-axes": 2}
 
 
 def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
