@@ -106,6 +106,31 @@ def test_a_bound_on_memory_holds(name: str, scan: bool) -> None:
     assert next(moved) <= next(moved)
 
 
+def test_only_users_far_apart_gather_a_value_again() -> None:
+    """Two calls need all of %a, and the products between them need memory."""
+
+    def result(products: int) -> Session:
+        squared = "stablehlo.dot_general %{0}, %{0}, contracting_dims = [1] x [0] : (T, T) -> T"
+        lines = [f"%{n + 1} = {squared.format(n)}" for n in range(products)]
+        text = f"""
+            sdy.mesh @mesh = <["x"=4]>
+            func.func @main(%a: T {{sdy.sharding = #sdy.sharding<@mesh, [{{"x"}}, {{}}]>}}) -> T {{
+              %0 = stablehlo.custom_call @mine(%a) : (T) -> T
+              {" ".join(lines)}
+              %b = stablehlo.custom_call @mine(%a) : (T) -> T
+              %c = stablehlo.dot_general %{products}, %b, contracting_dims = [1] x [0] : (T, T) -> T
+              return %c : T
+            }}"""
+        return shardlog.run(re.sub(r"\bT\b", "tensor<512x512xf32>", text))
+
+    far, near = result(79), result(19)
+    assert len(far.partition(keep_shardings=True).collectives) == 1
+    bounded = far.partition(keep_shardings=True, memory="3.5MiB")
+    assert [(c.kind, c.value, c.bytes) for c in bounded.collectives] == 2 * [("all-gather", "%arg0", 786432)]
+    with pytest.raises(ShardlogError, match="no program was found"):
+        near.partition(keep_shardings=True, memory="3.5MiB")
+
+
 def test_what_sends_hardly_less_does_not_need_much_more_memory() -> None:
     result = shardlog.run(models.text("mixture_of_experts"))
 

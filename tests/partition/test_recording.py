@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import shardlog
 from shardlog.partition import improving
-from shardlog.partition.facts.made import Made, Nesting, SentOnce, may_repeat
+from shardlog.partition.facts.made import Made, Nesting, SentOnce, may_repeat, sendings
 from shardlog.partition.layouts import Layout, numbered
 from shardlog.partition.plan import Plan
 
@@ -70,6 +70,22 @@ def test_collectives_may_be_the_same_only_of_what_is_made_alike() -> None:
     assert not may_repeat(apart)
     assert not may_repeat([*apart, collective(sines[1], place=there)])
     assert may_repeat([*apart, collective(sines[1], place=here)])
+
+
+def test_an_unused_collective_leaves_collectives_that_others_use() -> None:
+    here = Nesting(None, False, 0, None)
+
+    def gather(*takes: Made, uses: int, size: int) -> Made:
+        sent = SentOnce("all_gather", (), 2, size, False, here)
+        return Made(takes, what="all_gather", sent=sent, uses=uses)
+
+    first = gather(uses=1, size=1)
+    shared = gather(first, uses=2, size=2)  # by a sine, and by the result
+    alone = gather(uses=1, size=3)
+    unused = gather(Made([shared, alone], what="stablehlo.add", uses=1), uses=0, size=4)
+    found = sendings([first, shared, alone, unused], lambda _: (1, 1))
+    assert found is not None
+    assert [sending.bytes for sending in found] == [1, 2]
 
 
 def test_a_plan_is_a_value() -> None:
