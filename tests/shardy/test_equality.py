@@ -62,3 +62,20 @@ def test_lowered() -> None:
     expected = oracle.propagate(models.text("transformer", train=True))
     found = differences(shardlog.run(lowered, strict_shardy=True).text(), expected)
     assert not found, "\n".join(found)
+
+
+def test_an_operand_counts_as_used_once_when_its_dead_user_is_gone() -> None:
+    """So `abs` propagates at the first level, before the addition takes the columns of %y."""
+    tensor, mesh = "tensor<8x8xf32>", "#sdy.sharding<@mesh, "
+    text = f"""
+        sdy.mesh @mesh = <["x"=4]>
+        func.func @main(%x: {tensor} {{sdy.sharding = {mesh}[{{"x", ?}}, {{?}}]>}},
+                        %y: {tensor} {{sdy.sharding = {mesh}[{{?}}, {{"x", ?}}]>}}) -> {tensor} {{
+          %dead = stablehlo.tanh %x : {tensor}
+          %0 = stablehlo.abs %x : {tensor}
+          %1 = stablehlo.add %0, %y : {tensor}
+          return %1 : {tensor}
+        }}"""
+    decided = shardlog.run(text, strict_shardy=True).text()
+    assert '[{"x"}, {}]' in next(line for line in decided.splitlines() if "stablehlo.abs" in line)
+    assert not differences(decided, oracle.propagate(text))
