@@ -69,13 +69,19 @@ def parts_of(axes: Axes, array: Array, layout: Layout) -> list[Array]:
     return found
 
 
-def whole_of(axes: Axes, parts: Sequence[Array], layout: Layout, shape: Sequence[int]) -> Array:
-    """The array of which devices hold parts. Devices that hold the same part must hold the same."""
+def whole_of(
+    axes: Axes,
+    parts: Sequence[Array],
+    layout: Layout,
+    shape: Sequence[int],
+    devices: Sequence[int] | None = None,
+) -> Array:
+    """The array of which ``devices``, or all, hold parts. Devices with the same part must hold the same."""
     tiles = axes.local(tuple(shape), layout.dims)
     places = [axes.index(pieces) for pieces in layout.dims]
     array = np.empty(tuple(shape), parts[0].dtype)
     seen: dict[tuple[int, ...], Array] = {}
-    for device, part in enumerate(parts):
+    for device, part in zip(range(axes.count) if devices is None else devices, parts, strict=True):
         starts = tuple(int(place[device]) * tile for place, tile in zip(places, tiles, strict=True))
         sizes = [max(min(t, n - s), 0) for s, t, n in zip(starts, tiles, shape, strict=True)]
         cut = part[tuple(slice(0, n) for n in sizes)]
