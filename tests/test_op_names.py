@@ -51,7 +51,8 @@ KNOWN = {  # ops that are known somewhere
     # what the partitioner has written, and what programs of other dialects are written in
     "exporters/dialects/local.py": {
         "stablehlo.",
-        *(f"stablehlo.{n}" for n in ("convert", "dynamic_slice", "partition_id", "replica_id")),
+        *(f"stablehlo.{n}" for n in ("convert", "reshape", "dynamic_slice", "partition_id", "replica_id")),
+        "stablehlo.constant",
     },
     "exporters/dialects/places.py": {
         *(f"stablehlo.{n}" for n in ("add", "subtract", "multiply", "divide", "remainder", "constant")),
