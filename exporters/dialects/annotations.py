@@ -169,7 +169,7 @@ class _Writer:
             lists = lists[: ir.IntegerAttr(said.beside[ENTRIES]).value]
         found: dict[str, Any] = {
             "grid": grid.name,
-            "lists": lists,
+            "lists": lists or [[]],  # LLVM reads no empty one
             "partial": (sharding.reduction, grid.numbers(sharding.unreduced)),
             "halo": said.beside.get(HALO),
             "offsets": said.beside.get(OFFSETS),

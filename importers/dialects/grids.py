@@ -91,6 +91,8 @@ class Spec:
         return replace(self, axes=self._of_rank(rank, where), entries=entries)
 
     def _of_rank(self, rank: int, where: str) -> tuple[tuple[int, ...], ...]:
+        if rank == 0 and self.axes == ((),):
+            return ()  # LLVM has at least one list
         if len(self.axes) > rank:
             of = f"a tensor of {rank} {'dimension' if rank == 1 else 'dimensions'}"
             message = f"{len(self.axes)} lists of axes for {of}"

@@ -30,6 +30,7 @@ _GOES_ON = re.compile(r"(?:\s|//[^\n]*)*(?:->|[:,=(<\[{]|(?:ins|outs|attrs)\b)")
 _WORDS = {"true", "false", "unit", "dense", "array"}
 
 
+_TARGET = re.compile(rb"(\bmodule\b[^{}\n]*\{[^{}\n]*\b)dlti(\s*=)")
 # One is in a text with statements.
 _MARKS = (b"shard.", b"mesh.", b"tosa.", b"linalg.", b"bufferization.", b"mpi.")
 
@@ -53,6 +54,8 @@ def in_generic_form(data: bytes, *, bodies: bool = False) -> bytes:
     """
     if not any(mark in data for mark in _MARKS):
         return data
+    if b"dlti" in data:  # of the target, by the name of a dialect alone, which jaxlib does not have
+        data = _TARGET.sub(rb"\1dlti.map\2", data)
     text = _ITERATOR.sub(r'"\1"', data.decode(errors="surrogateescape"))  # as statements write them
     try:
         return _Text(text, bodies).all().encode(errors="surrogateescape")

@@ -67,6 +67,23 @@ def test_mesh_says_partial_sums() -> None:
     assert "to <@c, [[], [0]]> annotate_for_users : tensor<3x10xf32>" in done
 
 
+def test_a_scalar_has_one_list_without_axes() -> None:
+    """LLVM reads no empty list of lists."""
+    text = """
+    module attributes {dlti = #dlti.map<"MPI:comm_world_rank" = 1>} {
+      shard.grid @g(shape = 2)
+      func.func @main(%x: tensor<f32>) -> tensor<f32> {
+        %s = shard.sharding @g split_axes = [[]] : !shard.sharding
+        %0 = shard.shard %x to %s : tensor<f32>
+        return %0 : tensor<f32>
+      }
+    }
+    """
+    assert "split_axes = [[]]" in written(text, "shard")
+    assert "<@g, [[]]>" in written(text, "mesh")
+    assert "split_axes = [[]]" in written(written(text, "shard"), "shard")
+
+
 @pytest.mark.parametrize("dialect", ["shard", "mesh"])
 @pytest.mark.parametrize("text", [NET, NAMED])
 def test_it_is_read_back_as_it_was(text: str, dialect: str) -> None:
