@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
 
+from ..collector import no_collections
 from ..errors import ShardlogError
 from ..partition.executions import Executions
 from ..partition.facts.knowledge import RuleReader
 from ..partition.finishing.combining import NUMBER, combined_sizes
 from ..program.boundaries import boundary_axes
-from ..program.mlir.modules import main_function, operations_in, ops_in, symbols
+from ..program.mlir.modules import main_function, operations_in, symbols
 from ..program.mlir.origins import Origin, numberless, origin
 from ..rulebook.traits import OpTraits
 from .beside import Besides
 from .gpu import Facts, Gpu
+from .graph import Graph
 from .inlining import inlined, numbered, without_calls
+from .known import Known
 from .layers import LIMITS, Layer, Line, layers
 from .machine import SURE, Machine
 from .memory import Peak, peak
@@ -232,6 +235,7 @@ class Cost:
         }
 
 
+@no_collections()
 def cost(program: PartitionedRun, machine: Machine) -> Cost:
     """The cost of a partitioned program on a machine."""
     pricing = Pricing(machine, RuleReader(program.result.book))
@@ -241,24 +245,27 @@ def cost(program: PartitionedRun, machine: Machine) -> Cost:
         account = _Account(program, pricing, module)
         counts = Executions(module, traits)
         open_ = False
-        for op in _computed(module, traits):
-            account.add(op.operation, counts.often(op))
+        for number in _computed(pricing.graph, module, traits):
+            op = pricing.graph.ops[number]
+            account.add(number, counts.often(op))
             open_ |= counts.of(op) is None
         found = layers(account.lines, program.result.record)
-        # Held values belong to this module.
-        stored = inlined(program.module_for(machine.allocation.platform), traits)
-        most, host = (peak(stored, machine.allocation, traits, of_host=on) for on in (False, True))
+        allocation, storing = machine.allocation, pricing.storing
+        if allocation.platform or program.windows:  # compilers are given another one
+            module, storing = inlined(program.module_for(allocation.platform), traits), None
+        most, host = (peak(module, allocation, traits, storing, of_host=on) for on in (False, True))
         held = account.held(most) + account.held(host, "host")
         return Cost(program.choice, machine, account.items(), found, most.bytes, held, open_, host.bytes)
 
 
 def kernels(program: PartitionedRun, machine: Machine) -> list[tuple[Facts, int]]:
     """The kernels of a partitioned program on a GPU with their facts, and how often each runs."""
-    gpu, traits = Gpu(machine, RuleReader(program.result.book)), program.traits
+    traits, graph = program.traits, Graph()
+    gpu = Gpu(machine, Known(RuleReader(program.result.book), graph))
     module = inlined(program.module, traits)
     with module.context:
         counts = Executions(module, traits)
-        found = ((gpu.facts(op.operation), counts.often(op)) for op in _computed(module, traits))
+        found = ((gpu.facts(op), counts.often(graph.ops[op])) for op in _computed(graph, module, traits))
         return [(facts, often) for facts, often in found if facts is not None]
 
 
@@ -279,9 +286,9 @@ class _Account:
         self._done: dict[tuple[str, str, str, str, str], list[float]] = {}
         self._origins: dict[Any, tuple[Origin, tuple[str, str]]] = {}  # with lines and stacks, by location
 
-    def add(self, op: Any, times: int) -> None:
-        """Adds an op of the program that runs this often."""
-        item = None
+    def add(self, which: int, times: int) -> None:
+        """Adds an op of the program, by its number in the graph, that runs so often."""
+        op, item = self.pricing.graph.ops[which], None
         number = _number(op)
         if number is not None:
             several = self._together.get(op, 1)
@@ -291,10 +298,10 @@ class _Account:
             item = self.program.names.item(self.program.sent[number].purpose)
             self._sent[number] = self._sent.get(number, (0, price))[0] + times, price
         else:
-            price = self.pricing.of_op(op)
+            price = self.pricing.of(which)
             key = op.name, *self._place(op), price.limited, price.sure
             row = self._done.setdefault(key, [0.0] * 6)
-            waits = self.pricing.waits(op, price)
+            waits = self.pricing.waits(which, price)
             amounts = (1, price.seconds, price.flops, price.bytes, price.launches, waits)
             for i, amount in enumerate(amounts):
                 row[i] += amount * times
@@ -344,12 +351,15 @@ class _Account:
         sizes = dict(axes.mesh.axes) if axes.mesh else {}
         found: dict[tuple[str, str, str], float] = {}
         with module.context:
-            counts = Executions(module, self.program.traits)
-            for op in _computed(module, self.program.traits):
-                parts = prod(sizes.get(axis, 1) for axis in _manual_around(op.operation))
-                key = op.operation.name, *self._place(op.operation)
-                flops = self.pricing.flops(op.operation) * counts.often(op)
-                found[key] = found.get(key, 0.0) + flops * parts / axes.count
+            counts, graph = Executions(module, self.program.traits), self.pricing.graph
+            for number in _computed(graph, module, self.program.traits):
+                flops = self.pricing.flops(number)
+                if not flops:
+                    continue
+                op = graph.ops[number]
+                parts = prod(sizes.get(axis, 1) for axis in _manual_around(op))
+                key = op.name, *self._place(op)
+                found[key] = found.get(key, 0.0) + flops * counts.often(op) * parts / axes.count
         return found
 
     def _place(self, op: Any) -> tuple[str, str]:
@@ -377,20 +387,18 @@ def _manual_around(op: Any) -> list[str]:
     return found
 
 
-def _computed(module: ir.Module, traits: OpTraits) -> Iterator[Any]:
-    """The ops of the main function that are work."""
-    functions = symbols(module, "func.func")
-    return _work(ops_in(functions[main_function(functions)]), traits)
+def _computed(graph: Graph, module: ir.Module, traits: OpTraits) -> Iterator[int]:
+    """The numbers of the ops of the main function that are work, of a module that the graph takes down.
 
-
-def _work(ops: Iterable[Any], traits: OpTraits) -> Iterator[Any]:
-    """Those of some ops that are work, and are in a function, a loop or a branch.
-
-    The regions of other ops belong to these ops.
+    They stand in a function, a loop or a branch. The regions of other ops are part of these.
     """
-    for op in ops:
-        name, parent = op.operation.name, op.operation.parent.name
-        if NUMBER not in op.attributes and (traits.lowering(name) in _FREE or name.startswith(_NO_WORK)):
+    functions = symbols(module, "func.func")
+    main = functions[main_function(functions)].operation
+    (start,) = (n for n in graph.add(module) if graph.ops[n] == main)
+    for number in range(start + 1, graph.ends[start]):
+        op, parent = graph.ops[number], graph.ops[graph.parents[number]].name
+        name = op.name
+        if (traits.lowering(name) in _FREE or name.startswith(_NO_WORK)) and NUMBER not in op.attributes:
             continue
         if parent == "func.func" or traits.lowering(parent) in ("loop", "branches", "body"):
-            yield op
+            yield number

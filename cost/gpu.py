@@ -7,11 +7,12 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from ..partition.facts.knowledge import Knowledge, RuleReader
+from ..partition.facts.knowledge import Knowledge
 from ..rulebook.shipped import shipped
 from ..rulebook.traits import OpTraits
 from .exchange import told
 from .kernels import Amounts, Kernel, Kernels
+from .known import Known
 from .machine import Machine
 
 Facts = Mapping[str, Any]
@@ -52,22 +53,24 @@ class Timing:
 class Gpu:
     """The kernels of one module on one machine."""
 
-    def __init__(self, machine: Machine, reader: RuleReader) -> None:
-        self.timing = Timing(machine, reader.traits)
-        self._machine, self._reader = machine, reader
-        self._kernels = Kernels(reader.traits)
+    def __init__(self, machine: Machine, known: Known) -> None:
+        self._traits = known.reader.traits
+        self.timing = Timing(machine, self._traits)
+        self._machine, self._rules, self._graph = machine, known, known.graph
+        self._kernels = Kernels(self._traits, known.graph)
         self._known: dict[Any, tuple[Facts, Taken]] = {}
 
-    def of(self, op: Any) -> tuple[float, Taken] | None:
-        """The bytes that the kernel with this root moves, and its time; None for other ops."""
+    def of(self, op: int) -> tuple[float, Taken] | None:
+        """The bytes that the kernel moves of which the op with a number is the root, and what it takes; None
+        for other ops."""
         kernel = self._kernel(op)
         if kernel is None:
             return None
         amounts = self._kernels.amounts(kernel)
         return float(sum((*amounts.read, *amounts.written))), self._asked(kernel, amounts)[1]
 
-    def facts(self, op: Any) -> Facts | None:
-        """The facts about the kernel with this root."""
+    def facts(self, op: int) -> Facts | None:
+        """What is known of the kernel of which the op with a number is the root."""
         kernel = self._kernel(op)
         return None if kernel is None else self._asked(kernel, self._kernels.amounts(kernel))[0]
 
@@ -85,17 +88,14 @@ class Gpu:
             self._known[key] = facts, self.timing.of(facts)
         return self._known[key][1]
 
-    def _kernel(self, op: Any) -> Kernel | None:
-        parent = op.parent.operation
-        if (
-            self._reader.traits.lowering(parent.name) == "loop"
-            and op.operation.block == parent.regions[0].blocks[0]
-        ):
+    def _kernel(self, op: int) -> Kernel | None:
+        parent = self._graph.parents[op]
+        if self._graph.in_first_region(op) and self._traits.lowering(self._graph.ops[parent].name) == "loop":
             return None  # the host decides whether a loop continues
-        return self._kernels.of(op.operation)
+        return self._kernels.of(op)
 
     def _asked(self, kernel: Kernel, amounts: Amounts) -> tuple[Facts, Taken]:
-        name, known = kernel.root.name, self._reader.knowledge(kernel.root)
+        name, known = self._graph.ops[kernel.root].name, self._rules.of(kernel.root)
         key = name, known, kernel.form, kernel.elements, amounts
         if key not in self._known:
             facts: dict[str, Any] = {

@@ -6,15 +6,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any
 
 from jaxlib.mlir import ir
 
-from ..program.elements import size_of
-from ..program.mlir.modules import called
 from ..rulebook.traits import OpTraits
 from .fusing import fusing
-from .storing import used_once
+from .graph import Graph
 
 _SEVERAL = 3  # the largest number of kernels that are counted
 _GIVEN_AWAY = ("tf.aliasing_output", "jax.buffer_donor")
@@ -23,17 +21,17 @@ _LARGE = 1024  # elements from which on reading a value only once is worthwhile
 
 @dataclass(eq=False)
 class Kernel:
-    """A kernel: the ``root`` op, which determines how it is computed; its ``form``; its other ops, last
-    first; its number of ``elements``; and ``first`` and ``last``, the places of its outermost ops in the
-    block."""
+    """A kernel: the op ``root`` that says how it is computed, its ``form``, the other ops in it, last first;
+    how many ``elements`` it computes, and ``first`` and ``last``, its outermost ops in the block. Ops and
+    values are called by their numbers."""
 
-    root: Any
+    root: int
     form: str
     elements: int
     first: int
     last: int
-    ops: list[Any] = field(default_factory=list)
-    given: list[Any] = field(default_factory=list)  # the values that it writes
+    ops: list[int] = field(default_factory=list)
+    given: list[int] = field(default_factory=list)  # the values that it writes
 
 
 @dataclass(frozen=True)
@@ -52,54 +50,54 @@ class Amounts:
 
 
 class Kernels:
-    """The kernels of the blocks of one module."""
+    """The kernels of the blocks of modules."""
 
-    def __init__(self, traits: OpTraits) -> None:
+    def __init__(self, traits: OpTraits, graph: Graph) -> None:
+        self.graph = graph
         self._traits = traits
         self._rules = fusing(traits)
-        self._kernels: dict[Any, Kernel | None] = {}  # by their roots
-        self._inside: dict[Any, list[Kernel]] = {}  # the kernels that an op is computed in
-        self._tensors = Tensors()
-        self._renamed = set[Any]()  # ops that return their operand under another type
-        self._blocks = set[Any]()
+        self._kernels: dict[int, Kernel | None] = {}  # by their roots
+        self._inside: dict[int, list[Kernel]] = {}  # the kernels that an op is computed in
+        self._renamed = set[int]()  # ops that return their operand under another type
+        self._blocks = set[int]()
 
-    def of(self, op: Any) -> Kernel | None:
+    def of(self, op: int) -> Kernel | None:
         """The kernel with this root; None for an op that is computed in other kernels, or not at all."""
-        block = op.operation.block
-        if block not in self._blocks:
-            self._blocks.add(block)
-            self._find(block)
+        region = self.graph.regions[op]
+        if region not in self._blocks:
+            self._blocks.add(region)
+            self._find(self.graph.block(op))
         return self._kernels.get(op)
 
     def amounts(self, kernel: Kernel) -> Amounts:
         """The work of a kernel."""
-        inside, read, computed = {kernel.root, *kernel.ops}, dict[Any, int](), Counter[Any]()
+        graph, types, rules = self.graph, self.graph.types, self._rules
+        inside, read, computed = {kernel.root, *kernel.ops}, dict[int, int](), Counter[Any]()
         copied, loops = list[int](), list[int]()
-        written = [self._tensors.of(value).bytes for value in kernel.given if self._needed(value, inside)]
+        written = [types[value].bytes for value in kernel.given if self._needed(value, inside)]
         for op in (kernel.root, *kernel.ops):
             self._count(op, computed)
-            in_place = self._rules.in_place(called(op))
-            for number, operand in enumerate(op.operands):
+            in_place = rules.in_place(graph.names[op])
+            for number, operand in enumerate(graph.operands[op]):
                 value = self._origin(operand)
-                owner = value.owner
-                if not isinstance(owner, ir.Block):
-                    if owner.operation in inside or self._rules.form(called(owner.operation)) == "free":
+                maker = graph.definers[value]
+                if maker >= 0:
+                    if maker in inside or rules.form(graph.names[maker]) == "free":
                         continue
-                    makers = self._inside.get(owner.operation, ())
-                    if op == kernel.root and any(maker.form == "loop" for maker in makers):
+                    makers = self._inside.get(maker, ())
+                    if op == kernel.root and any(each.form == "loop" for each in makers):
                         loops.append(number)
-                size = self._tensors.of(operand).bytes
+                size = types[operand].bytes
                 if in_place and number == 0:
-                    if _lasting(value):
+                    if self._lasting(op):
                         copied.append(size)
                     continue
-                if self._traits.touches(op.name) == "reads" and number == 0:
-                    size = min(size, sum(self._tensors.of(result).bytes for result in op.results))
+                if number == 0 and self._traits.touches(graph.ops[op].name) == "reads":
+                    size = min(size, sum(types[result].bytes for result in graph.results[op]))
                 read[value] = max(read.get(value, 0), size)
-        root = kernel.root
-        if self._rules.in_place(called(root)) and len(root.operands) > 1:
-            update = root.operands[len(root.operands) - 1 if kernel.form == "scatter" else 1]
-            written = [self._tensors.of(update).bytes]
+        taken = graph.operands[kernel.root]
+        if rules.in_place(graph.names[kernel.root]) and len(taken) > 1:
+            written = [types[taken[-1 if kernel.form == "scatter" else 1]].bytes]
         names = sorted((name, type_, number, count) for (name, type_, number), count in computed.items())
         return Amounts(
             tuple(sorted(read.values())),
@@ -113,64 +111,70 @@ class Kernels:
 
     def _follower(self, kernel: Kernel) -> Kernel | None:
         """The loop over the elements of a product that is its only user."""
-        if kernel.form != "product" or not used_once(kernel.root.results[0]):
+        uses = self.graph.uses[self.graph.results[kernel.root][0]]
+        if kernel.form != "product" or len(uses) != 1:
             return None
-        user = next(iter(kernel.root.results[0].uses)).owner.operation
+        ((user, _),) = uses
         users = self._inside.get(user, ())
         if len(users) != 1 or users[0].form != "loop" or users[0].elements != kernel.elements:
             return None
         return users[0]
 
-    def _follows(self, value: Any, kernel: Kernel) -> bool:
+    def _follows(self, value: int, kernel: Kernel) -> bool:
         """Whether a value is a product with one kernel as its only user."""
-        if isinstance(value.owner, ir.Block):
-            return False
-        maker = self._kernels.get(value.owner.operation)
+        maker = self._kernels.get(self.graph.definers[value])
         return maker is not None and self._follower(maker) is kernel
 
-    def _needed(self, value: Any, inside: set[Any]) -> bool:
+    def _needed(self, value: int, inside: set[int]) -> bool:
         """Whether the values of a kernel have other users, also under another type."""
-        alone = len(inside) == 1 or (value.owner.operation in inside and not any(True for _ in value.uses))
-        return alone or any(use.owner.operation not in inside for use in value.uses)
+        uses = self.graph.uses[value]
+        alone = len(inside) == 1 or (self.graph.definers[value] in inside and not uses)
+        return alone or any(user not in inside for user, _ in uses)
 
-    def _count(self, op: Any, computed: Counter[Any]) -> None:
+    def _count(self, op: int, computed: Counter[Any]) -> None:
         """Counts the computation of an op; a reduction counts what it does with each element."""
-        value, times = op.results[0], 1
-        if self._rules.form(called(op)) == "reduction":
-            value, times = op.operands[0], max(len(op.regions[0].blocks[0].operations) - 1, 1)
-        tensor = self._tensors.of(value)
-        computed[called(op), tensor.element, tensor.elements] += times
+        graph, times, name = self.graph, 1, self.graph.names[op]
+        value = graph.results[op][0]
+        if self._rules.form(name) == "reduction":
+            value, times = graph.operands[op][0], max(graph.ends[op] - op - 2, 1)
+        tensor = graph.types[value]
+        computed[name, tensor.element, tensor.elements] += times
 
-    def _origin(self, value: Any) -> Any:
+    def _origin(self, value: int) -> int:
         """The value that another one renames."""
-        while not isinstance(value.owner, ir.Block) and value.owner.operation in self._renamed:
-            value = value.owner.operands[0]
+        while (maker := self.graph.definers[value]) in self._renamed:
+            value = self.graph.operands[maker][0]
         return value
 
-    def _find(self, block: Any) -> None:
-        places = {op.operation: place for place, op in enumerate(block.operations)}
+    def _lasting(self, op: int) -> bool:
+        """Whether the first operand of an op is an argument of the program that it may not write over."""
+        while (maker := self.graph.maker(op)) in self._renamed:
+            op = maker
+        return maker < 0 and _lasting(self.graph.ops[op].operands[0])
+
+    def _find(self, block: list[int]) -> None:
         made = list[Kernel]()
-        kept = set[Any]()  # values with other users, also under another type
-        for op in reversed(list(places)):
-            self._place(op, places, kept, made)
+        kept = set[int]()  # values with other users, also under another type
+        for op in reversed(block):
+            self._place(op, kept, made)
         for kernel in self._merged(made[::-1]):
             self._kernels[kernel.root] = kernel
 
-    def _place(self, op: Any, places: dict[Any, int], kept: set[Any], made: list[Kernel]) -> None:
+    def _place(self, op: int, kept: set[int], made: list[Kernel]) -> None:
         """Puts an op into the kernels of its users, or into one of its own."""
-        name, rules = called(op), self._rules
+        graph, rules = self.graph, self._rules
+        name, results, types = graph.names[op], graph.results[op], graph.types
         form = rules.form(name)
-        if form == "free" or not op.results:
+        if form == "free" or not results:
             return
         users, others = self._users(op, kept)
-        size = max((self._tensors.of(value).elements for value in op.results), default=0)
-        keeps_all = len(op.operands) > 0 and size == self._tensors.of(op.operands[0]).elements
-        rank = self._tensors.of(op.results[0]).rank
-        if rules.renames(name, self._made_from(op), rank, keeps_all):
+        size = max([types[value].elements for value in results])
+        taken = types[graph.operands[op][0]].elements if graph.operands[op] else -1
+        if rules.renames(name, self._made_from(op), types[results[0]].rank, size == taken):
             self._renamed.add(op)
             self._inside[op] = users
             if others:
-                kept.add(op.operands[0])
+                kept.add(graph.operands[op][0])
             return
         facts: dict[str, Any] = {
             "made_by": ((name,),),
@@ -181,11 +185,10 @@ class Kernels:
         }
         if form == "reduction" and len(users) == 1 and not others:
             (kernel,) = users
-            row = _row(op)
-            if row and kernel.elements == self._tensors.of(op.operands[0]).elements:
+            row = _row(graph.ops[op])
+            if row and kernel.elements == taken:
                 facts["row"] = ((row,),)
-                types = _returns(op, kernel.elements, self._tensors)
-                facts["returns"] = tuple((type_,) for type_ in sorted(types))
+                facts["returns"] = tuple((type_,) for type_ in sorted(self._returns(op, taken)))
             if kernel.elements == size:
                 facts["follows"] = ((),)
         fused, normalises = rules.fused(tuple(facts.items()))
@@ -197,11 +200,9 @@ class Kernels:
                     kernel.form = "rows"
                 elif form == "reduction":
                     kernel.ops[-1] = kernel.root
-                    kernel.root, kernel.form = op, form
-                    kernel.elements = self._tensors.of(op.operands[0]).elements
+                    kernel.root, kernel.form, kernel.elements = op, form, taken
             return
-        whole = self._tensors.of(op.operands[0]).elements if form == "reduction" else size
-        kernel = Kernel(op, form, whole, places[op], places[op], given=list(op.results))
+        kernel = Kernel(op, form, taken if form == "reduction" else size, op, op, given=list(results))
         self._inside[op] = [kernel]
         made.append(kernel)
 
@@ -209,12 +210,14 @@ class Kernels:
         """Kernels in program order. Kernels with the same number of elements are merged if one reads the
         other's result, or both read the same value, unless something that the later one needs depends on the
         earlier one."""
-        found, makers, readers = list[Kernel](), dict[Any, Kernel](), dict[Any, Kernel]()
+        found, makers, readers = list[Kernel](), dict[int, Kernel](), dict[int, Kernel]()
+        types = self.graph.types
         for kernel in kernels:
             read = dict.fromkeys(self._read(kernel))
             before = [makers[value] for value in read if value in makers]
-            large = (value for value in read if self._tensors.of(value).elements >= _LARGE)
-            beside = [readers[value] for value in large if value in readers]
+            beside = [
+                readers[value] for value in read if value in readers and types[value].elements >= _LARGE
+            ]
             for one in dict.fromkeys([*before, *beside]):
                 taken = [value for value in read if makers.get(value) is one]
                 if self._one_kernel(one, kernel, before, taken):
@@ -231,7 +234,7 @@ class Kernels:
             readers |= dict.fromkeys(read, kernel)
         return found
 
-    def _one_kernel(self, one: Kernel, other: Kernel, before: list[Kernel], taken: list[Any]) -> bool:
+    def _one_kernel(self, one: Kernel, other: Kernel, before: list[Kernel], taken: list[int]) -> bool:
         """Whether two kernels are merged. The later one needs the results of those ``before`` it, and reads
         values of the earlier one element by element, and not as rows."""
         return (
@@ -239,70 +242,59 @@ class Kernels:
             and self._rules.merges(one.form)
             and self._rules.merges(other.form)
             and all(each is one or each.last < one.first for each in before)
-            and all(self._tensors.of(value).elements == one.elements for value in taken)
+            and all(self.graph.types[value].elements == one.elements for value in taken)
         )
 
-    def _read(self, kernel: Kernel) -> Iterator[Any]:
-        inside = {kernel.root, *kernel.ops}
+    def _read(self, kernel: Kernel) -> Iterator[int]:
+        inside, definers = {kernel.root, *kernel.ops}, self.graph.definers
         for op in (kernel.root, *kernel.ops):
-            for operand in op.operands:
+            for operand in self.graph.operands[op]:
                 value = self._origin(operand)
-                if isinstance(value.owner, ir.Block) or value.owner.operation not in inside:
+                if definers[value] not in inside:
                     yield value
 
-    def _made_from(self, op: Any) -> str:
+    def _made_from(self, op: int) -> str:
         """The form of the op that makes the first operand of an op, for it alone."""
-        value = op.operands[0] if len(op.operands) else None
-        if value is None or isinstance(value.owner, ir.Block) or not used_once(value):
+        maker = self.graph.maker(op)
+        if maker < 0 or not self.graph.used_once(self.graph.operands[op][0]):
             return ""
-        return self._rules.form(called(value.owner.operation))
+        return self._rules.form(self.graph.names[maker])
 
-    def _users(self, op: Any, kept: set[Any]) -> tuple[list[Kernel], bool]:
+    def _users(self, op: int, kept: set[int]) -> tuple[list[Kernel], bool]:
         """The kernels that use the result of an op, and whether others need it."""
-        found, others = dict[Kernel, None](), False
-        for result in op.results:
+        found, others, regions = dict[Kernel, None](), False, self.graph.regions
+        for result in self.graph.results[op]:
             others |= result in kept
-            for use in result.uses:
-                user = use.owner.operation
+            for user, _ in self.graph.uses[result]:
                 inside = self._inside.get(user)
-                if inside is None or user.block != op.block:
+                if inside is None or regions[user] != regions[op]:
                     others = True
                 else:
                     found.update(dict.fromkeys(inside))
         return list(found), others
 
-    def _in_memory(self, op: Any) -> set[str]:
+    def _in_memory(self, op: int) -> set[str]:
         """Returns "memory" if an op overwrites the result of another one."""
-        for result in op.results:
-            for use in result.uses:
-                if use.operand_number == 0 and self._rules.in_place(called(use.owner.operation)):
+        for result in self.graph.results[op]:
+            for user, number in self.graph.uses[result]:
+                if number == 0 and self._rules.in_place(self.graph.names[user]):
                     return {"memory"}
         return set()
 
-
-class Tensor(NamedTuple):
-    """A type: its number of elements, their type, its bytes, and its dimensions. Empty for types that are not
-    tensors."""
-
-    elements: int = 0
-    element: str = ""
-    bytes: int = 0
-    rank: int = 0
-
-
-class Tensors(dict[Any, Tensor]):
-    """The types of values, each read once."""
-
-    def of(self, value: Any) -> Tensor:
-        """The type of a value."""
-        type_ = value.type
-        found = self.get(type_)
-        if found is None:
-            found = Tensor()
-            if isinstance(type_, ir.RankedTensorType):
-                shape = type_.shape
-                found = Tensor(prod(shape), str(type_.element_type), size_of(str(type_)), len(shape))
-            self[type_] = found
+    def _returns(self, op: int, whole: int) -> set[str]:
+        """The types of what results become when they have so many elements again."""
+        graph = self.graph
+        left, found, seen = [*graph.results[op]], set[str](), set[int]()
+        while left:
+            for user, _ in graph.uses[left.pop()]:
+                if user in seen:
+                    continue
+                seen.add(user)
+                for result in graph.results[user]:
+                    if graph.types[result].elements == whole:
+                        found.add(graph.types[result].element)
+                    else:
+                        left.append(result)
         return found
 
 
@@ -330,20 +322,3 @@ def _row(op: Any) -> int:
     if not inner or long[len(long) - len(inner) :] != inner:
         return 0
     return prod(shape[dim] for dim in inner)
-
-
-def _returns(op: Any, whole: int, tensors: Tensors) -> set[str]:
-    """The types of results that are broadcast to this many elements again."""
-    left, found, seen = list(op.results), set[str](), set[Any]()
-    while left:
-        for use in left.pop().uses:
-            user = use.owner.operation
-            if user in seen or not user.results:
-                continue
-            seen.add(user)
-            for result in user.results:
-                if tensors.of(result).elements == whole:
-                    found.add(tensors.of(result).element)
-                else:
-                    left.append(result)
-    return found

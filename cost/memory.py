@@ -62,7 +62,14 @@ def memory_of_all(module: ir.Module, allocation: Allocation) -> int:
     return of(main_function(functions))
 
 
-def peak(module: ir.Module, allocation: Allocation, traits: OpTraits, *, of_host: bool = False) -> Peak:
+def peak(
+    module: ir.Module,
+    allocation: Allocation,
+    traits: OpTraits,
+    storing: Storing | None = None,
+    *,
+    of_host: bool = False,
+) -> Peak:
     """The peak memory of a device, with ops in program order. The program calls no function (see
     ``inlining``). Arguments and results have memory throughout. A result reuses a donated argument of its
     size, and before it is made, its memory serves other values. Values in the host's memory do not count;
@@ -78,7 +85,8 @@ def peak(module: ir.Module, allocation: Allocation, traits: OpTraits, *, of_host
     host = on_host(function, block, entries, traits, allocation.platform)
     if of_host and not host:
         return Peak(0, 0, ())
-    storing = Storing(allocation, traits, host, of_host=of_host)
+    if host or storing is None:
+        storing = Storing(allocation, traits, host, of_host=of_host)
     taken, given = ([*map(storing.size, values)] for values in (block.arguments, end.operands))
     pairs = given_to(taken, given, entries)
     shared = sum(taken[argument] for argument in pairs)

@@ -10,10 +10,11 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..partition.facts.knowledge import Knowledge, RuleReader
-from ..program.elements import size_of
 from ..runs.collectives import Collective
 from .exchange import sending, solver_of, told
 from .gpu import Gpu
+from .graph import Graph
+from .known import Known
 from .layouts import Layouts
 from .machine import Link, Machine
 from .storing import Storing
@@ -44,31 +45,38 @@ class Pricing:
         self.machine, self.reader = machine, reader
         self._solver = solver_of(machine, reader.traits)
         self._known: dict[Any, Price] = {}
-        self._storing = Storing(machine.allocation, reader.traits)
-        self._layouts = Layouts(self._storing)
-        self._gpu = Gpu(machine, reader) if machine.kernels else None
+        self.graph = Graph()
+        self._rules = Known(reader, self.graph)
+        self.storing = Storing(machine.allocation, reader.traits, graph=self.graph)
+        self._layouts = Layouts(self.storing)
+        self._gpu = Gpu(machine, self._rules) if machine.kernels else None
 
     def of_op(self, op: Any) -> Price:
-        """The price of an op. Values that are not stored are neither read nor written. On GPUs, the price of
-        the kernel whose root it is."""
+        """The price of an op that gives something, as ``of``."""
+        return self.of(self.graph.definers[self.graph.value(op.results[0])])
+
+    def of(self, op: int) -> Price:
+        """The price of the op of the graph with a number; what is not stored it neither reads nor writes. On
+        GPUs that of the kernel which it begins."""
         if self._gpu is not None:
             found, flops = self._gpu.of(op), self.flops(op)
             if found is None:
                 return Price(0.0, flops, 0.0, "compute", self.machine.sure)
             moved, taken = found
             return Price(taken.seconds, flops, moved, taken.limited, taken.sure, taken.launches)
-        return self._price(op.name, self.reader.knowledge(op), _touched(op, self._storing))
+        return self._price(self.graph.ops[op].name, self._rules.of(op), _touched(op, self.storing))
 
-    def waits(self, op: Any, price: Price) -> float:
+    def waits(self, op: int, price: Price) -> float:
         """The seconds for which a GPU waits for the kernels of an op. The host launches the kernels of loops
         one by one, and is slower than small kernels."""
-        if not price.launches or self.reader.traits.lowering(op.operation.parent.name) != "loop":
+        around = self.graph.ops[self.graph.parents[op]].name
+        if not price.launches or self.reader.traits.lowering(around) != "loop":
             return 0.0
         return max(self.machine.kernels["host"] * price.launches - price.seconds, 0.0)
 
-    def flops(self, op: Any) -> float:
-        """The operations of an op."""
-        return self._price(op.name, self.reader.knowledge(op), 0).flops
+    def flops(self, op: int) -> float:
+        """The operations of the op of the graph with a number."""
+        return self._price(self.graph.ops[op].name, self._rules.of(op), 0).flops
 
     def of_part(self, name: str, known: Knowledge, touched: int, count: int) -> Price:
         """The price of one of this many equal parts of a contraction, which reads and writes this many
@@ -122,26 +130,24 @@ class Pricing:
         )
 
 
-def _touched(op: Any, storing: Storing) -> int:
+def _touched(op: int, storing: Storing) -> int:
     """The bytes that an op reads from memory and writes to it."""
-    results = list(op.results)
-    stored = [storing.of(value) for value in results]
-    if all(
-        how.same is not None and storing.memory_of(v) != v for v, how in zip(results, stored, strict=True)
-    ):
+    graph = storing.graph
+    results, types, taken = graph.results[op], graph.types, graph.operands[op]
+    stored = [storing.at(value) for value in results]
+    if all(how.same is not None and storing.shares(v) for v, how in zip(results, stored, strict=True)):
         return 0
-    made = sum(size_of(str(value.type)) for value in results)
-    parts = storing.traits.touches(op.name)
-    written = sum(size_of(str(v.type)) for v, how in zip(results, stored, strict=True) if how.stored)
+    made = sum([types[value].bytes for value in results])
+    parts = storing.traits.touches(graph.ops[op].name)
+    written = sum([types[v].bytes for v, how in zip(results, stored, strict=True) if how.stored])
     if parts == "writes":  # in place: only the update, which is also read
-        update = op.operands[1] if len(op.operands) > 1 else op.operands[0]
-        return 2 * size_of(str(update.type)) if written else 0
+        return 2 * types[taken[1 if len(taken) > 1 else 0]].bytes if written else 0
     read = 0
-    for operand in op.operands:
-        if isinstance(operand.owner, ir.Block) or storing.of(operand).stored:
-            size = size_of(str(operand.type))
+    for operand in taken:
+        if graph.definers[operand] < 0 or storing.at(operand).stored:
+            size = types[operand].bytes
             read += min(size, made) if parts == "reads" else size
-    times = 1 if written else max(sum(1 for value in results for _ in value.uses), 1)
+    times = 1 if written else max(sum([len(graph.uses[value]) for value in results]), 1)
     return read * times + written
 
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import islice
-from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from ..partition.finishing.combining import combination
-from ..program.mlir.modules import called
 from ..program.signature import Told, describe
 from ..rulebook.shipped import shipped
 from ..rulebook.traits import OpTraits
+from .graph import Graph
 from .machine import Allocation
 
 _TOLD = "dim", "attribute_item", "attribute_number"  # of a described op
@@ -48,8 +46,9 @@ class Stored:
 
 
 class Storing:
-    """How the values of one module are stored with this allocation, and the memory that they take. Values
-    ``on_host`` take the host's; with ``of_host`` only these count."""
+    """How the values of one module are stored where memory is allocated so, and how much of it they take:
+    those ``on_host`` take that of the host, which is looked at in place of the device's if so ``of_host``.
+    Ops and values are called by their numbers in a graph, or are those of MLIR."""
 
     def __init__(
         self,
@@ -58,37 +57,55 @@ class Storing:
         on_host: Collection[Any] = (),
         *,
         of_host: bool = False,
+        graph: Graph | None = None,
     ) -> None:
         self.allocation, self.traits = allocation, traits
         self.on_host, self.of_host = on_host, of_host
+        self.graph = graph or Graph()
         self._rules = stores(traits)
         self._told = Told()
-        self._known: dict[Any, Stored] = {}
-        self._readers: dict[Any, dict[Any, set[Any]]] = {}  # of a value: in a loop the ops that say where
-        self._users_of: dict[Any, dict[Any, None]] = {}
-        self._times: dict[tuple[Any, Any], int] = {}  # the times that a loop computes an op for an element
+        self._known: dict[int, Stored] = {}
+        self._alike: dict[Any, Stored] = {}  # values of which the same is known
+        self._sizes: dict[ir.Type, int] = {}
+        self._readers: dict[int, dict[int, set[int]]] = {}  # of a value: in a loop the ops that say where
+        self._users_of: dict[int, list[int]] = {}
+        self._times: dict[tuple[int, int], int] = {}  # the times that a loop computes an op for an element
         self._constants: dict[
-            Any, tuple[bool, bool]
+            int, tuple[bool, bool]
         ] = {}  # whether ops make such, and of such are broadcasts
 
     def of(self, value: Any) -> Stored:
         """How a value of an op is stored."""
-        left = [value]
+        return self.at(self.graph.value(value))
+
+    def at(self, value: int) -> Stored:
+        """How the value with a number is stored, which an op makes."""
+        known = self._known
+        if value in known:
+            return known[value]
+        left, results = [value], self.graph.results
         while left:  # how a value is stored depends on its users
             last = left[-1]
-            results = () if last in self._known else (r for user in self._users(last) for r in user.results)
-            waiting = [result for result in results if result not in self._known]
+            waiting = (
+                ()
+                if last in known
+                else [result for user in self._users(last) for result in results[user] if result not in known]
+            )
             left += waiting
             if not waiting:
                 left.pop()
-                if last not in self._known:
-                    self._known[last] = self._of(last)
-        return self._known[value]
+                if last not in known:
+                    known[last] = self._of(last)
+        return known[value]
 
     def size(self, value: Any) -> int:
         """The bytes that a value takes of the memory that counts."""
-        there = (value in self.on_host) == self.of_host
-        return self.allocation.size(str(value.type)) if there else 0
+        if (value in self.on_host if self.on_host else False) != self.of_host:
+            return 0
+        type_ = value.type
+        if type_ not in self._sizes:
+            self._sizes[type_] = self.allocation.size(str(type_))
+        return self._sizes[type_]
 
     def of_sums(self, value: Any) -> bool:
         """Whether a value is not stored for its users, but partial sums for it are."""
@@ -105,6 +122,14 @@ class Storing:
                 break
             value = operand
         return value
+
+    def shares(self, value: int) -> bool:
+        """Whether the value with a number, which an op makes, has the memory of an operand."""
+        same, graph = self.at(value).same, self.graph
+        if same is None:
+            return False
+        operand = graph.operands[graph.definers[value]][same]
+        return graph.definers[operand] < 0 or self.at(operand).stored
 
     def inputs(self, value: Any) -> Iterator[Any]:
         """The operands of the op that makes a value, and those of ops that are fused into it, and not stored.
@@ -123,118 +148,152 @@ class Storing:
                 if how.in_place and not how.stored:
                     left += operand.owner.operands
 
-    def _of(self, value: Any) -> Stored:
-        maker, used = value.owner.operation, self._users(value)
-        uses = {use.owner.operation for use in value.uses}
-        if self.traits.lowering(maker.name) == "loop" and unchanged(maker, value.result_number):
-            return Stored(True, value.result_number, False)
-        alone = next(filter(used_once, maker.operands), None)
-        made_from = "" if alone is None or isinstance(alone.owner, ir.Block) else alone.owner.operation.name
+    def _of(self, value: int) -> Stored:
+        graph, platform = self.graph, self.allocation.platform
+        maker, used = graph.definers[value], self._users(value)
+        uses, number = {user for user, _ in graph.uses[value]}, value - graph.results[maker].start
+        lowering = self.traits.lowering(graph.ops[maker].name) if graph.ends[maker] > maker + 1 else ""
+        if lowering == "loop" and unchanged(graph.ops[maker], number):
+            return Stored(True, number, False)
+        alone = next((taken for taken in graph.operands[maker] if graph.used_once(taken)), -1)
+        made_from = graph.definers[alone] if alone >= 0 else -1
+        outside = uses.difference(used)
+        names = sorted({self._called(user) for user in uses - outside})
+        key = (
+            *(graph.kinds[maker], number, -1 if made_from < 0 else graph.kinds[made_from], *names, 0),
+            *(bool(outside), len(used) > 1, self._moved(maker, value)),
+            min(self._read(value), _OFTEN) if platform else 0,
+            bool(platform) and self._of_constants(maker),
+            min(self._large(maker, value), 2) if platform else 0,
+        )
+        if key not in self._alike:
+            self._alike[key] = self._asked(value, maker, made_from, names, key[-6:])
+        return self._alike[key]
+
+    def _asked(
+        self, value: int, maker: int, made_from: int, names: Sequence[str], known: Sequence[Any]
+    ) -> Stored:
+        """What the rules say of a value, made by an op of the first operand that no other uses, and used by
+        ops of these names."""
+        graph, platform = self.graph, self.allocation.platform
+        inside, several, moved, read, of_constants, large = known
         facts: dict[str, tuple[tuple[Any, ...], ...]] = {
-            "on": ((self.allocation.platform,),),
-            "made_by": ((called(maker),),),
-            "made_from": ((made_from,),),
-            "used_by": tuple((name,) for name in sorted({self._called(user) for user in uses & used.keys()})),
-            "used_inside": ((),) if uses - used.keys() else (),
-            "several_uses": ((),) if len(used) > 1 else (),
-            "one_of_several": ((),) if len(maker.results) > 1 else (),
-            "moved": ((),) if self._moved(value) else (),
-            "read_at": ((min(self._read(value), _OFTEN),),) if self.allocation.platform else (),
-            "element": ((element_of(value),),),
-            "operands": ((min(len(maker.operands), _MANY),),),
-            "of_constants": ((),) if self.allocation.platform and self._of_constants(maker) else (),
-            "large_operands": ((min(self._large(maker, value), 2),),) if self.allocation.platform else (),
+            "on": ((platform,),),
+            "made_by": ((graph.names[maker],),),
+            "made_from": ((graph.ops[made_from].name if made_from >= 0 else "",),),
+            "used_by": tuple((name,) for name in names),
+            "used_inside": ((),) if inside else (),
+            "several_uses": ((),) if several else (),
+            "one_of_several": ((),) if len(graph.results[maker]) > 1 else (),
+            "moved": ((),) if moved else (),
+            "read_at": ((read,),) if platform else (),
+            "element": ((graph.types[value].element,),),
+            "operands": ((min(len(graph.operands[maker]), _MANY),),),
+            "of_constants": ((),) if of_constants else (),
+            "large_operands": ((large,),) if platform else (),
         }
-        if self._rules.say("described", maker.name):
-            told = describe(maker, False, {}, self._told)
+        op = graph.ops[maker]
+        if self._rules.say("described", op.name):
+            told = describe(op, False, {}, self._told)
             facts |= {name: tuple(told.get(name, ())) for name in _TOLD}
-            facts["elements_taken"] = ((max(prod(_shape(operand)) for operand in maker.operands),),)
+            taken = (graph.types[operand].elements for operand in graph.operands[maker])
+            facts["elements_taken"] = ((max(taken),),)
         return self._rules.stored(tuple(facts.items()))
 
-    def _large(self, op: Any, result: Any) -> int:
+    def _large(self, op: int, result: int) -> int:
         """The number of operands with the rank of the result that are not broadcasts."""
-        rank, say = _true_rank(result), self._rules.say
-        return sum(
-            1
-            for value in op.operands
-            if _true_rank(value) >= rank
-            and (isinstance(value.owner, ir.Block) or not say("broadcasts", value.owner.operation.name))
-        )
+        graph, say = self.graph, self._rules.say
+        rank, taken = graph.types[result].true_rank, graph.operands[op]
+        makers = (graph.definers[value] for value in taken if graph.types[value].true_rank >= rank)
+        return sum(1 for maker in makers if maker < 0 or not say("broadcasts", graph.ops[maker].name))
 
-    def _moved(self, value: Any) -> bool:
+    def _moved(self, op: int, value: int) -> bool:
         """Whether a value is in another memory than its operand."""
         on = self.on_host
-        return bool(on) and any((taken in on) != (value in on) for taken in value.owner.operands)
+        if not on:
+            return False
+        made = self.graph.ops[op]
+        there = made.results[value - self.graph.results[op].start] in on
+        return any((taken in on) != there for taken in made.operands)
 
-    def _of_constants(self, op: Any) -> bool:
+    def _of_constants(self, op: int) -> bool:
         """Whether the operands of an op are part of the program, or computed from such values, or broadcasts
         of such values."""
-        left, none = [op], (False, False)
+        left, none, graph = [op], (False, False), self.graph
         while left:
             last = left[-1]
-            taken = [None if isinstance(v.owner, ir.Block) else v.owner.operation for v in last.operands]
-            makers = [maker for maker in taken if maker is not None]
-            waiting = [maker for maker in makers if maker not in self._constants]
-            if waiting and len(makers) == len(taken):
+            taken = [graph.definers[value] for value in graph.operands[last]]
+            waiting = [maker for maker in taken if maker >= 0 and maker not in self._constants]
+            if waiting and min(taken) >= 0:
                 left += waiting
                 continue
-            known = [none if maker is None else self._constants.get(maker, none) for maker in taken]
+            known = [none if maker < 0 else self._constants.get(maker, none) for maker in taken]
             whole = bool(known) and all(map(any, known))
             of_constants = whole and any(constant for constant, _ in known)
-            broadcasts = whole and self._rules.say("broadcasts", last.name)
-            self._constants[last] = self._rules.part(last.name, of_constants), broadcasts
+            name = graph.ops[last].name
+            broadcasts = whole and self._rules.say("broadcasts", name)
+            self._constants[last] = self._rules.part(name, of_constants), broadcasts
             left.pop()
         return of_constants
 
-    def _users(self, value: Any) -> dict[Any, None]:
+    def _users(self, value: int) -> list[int]:
         """The ops in the block of a value that use it, themselves or in their regions."""
         if value not in self._users_of:
-            block, found = value.owner.operation.block, dict[Any, None]()
-            for use in value.uses:
-                user = use.owner.operation
-                while user.block != block:
-                    user = user.parent.operation
+            found = dict[int, None]()
+            for user in self.graph.users(value):
                 found[user] = None
                 found.update(dict.fromkeys(self._reducing_again(user)))
-            self._users_of[value] = found
+            self._users_of[value] = list(found)
         return self._users_of[value]
 
-    def _reducing_again(self, user: Any) -> Iterator[Any]:
+    def _reducing_again(self, user: int) -> Iterator[int]:
         """The ops that reduce the result of a reduction in the same way. They read its operand, if that is
         stored itself."""
-        at_once = self._rules.say("reduces_at_once", user.name, self.allocation.platform)
-        if at_once and len(user.results) == 1 and not used_once(user.results[0]):
-            for again in self._users(user.results[0]):
-                if again.name == user.name and again.operands[0] == user.results[0] and _alike(user, again):
+        graph = self.graph
+        op, results = graph.ops[user], graph.results[user]
+        if len(results) != 1 or graph.used_once(results[0]):
+            return
+        if self._rules.say("reduces_at_once", op.name, self.allocation.platform):
+            for again in self._users(results[0]):
+                other = graph.ops[again]
+                if other.name == op.name and graph.operands[again][0] == results[0] and _alike(op, other):
                     yield again
 
-    def _called(self, user: Any) -> str:
+    def _called(self, user: int) -> str:
         """The name of a user, or of the op that it runs as."""
-        return (user.results and self._known[user.results[0]].runs_as) or called(user)
+        results = self.graph.results[user]
+        return (len(results) and self._known[results[0]].runs_as) or self.graph.names[user]
 
-    def _read(self, value: Any) -> int:
+    def _read(self, value: int) -> int:
         """The number of places at which a value that is not stored is read for one element of a loop's
         result. Ops of one shape read it at one place, and each op of another shape at one of its own."""
-        shape, type_, found = _shape(value), value.type, defaultdict[Any, set[Any]](set)
+        graph, known, found = self.graph, self._known, dict[int, set[int]]()
+        shape, maker = graph.types[value].shape, graph.definers[value]
         for user in self._users(value):
-            for result in user.results:
-                how = self._known[result]
-                here = how.where or result.type == type_ or _shape(result) == shape
-                for loop, ops in ({user: {user}} if how.stored else self._readers[result]).items():
-                    found[loop].update(ops if here else {user})
+            for result in graph.results[user]:
+                how = known[result]
+                here = how.where or graph.types[result].shape == shape
+                if how.stored:
+                    found.setdefault(user, set()).add(user)
+                    continue
+                for loop, ops in self._readers[result].items():
+                    there = found.setdefault(loop, set())
+                    if here:
+                        there |= ops
+                    else:
+                        there.add(user)
         self._readers[value] = found
+        most = 0
         for loop, ops in found.items():
-            self._times[loop, value.owner] = sum(self._times.get((loop, op), 1) for op in ops)
-        return max((self._times[loop, value.owner] for loop in found), default=0)
+            times = sum([self._times.get((loop, op), 1) for op in ops])
+            self._times[loop, maker] = times
+            most = max(most, times)
+        return most
 
 
 def _shape(value: Any) -> list[int]:
     type_ = value.type
     return list(type_.shape) if isinstance(type_, ir.RankedTensorType) else []
-
-
-def _true_rank(value: Any) -> int:
-    return sum(1 for size in _shape(value) if size > 1)
 
 
 def element_of(value: Any) -> str:

@@ -1,0 +1,142 @@
+"""The ops and values of modules as numbers: what is asked often of an op or a type is read once."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+from math import prod
+from typing import Any, NamedTuple
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from ..importers.listing import listing_of
+from ..program.elements import size_of
+from ..program.mlir.modules import called
+
+
+class Tensor(NamedTuple):
+    """A type: its elements, their type, its bytes, and its shape; of what is no tensor nothing."""
+
+    elements: int = 0
+    element: str = ""
+    bytes: int = 0
+    shape: tuple[int, ...] = ()
+
+    @property
+    def rank(self) -> int:
+        """The number of its dimensions."""
+        return len(self.shape)
+
+    @property
+    def true_rank(self) -> int:
+        """The number of its dimensions that are longer than one."""
+        return sum(1 for size in self.shape if size > 1)
+
+
+class Graph:
+    """The ops of modules and the values that they make, by number. An op comes before those in its regions.
+
+    By op: those of one kind have equal names, attributes and types (``kinds``); what the rules call it
+    (``names``); the region that it is in, the op around it, and the op behind all that is inside of it
+    (``ends``); the values that it takes and makes. By value: its type, the op that makes it (-1: it is an
+    argument of a block), and each use, by an op as which operand.
+    """
+
+    def __init__(self) -> None:
+        self.ops: list[Any] = []
+        self.kinds: list[int] = []
+        self.names: list[str] = []
+        self.regions: list[int] = []
+        self.parents: list[int] = []
+        self.ends: list[int] = []
+        self.operands: list[list[int]] = []
+        self.results: list[range] = []
+        self.types: list[Tensor] = []
+        self.definers: list[int] = []
+        self.uses: list[list[tuple[int, int]]] = []
+        self._numbers: dict[Any, int] = {}
+        self._users: dict[int, list[int]] = {}
+        self._blocks: dict[int, list[int]] = {}
+
+    def add(self, module: Any) -> range:
+        """Takes down a module. Returns the numbers of its ops, itself the first."""
+        listing = listing_of(module)
+        first, values = len(self.ops), len(self.types)
+        kinds, regions = (max(some, default=-1) + 1 for some in (self.kinds, self.regions))
+        ops, starts = listing.ops, listing.operand_offsets.tolist()
+        names = dict[int, str]()
+        for op, kind in zip(ops, listing.kinds.tolist(), strict=True):
+            if kind not in names:
+                names[kind] = called(op)
+            self.names.append(names[kind])
+            self.kinds.append(kinds + kind)
+        self.ops += ops
+        self.regions += [regions + region for region in listing.regions.tolist()]
+        self.parents += [first + parent for parent in listing.parents.tolist()]
+        self.ends += [first + end for end in listing.ends.tolist()]
+        taken = [value + values if value >= 0 else -1 for value in listing.operands.tolist()]
+        self.operands += [taken[a:b] for a, b in pairwise(starts)]
+        made = zip(listing.first_results.tolist(), listing.results.tolist(), strict=True)
+        self.results += [range(values + begin, values + begin + count) for begin, count in made]
+        self.definers += [first + op if op >= 0 else -1 for op in listing.definers.tolist()]
+        which, begins = np.unique(listing.types, return_index=True)
+        tensors = [_tensor(listing.value(n).type) for n in begins.tolist()]
+        types = dict(zip(which.tolist(), tensors, strict=True))
+        self.types += [types[kind] for kind in listing.types.tolist()]
+        self.uses += [[] for _ in listing.definers]
+        for op in range(first, len(self.ops)):
+            for number, value in enumerate(self.operands[op]):
+                if value >= 0:
+                    self.uses[value].append((op, number))
+            for value, result in zip(self.results[op], self.ops[op].results, strict=True):
+                self._numbers[result] = value
+        return range(first, len(self.ops))
+
+    def value(self, value: Any) -> int:
+        """The number of a value that an op makes; its module is taken down where it is not yet."""
+        if value not in self._numbers:
+            op = value.owner.operation
+            while op.parent is not None:
+                op = op.parent.operation
+            self.add(op)
+        return self._numbers[value]
+
+    def block(self, op: int) -> list[int]:
+        """The ops beside an op, and itself, in order."""
+        region = self.regions[op]
+        if region not in self._blocks:
+            first, end = self.parents[op] + 1, self.ends[self.parents[op]]
+            inside = [n for n in range(first, end) if self.regions[n] == region]
+            self._blocks[region] = inside
+        return self._blocks[region]
+
+    def in_first_region(self, op: int) -> bool:
+        """Whether an op is in the first region of the op around it, as the condition of a loop is."""
+        return self.regions[op] == self.regions[self.parents[op] + 1]
+
+    def users(self, value: int) -> list[int]:
+        """The ops beside the one that makes a value that use it, or whose regions do, each once."""
+        if value not in self._users:
+            region, found = self.regions[self.definers[value]], dict[int, None]()
+            for user, _ in self.uses[value]:
+                while self.regions[user] != region:
+                    user = self.parents[user]
+                found[user] = None
+            self._users[value] = list(found)
+        return self._users[value]
+
+    def used_once(self, value: int) -> bool:
+        """Whether a value has one use."""
+        return len(self.uses[value]) == 1
+
+    def maker(self, op: int, operand: int = 0) -> int:
+        """The op that makes an operand of an op; -1 of an argument, and where it takes none."""
+        taken = self.operands[op]
+        return self.definers[taken[operand]] if operand < len(taken) and taken[operand] >= 0 else -1
+
+
+def _tensor(kind: ir.Type) -> Tensor:
+    if not isinstance(kind, ir.RankedTensorType):
+        return Tensor()
+    shape = tuple(kind.shape)
+    return Tensor(prod(shape), str(kind.element_type), size_of(str(kind)), shape)
