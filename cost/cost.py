@@ -26,8 +26,9 @@ from .inlining import inlined, numbered, without_calls
 from .known import Known
 from .layers import LIMITS, Layer, Line, layers
 from .machine import SURE, Machine
-from .memory import Peak, peak
+from .memory import Peak, peaks
 from .pricing import Price, Pricing
+from .storing import Storing
 
 if TYPE_CHECKING:
     from ..runs.choice import ProgramChoice
@@ -245,15 +246,16 @@ def cost(program: PartitionedRun, machine: Machine) -> Cost:
         account = _Account(program, pricing, module)
         counts = Executions(module, traits)
         open_ = False
-        for number in _computed(pricing.graph, module, traits):
+        for number, outermost in _computed(pricing.graph, module, traits):
             op = pricing.graph.ops[number]
-            account.add(number, counts.often(op))
-            open_ |= counts.of(op) is None
+            account.add(number, 1 if outermost else counts.often(op))
+            open_ |= not outermost and counts.of(op) is None
         found = layers(account.lines, program.result.record)
-        allocation, storing = machine.allocation, pricing.storing
+        allocation = machine.allocation
+        storing: Storing | None = pricing.storing
         if allocation.platform or program.windows:  # compilers are given another one
             module, storing = inlined(program.module_for(allocation.platform), traits), None
-        most, host = (peak(module, allocation, traits, storing, of_host=on) for on in (False, True))
+        most, host = peaks(module, allocation, traits, storing)
         held = account.held(most) + account.held(host, "host")
         return Cost(program.choice, machine, account.items(), found, most.bytes, held, open_, host.bytes)
 
@@ -265,7 +267,7 @@ def kernels(program: PartitionedRun, machine: Machine) -> list[tuple[Facts, int]
     module = inlined(program.module, traits)
     with module.context:
         counts = Executions(module, traits)
-        found = ((gpu.facts(op), counts.often(graph.ops[op])) for op in _computed(graph, module, traits))
+        found = ((gpu.facts(op), counts.often(graph.ops[op])) for op, _ in _computed(graph, module, traits))
         return [(facts, often) for facts, often in found if facts is not None]
 
 
@@ -289,6 +291,7 @@ class _Account:
     def add(self, which: int, times: int) -> None:
         """Adds an op of the program, by its number in the graph, that runs so often."""
         op, item = self.pricing.graph.ops[which], None
+        origin, place = self._origin(op)
         number = _number(op)
         if number is not None:
             several = self._together.get(op, 1)
@@ -299,13 +302,13 @@ class _Account:
             self._sent[number] = self._sent.get(number, (0, price))[0] + times, price
         else:
             price = self.pricing.of(which)
-            key = op.name, *self._place(op), price.limited, price.sure
+            key = op.name, *place, price.limited, price.sure
             row = self._done.setdefault(key, [0.0] * 6)
             waits = self.pricing.waits(which, price)
             amounts = (1, price.seconds, price.flops, price.bytes, price.launches, waits)
             for i, amount in enumerate(amounts):
                 row[i] += amount * times
-        self.lines.append(Line(self._origin(op)[0], price.seconds * times, price.limited, item))
+        self.lines.append(Line(origin, price.seconds * times, price.limited, item))
 
     def items(self) -> tuple[Item, ...]:
         """The collectives in the order of the program, then its ops."""
@@ -352,14 +355,14 @@ class _Account:
         found: dict[tuple[str, str, str], float] = {}
         with module.context:
             counts, graph = Executions(module, self.program.traits), self.pricing.graph
-            for number in _computed(graph, module, self.program.traits):
-                flops = self.pricing.flops(number)
+            for number, outermost in _computed(graph, module, self.program.traits):
+                flops, op = self.pricing.flops(number), graph.ops[number]
                 if not flops:
                     continue
-                op = graph.ops[number]
+                flops *= 1 if outermost else counts.often(op)
                 parts = prod(sizes.get(axis, 1) for axis in _manual_around(op))
                 key = op.name, *self._place(op)
-                found[key] = found.get(key, 0.0) + flops * counts.often(op) * parts / axes.count
+                found[key] = found.get(key, 0.0) + flops * parts / axes.count
         return found
 
     def _place(self, op: Any) -> tuple[str, str]:
@@ -387,18 +390,18 @@ def _manual_around(op: Any) -> list[str]:
     return found
 
 
-def _computed(graph: Graph, module: ir.Module, traits: OpTraits) -> Iterator[int]:
-    """The numbers of the ops of the main function that are work, of a module that the graph takes down.
+def _computed(graph: Graph, module: ir.Module, traits: OpTraits) -> Iterator[tuple[int, bool]]:
+    """The ops of the main function that are work, by their numbers, of a module that the graph takes down.
 
-    They stand in a function, a loop or a branch. The regions of other ops are part of these.
+    They stand in the function itself, which is said of each, or in a loop or a branch. The regions of other
+    ops are part of these.
     """
     functions = symbols(module, "func.func")
     main = functions[main_function(functions)].operation
     (start,) = (n for n in graph.add(module) if graph.ops[n] == main)
     for number in range(start + 1, graph.ends[start]):
-        op, parent = graph.ops[number], graph.ops[graph.parents[number]].name
-        name = op.name
+        op, name, parent = graph.ops[number], graph.plain[number], graph.plain[graph.parents[number]]
         if (traits.lowering(name) in _FREE or name.startswith(_NO_WORK)) and NUMBER not in op.attributes:
             continue
         if parent == "func.func" or traits.lowering(parent) in ("loop", "branches", "body"):
-            yield number
+            yield number, graph.parents[number] == start

@@ -90,12 +90,12 @@ class Gpu:
 
     def _kernel(self, op: int) -> Kernel | None:
         parent = self._graph.parents[op]
-        if self._graph.in_first_region(op) and self._traits.lowering(self._graph.ops[parent].name) == "loop":
+        if self._graph.in_first_region(op) and self._traits.lowering(self._graph.plain[parent]) == "loop":
             return None  # the host decides whether a loop continues
         return self._kernels.of(op)
 
     def _asked(self, kernel: Kernel, amounts: Amounts) -> tuple[Facts, Taken]:
-        name, known = self._graph.ops[kernel.root].name, self._rules.of(kernel.root)
+        name, known = self._graph.plain[kernel.root], self._rules.of(kernel.root)
         key = name, known, kernel.form, kernel.elements, amounts
         if key not in self._known:
             facts: dict[str, Any] = {

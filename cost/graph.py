@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
 from itertools import pairwise
 from math import prod
 from typing import Any, NamedTuple
@@ -12,6 +13,8 @@ from jaxlib.mlir import ir
 from ..importers.listing import listing_of
 from ..program.elements import size_of
 from ..program.mlir.modules import called
+
+_LARGEST = 64  # ops in regions, of what is compared
 
 
 class Tensor(NamedTuple):
@@ -36,16 +39,17 @@ class Tensor(NamedTuple):
 class Graph:
     """The ops of modules and the values that they make, by number. An op comes before those in its regions.
 
-    By op: those of one kind have equal names, attributes and types (``kinds``); what the rules call it
-    (``names``); the region that it is in, the op around it, and the op behind all that is inside of it
-    (``ends``); the values that it takes and makes. By value: its type, the op that makes it (-1: it is an
-    argument of a block), and each use, by an op as which operand.
+    By op: its kind (ops of one have equal names, attributes and types), its name as the rules have it
+    (``names``) and as MLIR has it (``plain``), the region that it is in, the op around it, the op behind all
+    that is inside of it (``ends``), the values that it takes and makes. By value: its type, the op that makes
+    it (-1: it is an argument of a block), and its uses, each an op and the number of the operand.
     """
 
     def __init__(self) -> None:
         self.ops: list[Any] = []
         self.kinds: list[int] = []
         self.names: list[str] = []
+        self.plain: list[str] = []
         self.regions: list[int] = []
         self.parents: list[int] = []
         self.ends: list[int] = []
@@ -55,6 +59,7 @@ class Graph:
         self.definers: list[int] = []
         self.uses: list[list[tuple[int, int]]] = []
         self._numbers: dict[Any, int] = {}
+        self._numbered = 0  # ops whose values have numbers there
         self._users: dict[int, list[int]] = {}
         self._blocks: dict[int, list[int]] = {}
 
@@ -64,11 +69,13 @@ class Graph:
         first, values = len(self.ops), len(self.types)
         kinds, regions = (max(some, default=-1) + 1 for some in (self.kinds, self.regions))
         ops, starts = listing.ops, listing.operand_offsets.tolist()
-        names = dict[int, str]()
+        names = dict[int, tuple[str, str]]()
         for op, kind in zip(ops, listing.kinds.tolist(), strict=True):
             if kind not in names:
-                names[kind] = called(op)
-            self.names.append(names[kind])
+                names[kind] = called(op), op.name
+            name, plain = names[kind]
+            self.names.append(name)
+            self.plain.append(plain)
             self.kinds.append(kinds + kind)
         self.ops += ops
         self.regions += [regions + region for region in listing.regions.tolist()]
@@ -84,22 +91,29 @@ class Graph:
         types = dict(zip(which.tolist(), tensors, strict=True))
         self.types += [types[kind] for kind in listing.types.tolist()]
         self.uses += [[] for _ in listing.definers]
-        for op in range(first, len(self.ops)):
-            for number, value in enumerate(self.operands[op]):
+        for n in range(first, len(self.ops)):
+            for number, value in enumerate(self.operands[n]):
                 if value >= 0:
-                    self.uses[value].append((op, number))
-            for value, result in zip(self.results[op], self.ops[op].results, strict=True):
-                self._numbers[result] = value
+                    self.uses[value].append((n, number))
         return range(first, len(self.ops))
 
     def value(self, value: Any) -> int:
         """The number of a value that an op makes; its module is taken down where it is not yet."""
         if value not in self._numbers:
+            self._number()
+        if value not in self._numbers:
             op = value.owner.operation
             while op.parent is not None:
                 op = op.parent.operation
             self.add(op)
+            self._number()
         return self._numbers[value]
+
+    def _number(self) -> None:
+        """Says which numbers the values have of modules that were added since."""
+        for n in range(self._numbered, len(self.ops)):
+            self._numbers.update(zip(self.ops[n].results, self.results[n], strict=True))
+        self._numbered = len(self.ops)
 
     def block(self, op: int) -> list[int]:
         """The ops beside an op, and itself, in order."""
@@ -113,6 +127,17 @@ class Graph:
     def in_first_region(self, op: int) -> bool:
         """Whether an op is in the first region of the op around it, as the condition of a loop is."""
         return self.regions[op] == self.regions[self.parents[op] + 1]
+
+    def alike(self, op: int) -> Hashable:
+        """What ops share that are of one kind and do the same in their regions."""
+        end = self.ends[op]
+        if end == op + 1:
+            return self.kinds[op]
+        if end - op > _LARGEST:
+            return -op
+        first = self.results[op].start
+        used = (value - first for inner in range(op + 1, end) for value in self.operands[inner])
+        return (*self.kinds[op:end], -1, *used)
 
     def users(self, value: int) -> list[int]:
         """The ops beside the one that makes a value that use it, or whose regions do, each once."""

@@ -15,7 +15,6 @@ from ..program.mlir.modules import (
     is_used,
     main_function,
     operations_in,
-    ops_in,
     put_in_place_of,
     symbols,
 )
@@ -30,9 +29,7 @@ def inlined(module: ir.Module, traits: OpTraits) -> ir.Module:
     with made.context:
         functions = symbols(made, "func.func")
         main = functions[main_function(functions)]
-        sent_once(
-            made, traits
-        )  # collectives of several calls; compilers move them before loops only afterwards
+        sent_once(made, traits)  # what several calls send; compilers put it before loops only then
         put_before_loops(made, traits, lambda op: rules.say("worth_moving", op.name))
         for op in operations_in(main):
             if rules.say("picks", op.name) and len(set(op.operands[1:])) == 1:
@@ -48,10 +45,10 @@ def without_calls(module: ir.Module) -> ir.Module:
     with made.context:
         functions = symbols(made, "func.func")
         main = functions[main_function(functions)]
-        while calls := [op for op in ops_in(main) if op.operation.name == "func.call"]:
+        while calls := [op for op in operations_in(main) if op.name == "func.call"]:
             for call in calls:
                 callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
-                put_in_place_of(call.operation, functions[callee])
+                put_in_place_of(call, functions[callee])
     return made
 
 
@@ -60,12 +57,15 @@ def _without_equal(module: ir.Module, main: Any, traits: OpTraits) -> None:
     the rules say which have no effect."""
     # Python must hold no ops while others are erased.
     context, pure = module.context, traits.family("pure_op") | traits.family("pure_inside_op")
-    count, before = len(operations_in(main)), -1
+    names = [op.name for op in operations_in(main)]
+    alone = {name: traits.computed_as(name) or name for name in {*names} & pure}
+    known, count, before = all(map(context.is_registered_operation, alone)), len(names), -1
+    merge = PassManager.parse("builtin.module(cse)", context)
+    merge.enable_verifier(False)
     while count != before:  # ops that only erased ops needed go next
-        PassManager.parse("builtin.module(cse)").run(module.operation)
-        names = {op.name for op in operations_in(main)} & pure
-        if not all(map(context.is_registered_operation, names)):
-            _merge(main.regions[0].blocks[0], {}, {name: traits.computed_as(name) or name for name in names})
+        merge.run(module.operation)
+        if not known:
+            _merge(main.regions[0].blocks[0], {}, alone)
         count, before = len(operations_in(main)), count
 
 
@@ -99,9 +99,10 @@ def numbered(module: ir.Module, collectives: Sequence[Any]) -> ir.Module:
     """A copy of a module whose ``collectives`` have their number as an attribute."""
     made = copy_of(module)
     numbers = {op: n for n, op in enumerate(collectives)}
+    names = {op.name for op in collectives}
     with made.context:
         integers = ir.IntegerType.get_signless(64)
-        for op, copy in zip(ops_in(module), ops_in(made), strict=True):
-            if (number := numbers.get(op.operation)) is not None:
-                copy.operation.attributes[NUMBER] = ir.IntegerAttr.get(integers, number)
+        for op, copy in zip(operations_in(module), operations_in(made), strict=True):
+            if op.name in names and (number := numbers.get(op)) is not None:
+                copy.attributes[NUMBER] = ir.IntegerAttr.get(integers, number)
     return made

@@ -92,7 +92,7 @@ class Kernels:
                     if self._lasting(op):
                         copied.append(size)
                     continue
-                if number == 0 and self._traits.touches(graph.ops[op].name) == "reads":
+                if number == 0 and self._traits.touches(graph.plain[op]) == "reads":
                     size = min(size, sum(types[result].bytes for result in graph.results[op]))
                 read[value] = max(read.get(value, 0), size)
         taken = graph.operands[kernel.root]

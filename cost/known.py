@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
 from ..partition.facts.knowledge import Knowledge, RuleReader
 from .graph import Graph
 
@@ -11,15 +13,14 @@ class Known:
 
     def __init__(self, reader: RuleReader, graph: Graph) -> None:
         self.reader, self.graph = reader, graph
-        self._kinds: dict[int, Knowledge] = {}
+        self._kinds: dict[Hashable, Knowledge] = {}
 
     def of(self, op: int) -> Knowledge:
         """The answers of the rules about an op."""
-        kind, graph = self.graph.kinds[op], self.graph
-        found = self._kinds.get(kind)
+        alike = self.graph.alike(op)
+        found = self._kinds.get(alike)
         if found is None:
-            found = self.reader.knowledge(graph.ops[op])
-            # What is in its regions, or around it, is not of its kind.
-            if graph.ends[op] == op + 1 and not self.reader.looks_around(graph.ops[op]):
-                self._kinds[kind] = found
+            found = self.reader.knowledge(self.graph.ops[op])
+            if not self.reader.looks_around(self.graph.ops[op]):
+                self._kinds[alike] = found
         return found

@@ -37,8 +37,8 @@ class Peak:
 
 
 def peak_memory(module: ir.Module, allocation: Allocation, traits: OpTraits) -> int:
-    """The peak memory of a device in bytes, as ``peak`` computes it."""
-    return peak(module, allocation, traits).bytes
+    """The most bytes that a device needs at once, as ``peaks`` finds them."""
+    return peaks(module, allocation, traits)[0].bytes
 
 
 def memory_of_all(module: ir.Module, allocation: Allocation) -> int:
@@ -62,18 +62,13 @@ def memory_of_all(module: ir.Module, allocation: Allocation) -> int:
     return of(main_function(functions))
 
 
-def peak(
-    module: ir.Module,
-    allocation: Allocation,
-    traits: OpTraits,
-    storing: Storing | None = None,
-    *,
-    of_host: bool = False,
-) -> Peak:
-    """The peak memory of a device, with ops in program order. The program calls no function (see
-    ``inlining``). Arguments and results have memory throughout. A result reuses a donated argument of its
-    size, and before it is made, its memory serves other values. Values in the host's memory do not count;
-    with ``of_host`` only they do."""
+def peaks(
+    module: ir.Module, allocation: Allocation, traits: OpTraits, storing: Storing | None = None
+) -> tuple[Peak, Peak]:
+    """What a device needs when it needs most, and what it needs then of the memory of its host, ops in the
+    order of the program, which calls no function (see ``inlining``). Arguments and results have memory
+    throughout; a result has that of an argument of its size which is donated, and before it is made others
+    may have its memory. ``storing`` is how values are stored where none lies in the memory of the host."""
     functions = symbols(module, "func.func")
     function = functions[main_function(functions)]
     entries = boundary_attributes(function, "arg_attrs")
@@ -81,12 +76,17 @@ def peak(
     body = block.operations[0]
     if body.operation.name == "sdy.manual_computation":  # its block has the parts of arguments
         block = body.regions[0].blocks[0]
-    *_, end = block.operations
     host = on_host(function, block, entries, traits, allocation.platform)
-    if of_host and not host:
-        return Peak(0, 0, ())
-    if host or storing is None:
-        storing = Storing(allocation, traits, host, of_host=of_host)
+    if not host:
+        return _peak(block, entries, storing or Storing(allocation, traits)), Peak(0, 0, ())
+    of_device, of_host = (Storing(allocation, traits, host, of_host=on) for on in (False, True))
+    return _peak(block, entries, of_device), _peak(block, entries, of_host)
+
+
+def _peak(block: Any, entries: Sequence[Any], storing: Storing) -> Peak:
+    """What a block needs of the memory that is looked at; ``entries`` are the attributes of its arguments."""
+    *_, end = block.operations
+    allocation = storing.allocation
     taken, given = ([*map(storing.size, values)] for values in (block.arguments, end.operands))
     pairs = given_to(taken, given, entries)
     shared = sum(taken[argument] for argument in pairs)
@@ -124,7 +124,7 @@ def peak(
     held = [(life.op, allocation.room(life.size)) for life in live]
     if live:  # no op comes after the last one
         held[-1] = held[-1][0], live[-1].size
-    addresses = allocation.address * len(given) if len(given) > 1 and not of_host else 0
+    addresses = allocation.address * len(given) if len(given) > 1 and not storing.of_host else 0
     return Peak(sum(taken), sum(given) - shared + addresses, tuple(held))
 
 

@@ -45,6 +45,7 @@ class Pricing:
         self.machine, self.reader = machine, reader
         self._solver = solver_of(machine, reader.traits)
         self._known: dict[Any, Price] = {}
+        self._flops: dict[Knowledge, float] = {}
         self.graph = Graph()
         self._rules = Known(reader, self.graph)
         self.storing = Storing(machine.allocation, reader.traits, graph=self.graph)
@@ -64,19 +65,22 @@ class Pricing:
                 return Price(0.0, flops, 0.0, "compute", self.machine.sure)
             moved, taken = found
             return Price(taken.seconds, flops, moved, taken.limited, taken.sure, taken.launches)
-        return self._price(self.graph.ops[op].name, self._rules.of(op), _touched(op, self.storing))
+        return self._price(self.graph.plain[op], self._rules.of(op), _touched(op, self.storing))
 
     def waits(self, op: int, price: Price) -> float:
         """The seconds for which a GPU waits for the kernels of an op. The host launches the kernels of loops
         one by one, and is slower than small kernels."""
-        around = self.graph.ops[self.graph.parents[op]].name
+        around = self.graph.plain[self.graph.parents[op]]
         if not price.launches or self.reader.traits.lowering(around) != "loop":
             return 0.0
         return max(self.machine.kernels["host"] * price.launches - price.seconds, 0.0)
 
     def flops(self, op: int) -> float:
         """The operations of the op of the graph with a number."""
-        return self._price(self.graph.ops[op].name, self._rules.of(op), 0).flops
+        known = self._rules.of(op)
+        if known not in self._flops:
+            self._flops[known] = self._price(self.graph.plain[op], known, 0).flops
+        return self._flops[known]
 
     def of_part(self, name: str, known: Knowledge, touched: int, count: int) -> Price:
         """The price of one of this many equal parts of a contraction, which reads and writes this many
@@ -138,7 +142,7 @@ def _touched(op: int, storing: Storing) -> int:
     if all(how.same is not None and storing.shares(v) for v, how in zip(results, stored, strict=True)):
         return 0
     made = sum([types[value].bytes for value in results])
-    parts = storing.traits.touches(graph.ops[op].name)
+    parts = storing.traits.touches(graph.plain[op])
     written = sum([types[v].bytes for v, how in zip(results, stored, strict=True) if how.stored])
     if parts == "writes":  # in place: only the update, which is also read
         return 2 * types[taken[1 if len(taken) > 1 else 0]].bytes if written else 0

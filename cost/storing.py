@@ -152,7 +152,7 @@ class Storing:
         graph, platform = self.graph, self.allocation.platform
         maker, used = graph.definers[value], self._users(value)
         uses, number = {user for user, _ in graph.uses[value]}, value - graph.results[maker].start
-        lowering = self.traits.lowering(graph.ops[maker].name) if graph.ends[maker] > maker + 1 else ""
+        lowering = self.traits.lowering(graph.plain[maker]) if graph.ends[maker] > maker + 1 else ""
         if lowering == "loop" and unchanged(graph.ops[maker], number):
             return Stored(True, number, False)
         alone = next((taken for taken in graph.operands[maker] if graph.used_once(taken)), -1)
@@ -180,7 +180,7 @@ class Storing:
         facts: dict[str, tuple[tuple[Any, ...], ...]] = {
             "on": ((platform,),),
             "made_by": ((graph.names[maker],),),
-            "made_from": ((graph.ops[made_from].name if made_from >= 0 else "",),),
+            "made_from": ((graph.plain[made_from] if made_from >= 0 else "",),),
             "used_by": tuple((name,) for name in names),
             "used_inside": ((),) if inside else (),
             "several_uses": ((),) if several else (),
@@ -205,7 +205,7 @@ class Storing:
         graph, say = self.graph, self._rules.say
         rank, taken = graph.types[result].true_rank, graph.operands[op]
         makers = (graph.definers[value] for value in taken if graph.types[value].true_rank >= rank)
-        return sum(1 for maker in makers if maker < 0 or not say("broadcasts", graph.ops[maker].name))
+        return sum(1 for maker in makers if maker < 0 or not say("broadcasts", graph.plain[maker]))
 
     def _moved(self, op: int, value: int) -> bool:
         """Whether a value is in another memory than its operand."""
@@ -230,7 +230,7 @@ class Storing:
             known = [none if maker < 0 else self._constants.get(maker, none) for maker in taken]
             whole = bool(known) and all(map(any, known))
             of_constants = whole and any(constant for constant, _ in known)
-            name = graph.ops[last].name
+            name = graph.plain[last]
             broadcasts = whole and self._rules.say("broadcasts", name)
             self._constants[last] = self._rules.part(name, of_constants), broadcasts
             left.pop()
