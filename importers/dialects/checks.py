@@ -12,7 +12,7 @@ from ...errors import ShardlogError
 from ...program.carried import DYNAMIC
 from ...program.function import location
 from ...rulebook.shipped import shipped
-from .grids import Grid, Spec, axis_lists, check_kind, integers, kind_of
+from .grids import Grid, Spec, axis_lists, check_kind, counted, integers, kind_of
 
 
 class Collectives:
@@ -73,9 +73,8 @@ class _Check:
             self.check_results()
         if self.name in self.known.at_device and len(self.op.operands) != len(self.grid.sizes):
             given, wanted = len(self.op.operands), len(self.grid.sizes)
-            raise self.fail(
-                f"{given} coordinates of a device", f"give {wanted}, one for each axis of the grid"
-            )
+            number = counted(given, "coordinate")
+            raise self.fail(f"{number} of a device", f"give {wanted}, one for each axis of the grid")
         if "static_halo_sizes" in self.op.attributes:
             self.check_halo()
         if len(self.op.operands) and len(self.op.results):
@@ -90,12 +89,8 @@ class _Check:
             axes = tuple(axis for entry in axis_lists(self.op.attributes.get("split_axes")) for axis in entry)
         for axis in axes:
             if not 0 <= axis < count:
-                hint = (
-                    f"the axes of @{self.grid.name} are 0 to {count - 1}"
-                    if count
-                    else f"@{self.grid.name} has none"
-                )
-                raise self.fail(f"axis {axis} of {count}", hint)
+                message = f"axis {axis}, and the grid has {counted(count, 'axis', 'axes')}"
+                raise self.fail(message, self.grid.range_of_axes)
             if axes.count(axis) > 1:
                 raise self.fail(f"axis {axis} is listed twice", "list every axis once")
 
@@ -105,10 +100,8 @@ class _Check:
             return
         coordinates = integers(self.op.attributes[label])
         if len(coordinates) != len(self.axes):
-            counted = f"{len(coordinates)} {'coordinate' if len(coordinates) == 1 else 'coordinates'}"
-            raise self.fail(
-                f"{label} has {counted} for {len(self.axes)} axes", "give one for each of grid_axes"
-            )
+            number, axes = counted(len(coordinates), "coordinate"), counted(len(self.axes), "axis", "axes")
+            raise self.fail(f"{label} has {number} for {axes}", "give one for each of grid_axes")
         for axis, coordinate in zip(self.axes, coordinates, strict=True):
             size = self.grid.sizes[axis]
             if coordinate == DYNAMIC:
@@ -132,7 +125,8 @@ class _Check:
     def check_results(self) -> None:
         wanted, given = len(self.axes) or len(self.grid.sizes), len(self.op.results)
         if wanted != given:
-            raise self.fail(f"{given} results for {wanted} axes", "give a result of type index for each axis")
+            results, axes = counted(given, "result"), counted(wanted, "axis", "axes")
+            raise self.fail(f"{results} for {axes}", "give a result of type index for each axis")
 
     def check_halo(self) -> None:
         """A dimension that is sharded has a halo on either side."""

@@ -35,8 +35,9 @@ class Element:
 
 @dataclass(frozen=True)
 class Statement:
-    """How an op is written: its ``formats``; the groups of operands that generic form counts, ``segments``;
-    attributes that it has besides, ``defaults``; and attributes that are words of a kind, ``keywords``."""
+    """How an op is written: its ``formats``, and these as ``texts`` for a reader; the groups of operands that
+    generic form counts, ``segments``; attributes that it has besides, ``defaults``; and attributes that are
+    words of a kind, ``keywords``."""
 
     formats: tuple[tuple[Element, ...], ...]
     own: int  # formats of the op itself; behind them come those of all ops of its dialect
@@ -103,10 +104,11 @@ class Formats:
             return None
         segments = self._segments.get(known) or self._segments.get(every, ())
         defaults = {words.get(k, k): words.get(v, v) for k, v in self._defaults[known].items()}
+        elements = [_elements(text, words) for text in formats]
         return Statement(
-            tuple(_elements(text, words) for text in formats),
+            tuple(elements),
             own,
-            tuple(formats),
+            tuple(_in_words(each) for each in elements),
             () if known in self._unsegmented else segments,
             defaults,
             self._keywords[every] | self._keywords[known],
@@ -117,6 +119,53 @@ class Formats:
 def formats() -> Formats:
     """The formats of statements, read once."""
     return Formats()
+
+
+_EXAMPLES = {
+    "axes": "[0, 1]",
+    "axis_lists": "[[0], [1]]",
+    "dims": "2x3",
+    "index": "0",
+    "i64": "1",
+    "i64s": "[0, 1]",
+    "list": "[0, 1]",
+    "reduction": "max",
+    "partial": "max[0]",
+    "string": '"text"',
+}
+
+
+def _in_words(elements: tuple[Element, ...]) -> str:
+    """A format as a statement that has it; what may be left out is in parentheses with a question mark."""
+    text = " ".join(filter(None, map(_in_word, elements)))
+    for sign in ("(", "["):
+        text = text.replace(f" {sign} ", sign)
+    for sign in (")", "]", ","):
+        text = text.replace(f" {sign}", sign)
+    return text
+
+
+def _in_word(element: Element) -> str:
+    if element.kind == "word":
+        return f"{element.name} = {_in_words(element.inner)}"
+    if element.kind == "optional":
+        return f"({_in_words(element.inner)})?"
+    if element.kind == "attribute":
+        return element.name if element.of == "unit" else _EXAMPLES.get(element.of, "attribute")
+    if element.kind == "symbol":
+        return "@name" if element.name == "sym_name" else f"@{element.name}"
+    if element.kind in ("operand", "operands"):
+        return f"%{element.name}" + ", ..." * (element.kind == "operands")
+    fixed = {
+        "sign": element.name,
+        "mixed": "[0, 1]",
+        "type": "type",
+        "types": "types",
+        "function": "(types) -> type",
+        "region": "{ region }",
+        "short": "{ op }",
+    }
+    return fixed.get(element.kind, "")
 
 
 def _needed(elements: tuple[Element, ...]) -> tuple[list[str], int]:

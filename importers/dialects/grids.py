@@ -36,14 +36,19 @@ class Grid:
         count = len(self.sizes)
         for axis in axes:
             if not 0 <= axis < count:
-                has = f"the {self.word} has {count} {'axis' if count == 1 else 'axes'}"
-                hint = (
-                    f"the axes of @{self.name} are 0 to {count - 1}" if count else f"@{self.name} has no axes"
-                )
-                raise ShardlogError(f"axis {axis}, {has}", where=where, hint=hint)
+                has = f"the {self.word} has {counted(count, 'axis', 'axes')}"
+                raise ShardlogError(f"axis {axis}, and {has}", where=where, hint=self.range_of_axes)
             if axes.count(axis) > 1:
                 message, hint = f"axis {axis} is listed twice", "list every axis once"
                 raise ShardlogError(message, where=where, hint=hint)
+
+    @property
+    def range_of_axes(self) -> str:
+        """Which axes there are, as a hint."""
+        last = len(self.sizes) - 1
+        if last < 1:
+            return f"the only axis of @{self.name} is 0" if last == 0 else f"@{self.name} has no axes"
+        return f"the axes of @{self.name} are 0 to {last}"
 
     def devices(self, axes: Iterable[int]) -> int | None:
         """How many devices a group over some axes has; None where that is not known."""
@@ -76,13 +81,10 @@ class Spec:
             hint = "leave one of them out"
             raise ShardlogError("both halo sizes and offsets", where=where, hint=hint)
         if self.halo and len(self.halo) != 2 * len(sharded):
-            given = (
-                f"{len(self.halo)} halo sizes"
-                if len(self.halo) % 2
-                else (f"halo sizes for {len(self.halo) // 2} of {len(sharded)} sharded dimensions")
-            )
-            hint = f"give two for each of them, {2 * len(sharded)} in all"
-            raise ShardlogError(given, where=where, hint=hint)
+            sizes = counted(len(self.halo), "halo size")
+            message = f"{sizes} for {counted(len(sharded), 'sharded dimension')}"
+            hint = "give two for each of them, in front and behind" if sharded else "leave them out"
+            raise ShardlogError(message, where=where, hint=hint)
         if any(size < 0 for size in self.halo if size != DYNAMIC):
             raise ShardlogError("a halo of negative size", where=where, hint="sizes are 0 or more")
         if rank is None:
@@ -94,8 +96,8 @@ class Spec:
         if rank == 0 and self.axes == ((),):
             return ()  # LLVM has at least one list
         if len(self.axes) > rank:
-            of = f"a tensor of {rank} {'dimension' if rank == 1 else 'dimensions'}"
-            message = f"{len(self.axes)} lists of axes for {of}"
+            lists = counted(len(self.axes), "list of axes", "lists of axes")
+            message = f"{lists} for a tensor of {counted(rank, 'dimension')}"
             raise ShardlogError(message, where=where, hint=f"give at most {rank}")
         return (*self.axes, *((),) * (rank - len(self.axes)))
 
@@ -116,7 +118,7 @@ class Spec:
         if len(given) != wanted:
             parts = " and ".join(f"{count} parts of dimension {i}" for i, count in sharded)
             hint = f"give {wanted}: where each of {parts} begins, and where the last ends"
-            raise ShardlogError(f"{len(given)} offsets", where=where, hint=hint)
+            raise ShardlogError(counted(len(given), "offset"), where=where, hint=hint)
         for dimension, count in sharded:
             assert count is not None
             own, given = given[: count + 1], given[count + 1 :]
@@ -139,6 +141,11 @@ class Spec:
             where_to = "past the end" if own[-1] > size else "before the end"
             message = f"offsets {of} end at {own[-1]}, {where_to}: it has size {size}"
             raise ShardlogError(message, where=where, hint=hint)
+
+
+def counted(number: int, one: str, several: str = "") -> str:
+    """A number of things."""
+    return f"{number} {one if number == 1 else several or f'{one}s'}"
 
 
 def integers(attribute: Any) -> tuple[int, ...]:
@@ -164,8 +171,8 @@ def axis_lists(attribute: Any) -> tuple[tuple[int, ...], ...]:
     found = _LISTS.search(str(attribute))
     if found is None:
         raise ValueError(attribute)
-    inner = _LIST.findall(found[1]) if found else []
-    return tuple(tuple(map(int, _NUMBERS.findall(entry))) for entry in inner)
+    inner = [[entry.strip() for entry in each.split(",")] for each in _LIST.findall(found[1])]
+    return tuple(tuple(map(int, filter(None, entries))) for entries in inner)
 
 
 def kind_of(attribute: Any) -> str:

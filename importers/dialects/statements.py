@@ -24,6 +24,10 @@ _ALIAS = re.compile(r"#[\w$.-]+")
 _ITERATOR = re.compile(r"#linalg\.iterator_type<(\w+)>")
 _NAME = re.compile(r"(%[\w$.#-]+)")
 _PLACE = re.compile(r"%(\d+)\b")
+_NUMBER = re.compile(r"-?\d+")
+_MIXED = re.compile(r"-?\d+|\?|%[\w$.#-]+(?:\s*:.*)?")
+_LISTS = re.compile(r"\[\s*(?:\[[\s\d,-]*\]\s*,?\s*)*\]")
+_GOES_ON = re.compile(r"[ \t]*(?:->|[:=]|[A-Za-z_]\w*[ \t]*=)")  # a statement that should have ended
 _WITHOUT_PROPERTIES = re.compile(r"\([^()\"]*\)\s*[:{(]")  # of an op in generic form
 _REST = re.compile(r"\s*(?:loc\([^%]*\)\s*)?(?://[^%]*)?")  # behind a statement, in its line
 _GOES_ON = re.compile(r"(?:\s|//[^\n]*)*(?:->|[:,=(<\[{]|(?:ins|outs|attrs)\b)")  # in the next line
@@ -134,6 +138,8 @@ class _Text:
             reading = _Reading(self, op, statement, at)
             try:
                 reading.of(elements)
+                if _GOES_ON.match(self.text, reading.cursor.at):
+                    raise UnfittingError(reading.cursor.next(), "the end of the line")
                 return reading.generic(), reading.cursor.at
             except UnfittingError as failure:
                 failures.append(failure)
@@ -290,7 +296,10 @@ class _Reading:
     def mixed(self, element: Element) -> None:
         """Numbers, some of which are operands."""
         numbers, given = list[str](), list[str]()
+        start = self.cursor.next()
         for entry in _entries(self.cursor.balanced("[")):
+            if not _MIXED.fullmatch(entry):
+                raise UnfittingError(start, f"numbers, values or ?, not {entry}")
             if entry.startswith("%"):
                 given.append(entry.partition(":")[0].strip())
             numbers.append(str(DYNAMIC) if entry.startswith(("%", "?")) else entry)
@@ -442,16 +451,27 @@ def _in_full(found: re.Match[str], keywords: dict[str, str], dialect: str) -> st
 
 
 def _axes(cursor: Cursor, op: str) -> str:
-    numbers = ", ".join(_entries(cursor.balanced("[")))
+    numbers = ", ".join(_numbers(cursor, "axes, as in [0, 1]"))
     return f"array<i16: {numbers}>" if numbers else "array<i16>"
 
 
+def _numbers(cursor: Cursor, expected: str) -> list[str]:
+    """The numbers of a list in brackets."""
+    start = cursor.next()
+    found = _entries(cursor.balanced("["))
+    if not all(map(_NUMBER.fullmatch, found)):
+        raise UnfittingError(start, expected)
+    return found
+
+
 def _axis_lists(cursor: Cursor, op: str) -> str:
+    if not _LISTS.match(cursor.text, start := cursor.next()):
+        raise UnfittingError(start, "a list of axes for each dimension, as in [[0], [1]]")
     return f"#{op.partition('.')[0]}<axisarray{cursor.balanced('[')}>"
 
 
 def _i64s(cursor: Cursor, op: str) -> str:
-    numbers = ", ".join(_entries(cursor.balanced("[")))
+    numbers = ", ".join(_numbers(cursor, "numbers, as in [0, 1]"))
     return f"array<i64: {numbers}>" if numbers else "array<i64>"
 
 

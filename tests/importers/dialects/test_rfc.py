@@ -93,7 +93,7 @@ def test_lists_of_axes_without_dimensions_are_those_of_the_first_dimensions() ->
             "all_gather %x {mesh_axis = [[2]], tensor_axis = [1]}",
             PARTS,
             ROWS,
-            "axis 2, the cluster has 2 axes",
+            "axis 2, and the cluster has 2 axes",
         ),
         (
             "all_gather %x {mesh_axis = [[1]], tensor_axis = [2]}",
