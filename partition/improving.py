@@ -17,6 +17,7 @@ from ..errors import ShardlogError
 from ..program.elements import bytes_text, exact_text
 from ..program.function import location
 from ..program.shardings import Sharding
+from .choice import tuning
 from .choice.homes import NOTHING, FoundHomes, Homes
 from .device_program import DeviceProgram
 from .executions import Executions
@@ -33,16 +34,6 @@ from .reshards.prices import Prices
 from .writing.building import bytes_of, element_of
 from .writing.writer import Writer
 
-_COLLECTIVES = 8  # the fixed costs of this many collectives equal the mean bytes that one sends
-_STEPS = 8  # of the bisection of the price of memory
-_FEWER = 4  # without a bound
-_GROWTH = 1.25  # relative to the memory of propagation's shardings: more only if much less is sent
-_NOTED = (
-    1.15  # relative to that memory, by estimate: above it the exact memory is computed, which takes longer
-)
-_TRIFLE = 16384  # additional bytes that never matter: four tiles of a TPU; every tensor takes at least one
-_DEAR = 16  # needing n times the memory is as bad as sending n to this power times the bytes
-_DEAREST = 1e3  # bytes sent for a byte held
 _LARGEST = 3  # values that a message about memory names
 
 
@@ -226,18 +217,18 @@ class Improving:
             found = homes.find(bound=aim.seconds is not None, stop=self._late)
             other = self._with(found) if found is not NOTHING else best
             best = other if self._is_better(other, best) else replace(best, found=found)
-            if aim.modest and aim.seconds is None and other is best and _is_more(*found.held, _NOTED):
+            if aim.modest and aim.seconds is None and other is best and _is_more(*found.held, tuning.NOTED):
                 return self._modest(best, homes)
         if aim.memory is None or self._peak(best) <= aim.memory:
             return best
         tried = [best, self.first]
         if not aim.bound:
-            found = NOTHING if homes is None else homes.find(memory=_DEAREST, stop=self._late)
+            found = NOTHING if homes is None else homes.find(memory=tuning.DEAREST, stop=self._late)
             tried.append(self._with(found, again=True))
             if all(self._peak(program) > aim.memory for program in tried):
                 best.made.exceeds = self._peak(best)
                 return best
-        for program in self._smaller(best, homes, aim.memory):
+        for program in self._smaller(best, homes, aim.memory, tuning.PRICES):
             tried.append(program)
         fitting = [program for program in tried if self._peak(program) <= aim.memory]
         if not fitting:
@@ -261,7 +252,7 @@ class Improving:
                 begun[each.kind] += each.times * each.begun
         planner.weigh_combined({kind: begun[kind] / count for kind, count in counted.items()})
         if count := sum(counted.values()):
-            planner.weigh_collectives(self.first.bytes / count / _COLLECTIVES)
+            planner.weigh_collectives(self.first.bytes / count / tuning.COLLECTIVES)
 
     def _late(self) -> bool:
         return self._until is not None and monotonic() > self._until
@@ -279,14 +270,14 @@ class Improving:
         """The best program; or if it needs much more memory than propagation's shardings, one that costs
         hardly more and needs less."""
         first = replace(self.first, found=best.found)  # before it is changed to save memory
-        if not _is_more(self._peak(best), self._peak(first), _GROWTH):
+        if not _is_more(self._peak(best), self._peak(first), tuning.GROWTH):
             return best
-        most = _GROWTH * self._peak(first)
-        tried = [best, first, *self._smaller(best, homes, most, _FEWER)]
-        return min(tried, key=lambda each: each.cost * max(self._peak(each) / most, 1.0) ** _DEAR)
+        most = tuning.GROWTH * self._peak(first)
+        tried = [best, first, *self._smaller(best, homes, most, tuning.FEW_PRICES)]
+        return min(tried, key=lambda each: each.cost * max(self._peak(each) / most, 1.0) ** tuning.DEAR)
 
     def _smaller(
-        self, best: PlannedProgram, homes: Homes | None, memory: float, steps: int = _STEPS
+        self, best: PlannedProgram, homes: Homes | None, memory: float, steps: int
     ) -> Iterator[PlannedProgram]:
         """Programs that need less memory. Bytes that a device holds get a price: the lowest one that meets
         the bound, found by bisection. Then the same with gathered values gathered again."""
@@ -305,7 +296,7 @@ class Improving:
                 price = (low + high) / 2 if high else price * 8
                 if self._late():
                     return
-                if (not high and price > _DEAREST) or (high and high < low * 1.2):
+                if (not high and price > tuning.DEAREST) or (high and high < low * 1.2):
                     break
 
     def _peak(self, program: PlannedProgram) -> int:
@@ -335,4 +326,4 @@ class Improving:
 
 def _is_more(held: float, decided: float, times: float) -> bool:
     """Whether memory exceeds that of propagation's shardings by this factor, and by more than a trifle."""
-    return held > max(times * decided, decided + _TRIFLE)
+    return held > max(times * decided, decided + tuning.TRIFLE)

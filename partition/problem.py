@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from .choice import tuning
 from .choice.candidates import Candidates
 from .choice.homes import Homes
 from .choice.variables import Need, Spot, Variables
@@ -16,8 +17,6 @@ from .facts.recording import Facts
 from .layouts import Layout, replicated
 from .writing.building import bytes_of, element_of
 
-_LEAST_OFTEN = 8  # assumed iterations of a loop of unknown trip count
-
 
 def often(counts: Executions, what: Any) -> float:
     """How often an op runs."""
@@ -26,7 +25,7 @@ def often(counts: Executions, what: Any) -> float:
 
 def times(known: int | None, least: int) -> float:
     """How often something runs, or at least how often, inside a loop of unknown trip count."""
-    return float(max(least, _LEAST_OFTEN) if known is None else known)
+    return float(max(least, tuning.UNKNOWN_TRIPS) if known is None else known)
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,10 @@ from typing import Any, NewType
 from ..layouts import Dims, Layout, Shape, replicated
 from ..reshards.planning import Planner
 from ..reshards.rates import LayoutId
+from . import tuning
 from .choosing import SUM, Chooser, Way
 from .domains import Domain, DomainId, Domains, Placement
 from .variables import Row, Variables
-
-_MOST_LAYOUTS = 11  # of a value
-_OF_A_SMALL_ONE = 24  # of a value, in a small program
-_SMALL = 450  # ops of a small program; equal ones count once
-_TINY = 40  # ops of a program that is small enough for more ways
-_MOST_COPIES = 6
-_MOST_WAYS = 96  # of an op
-_ROUNDS = 2  # of widening: ops see the wishes of their neighbours
-_MOST_OPEN, _MOST_OPEN_COPIES, _MOST_OPEN_WAYS = 40, 4, 160  # the same where the boundary is open
 
 WayId = NewType("WayId", int)  # of a way to compute an op in ``Candidates``
 
@@ -70,7 +62,7 @@ class Candidates:
         for n, kind in enumerate(self.variables.kinds):
             if kind.open and n not in self.variables.pinned:
                 self.domain_of[n] = self._evenly(kind.shape, self.domain_of[n])
-        for number in range(_ROUNDS):
+        for number in range(tuning.WIDENINGS):
             self._widen(rows if number % 2 == 0 else rows[::-1], stop)
         if not stop():
             self._share()
@@ -96,15 +88,15 @@ class Candidates:
             )
             if self._is_even(shape, dims):
                 found[self.layouts.number(Layout(dims))] = None
-        return self.domains.of_homes(tuple(found)[:_MOST_OPEN])
+        return self.domains.of_homes(tuple(found)[: tuning.OPEN_LAYOUTS])
 
     def _is_even(self, shape: Shape, dims: Dims) -> bool:
         return all(size % self.planner.axes.product(d) == 0 for size, d in zip(shape, dims, strict=True))
 
     def _widen(self, numbers: Iterable[Row], stop: Callable[[], bool]) -> None:
         """Adds to the candidates of values the layouts that ways to compute ops would give them."""
-        most = _OF_A_SMALL_ONE if len(self.variables.spots) <= _SMALL else _MOST_LAYOUTS
-        most = _MOST_OPEN if self._open else most
+        most = tuning.LAYOUTS_IF_SMALL if len(self.variables.spots) <= tuning.SMALL else tuning.LAYOUTS
+        most = tuning.OPEN_LAYOUTS if self._open else most
         layouts, pinned = self.layouts, self.variables.pinned
         for number in numbers:
             if stop():
@@ -132,10 +124,10 @@ class Candidates:
         known: dict[Any, DomainId] = {}
         for n, (shape, *_) in enumerate(self.variables.kinds):
             if self._copies[n]:
-                copies = tuple(self._copies[n])[:_MOST_COPIES]
+                copies = tuple(self._copies[n])[: tuning.COPIES]
                 if self._open:  # few axes: what is gathered serves most uses
                     by_axes = sorted(self._copies[n], key=lambda copy: len([*self.layouts[copy].pieces]))
-                    copies = tuple(by_axes[:_MOST_OPEN_COPIES])
+                    copies = tuple(by_axes[: tuning.OPEN_COPIES])
                 key = shape, self.domain_of[n], copies
                 if key not in known:
                     domain = self.domains[self.domain_of[n]]
@@ -190,7 +182,7 @@ class Candidates:
                 every.append(self._numbered(self.chooser.ways(spot.known, spot.held, True)))
             different = {id(ways): ways for ways in every}  # many are the same
             found = dict.fromkeys(chain.from_iterable(different.values()))
-            self._ways[key] = tuple(found)[: _MOST_OPEN_WAYS if self._open else _MOST_WAYS]
+            self._ways[key] = tuple(found)[: tuning.OPEN_WAYS if self._open else tuning.WAYS]
         return self._ways[key]
 
     def _ways_anywhere(self, number: Row, around: tuple[DomainId, ...]) -> Iterator[tuple[WayId, ...]]:
@@ -222,7 +214,7 @@ class Candidates:
         """The ways to compute an op with one slot in the layout of a number."""
         key = self._computed_as[number], t, home
         if key not in self._ways_held:
-            spot, tiny = self.variables.spots[number], len(self.variables.spots) <= _TINY
+            spot, tiny = self.variables.spots[number], len(self.variables.spots) <= tuning.TINY
             held = *spot.held[:t], self.layouts[home], *spot.held[t + 1 :]
             self._ways_held[key] = self._numbered(self.chooser.ways(spot.known, held, tiny))
         return self._ways_held[key]

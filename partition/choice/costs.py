@@ -9,18 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from ..reshards.rates import LayoutId
+from . import tuning
 from .candidates import Candidates, WayId
 from .domains import DomainId
 from .least.sums import FAR, Floats, Integers, Terms
 from .variables import Row, Variable
-
-_TILE = 4096  # bytes: TPUs allocate tiles of 8 by 128 elements, also for fewer elements
-_LATE = 1 / 128  # bytes, for leaving a partial sum for later
-_CARRIED = 1 / 4  # bytes, for each byte stored throughout a loop
-_BRIEFLY = 1 / 4  # of the price of a byte of memory, if only one op needs it
-_HANDED_ON = (
-    1 - 1e-6
-)  # values that are passed on are resharded before, where the reshard can be combined with others
 
 SlotCosts = tuple[Integers, Floats]  # of a slot: the line of each way, and the costs, line by place
 
@@ -119,7 +112,7 @@ class Costs:
             )
             if memory and (often := spot.weight * share[t]):
                 besides = self._domains.besides(shape, width, tuple(lines), domains[t])
-                table = table + besides * (_BRIEFLY * memory / often)
+                table = table + besides * (tuning.BRIEFLY * memory / often)
             if same[t] < 0:
                 base += table[line, 0] * share[t]
             else:
@@ -129,7 +122,7 @@ class Costs:
         for t in slots:
             if t not in tables:  # it can be made in any layout
                 tables[t] = none, np.zeros((1, len(self._domains[domains[t]].places)))
-        weight = spot.weight * (_HANDED_ON if known.touches == "nothing" else 1.0)
+        weight = spot.weight * (tuning.HANDED_ON if known.touches == "nothing" else 1.0)
         return base * spot.weight, [(tables[t][0], tables[t][1] * weight) for t in slots]
 
     def _read(self, number: Row, way: WayId, t: int, domain: DomainId) -> Floats:
@@ -169,7 +162,9 @@ class Costs:
                 costs = costs + domains.table(shape, width, wanted, number)[0] * weight * count
             homes, copies = domains.held(shape, width, number)
             if kind.carried is not None:
-                free, price = (max(homes[0], _TILE), _CARRIED) if kind.carried else (homes[0], 1.0)
+                free, price = homes[0], 1.0
+                if kind.carried:
+                    free, price = max(free, tuning.TILE), tuning.CARRIED
                 costs = costs + price * np.maximum(homes - free, 0)
             found[n, : len(costs)] = costs + memory * (homes + copies)
         return found
@@ -186,7 +181,7 @@ class Costs:
             for number in set(domain_of)
         }
         for n, number in enumerate(domain_of):
-            found[n, : len(late[number])] = late[number] * (_LATE * self._variables.weights[n])
+            found[n, : len(late[number])] = late[number] * (tuning.LATE * self._variables.weights[n])
         return found
 
     @property

@@ -21,6 +21,7 @@ import numpy as np
 from ..layouts import Layout
 from ..plan import AS_DECIDED, Plan
 from ..reshards.rates import LayoutId
+from . import tuning
 from .candidates import Candidates
 from .choosing import Way
 from .costs import Costs
@@ -28,15 +29,6 @@ from .holding import Holding
 from .least.least import LESS, lower_bound, pass_messages, settle, sweeps
 from .least.starts import divided_otherwise
 from .least.sums import ALL, EQUALLY, ONWARDS, Floats, Integers, Sum, Terms, sum_of
-
-_SWEEPS = 40
-_PROOFS = 12  # rounds of this many sweeps that share equally, for a lower bound
-_SHARING = 30  # rounds of this many sharing sweeps, at most
-_ALIKE = 1e-5  # relative differences of sums up to this are no gain
-_NEAR = 0.002  # the relative gap of the lower bound up to which the choice counts as the best
-_OPEN = 0.03  # ... or hardly anything better can be found
-_STALLED = 3e-4  # the relative rise of a lower bound below which it is taken as it is
-_SETTLED, _PATIENCE = 2, 16  # rounds without a gain after which the search ends: in that case, and otherwise
 
 
 @dataclass(frozen=True)
@@ -116,25 +108,27 @@ class Homes:
         ``lasting``: they go on even if they repeat."""
         best = np.zeros(len(self._variables.kinds), np.int64)
         least = total.energy(best)
-        starts = [pass_messages(total, _SWEEPS, ALL, stop=stop), best, *divided_otherwise(self._candidates)]
+        starts = [
+            pass_messages(total, tuning.SWEEPS, ALL, stop=stop),
+            best,
+            *divided_otherwise(self._candidates),
+        ]
         better, known = 0, set[bytes]()  # the round that found the best; its start
-        for turn in range(_SHARING + 1):
+        for turn in range(tuning.ROUNDS + 1):
             if turn:
-                starts = [pass_messages(total, _SWEEPS, ONWARDS, lasting=lasting, stop=stop)]
+                starts = [pass_messages(total, tuning.SWEEPS, ONWARDS, lasting=lasting, stop=stop)]
             for start in starts:
                 if (begin := start.tobytes()) in known:
                     continue
                 known.add(begin)
                 found, energy = settle(total, start, stop, least)
-                if energy < least * (1 - _ALIKE):
+                if energy < least * (1 - tuning.ALIKE):
                     better = turn
                 if energy < least * (1 - LESS):
                     best, least = found, energy
             if not (turn or stop()):  # no proof yet
                 continue
-            above = least - total.bound()
-            wait = 0 if above <= _NEAR * least else _SETTLED if above <= _OPEN * least else _PATIENCE
-            if stop() or turn - better >= wait:
+            if stop() or turn - better >= _patience(least - total.bound(), least):
                 break
         return best, least
 
@@ -186,10 +180,10 @@ class Homes:
             members[number] = np.asarray(rows), np.asarray(values)
         apart = alone[self._variables.of]
         found = lower_bound(total, apart, members)
-        for saying in (ALL, *repeat(EQUALLY, _PROOFS)):
-            if stop() or found >= least * (1 - _NEAR):
+        for saying in (ALL, *repeat(EQUALLY, tuning.PROOFS)):
+            if stop() or found >= least * (1 - tuning.NEAR):
                 break
-            for _ in sweeps(anew, _SWEEPS, saying, lasting=True, stop=stop):
+            for _ in sweeps(anew, tuning.SWEEPS, saying, lasting=True, stop=stop):
                 pass
             found = max(found, lower_bound(anew, apart, members))
         return min(found, least)
@@ -199,11 +193,23 @@ def _bound_alike(total: Sum, anew: Sum, least: float, stop: Callable[[], bool]) 
     """A lower bound of the sum over choices by which all that a variable stands for is alike; as ``_bound``,
     but it ends where hardly anything is gained."""
     found = before = total.bound()
-    for number in range(_PROOFS + 1):
-        if stop() or found >= least * (1 - _NEAR) or (number > _SETTLED and found < before * (1 + _STALLED)):
+    for number in range(tuning.PROOFS + 1):
+        if (
+            stop()
+            or found >= least * (1 - tuning.NEAR)
+            or (number > tuning.SETTLED and found < before * (1 + tuning.STALLED))
+        ):
             break
         before = found
-        for _ in sweeps(anew, _SWEEPS, EQUALLY if number else ALL, lasting=True, stop=stop):
+        for _ in sweeps(anew, tuning.SWEEPS, EQUALLY if number else ALL, lasting=True, stop=stop):
             pass
         found = max(found, anew.bound())
     return min(found, least)
+
+
+def _patience(above: float, least: float) -> int:
+    """The rounds without a gain after which the search ends. The least sum found is this much ``above`` the
+    lower bound."""
+    if above <= tuning.NEAR * least:
+        return 0
+    return tuning.SETTLED if above <= tuning.NEARLY * least else tuning.PATIENCE

@@ -17,13 +17,11 @@ from jaxlib.mlir.dialects import stablehlo
 
 from ...program.mlir.modules import ops_in
 from ...rulebook.traits import OpTraits
+from ..choice import tuning
 from ..writing.building import element_of, shape_of
 from .collectives import FROM_EACH, TO_EACH, dimension
 from .combining import write_as_one
 from .products import exchange, exchangeable, exchanged_order
-
-_COMPUTED = 3.0  # the cost of an element that is computed during the copy, relative to a copied one
-
 
 # ---- Collectives -----------------------------------------------------------------------------------------
 
@@ -118,5 +116,5 @@ def _copied(product: Any, traits: OpTraits, *, exchanged: bool) -> float:
         if list(range(rank)) not in orders[: place + 1]:
             elementwise = traits.family("elementwise_op")
             computed = not isinstance(value.owner, ir.Block) and value.owner.operation.name in elementwise
-            total += prod(shape_of(value)) * (_COMPUTED if computed else 1.0)
+            total += prod(shape_of(value)) * (tuning.COMPUTED if computed else 1.0)
     return total
