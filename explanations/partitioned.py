@@ -113,24 +113,30 @@ class Programs:
         return self._explains()
 
     def of(self, choice: ProgramChoice, *, refuse: bool = True) -> Partitioned:
-        """The program of a choice.
+        """The program of a choice, which is written.
 
         Raises ShardlogError as ``Session.partition`` does.
         """
-        key = choice, choice.machine, refuse
-        if key not in self._programs:
-            self._programs[key] = self.made(choice, refuse=refuse)
-        return self._programs[key]
+        program = self._planned(choice, refuse=refuse)
+        _ = program.written
+        return program
 
     def asked(self, choice: ProgramChoice) -> Partitioned:
         """The program of a choice, for questions about its communication and cost.
 
-        Ops that cannot run on each device remain in it. Raises ShardlogError if it cannot be partitioned.
+        It is planned, and written when its module is first needed. Ops that cannot run on each device remain
+        in it. Raises ShardlogError if it cannot be partitioned.
         """
         try:
-            return self.of(choice)
+            return self._planned(choice)
         except RefusedError:
-            return self.of(choice, refuse=False)
+            return self._planned(choice, refuse=False)
+
+    def _planned(self, choice: ProgramChoice, *, refuse: bool = True) -> Partitioned:
+        key = choice, choice.machine, refuse
+        if key not in self._programs:
+            self._programs[key] = self._made(choice, self.pins(choice), refuse=refuse)
+        return self._programs[key]
 
     def pins(self, choice: ProgramChoice) -> dict[Any, Sharding]:
         """The pins of a choice, by value of the annotated module. Raises ShardlogError as ``read_pins``."""
@@ -143,12 +149,16 @@ class Programs:
     def made(
         self, choice: ProgramChoice, pins: Mapping[Any, Sharding] | None = None, *, refuse: bool = True
     ) -> Partitioned:
-        """The program of a choice, made anew.
+        """The program of a choice, made and written anew.
 
         ``pins`` are shardings of values of the annotated module, in place of those of the choice.
         """
-        held = self.pins(choice) if pins is None else pins
-        program, besides = self._partitioning.program(choice, held, refuse=refuse)
+        program = self._made(choice, self.pins(choice) if pins is None else pins, refuse=refuse)
+        _ = program.written
+        return program
+
+    def _made(self, choice: ProgramChoice, pins: Mapping[Any, Sharding], *, refuse: bool) -> Partitioned:
+        program, besides = self._partitioning.program(choice, pins, refuse=refuse)
         return Partitioned(self._explains, self.result, program, choice, besides)
 
     def conflicts(self, choice: ProgramChoice) -> Conflicts:

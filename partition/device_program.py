@@ -2,52 +2,132 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
 from ..program.mlir.modules import bytecode_of, copy_of
 from ..rulebook.traits import OpTraits
 from .choice.homes import FoundHomes
+from .choice.purposes import Purpose
+from .executions import Executions
+from .facts.made import Sending
 from .finishing import passes
 from .finishing.collective_matmul import Window
 from .finishing.passes import Draft, Pass
 from .forms import Form
-from .layouts import Axes, Layout
-from .plan import AS_DECIDED
+from .layouts import Axes, Layout, Pieces
+from .plan import Plan
 from .preparing.calls import Unshared
 from .writing.building import Sent
 
 
-class DeviceProgram:
-    """The program that each device runs.
+class Written(NamedTuple):
+    """A program that was written.
 
-    ``sent`` are its collectives in order, and ``traits`` the traits of its ops. ``found`` is the result of
-    the search for layouts, if there was one. ``boundary`` has the layouts of arguments and results.
-    ``decided`` is the plan that the program follows, for the module as it was ``prepared``; ``cut`` says
-    whether slices of concatenations were read from their parts, as in a saved plan. ``windows`` are the
-    collectives that overlap products. ``exceeds`` is the memory in bytes that a device needs, if its machine
-    has less.
+    It is the module that each device runs, its collectives in order, and the layouts of its boundary.
     """
 
-    def __init__(
-        self,
-        module: ir.Module,
-        sent: Sequence[Sent],
-        traits: OpTraits,
-        axes: Axes,
-        form: Form,
-        boundary: tuple[list[Layout], list[Layout]],
-        found: FoundHomes | None = None,
-        prepared: Unshared | None = None,
-    ) -> None:
-        self.module, self.sent, self.axes, self.form, self.found = module, sent, axes, form, found
-        self.traits, self.boundary = traits, boundary
-        self.decided, self.cut, self.prepared = AS_DECIDED, False, prepared
+    module: ir.Module
+    sent: Sequence[Sent]
+    boundary: tuple[list[Layout], list[Layout]]
+
+
+class Planned(NamedTuple):
+    """A program that was planned.
+
+    ``plan`` is for the module as it was ``prepared``. ``sends`` are its collectives in the order of the
+    program, None if the plan does not know them. ``write`` writes it.
+    """
+
+    plan: Plan
+    prepared: Unshared
+    sends: Sequence[Sending] | None
+    write: Callable[[], Written]
+
+
+class Movement(NamedTuple):
+    """A collective of a program, planned or written.
+
+    It has a kind, the pieces of axes that it runs over, the devices of a group, and the bytes that a device
+    sends each time. ``known`` is the number of executions, None inside a loop of unknown trip count;
+    ``often`` is the number if such loops had one iteration. Merged permutations have several purposes.
+    """
+
+    kind: str
+    pieces: Pieces
+    group: int
+    bytes: int
+    known: int | None
+    often: int
+    purposes: tuple[Purpose, ...]
+
+    @property
+    def purpose(self) -> Purpose:
+        """The first of its purposes."""
+        return self.purposes[0]
+
+
+class DeviceProgram:
+    """The program that each device runs. It is written when it is first needed.
+
+    ``traits`` are the traits of its ops. ``found`` is the result of the search for layouts, if there was one.
+    ``decided`` is the plan that the program follows, for the module as it was ``prepared``; ``cut`` says
+    whether slices of concatenations were read from their parts, as in a saved plan. ``sends`` are the
+    collectives of the plan. ``windows`` are the collectives that overlap products. ``exceeds`` is the memory
+    in bytes that a device needs, if its machine has less.
+    """
+
+    def __init__(self, planned: Planned, traits: OpTraits, axes: Axes, form: Form) -> None:
+        self.traits, self.axes, self.form = traits, axes, form
+        self.decided, self.prepared, self.sends, self._write = planned
+        self.found: FoundHomes | None = None
+        self.cut, self.exceeds = False, 0
         self._windows: Sequence[Window] = ()
-        self.exceeds = 0
+
+    @cached_property
+    def written(self) -> Written:
+        """The program as it was written. Raises ShardlogError and MLIRError if it cannot be."""
+        written = self._write()
+        del self._write  # with all that was planned for it
+        for sent in written.sent:
+            for purpose in sent.purposes:
+                self.prepared.name(purpose)
+        return written
+
+    @property
+    def module(self) -> ir.Module:
+        """The module that each device runs."""
+        return self.written.module
+
+    @property
+    def sent(self) -> Sequence[Sent]:
+        """Its collectives, in order."""
+        return self.written.sent
+
+    @property
+    def boundary(self) -> tuple[list[Layout], list[Layout]]:
+        """The layouts of arguments and of results."""
+        return self.written.boundary
+
+    @cached_property
+    def movements(self) -> tuple[Movement, ...]:
+        """Its collectives in order: as planned, or as written if the plan does not know them."""
+        if self.sends is None:
+            counts = Executions(self.module, self.traits)
+            return tuple(
+                Movement(
+                    *(each.kind, each.pieces, each.group, each.bytes),
+                    *(counts.of(each.op), counts.often(each.op), each.purposes),
+                )
+                for each in self.sent
+            )
+        purposes = {each.purpose: (each.purpose(),) for each in self.sends}
+        for (purpose,) in purposes.values():
+            self.prepared.name(purpose)
+        return tuple([Movement(*each[:-1], purposes[each.purpose]) for each in self.sends])
 
     @cached_property
     def homes(self) -> dict[Any, tuple[Layout, ...]]:
@@ -55,15 +135,13 @@ class DeviceProgram:
 
         A value of a function may have one for each call.
         """
-        if self.prepared is None:
-            return {}
         value_of = self.prepared.kinds.listing.value
         return self.prepared.homes({value_of(n): home for n, home in self.decided.homes.items()})
 
     @cached_property
     def others(self) -> dict[Any, tuple[tuple[Layout, float], ...]]:
         """The layouts that lost for each of these values, and the extra cost of each."""
-        if self.prepared is None or self.found is None:
+        if self.found is None:
             return {}
         value_of = self.prepared.kinds.listing.value
         return self.prepared.by_original({value_of(n): lost for n, lost in self.found.others.items()})

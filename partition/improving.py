@@ -13,17 +13,18 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
+from ..collector import no_collections
 from ..errors import ShardlogError
 from ..program.elements import bytes_text, exact_text
 from ..program.function import location
 from ..program.shardings import Sharding
 from .choice import tuning
 from .choice.homes import NOTHING, FoundHomes, Homes
-from .device_program import DeviceProgram
+from .device_program import DeviceProgram, Planned, Written
 from .executions import Executions
 from .facts.annotated import Annotated
 from .facts.flow import facts_of
-from .facts.made import may_repeat
+from .facts.made import is_ordered, may_repeat
 from .facts.recording import Decided, Facts
 from .finishing.combining import combined_sizes
 from .finishing.passes import FINISHED, Draft
@@ -95,8 +96,8 @@ class Sends(NamedTuple):
 @dataclass(frozen=True)
 class PlannedProgram:
     """A device program by its plan, which is part of the ``facts``. It is written when it is needed. Its
-    collectives are known before, except for permutations that may be merged. ``found`` is the result of the
-    search for layouts."""
+    collectives are known before, except for permutations that may be merged, and collectives that may be the
+    same. ``found`` is the result of the search for layouts."""
 
     facts: Facts
     annotated: Annotated
@@ -122,12 +123,20 @@ class PlannedProgram:
     @cached_property
     def made(self) -> DeviceProgram:
         """The finished program. The passes change the program that was written, so its cost must be asked
-        before."""
-        writer, draft = self.written
-        draft.repeats = may_repeat(self.facts.sent)
-        draft.after(FINISHED)
-        made = DeviceProgram(draft.module, draft.sent, draft.traits, draft.axes, draft.form, writer.boundary)
-        made.decided = self.plan
+        before that is."""
+        annotated, repeats = self.annotated, may_repeat(self.facts.sent)
+
+        def write() -> Written:
+            with no_collections(), annotated.module.context, ir.Location.unknown():
+                writer, draft = self.written
+                draft.repeats = repeats
+                draft.after(FINISHED).module.operation.verify()
+            return Written(draft.module, draft.sent, writer.boundary)
+
+        sends = self.facts.sends if is_ordered(self.facts.sent) and not repeats else None
+        planned = Planned(self.plan, annotated.prepared, sends, write)
+        made = DeviceProgram(planned, annotated.chooser.reader.traits, annotated.axes, annotated.form)
+        made.found = self.found
         return made
 
     @cached_property

@@ -88,13 +88,10 @@ def partition(
             return Writer(annotated, decided, hand_on, channel)
 
         with given.reading() if given else nullcontext():
-            best = Improving(annotated, write, aim, first, refuses=refuse).best()
-            made = best.made
-            made.module.operation.verify()
-        made.cut, made.prepared, made.found = cut, own, best.found
-        for sent in made.sent:
-            for purpose in sent.purposes:
-                own.name(purpose)
+            made = Improving(annotated, write, aim, first, refuses=refuse).best().made
+            if given is not None:  # which is checked by this
+                _ = made.written
+        made.cut = cut
     return made
 
 
@@ -121,7 +118,7 @@ def annotated_of(
     own = prepare.unshared(cut=cut)
     planner = Planner(axes, aim.prices) if aim.order is None else InOrder(axes, aim.order, aim.prices)
     chooser = Chooser(book, axes, planner, modes)
-    return own, Annotated(own.module, own.kinds, shardings, axes, chooser, planner, form)
+    return own, Annotated(own, shardings, axes, chooser, planner, form)
 
 
 def _used(kinds: Kinds, shardings: Shardings) -> list[Sharding]:

@@ -16,9 +16,10 @@ from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
 from ..program.mlir.modules import named_in
-from .choice.purposes import Computed, Use
+from .choice.purposes import Computed, Purpose, Use
 from .facts.annotated import Annotated
 from .facts.bypasses import Bypasses
+from .facts.kinds import Kinds
 from .facts.reading import Reading, Tensor, static_shape
 from .facts.recipes import Recipe, Recipes
 from .layouts import Layout, PieceSet, Shape, replicated
@@ -312,3 +313,24 @@ class Walk(ABC):
         mesh. Tensors on another mesh are whole."""
         on_main = self.axes.on_main
         return [layout if on_main(layout) else replicated(len(layout.dims)) for layout in layouts]
+
+
+def purpose_of_reshard(kinds: Kinds, reshard: Reshard, use: Use | None) -> Purpose:
+    """The purpose of what a reshard sends for a use of a value; what is sent for none in particular is for
+    the op that makes the value."""
+    value_of = kinds.listing.value
+    if use is None:
+        number, found = kinds.definer(reshard.value), value_of(reshard.value)
+        op = kinds.ops[number] if number >= 0 else found.owner.owner
+        return Purpose(op, len(op.operands), found)
+    return Purpose(
+        kinds.ops[use.op],
+        use.slot,
+        value_of(use.value),
+        start=reshard.start,
+        goal=reshard.goal,
+        computed=use.computed,
+        to=None if use.to < 0 else value_of(use.to),
+        chosen=use.chosen,
+        beside=None if use.beside < 0 else kinds.ops[use.beside],
+    )

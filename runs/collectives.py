@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from ..partition.executions import Executions
 from ..program.mlir.origins import at, location_text, origin
 
 if TYPE_CHECKING:
@@ -53,28 +52,26 @@ class Collective:
 
 def collectives(names: OpNames, program: DeviceProgram) -> tuple[Collective, ...]:
     """The collectives of a partitioned run, in order."""
-    executions = Executions(program.module, program.traits)
     found = []
-    with program.module.context:
-        for number, sent in enumerate(program.sent):
-            op, slot = names.of(sent.purpose)
-            found.append(
-                Collective(
-                    number,
-                    sent.kind.replace("_", "-"),
-                    program.axes.names(sent.pieces),
-                    sent.group,
-                    sent.bytes,
-                    executions.of(sent.op),
-                    op.name,
-                    op.roles[slot],
-                    op.slots[slot],
-                    op.where,
-                    also=tuple(map(names.served, sent.also)),
-                    repeats=executions.often(sent.op),
-                    stack=op.stack,
-                )
+    for number, moved in enumerate(program.movements):
+        op, slot = names.of(moved.purpose)
+        found.append(
+            Collective(
+                number,
+                moved.kind.replace("_", "-"),
+                program.axes.names(moved.pieces),
+                moved.group,
+                moved.bytes,
+                moved.known,
+                op.name,
+                op.roles[slot],
+                op.slots[slot],
+                op.where,
+                also=tuple(map(names.served, moved.purposes[1:])),
+                repeats=moved.often,
+                stack=op.stack,
             )
+        )
     return tuple(found)
 
 

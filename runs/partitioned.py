@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
-from ..partition.device_program import DeviceProgram
+from ..partition.device_program import DeviceProgram, Planned, Written
 from ..partition.forms import LOCAL
 from .choice import ProgramChoice
 from .collectives import Collective, OpNames, collectives
@@ -29,18 +29,14 @@ class PartitionedRun(DeviceProgram):
     def __init__(
         self, result: Result, program: DeviceProgram, choice: ProgramChoice, besides: Mapping[int, Any]
     ) -> None:
-        super().__init__(
-            program.module,
-            program.sent,
-            program.traits,
-            program.axes,
-            program.form,
-            program.boundary,
-            program.found,
-            program.prepared,
-        )
+        def write() -> Written:
+            with result.source.places():
+                return program.written
+
+        planned = Planned(program.decided, program.prepared, program.sends, write)
+        super().__init__(planned, program.traits, program.axes, program.form)
+        self.found, self.cut = program.found, program.cut
         self.exceeds, self.windows = program.exceeds, program.windows
-        self.decided, self.cut = program.decided, program.cut
         self.result, self.choice, self.besides = result, choice, besides
 
     @cached_property

@@ -97,7 +97,6 @@ class _Naming:
     """Names what a plan has by number."""
 
     def __init__(self, program: DeviceProgram, module: ir.Module, names: OpNames) -> None:
-        assert program.prepared is not None
         self._program, self._axes, self._module, self._names = program, program.axes, module, names
         self._own, self._kinds = program.prepared, program.prepared.kinds
 

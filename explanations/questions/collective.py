@@ -30,8 +30,8 @@ _MOST_WAYS = 4
 def why_collective(explainer: Explainer, program: PartitionedRun, number: int) -> Moved:
     """Why a partitioned program has the collective with this number. Raises ShardlogError where it has
     none."""
-    if not 0 <= number < len(program.sent):
-        count = len(program.sent)
+    if not 0 <= number < len(program.movements):
+        count = len(program.movements)
         hint = f"they are numbered from 0 to {count - 1}" if count else "the program has no collectives"
         raise ShardlogError(f"there is no collective {number}", where=explainer.record.name, hint=hint)
     return Asked(explainer, program).moved(number)
@@ -40,7 +40,7 @@ def why_collective(explainer: Explainer, program: PartitionedRun, number: int) -
 def causes(explainer: Explainer, program: PartitionedRun) -> list[tuple[str, ...]]:
     """The annotations that the axes of each collective come from."""
     asked = Asked(explainer, program)
-    found = (dict.fromkeys(given for _, given in asked.origins(n)) for n in range(len(program.sent)))
+    found = (dict.fromkeys(given for _, given in asked.origins(n)) for n in range(len(program.movements)))
     return [tuple(map(str, given)) for given in found]
 
 
@@ -53,7 +53,7 @@ class Asked:
 
     def moved(self, number: int) -> Moved:
         """Why there is a collective."""
-        purpose = self.program.sent[number].purpose
+        purpose = self.program.movements[number].purpose
         known, choice = purpose.known, purpose.choice
         before, partial, after = self.layouts(purpose)
         return Moved(
@@ -62,7 +62,7 @@ class Asked:
             before,
             after,
             partial,
-            tuple(n for n, each in enumerate(self.program.sent) if each.purpose is purpose),
+            tuple(n for n, each in enumerate(self.program.movements) if each.purpose is purpose),
             tuple(Begun(op.name, op.slots[taken], op.where, op.stack) for op, taken in self._begun(number)),
             tuple(self._placed(number)),
             self.program.traits.lowering(purpose.op.name) == "collective",
@@ -103,7 +103,7 @@ class Asked:
     def _placed(self, number: int) -> Iterator[Placed]:
         """The tensor that moves, and others of an op that is computed that have axes of the collective, where
         they are not sharded as propagation said."""
-        purpose, primes = self.program.sent[number].purpose, self._primes(number)
+        purpose, primes = self.program.movements[number].purpose, self._primes(number)
         values = [*purpose.op.operands, *purpose.op.results] if purpose.computed else []
         moved = [value for value in (purpose.value, purpose.to) if value is not None]
         values.sort(key=lambda value: value not in moved)
@@ -212,7 +212,7 @@ class Asked:
 
     def _holders(self, number: int) -> Iterator[tuple[Value, int, list[int]]]:
         """The tensors at the op that have an axis of the collective: a dimension, and the axis's atoms."""
-        sent, primes = self.program.sent[number], self._primes(number)
+        sent, primes = self.program.movements[number], self._primes(number)
         moved = {p for p in range(len(self.axes.pieces)) if not primes.isdisjoint(self.axes.primes[p])}
         told: set[tuple[int, int, str]] = set()
         held: list[tuple[int, Layout | None]] = [each for one in sent.purposes for each in self._held(one)]
@@ -229,14 +229,14 @@ class Asked:
 
     def _primes(self, number: int) -> set[int]:
         """The pieces of prime sizes of what a collective goes over, or of what lies elsewhere behind it."""
-        sent = self.program.sent[number]
+        sent = self.program.movements[number]
         pieces = sent.pieces or self._changed(sent.purpose.start, sent.purpose.goal)
         return set(self.axes.finely(pieces))
 
     def _begun(self, number: int) -> list[tuple[Op, int]]:
         """The ops that make the partial sums of a collective, where others hand them on, and how many
         operands they have."""
-        made = self._sums.begin(self.program.sent[number].purpose, self._primes(number))
+        made = self._sums.begin(self.program.movements[number].purpose, self._primes(number))
         found = ((self.program.names.made(op), len(op.operands)) for op in made if _takes_tensors(op))
         return [(op, taken) for op, taken in found if op is not None]
 

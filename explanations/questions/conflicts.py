@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...program.ids import Item
+from ...runs.collectives import Collective, collectives
 from ...runs.partitioned import PartitionedRun
 from ...runs.records.record import Annotation
 from ..answers.conflicts import Conflict, Conflicts
@@ -20,15 +21,16 @@ def conflicts(explainer: Explainer, program: PartitionedRun) -> Conflicts:
     """
     asked = Asked(explainer, program)
     alike: dict[Any, list[int]] = {}  # several collectives may serve one purpose
-    for number, sent in enumerate(asked.program.sent):
-        alike.setdefault(id(sent.purpose), []).append(number)
-    rows = sorted((_conflict(asked, numbers) for numbers in alike.values()), key=lambda c: -c.bytes)
-    return Conflicts(rows, program.choice)
+    for number, moved in enumerate(program.movements):
+        alike.setdefault(id(moved.purpose), []).append(number)
+    every = collectives(program.names, program)  # without their causes, which are found per tensor here
+    found = (_conflict(asked, [every[n] for n in numbers]) for numbers in alike.values())
+    return Conflicts(sorted(found, key=lambda c: -c.bytes), program.choice)
 
 
-def _conflict(asked: Asked, numbers: list[int]) -> Conflict:
-    made = [asked.program.collectives[number] for number in numbers]
-    first, purpose = made[0], asked.program.sent[numbers[0]].purpose
+def _conflict(asked: Asked, made: Sequence[Collective]) -> Conflict:
+    numbers = [collective.number for collective in made]
+    first, purpose = made[0], asked.program.movements[numbers[0]].purpose
     item, op = asked.program.names.item(purpose), asked.program.names.op(purpose)
     number = op.values[purpose.slot] if op is not None and purpose.slot < len(op.values) else -1
     before, partial, after = asked.layouts(purpose)
@@ -68,4 +70,4 @@ def _meeting(
                 origin = origin or annotation
             else:
                 against = against or annotation
-    return origin, against or asked.spec(asked.program.sent[numbers[0]].purpose)
+    return origin, against or asked.spec(asked.program.movements[numbers[0]].purpose)

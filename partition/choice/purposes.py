@@ -69,6 +69,7 @@ class Purpose:
         return self.computed.choice if self.computed else None
 
 
-def purpose_of(op: Any, computed: Computed, slot: int, value: Any) -> Purpose:
-    """The purpose of resharding a value for a slot of an op that is computed."""
+def purpose_of(op: Any, computed: Computed, slot: int) -> Purpose:
+    """The purpose of resharding the value in a slot of an op that is computed, None for a result."""
+    value = op.operands[slot] if slot < len(op.operands) else None
     return Purpose(op, slot, value, computed=computed)

@@ -13,22 +13,32 @@ from ...program.shardings import Shardings
 from ..choice.choosing import Chooser
 from ..forms import Form
 from ..layouts import Axes
+from ..preparing.calls import Unshared
 from ..reshards.planning import Planner
 from .kinds import Kinds
 
 
 @dataclass(frozen=True, eq=False)
 class Annotated:
-    """An annotated module: its ops by number, its shardings and their axes, the chooser of ways, the planner
-    of reshards, and the form in which XLA takes the device program."""
+    """An annotated module as it was ``prepared``: its shardings and their axes, the chooser of ways, the
+    planner of reshards, and the form in which XLA takes the device program."""
 
-    module: ir.Module
-    kinds: Kinds
+    prepared: Unshared
     shardings: Shardings
     axes: Axes
     chooser: Chooser
     planner: Planner
     form: Form = "sdy-manual"
+
+    @property
+    def module(self) -> ir.Module:
+        """The module."""
+        return self.prepared.module
+
+    @property
+    def kinds(self) -> Kinds:
+        """Its ops by number."""
+        return self.prepared.kinds
 
     @cached_property
     def functions(self) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from math import prod
 from jaxlib.mlir import ir
 
 from ...program.function import RESULT_SHARDING
-from ..choice.purposes import Use
+from ..choice.purposes import Purpose, Use
 from ..executions import has_effect
 from ..layouts import replicated
 from ..plan import AS_DECIDED, Plan
@@ -18,7 +18,7 @@ from ..preparing.computations import lacking
 from ..writing.building import PAIRS, sends_of
 from .annotated import Annotated
 from .knowledge import Knowledge
-from .made import Made, Nesting, SentOnce, anew
+from .made import Made, Nesting, SentOnce, anew, results_of
 from .reading import static_shape
 from .recording import Facts, Recorder
 
@@ -83,15 +83,17 @@ def _loop(walk: Recorder, number: int, known: Knowledge) -> None:
         walk.received(number, there, (sources, given, some), as_propagated, beside)
 
     depth, blocks = walk.place.depth + 1, [region.blocks[0] for region in op.regions]
-    with walk.inside(Nesting(blocks[0], False, depth, walk.place)):
+    before = len(walk.sent)
+    with walk.inside(Nesting(blocks[0], False, depth, walk.place, before)):
         receive(ends[0], [Made(depth=depth, pure=False) for _ in around], test[-1])
         walk.block(test, [replicated(0)])
-    with walk.inside(Nesting(blocks[1], True, depth, walk.place)):
+    with walk.inside(Nesting(blocks[1], True, depth, walk.place, before)):
         for slot, made in zip(around, values, strict=True):
-            varies = made.depth if last[slot] == carried[slot] else depth
-            walk.define(carried[slot], homes[slot], Made(depth=varies, pure=False))
+            same = made if last[slot] == carried[slot] else None
+            argument = Made(depth=same.depth if same else depth, pure=False, same=same)
+            walk.define(carried[slot], homes[slot], argument)
         walk.block(body, homes, carried, around)
-    receive(ends[2], [loop] * len(around))
+    receive(ends[2], results_of(loop, len(around)))
 
 
 def _branches(walk: Recorder, number: int, known: Knowledge) -> None:
@@ -106,7 +108,7 @@ def _branches(walk: Recorder, number: int, known: Knowledge) -> None:
         with walk.inside(Nesting(region.blocks[0], False, walk.place.depth, walk.place)):
             walk.block(ops, homes, results)
     made = walk.made_of([index], pure=False, effect=True)
-    walk.define_all(results, homes, [made] * len(results))
+    walk.define_all(results, homes, results_of(made, len(results)))
 
 
 def _call(walk: Recorder, number: int, known: Knowledge) -> None:
@@ -126,7 +128,7 @@ def _calls(walk: Recorder, number: int, label: str) -> None:
     walk.spots += within  # its body comes after its operands
     made = walk.made_of(values, pure=False, effect=True)
     homes = walk.reading.homes(op) if "sdy.sharding" in op.attributes else ends.gives
-    given = ends.returned, [made] * len(results), ends.gives
+    given = ends.returned, results_of(made, len(results)), ends.gives
     walk.received(number, results, given, homes)
 
 
@@ -157,9 +159,9 @@ def _collective(walk: Recorder, number: int, known: Knowledge) -> bool:
     ]
     sends, group = sends_of(kind, sum(sizes), groups, paired=paired)
     first = walk.find(results[0], walk.known_layouts(results[0])[0])
-    sent = SentOnce(kind, pieces, group, round(sends), paired, walk.place)
-    while sent.place.turns and first.depth < sent.place.depth and sent.place.outer:
-        sent.place = sent.place.outer
+    purpose = partial(Purpose, op, 0, op.operands[0])
+    sent = SentOnce(kind, pieces, group, round(sends), paired, walk.place, purpose)
+    sent.put_before_loops(first.depth)
     first.sent = sent
     first.pure = False
     walk.sent.append(first)

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import itemgetter
 from typing import Any, NamedTuple
 
+from ..choice.purposes import Purpose
 from ..layouts import Layout, Pieces
 
 
 class Sending(NamedTuple):
     """A collective of a plan: its kind, the pieces of axes that it runs over (none for a permutation of
     parts), the devices of a group, and the bytes that a device sends each time. Also the number of
-    executions: None inside a loop of unknown trip count; and the number if such loops had one iteration."""
+    executions: None inside a loop of unknown trip count; and the number if such loops had one iteration.
+    Collectives with one purpose share the function that returns it."""
 
     kind: str
     pieces: Pieces
@@ -20,6 +23,7 @@ class Sending(NamedTuple):
     bytes: int
     known: int | None
     often: int
+    purpose: Callable[[], Purpose]
 
 
 @dataclass(slots=True, eq=False)
@@ -27,7 +31,7 @@ class Made:
     """A stand-in for local values. Its maker ``takes`` other ones, and it has a number of ``uses``. ``depth``
     is the number of surrounding loops in which it changes from iteration to iteration. A ``pure`` one
     disappears with its last use. ``what`` is the name of the op or step that makes it, and ``sent`` the
-    collective that does."""
+    collective that does. An argument that a loop carries unchanged is the ``same`` as the loop's operand."""
 
     takes: Sequence[Made] = ()
     depth: int = 0
@@ -35,6 +39,12 @@ class Made:
     what: str = ""
     sent: SentOnce | None = None
     uses: int = 0
+    same: Made | None = None
+
+
+def results_of(op: Made, count: int) -> list[Made]:
+    """A stand-in for each result of an op that stays after its last use."""
+    return [Made((op,), op.depth, pure=False, what=f"result {n}") for n in range(count)]
 
 
 def anew(layout: Layout) -> Made:
@@ -43,17 +53,20 @@ def anew(layout: Layout) -> Made:
 
 
 class Nesting(NamedTuple):
-    """A block: whether it is the body of a loop, the number of loops around it, and the outer block."""
+    """A block: whether it is the body of a loop, the number of loops around it, the outer block, and the
+    number of collectives before its op."""
 
     block: Any
     turns: bool
     depth: int
     outer: Nesting | None
+    before: int = 0
 
 
 @dataclass(slots=True, eq=False)
 class SentOnce:
-    """A collective, before its number of executions is known."""
+    """A collective, before its number of executions is known. If it is moved out of loops, it is ``put``
+    before the collective of this number; else -1."""
 
     kind: str
     pieces: Pieces
@@ -61,17 +74,27 @@ class SentOnce:
     bytes: int
     permutes: bool
     place: Nesting
+    purpose: Callable[[], Purpose]
+    put: int = -1
+
+    def put_before_loops(self, depth: int) -> None:
+        """Moves it out of the loops in which its operand is the same in all iterations; the operand changes
+        in ``depth`` of them."""
+        while self.place.turns and depth < self.place.depth:
+            assert self.place.outer is not None
+            self.place, self.put = self.place.outer, self.place.before
 
 
 class Inner(NamedTuple):
-    """A collective within the computation of an op, and the result that it gives; -1 if the op uses it
-    itself."""
+    """A collective within the computation of an op, the slot that it serves, and the result that it gives; -1
+    if the op uses it itself."""
 
     kind: str
     pieces: Pieces
     group: int
     bytes: int
     permutes: bool
+    slot: int
     result: int
 
 
@@ -87,12 +110,13 @@ class Template(NamedTuple):
 def sendings(
     sent: Sequence[Made], times: Callable[[Any], tuple[int | None, int]]
 ) -> tuple[Sending, ...] | None:
-    """The collectives that are used, as ``finishing.passes.erase_unused`` keeps them. None if several
-    permutations may be merged. ``times`` says how often a block runs."""
-    used = list[SentOnce]()
-    for made in reversed(sent):
+    """The collectives that are used, in the order of the program, as ``finishing.passes.erase_unused`` keeps
+    them. None if several permutations may be merged. ``times`` says how often a block runs."""
+    used = list[tuple[tuple[int, bool, int], SentOnce]]()
+    for number, made in reversed(list(enumerate(sent))):
         if made.uses and made.sent:
-            used.append(made.sent)
+            put = made.sent.put
+            used.append(((number if put < 0 else put, put < 0, number), made.sent))
             continue
         waiting = [made]
         while waiting:
@@ -102,14 +126,29 @@ def sendings(
             for source in gone.takes:
                 if source.pure and not source.uses and source not in waiting:
                     waiting.append(source)
-    if sum(each.permutes for each in used) > 1:
+    if sum(each.permutes for _, each in used) > 1:
         return None
     known, found = dict[int, tuple[int | None, int]](), list[Sending]()
-    for each in reversed(used):
+    for _, each in sorted(used, key=itemgetter(0)):
         if id(each.place) not in known:
             known[id(each.place)] = times(each.place.block)
-        found.append(Sending(each.kind, each.pieces, each.group, each.bytes, *known[id(each.place)]))
+        often = known[id(each.place)]
+        found.append(Sending(each.kind, each.pieces, each.group, each.bytes, *often, each.purpose))
     return tuple(found)
+
+
+def is_ordered(sent: Sequence[Made]) -> bool:
+    """Whether the order of collectives in the program is known. If some are moved out of loops, they are
+    sorted by their place in the module, which has other functions after the main one."""
+    once = [made.sent for made in sent if made.sent]
+    moved = any(each.put >= 0 for each in once)
+    return not moved or len({id(_function(each.place)) for each in once}) < 2
+
+
+def _function(place: Nesting) -> Nesting:
+    while place.outer is not None:
+        place = place.outer
+    return place
 
 
 def may_repeat(sent: Sequence[Made]) -> bool:
@@ -122,8 +161,12 @@ def may_repeat(sent: Sequence[Made]) -> bool:
             if id(one := waiting[-1]) in numbers:
                 waiting.pop()
                 continue
-            if left := [source for source in one.takes if id(source) not in numbers]:
+            sources = [one.same] if one.same else one.takes
+            if left := [source for source in sources if id(source) not in numbers]:
                 waiting += left
+                continue
+            if one.same:
+                numbers[id(one)] = numbers[id(one.same)]
                 continue
             # Values without an op, such as arguments, equal no others. Ops without operands may be equal.
             alone = id(one) if not (one.takes or one.pure or one.what) else None

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
@@ -19,13 +20,13 @@ from ...program.elements import bits_of
 from ...program.function import location
 from ...program.signature import text_of
 from ..choice.choosing import Choice, Way
-from ..choice.purposes import Computed, Use
+from ..choice.purposes import Computed, Purpose, Use, purpose_of
 from ..choice.variables import Need, Spot
 from ..executions import Executions, has_effect
 from ..layouts import Layout, replicated
 from ..plan import Plan, Reshard, Role
 from ..reshards import moves
-from ..walk import RefusedError, Walk
+from ..walk import RefusedError, Walk, purpose_of_reshard
 from ..writing.building import Builder, Scope, bytes_of
 from ..writing.local.local import Site
 from ..writing.local.lowerings import LOWERINGS, SENDING
@@ -284,12 +285,15 @@ class Recorder(Walk):
         assert start is not None
         if 0 in self.tensors[value].shape and reshard.steps:  # a value without elements is never sent
             return Made()
+        purpose = partial(purpose_of_reshard, self.kinds, reshard, use)
         for step in reshard.steps:
-            made = self._stepped(value, made, start, step)
+            made = self._stepped(value, made, start, step, purpose)
             start = step.after
         return made
 
-    def _stepped(self, value: int, made: Made, start: Layout, step: moves.Step) -> Made:
+    def _stepped(
+        self, value: int, made: Made, start: Layout, step: moves.Step, purpose: Callable[[], Purpose]
+    ) -> Made:
         """The stand-in for a value after a step, as ``writing/steps.py`` writes it."""
         shape, axes = self.tensors[value].shape, self.axes
         if step.kind in ("slice", "mask"):
@@ -308,7 +312,8 @@ class Recorder(Walk):
         if padded or narrow:
             made = self.made_of([made])
         size = round(step.price * self._width(value))
-        made = self._send([made], SentOnce(step.kind, step.pieces, group, size, permutes, self.place))
+        sent = SentOnce(step.kind, step.pieces, group, size, permutes, self.place, purpose)
+        made = self._send([made], sent)
         gathered = step.kind in ("all_gather", "all_to_all")
         cut = gathered and after[step.dim] != before[step.dim] * group
         return self.made_of([made]) if cut or narrow else made
@@ -334,9 +339,7 @@ class Recorder(Walk):
 
     def _send(self, takes: Sequence[Made], sent: SentOnce) -> Made:
         made = self.made_of(takes, pure=False, what=sent.kind)
-        while sent.place.turns and made.depth < sent.place.depth:  # it is the same in all iterations
-            assert sent.place.outer is not None
-            sent.place = sent.place.outer
+        sent.put_before_loops(made.depth)
         made.sent = sent
         self.sent.append(made)
         return made
@@ -470,15 +473,18 @@ class Recorder(Walk):
         takes = [*uses, *captured]
         pure = template.pure if template else op.name in self.pure
         effect = has_effect(op.name, self.traits)
-        each, count = list[Made](), len(op.results)
-        for sent in template.sends if template else ():
+        each, count, inner = list[Made](), len(op.results), template.sends if template else ()
+        slots = {sent.slot for sent in inner}
+        serves = {slot: partial(purpose_of, op, computed, slot) for slot in slots}
+        for sent in inner:
             if sent.result < 0:
-                each.append(self._send(takes, SentOnce(*sent[:5], self.place)))
+                each.append(self._send(takes, SentOnce(*sent[:5], self.place, serves[sent.slot])))
         made = self.made_of([*takes, *each], pure=pure, effect=effect, what=op.name)
         found = [made] * count
-        for sent in template.sends if template else ():
+        for sent in inner:
             if sent.result >= 0:
-                found[sent.result] = self._send([made], SentOnce(*sent[:5], self.place))
+                once = SentOnce(*sent[:5], self.place, serves[sent.slot])
+                found[sent.result] = self._send([made], once)
         return found
 
     def _written(self, op: Any, computed: Computed, operands: int, captured: list[Made]) -> Template:
@@ -524,6 +530,7 @@ class Recorder(Walk):
         sends = tuple(
             Inner(
                 *(each.kind, each.pieces, each.group, each.bytes, each.permutes),
+                each.purpose.slot if each.purposes else count,
                 next((n for n, made in enumerate(results) if made == each.op.results[0]), -1),
             )
             for each in collectives

@@ -18,7 +18,7 @@ from ...program.mlir.modules import (
 )
 from ...program.shardings import manual_axes
 from ...program.signature import text_of
-from ..choice.purposes import Computed, Purpose, Use
+from ..choice.purposes import Computed, Use
 from ..facts.annotated import Annotated
 from ..facts.knowledge import Knowledge
 from ..facts.reading import attribute_or_none
@@ -27,7 +27,7 @@ from ..facts.recording import Decided
 from ..finishing.passes import COUNTED, Draft
 from ..layouts import Layout
 from ..plan import Reshard
-from ..walk import Walk
+from ..walk import Walk, purpose_of_reshard
 from .building import OUTSIDE, Builder, Scope
 from .local.local import Site
 from .local.lowerings import LOWERINGS
@@ -99,30 +99,8 @@ class Writer(Walk):
         assert start is not None
         if stale:  # or XLA merges both
             held = self.builder.barrier(held)
-        with self.builder.serving(lambda: self.purpose(use, value, start, reshard.goal)):
+        with self.builder.serving(lambda: purpose_of_reshard(self.kinds, reshard, use)):
             return carry_out(self.builder, held, self.tensors[value].shape, start, reshard.steps)
-
-    def purpose(
-        self, use: Use | None, value: int, start: Layout | None = None, goal: Layout | None = None
-    ) -> Purpose:
-        """The purpose of a collective for a use of a value. If it serves none in particular, it is for the op
-        that makes the value."""
-        kinds, value_of = self.kinds, self.kinds.listing.value
-        if use is None:
-            number, found = kinds.definer(value), value_of(value)
-            op = kinds.ops[number] if number >= 0 else found.owner.owner
-            return Purpose(op, len(op.operands), found)
-        return Purpose(
-            kinds.ops[use.op],
-            use.slot,
-            value_of(use.value),
-            start=start,
-            goal=goal,
-            computed=use.computed,
-            to=None if use.to < 0 else value_of(use.to),
-            chosen=use.chosen,
-            beside=None if use.beside < 0 else kinds.ops[use.beside],
-        )
 
     def run(self) -> Draft:
         """The program of each device, before any pass."""

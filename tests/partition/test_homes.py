@@ -27,6 +27,7 @@ from shardlog.partition.facts.flow import facts_of
 from shardlog.partition.facts.kinds import Kinds
 from shardlog.partition.layouts import Axes
 from shardlog.partition.partitioning import _used
+from shardlog.partition.preparing.calls import Unshared
 from shardlog.partition.reshards.planning import _KEPT, Planner
 from shardlog.runs.choice import ProgramChoice
 
@@ -456,7 +457,7 @@ def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
         axes = Axes(shardings.meshes, _used(Kinds(module), shardings))
         planner = Planner(axes)
         chooser = Chooser(result.result.book, axes, planner)
-        facts = facts_of(Annotated(module, Kinds(module), shardings, axes, chooser, planner))
+        facts = facts_of(Annotated(Unshared(module, Kinds(module)), shardings, axes, chooser, planner))
         variables = Variables([spot for _, spot in facts.spots], [need for _, need in facts.needs])
         candidates = Candidates(variables, chooser, planner)
         found = Homes(candidates).find(bound=True)

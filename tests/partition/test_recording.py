@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import shardlog
 from shardlog.partition import improving
+from shardlog.partition.choice.purposes import Purpose
 from shardlog.partition.facts.made import Made, Nesting, SentOnce, may_repeat, sendings
 from shardlog.partition.layouts import Layout, numbered
 from shardlog.partition.plan import Plan
@@ -57,7 +58,7 @@ def test_what_a_train_step_sends_is_known_before_it_is_written(firsts: list[Any]
 
 def collective(*takes: Made, place: Nesting) -> Made:
     """A collective of some values in a block."""
-    sent = SentOnce("all_gather", (), 2, 8, False, place)
+    sent = SentOnce("all_gather", (), 2, 8, False, place, lambda: Purpose(None, 0, None))
     return Made(takes, pure=False, what="all_gather", sent=sent)
 
 
@@ -76,7 +77,7 @@ def test_an_unused_collective_leaves_collectives_that_others_use() -> None:
     here = Nesting(None, False, 0, None)
 
     def gather(*takes: Made, uses: int, size: int) -> Made:
-        sent = SentOnce("all_gather", (), 2, size, False, here)
+        sent = SentOnce("all_gather", (), 2, size, False, here, lambda: Purpose(None, 0, None))
         return Made(takes, what="all_gather", sent=sent, uses=uses)
 
     first = gather(uses=1, size=1)

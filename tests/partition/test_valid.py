@@ -89,7 +89,6 @@ USES: dict[str, Use] = {
     "partition": lambda result: result.partition().text(),
     "compile": lambda result: result.partition().compile(),
     "cost": lambda result: result.partition().cost("cpu"),
-    "conflicts": lambda result: result.conflicts(),
     "why": lambda result: result.partition().collectives,
 }
 
@@ -127,7 +126,7 @@ def test_the_command_line(
     path, out = tmp_path / "program.mlir", tmp_path / "out.mlir"
     path.write_text(SUM)
     spoiling(monkeypatch, "walk")
-    for command in (["partition", "-o", str(out)], ["exec", "--random"], ["cost"], ["conflicts"]):
+    for command in (["partition", "-o", str(out)], ["exec", "--random"], ["cost"]):
         assert main([command[0], str(path), *command[1:]]) == 2, command
         assert PLACE in capsys.readouterr().err
         assert not out.exists()

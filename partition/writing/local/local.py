@@ -75,8 +75,7 @@ class Site:
 
     def _purpose(self, slot: int) -> Purpose:
         if slot not in self._purposes:
-            value = self.op.operands[slot] if slot < len(self.op.operands) else None
-            self._purposes[slot] = purpose_of(self.op, self.computed, slot, value)
+            self._purposes[slot] = purpose_of(self.op, self.computed, slot)
         return self._purposes[slot]
 
     def size(self, slot: int, dim: int) -> int:
