@@ -235,6 +235,7 @@ _DOCUMENTS = {
                 sure={"type": "object", "additionalProperties": _SIZE},  # seconds, by how sure they are
                 launches=NUMBER,
                 waits=_SIZE,
+                late=_SIZE,  # of these, those before kernels outside of loops
                 flops=_SIZE,
                 redundant=_SIZE,
                 touched=_SIZE,

@@ -119,6 +119,7 @@ class Cost:
     held: tuple[Held, ...]
     open: bool = False
     host: int = 0
+    late: float = 0.0
 
     @property
     def seconds(self) -> float:
@@ -129,9 +130,10 @@ class Cost:
     def waits(self) -> float:
         """The seconds for which a GPU waits for the host, besides ``seconds``.
 
-        The host launches the kernels of loops one by one.
+        The host launches the kernels of loops one by one. For the others it is ``late`` where they take less
+        time than it does: the seconds until it has begun the program and launched them.
         """
-        return sum(item.waits for item in self.items)
+        return self.late + sum(item.waits for item in self.items)
 
     @property
     def launches(self) -> int:
@@ -222,6 +224,7 @@ class Cost:
             "sure": self.sure(),
             "launches": self.launches,
             "waits": self.waits,
+            "late": self.late,
             "flops": self.flops,
             "redundant": self.redundant,
             "touched": self.touched,
@@ -257,7 +260,17 @@ def cost(program: PartitionedRun, machine: Machine) -> Cost:
             module, storing = inlined(program.module_for(allocation.platform), traits), None
         most, host = peaks(module, allocation, traits, storing)
         held = account.held(most) + account.held(host, "host")
-        return Cost(program.choice, machine, account.items(), found, most.bytes, held, open_, host.bytes)
+        return Cost(
+            program.choice,
+            machine,
+            account.items(),
+            found,
+            most.bytes,
+            held,
+            open_,
+            host.bytes,
+            account.late(),
+        )
 
 
 def kernels(program: PartitionedRun, machine: Machine) -> list[tuple[Facts, int]]:
@@ -284,6 +297,7 @@ class _Account:
         apart = [op for op in operations_in(module) if _number(op) in windows] if windows else ()
         self._together = combined_sizes(module, program.traits, pricing.machine.combines, apart)
         self._sent: dict[int, tuple[int, Price]] = {}
+        self._outside = [0, 0.0]  # of loops: kernels, and the seconds of all
         # Times, seconds, operations, bytes, kernels and seconds of waiting, by op, place and limit.
         self._done: dict[tuple[str, str, str, str, str], list[float]] = {}
         self._origins: dict[Any, tuple[Origin, tuple[str, str]]] = {}  # with lines and stacks, by location
@@ -308,7 +322,15 @@ class _Account:
             amounts = (1, price.seconds, price.flops, price.bytes, price.launches, waits)
             for i, amount in enumerate(amounts):
                 row[i] += amount * times
+        if not self.pricing.in_loop(which):
+            self._outside[0] += price.launches * times
+            self._outside[1] += price.seconds * times
         self.lines.append(Line(origin, price.seconds * times, price.limited, item))
+
+    def late(self) -> float:
+        """The seconds for which a GPU waits for kernels outside of loops."""
+        launches, seconds = self._outside
+        return self.pricing.late(int(launches), seconds)
 
     def items(self) -> tuple[Item, ...]:
         """The collectives in the order of the program, then its ops."""

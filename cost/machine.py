@@ -214,6 +214,7 @@ KERNELS = {
     "multiprocessors": (1, 1e4),
     "least": (1e-8, 1e-3),
     "host": (1e-8, 1e-2),
+    "call": (1e-8, 1.0),
     "cached": (1e4, 1e11),
     "uncached": (1e4, 1e11),
     "cache_bandwidth": (1e9, 1e15),

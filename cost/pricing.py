@@ -70,10 +70,19 @@ class Pricing:
     def waits(self, op: int, price: Price) -> float:
         """The seconds for which a GPU waits for the kernels of an op. The host launches the kernels of loops
         one by one, and is slower than small kernels."""
-        around = self.graph.plain[self.graph.parents[op]]
-        if not price.launches or self.reader.traits.lowering(around) != "loop":
+        if not price.launches or not self.in_loop(op):
             return 0.0
         return max(self.machine.kernels["host"] * price.launches - price.seconds, 0.0)
+
+    def in_loop(self, op: int) -> bool:
+        """Whether an op is in a loop itself."""
+        return self.reader.traits.lowering(self.graph.plain[self.graph.parents[op]]) == "loop"
+
+    def late(self, launches: int, seconds: float) -> float:
+        """The seconds for which a GPU waits for a program with this many kernels outside of loops, which take
+        this long: the host begins the program, and then launches kernels while others run."""
+        numbers = self.machine.kernels
+        return max(numbers["call"] + numbers["host"] * launches - seconds, 0.0) if launches else 0.0
 
     def flops(self, op: int) -> float:
         """The operations of the op of the graph with a number."""

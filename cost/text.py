@@ -29,7 +29,12 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
     ]
     if cost.launches:
         sure = ", ".join(f"{how} {part_text(part, total)}" for how, part in cost.sure().items())
-        host = f"; the host adds {time_text(cost.waits)} in loops" if cost.waits else ""
+        waits = cost.waits
+        host = (
+            f"; the host adds {time_text(waits)}, {part_text(waits, total + waits)} of a step"
+            if waits
+            else ""
+        )
         lines.append(f"{plural(cost.launches, 'kernel')}{host}; how sure the time is: {sure}")
     if cost.open:
         lines.append("loops that do not say how many turns they take count one")

@@ -99,6 +99,22 @@ def test_small_kernels_take_the_least_and_those_of_loops_wait_for_the_host() -> 
     assert "200 kernels; the host adds" in cost_text(found)
 
 
+def test_the_host_is_late_for_steps_of_few_small_kernels_alone() -> None:
+    text = """
+    func.func @main(%x: tensor<{0}xf32>) -> tensor<{0}xf32> {{
+      %0 = stablehlo.sine %x : tensor<{0}xf32>
+      return %0 : tensor<{0}xf32>
+    }}"""
+    small, large = (shardlog.run(text.format(n)).partition().cost("h100") for n in (64, 1 << 28))
+    numbers = machine("h100").kernels
+    assert small.waits == small.late == pytest.approx(numbers["call"] + numbers["host"] - small.seconds)
+    assert f"{small.waits / (small.waits + small.seconds):.0%}".replace("%", " % of a step") in cost_text(
+        small
+    )
+    assert large.waits == 0
+    assert "the host adds" not in cost_text(large)
+
+
 def test_where_numbers_are_those_of_another_machine_it_is_said() -> None:
     program = shardlog.run(LOOP).partition()
     assert list(program.cost("a100").sure()) == ["carried over"]

@@ -57,7 +57,8 @@ def test_between_nodes_devices_send_side_by_side() -> None:
     assert h100.link_of((), [range(8)]) == h100.link
     assert h100.link_of((), [[0, 8]]).bandwidth == network
     assert h100.link_of((), [[0, 1, 8, 9]]).bandwidth == 2 * network
-    assert h100.link_of((), [range(32)]).bandwidth == 8 * network
+    # Eight together are faster than the links of one node.
+    assert h100.link_of((), [range(32)]).bandwidth == min(8 * network, h100.link.bandwidth)
 
 
 def test_what_compilers_fuse_costs_the_choice_less(tmp_path: Path) -> None:

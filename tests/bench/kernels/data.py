@@ -15,14 +15,14 @@ from typing import Any
 @dataclass(frozen=True)
 class Row:
     """A measured program: its ``kind``, its name, its ``text`` in StableHLO, the microseconds for which it
-    keeps the GPU ``busy``, those from its first kernel's start to its last one's end (``span``, 0 where that
-    was not measured), and how many ``kernels`` it has."""
+    keeps the GPU ``busy``, those of one of several calls that do not wait for each other (``ahead``, 0 where
+    that was not measured), and how many ``kernels`` it has."""
 
     kind: str
     name: str
     text: str
     busy: float
-    span: float = 0.0
+    ahead: float = 0.0
     kernels: int = 0
 
 
@@ -46,7 +46,7 @@ def _row(row: dict[str, Any]) -> Row:
     kind = row.get("kind", "handed")
     kind = _kind(row["name"]) if kind == "handed" else kind
     count = row.get("count", row["kernels"])
-    return Row(kind, row["name"], row["text"], row["busy_us"], row.get("span_us", 0.0), count)
+    return Row(kind, row["name"], row["text"], row["busy_us"], row.get("ahead_us", 0.0), count)
 
 
 def _kind(name: str) -> str:

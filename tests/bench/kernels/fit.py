@@ -23,7 +23,7 @@ from .judging import judged, judgement
 _STEPS = (1.5, 1.2, 1.08, 1.03)  # by which numbers change
 _EACH = 5  # of so many programs one is kept out: the fourth
 _MANY = 100  # kernels
-_FIXED = ("multiprocessors", "host")
+_FIXED = ("multiprocessors", "host", "call")
 
 
 @dataclass(frozen=True)
@@ -100,11 +100,13 @@ class Fit:
                             break
 
 
-def host(rows: Sequence[Row], otherwise: float) -> float:
-    """The seconds that the host takes to launch a kernel of a loop: the median of programs of many kernels
-    that say how long they take in all."""
-    found = [1e-6 * row.span / row.kernels for row in rows if row.span and row.kernels >= _MANY]
-    return median(found) if found else otherwise
+def host(rows: Sequence[Row], otherwise: Mapping[str, float]) -> dict[str, float]:
+    """The seconds in which the host launches a kernel, the median of programs of many kernels, and begins a
+    program ("call"), that of programs of one short kernel; of calls that do not wait for each other."""
+    many = [1e-6 * row.ahead / row.kernels for row in rows if row.ahead and row.kernels >= _MANY]
+    each = median(many) if many else otherwise["host"]
+    one = [1e-6 * row.ahead - each for row in rows if row.kernels == 1 and row.ahead > 2 * row.busy]
+    return {"host": each, "call": median(one) if one else otherwise["call"]}
 
 
 def main() -> None:
@@ -118,8 +120,7 @@ def main() -> None:
     rows = read_rows(given.data)
     every = programs(rows, given.topology)
     fit = Fit(every, given.topology)
-    if "host" not in given.keep:
-        fit.numbers["host"] = host(rows, fit.numbers["host"])
+    fit.numbers |= {name: n for name, n in host(rows, fit.numbers).items() if name not in given.keep}
     fit.fit([name for name in fit.numbers if name not in (*_FIXED, *given.keep)])
     print("[kernels]")
     for name, value in fit.numbers.items():
