@@ -67,6 +67,22 @@ def test_mesh_says_partial_sums() -> None:
     assert "to <@c, [[], [0]]> annotate_for_users : tensor<3x10xf32>" in done
 
 
+@pytest.mark.parametrize("dialect", ["shard", "mesh"])
+def test_what_only_sdy_says_of_a_result_stands_beside_what_the_op_says(dialect: str) -> None:
+    text = """
+    sdy.mesh @mesh = <["x"=2]>
+    func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}]>}) {
+      %0 = sdy.reshard %x <@mesh, [{}]> : tensor<8xf32>
+      return %0 : tensor<8xf32>
+    }
+    """
+    done = shardlog.run(text, strategy="none", closed=False).text(dialect)
+    assert done.count('shard.said = "#sdy.sharding<@mesh, [{?}]>"') == 1
+    back = shardlog.run(done, strategy="none", closed=False).text()
+    assert "sdy.sharding_constraint %arg0 <@mesh, [{}]>" in back
+    assert "sdy.sharding_constraint %0 <@mesh, [{?}]>" in back
+
+
 def test_a_scalar_has_one_list_without_axes() -> None:
     """LLVM reads no empty list of lists."""
     text = """
