@@ -11,6 +11,7 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError
 from ...program.carried import DYNAMIC
 from ...program.function import location
+from ...program.mlir.modules import operations_in
 from ...rulebook.shipped import shipped
 from .grids import Grid, Spec, axis_lists, check_kind, counted, integers, kind_of
 
@@ -45,6 +46,16 @@ class Collectives:
 def collectives() -> Collectives:
     """Facts about collectives, read once."""
     return Collectives()
+
+
+def refuse_calls(module: ir.Module) -> None:
+    """Raises ShardlogError for calls of MPI: a program of them is of one process, and has no grid."""
+    for op in operations_in(module):
+        if op.name.startswith("mpi."):
+            hint = "give the module that it was made of, or write that with --as shard: this runs"
+            raise ShardlogError(
+                f"{op.name} is a call of MPI, which is not read", where=location(op), hint=hint
+            )
 
 
 def check_collective(op: Any, grid: Grid) -> None:
@@ -133,7 +144,14 @@ class _Check:
         lists = axis_lists(self.op.attributes["split_axes"])
         type_ = self.op.operands[0].type
         spec = Spec(self.grid.name, lists, halo=integers(self.op.attributes["static_halo_sizes"]))
-        spec.fit(self.grid, type_.rank if isinstance(type_, ir.RankedTensorType) else None, self.where)
+        ranked = isinstance(type_, ir.RankedTensorType)
+        spec.fit(self.grid, type_.rank if ranked else None, self.where)
+        sharded = [d for d, axes in enumerate(lists) if axes]
+        for d, low, high in zip(sharded, spec.halo[::2], spec.halo[1::2], strict=True):
+            known = ranked and not type_.is_dynamic_dim(d) and DYNAMIC not in (low, high)
+            if known and low + high > type_.shape[d]:
+                hint = "the tensor has the halo around its own rows"
+                raise self.fail(f"halos of {low} and {high} in {type_.shape[d]} rows of dimension {d}", hint)
 
     def check_types(self) -> None:
         before, after = self.op.operands[0].type, self.op.results[0].type

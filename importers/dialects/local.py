@@ -20,7 +20,7 @@ from ...program.carried import DYNAMIC, LOCAL, has_unknown_sizes
 from ...program.devices import Devices, Table
 from ...program.function import location
 from ...program.meshes import symbol
-from ...program.mlir.modules import is_used, operations_in, symbols
+from ...program.mlir.modules import is_used, operations_in, public, put_in_place_of, symbols
 from ...program.shardings import read_mesh
 from ...rulebook.shipped import shipped
 from .grids import axis_lists, integers, kind_of
@@ -66,7 +66,24 @@ class _Global:
         self.loc: Any = None
         self.channel = 0
 
+    def put_calls_in_place(self) -> None:
+        """Puts what functions do in the place of their calls. Raises ShardlogError for recursion."""
+        functions = symbols(self.module, "func.func")
+        called = set[str]()
+        depth = 0
+        while calls := [op for op in operations_in(self.module) if op.name == "func.call"]:
+            depth += 1
+            if depth > len(functions):
+                self.refuse(calls[0], "the function that it calls calls itself")
+            for call in calls:
+                called.add(callee := ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
+                put_in_place_of(call, functions[callee])
+        for name in called:
+            if not public(functions[name]):
+                functions[name].erase()
+
     def write(self) -> None:
+        self.put_calls_in_place()
         ops = [op for op in operations_in(self.module) if op.name.startswith("shard.")]
         used = {ir.FlatSymbolRefAttr(op.attributes["grid"]).value for op in ops if "grid" in op.attributes}
         if len(used) != 1:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Literal
 
 import pytest
 import shardlog
@@ -68,7 +69,9 @@ def test_mesh_says_partial_sums() -> None:
 
 
 @pytest.mark.parametrize("dialect", ["shard", "mesh"])
-def test_what_only_sdy_says_of_a_result_stands_beside_what_the_op_says(dialect: str) -> None:
+def test_what_only_sdy_says_of_a_result_stands_beside_what_the_op_says(
+    dialect: Literal["shard", "mesh"],
+) -> None:
     text = """
     sdy.mesh @mesh = <["x"=2]>
     func.func @main(%x: tensor<8xf32>) -> (tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}]>}) {

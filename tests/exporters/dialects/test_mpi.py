@@ -193,6 +193,12 @@ def test_each_collective_of_shard_gives_what_the_dialect_says() -> None:
                     np.testing.assert_allclose(output, want, err_msg=f"{name} on {device}", rtol=1e-6)
 
 
+def test_calls_of_mpi_are_not_read() -> None:
+    with pytest.raises(ShardlogError, match=r"mpi.comm_world is a call of MPI, which is not read") as caught:
+        shardlog.run(mpi(PRODUCT.format([1], [])))
+    assert "--as shard" in caught.value.hint
+
+
 def test_whole_arguments_are_cut() -> None:
     text = mpi(PRODUCT.format([1], [[0]]), whole_arguments=True)
     x, y = (np.arange(72, dtype=np.float32).reshape(shape) for shape in ((6, 12), (12, 6)))

@@ -125,6 +125,30 @@ def test_a_program_that_was_written_runs_again() -> None:
     np.testing.assert_array_equal(np.asarray(output), x[places])
 
 
+CALLED = """
+shard.grid @g(shape = 2x3)
+func.func @main(%x: tensor<6xf32>) -> tensor<6xf32> {{
+  %0 = func.call @sum(%x) : (tensor<6xf32>) -> tensor<6xf32>
+  %1 = func.call @sum(%0) : (tensor<6xf32>) -> tensor<6xf32>
+  return %1 : tensor<6xf32>
+}}
+func.func private @sum(%x: tensor<6xf32>) -> tensor<6xf32> {{
+  %0 = shard.all_reduce %x on @g grid_axes = [1] : tensor<6xf32> -> tensor<6xf32>{}
+  return %0 : tensor<6xf32>
+}}
+"""
+
+
+def test_functions_are_called() -> None:
+    x = np.arange(36, dtype=np.float32).reshape(6, 6)
+    (output,) = shardlog.run(CALLED.format("")).partition().compile(jax.devices()[:6])(x)
+    wanted = x.reshape(2, 3, 6).sum(1).repeat(3, 0) * 3
+    np.testing.assert_array_equal(np.asarray(output), wanted)
+    itself = "\n  %1 = func.call @sum(%0) : (tensor<6xf32>) -> tensor<6xf32>"
+    with pytest.raises(ShardlogError, match="calls itself"):
+        shardlog.run(CALLED.format(itself))
+
+
 @pytest.mark.parametrize(
     "op, message",
     [
