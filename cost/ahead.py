@@ -114,7 +114,7 @@ def ahead(program: PartitionedRun, text: str) -> Ahead:
     """A partitioned program compiled ahead of time for a target, as ``read_target`` reads it."""
     target = read_target(text)
     known = (name for name in (target.name, target.platform) if name in names())
-    found = cost(program, machine(next(known, names()[0])))
+    predicted = cost(program, machine(next(known, names()[0])))
     module = with_main(program.module_for(target.platform))
     said = compile_for(bytecode_of(module), target, program.axes.count, program.form)
     memory = said["memory"]
@@ -134,9 +134,9 @@ def ahead(program: PartitionedRun, text: str) -> Ahead:
         program.choice,
         text,
         program.axes.count,
-        Memory(memory["argument"], memory["output"], memory["alias"], memory["temp"], found.peak),
+        Memory(memory["argument"], memory["output"], memory["alias"], memory["temp"], predicted.peak),
         tuple(kept),
-        found.flops,
+        predicted.flops,
         said["cost"].get("flops"),
         said["hlo"],
     )

@@ -82,11 +82,11 @@ def beside(program: DeviceProgram, pricing: Pricing) -> list[tuple[Window, Besid
     Of several for one product, the one that saves most."""
     times = Besides(program.axes, pricing)
     timed = [(window, times.of(window)) for window in windows(program.sent, pricing.reader)]
-    timed = [(window, found) for window, found in timed if found.sentence]
+    timed = [(window, priced) for window, priced in timed if priced.sentence]
     taken, chosen = set[Any](), set[Window]()
     for window, _ in sorted(timed, key=lambda pair: pair[1].beside - pair[1].apart):
         ops = {product.op for product in window.products}
         if not ops & taken:
             taken |= ops
             chosen.add(window)
-    return [(window, found) for window, found in timed if window in chosen]
+    return [(window, priced) for window, priced in timed if window in chosen]

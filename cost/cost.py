@@ -74,12 +74,12 @@ class Item:
         redundant = self.redundant + other.redundant
         launches, waits = self.launches + other.launches, self.waits + other.waits
         stack = self.stack if self.stack == other.stack else numberless(self.stack)
-        found = replace(
+        merged = replace(
             self, stack=stack, times=times, seconds=seconds, flops=flops, bytes=moved, redundant=redundant
         )
         causes = tuple(dict.fromkeys((*self.causes, *other.causes)))
-        found = replace(found, launches=launches, waits=waits)
-        return replace(found, stack=stack, causes=causes, numbers=(*self.numbers, *other.numbers))
+        merged = replace(merged, launches=launches, waits=waits)
+        return replace(merged, stack=stack, causes=causes, numbers=(*self.numbers, *other.numbers))
 
     def as_json(self) -> dict[str, Any]:
         """The fields by name."""
@@ -142,16 +142,16 @@ class Cost:
 
     def sure(self) -> dict[str, float]:
         """The seconds by how sure they are; see ``Price``."""
-        found = {how: sum(i.seconds for i in self.items if i.sure == how) for how in SURE}
-        return {how: seconds for how, seconds in found.items() if seconds}
+        by_how = {how: sum(i.seconds for i in self.items if i.sure == how) for how in SURE}
+        return {how: seconds for how, seconds in by_how.items() if seconds}
 
     def limits(self) -> dict[str, str]:
         """The limit of most of the time of each op, by op."""
-        found = defaultdict[str, dict[str, float]](dict)
+        by_op = defaultdict[str, dict[str, float]](dict)
         for item in self.items:
-            times = found[item.serves or item.op]
+            times = by_op[item.serves or item.op]
             times[item.limited] = times.get(item.limited, 0.0) + item.seconds
-        return {op: max(sorted(times), key=lambda what: times[what]) for op, times in found.items()}
+        return {op: max(sorted(times), key=lambda what: times[what]) for op, times in by_op.items()}
 
     def limited(self) -> dict[str, float]:
         """The seconds by limit: "compute", "memory" and "links"."""
@@ -159,24 +159,24 @@ class Cost:
 
     def collectives(self) -> list[Item]:
         """The collectives, longest first; those with one purpose at a place are one."""
-        found: dict[Any, Item] = {}
+        by_purpose: dict[Any, Item] = {}
         for item in self.items:
             if item.limited == "links":
                 key = item.op, item.serves, item.where, numberless(item.stack)
-                found[key] = found[key].with_(item) if key in found else item
-        return sorted(found.values(), key=lambda i: -i.seconds)
+                by_purpose[key] = by_purpose[key].with_(item) if key in by_purpose else item
+        return sorted(by_purpose.values(), key=lambda i: -i.seconds)
 
     def computed_again(self) -> list[Item]:
         """The items that other devices compute in part too, most operations first.
 
         Items of one op at one place are one.
         """
-        found: dict[Any, Item] = {}
+        by_op: dict[Any, Item] = {}
         for item in self.items:
             if item.redundant:
                 key = item.op, item.where, numberless(item.stack)
-                found[key] = found[key].with_(item) if key in found else item
-        return sorted((i for i in found.values() if i.redundant >= 1), key=lambda i: -i.redundant)
+                by_op[key] = by_op[key].with_(item) if key in by_op else item
+        return sorted((i for i in by_op.values() if i.redundant >= 1), key=lambda i: -i.redundant)
 
     @property
     def flops(self) -> float:
@@ -207,12 +207,12 @@ class Cost:
         if name not in ("op", "where", "stack"):
             hint = 'expected "op", "where" or "stack"'
             raise ShardlogError(f"cannot group costs by {name!r}", where="by", hint=hint)
-        found: dict[str, float] = {}
+        by_key: dict[str, float] = {}
         for item in self.items:
             key = item.serves or item.op if name == "op" else getattr(item, name)
-            found[key] = found.get(key, 0.0) + item.seconds
+            by_key[key] = by_key.get(key, 0.0) + item.seconds
         total = self.seconds or 1.0
-        return sorted(((key, s, s / total) for key, s in found.items()), key=lambda row: (-row[1], row[0]))
+        return sorted(((key, s, s / total) for key, s in by_key.items()), key=lambda row: (-row[1], row[0]))
 
     def as_json(self) -> dict[str, Any]:
         """The cost as a JSON document; ``shardlog cost --schema`` is its schema."""
@@ -253,7 +253,7 @@ def cost(program: PartitionedRun, machine: Machine) -> Cost:
             op = pricing.graph.ops[number]
             account.add(number, 1 if outermost else counts.often(op))
             open_ |= not outermost and counts.of(op) is None
-        found = layers(account.lines, program.result.record)
+        layers_found = layers(account.lines, program.result.record)
         allocation = machine.allocation
         storing: Storing | None = pricing.storing
         if allocation.platform or program.windows:  # compilers are given another one
@@ -264,7 +264,7 @@ def cost(program: PartitionedRun, machine: Machine) -> Cost:
             program.choice,
             machine,
             account.items(),
-            found,
+            layers_found,
             most.bytes,
             held,
             open_,
@@ -280,8 +280,10 @@ def kernels(program: PartitionedRun, machine: Machine) -> list[tuple[Facts, int]
     module = inlined(program.module, traits)
     with module.context:
         counts = Executions(module, traits)
-        found = ((gpu.facts(op), counts.often(graph.ops[op])) for op, _ in _computed(graph, module, traits))
-        return [(facts, often) for facts, often in found if facts is not None]
+        by_kernel = (
+            (gpu.facts(op), counts.often(graph.ops[op])) for op, _ in _computed(graph, module, traits)
+        )
+        return [(facts, often) for facts, often in by_kernel if facts is not None]
 
 
 class _Account:
@@ -334,11 +336,11 @@ class _Account:
 
     def items(self) -> tuple[Item, ...]:
         """The collectives in the order of the program, then its ops."""
-        found, needed = list[Item](), self._needed()
+        items, needed = list[Item](), self._needed()
         for number, (times, price) in sorted(self._sent.items()):
             each, total = self.program.collectives[number], price.bytes * times
             seconds, causes = price.seconds * times, each.causes
-            found.append(
+            items.append(
                 Item(
                     *(each.kind, each.where, each.stack, times, seconds, 0.0, total, "links"),
                     sure=price.sure,
@@ -355,26 +357,26 @@ class _Account:
             more = max(all_ - needed.get((op, where, stack), 0.0), 0.0)
             more *= flops / all_ if flops else 0.0
             figures = int(often), took, flops, moved, limited, more
-            found.append(Item(op, where, stack, *figures, sure, int(many), waits))
-        return tuple(found)
+            items.append(Item(op, where, stack, *figures, sure, int(many), waits))
+        return tuple(items)
 
     def held(self, most: Peak, memory: str = "device") -> tuple[Held, ...]:
         """The values at the peak of a memory, by op and place."""
-        found: dict[tuple[str, str, str], tuple[int, int]] = {}
+        by_place: dict[tuple[str, str, str], tuple[int, int]] = {}
         for op, size in most.held:
             key = op.operation.name, *self._place(op)
-            count, before = found.get(key, (0, 0))
-            found[key] = count + 1, before + size
+            count, before = by_place.get(key, (0, 0))
+            by_place[key] = count + 1, before + size
         ends = (("arguments", most.arguments), ("results", most.results))
         every = [Held(what, "", "", 1, size, memory) for what, size in ends]
-        every += [Held(*key, *amount, memory) for key, amount in found.items()]
+        every += [Held(*key, *amount, memory) for key, amount in by_place.items()]
         return tuple(sorted((h for h in every if h.bytes), key=lambda h: -h.bytes))
 
     def _needed(self) -> dict[tuple[str, str, str], float]:
         """The operations of a device if all devices shared every op evenly, by op and place."""
         module, axes = without_calls(self.program.result.module), self.program.axes
         sizes = dict(axes.mesh.axes) if axes.mesh else {}
-        found: dict[tuple[str, str, str], float] = {}
+        by_place: dict[tuple[str, str, str], float] = {}
         with module.context:
             counts, graph = Executions(module, self.program.traits), self.pricing.graph
             for number, outermost in _computed(graph, module, self.program.traits):
@@ -384,8 +386,8 @@ class _Account:
                 flops *= 1 if outermost else counts.often(op)
                 parts = prod(sizes.get(axis, 1) for axis in _manual_around(op))
                 key = op.name, *self._place(op)
-                found[key] = found.get(key, 0.0) + flops * parts / axes.count
-        return found
+                by_place[key] = by_place.get(key, 0.0) + flops * parts / axes.count
+        return by_place
 
     def _place(self, op: Any) -> tuple[str, str]:
         """The line and the name stack of an op in the user's source; empty if unknown."""
@@ -394,8 +396,8 @@ class _Account:
     def _origin(self, op: Any) -> tuple[Origin, tuple[str, str]]:
         key = op.location.attr
         if key not in self._origins:
-            found = origin(self._source.location(op))
-            self._origins[key] = found, found.place
+            come_from = origin(self._source.location(op))
+            self._origins[key] = come_from, come_from.place
         return self._origins[key]
 
 
@@ -406,10 +408,10 @@ def _number(op: Any) -> int | None:
 
 def _manual_around(op: Any) -> list[str]:
     """The manual axes of surrounding computations: the op's types are those of a part along them."""
-    found: list[str] = []
+    manual: list[str] = []
     while (op := op.parent.operation).name != "func.func":
-        found += boundary_axes(op)
-    return found
+        manual += boundary_axes(op)
+    return manual
 
 
 def _computed(graph: Graph, module: ir.Module, traits: OpTraits) -> Iterator[tuple[int, bool]]:

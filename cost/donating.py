@@ -32,27 +32,27 @@ def given_to(
 ) -> dict[int, int]:
     """The results that reuse the memory of arguments, by number: those that an argument's attributes name, or
     else the next one of its size."""
-    found = {n: ir.IntegerAttr(e[_RESULT]).value for n, e in enumerate(entries) if _RESULT in e}
-    found = {n: result for n, result in found.items() if taken[n] == made[result]}
+    results = {n: ir.IntegerAttr(e[_RESULT]).value for n, e in enumerate(entries) if _RESULT in e}
+    results = {n: result for n, result in results.items() if taken[n] == made[result]}
     left = defaultdict[int, list[int]](list)
-    for number in sorted(set(range(len(made))).difference(found.values()), reverse=True):
+    for number in sorted(set(range(len(made))).difference(results.values()), reverse=True):
         left[made[number]].append(number)
     for number, entry in enumerate(entries):
-        if number not in found and (_RESULT in entry or _ANY_RESULT in entry) and left[taken[number]]:
-            found[number] = left[taken[number]].pop()
-    return found
+        if number not in results and (_RESULT in entry or _ANY_RESULT in entry) and left[taken[number]]:
+            results[number] = left[taken[number]].pop()
+    return results
 
 
 def gifts(given: Mapping[Any, Any], order: Order, layouts: Layouts) -> dict[Any, Gift]:
     """The gifts of a block, by the values that reuse memory: ``given`` are results by arguments."""
     if not given:
         return {}
-    looking, found = _Looking(order, layouts), dict[Any, Gift]()
+    looking, by_value = _Looking(order, layouts), dict[Any, Gift]()
     for argument, result in given.items():
         value = layouts.storing.memory_of(result)
-        if value != argument and value not in found:
-            found[value] = looking.gift(argument, value)
-    return found
+        if value != argument and value not in by_value:
+            by_value[value] = looking.gift(argument, value)
+    return by_value
 
 
 class _Looking:
@@ -91,13 +91,13 @@ class _Looking:
 
     def _reads(self, argument: Any) -> set[int]:
         """The readers of an argument, also under another type."""
-        left, found = self.order.needing([argument]), set[int]()
+        left, readers = self.order.needing([argument]), set[int]()
         while left:
             op = left.pop()
-            if op not in found:
-                found.add(op)
+            if op not in readers:
+                readers.add(op)
                 results = self.order.every[op].results
                 left += self.order.needing(
                     r for r in results if self.layouts.storing.memory_of(r) == argument
                 )
-        return found
+        return readers

@@ -58,8 +58,8 @@ def prices(machine: Machine, traits: OpTraits) -> Prices:
         link = machine.link_of(axes, groups)
 
         def seconds(sent: float) -> float:
-            ((found,),) = solver.solve(sending(kind, group, sent, link))["seconds"]
-            return float(found)
+            ((took,),) = solver.solve(sending(kind, group, sent, link))["seconds"]
+            return float(took)
 
         once = seconds(0.0)
         return Price(seconds(unit) - once, once * unit)

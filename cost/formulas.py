@@ -89,11 +89,11 @@ class _Formulas:
 
     def boundary(self, function: Any, label: str, types: Sequence[Any]) -> tuple[str, ...]:
         entries = boundary_attributes(function, label)
-        found = []
+        shapes = []
         for entry, type_ in zip(entries, types, strict=True):
             held = self.shardings.read(entry["sdy.sharding"]) if "sdy.sharding" in entry else None
-            found.append(self.shape(type_, held))
-        return tuple(found)
+            shapes.append(self.shape(type_, held))
+        return tuple(shapes)
 
     def shape(self, type_: Any, sharding: Sharding | None) -> str:
         """The shape of a device's part, as 2x5x6/n."""

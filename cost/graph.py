@@ -142,12 +142,12 @@ class Graph:
     def users(self, value: int) -> list[int]:
         """The ops beside the one that makes a value that use it, or whose regions do, each once."""
         if value not in self._users:
-            region, found = self.regions[self.definers[value]], dict[int, None]()
+            region, users = self.regions[self.definers[value]], dict[int, None]()
             for user, _ in self.uses[value]:
                 while self.regions[user] != region:
                     user = self.parents[user]
-                found[user] = None
-            self._users[value] = list(found)
+                users[user] = None
+            self._users[value] = list(users)
         return self._users[value]
 
     def used_once(self, value: int) -> bool:

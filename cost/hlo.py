@@ -56,10 +56,10 @@ def hlo_sends(text: str) -> Iterator[tuple[Sends, int]]:
             if chain[1] in chained:
                 continue
             chained.add(chain[1])
-        if (found := _sent(line)) is not None:
-            if found.kind == "all-reduce" and inside.startswith(_SCATTERS):
-                found = Sends("reduce-scatter", found.group, found.bytes / 2)
-            yield found, times
+        if (sends := _sent(line)) is not None:
+            if sends.kind == "all-reduce" and inside.startswith(_SCATTERS):
+                sends = Sends("reduce-scatter", sends.group, sends.bytes / 2)
+            yield sends, times
 
 
 def hlo_cycles(text: str) -> int:
@@ -73,10 +73,10 @@ def _executed(text: str) -> Iterator[tuple[str, int, str]]:
     computations."""
     lines, entry, name = dict[str, list[str]](), "", ""
     for line in text.splitlines():
-        if found := _COMPUTATION.match(line):
-            name = found[2]
+        if begun := _COMPUTATION.match(line):
+            name = begun[2]
             lines[name] = []
-            entry = name if found[1] else entry
+            entry = name if begun[1] else entry
         elif name:
             lines[name].append(line)
 
@@ -103,23 +103,23 @@ def _called(line: str) -> list[str]:
 
 def _turns(line: str, inside: str, read: Callable[[str], Computation]) -> int:
     """How often an op runs its computations: as XLA says, or as a loop counts; once if unknown."""
-    if found := _TURNS.search(line):
-        return int(found[1])
+    if count := _TURNS.search(line):
+        return int(count[1])
     counted = turns(line, read(inside), read) if " while(" in line else None
     return 1 if counted is None else counted
 
 
 def _sent(line: str) -> Sends | None:
-    found = _OP.match(line)
-    kind = found[2].removesuffix(_START) if found else ""
-    if found is None or kind not in KINDS:
+    match = _OP.match(line)
+    kind = match[2].removesuffix(_START) if match else ""
+    if match is None or kind not in KINDS:
         return None
     sizes = [
         prod(map(int, filter(None, dims.split(",")))) * _bytes(type_)
-        for type_, dims in _TYPE.findall(found[1])
+        for type_, dims in _TYPE.findall(match[1])
     ]
-    if found[2].endswith(_START):  # operands come before results
-        if nested := _TAKEN.match(found[1]):
+    if match[2].endswith(_START):  # operands come before results
+        if nested := _TAKEN.match(match[1]):
             taken = len(_TYPE.findall(nested[1]))
             sizes = sizes[taken : 2 * taken]
         elif kind == "collective-permute":
@@ -137,12 +137,12 @@ def _bytes(kind: str) -> int:
 
 
 def _group(line: str) -> int:
-    if found := re.search(r"replica_groups=\[\d+,(\d+)\]<=", line):
-        return int(found[1])
-    if found := re.search(r"replica_groups=\{\{([\d,]*)\}", line):
-        return len(found[1].split(","))
-    if found := re.search(r"replica_groups=mesh\[([^\]]*)\][^{]*\{('[^}]*)\}", line):
-        sizes = {axis: int(size) for axis, size in re.findall(r"'([^']+)'=(\d+)", found[1])}
-        axes = re.findall(r"'([^']+)'(?::\(\d+\)(\d+))?", found[2])
+    if match := re.search(r"replica_groups=\[\d+,(\d+)\]<=", line):
+        return int(match[1])
+    if match := re.search(r"replica_groups=\{\{([\d,]*)\}", line):
+        return len(match[1].split(","))
+    if match := re.search(r"replica_groups=mesh\[([^\]]*)\][^{]*\{('[^}]*)\}", line):
+        sizes = {axis: int(size) for axis, size in re.findall(r"'([^']+)'=(\d+)", match[1])}
+        axes = re.findall(r"'([^']+)'(?::\(\d+\)(\d+))?", match[2])
         return prod(int(part) if part else sizes[axis] for axis, part in axes)
     return 1

@@ -210,7 +210,7 @@ class Kernels:
         """Kernels in program order. Kernels with the same number of elements are merged if one reads the
         other's result, or both read the same value, unless something that the later one needs depends on the
         earlier one."""
-        found, makers, readers = list[Kernel](), dict[int, Kernel](), dict[int, Kernel]()
+        merged, makers, readers = list[Kernel](), dict[int, Kernel](), dict[int, Kernel]()
         types = self.graph.types
         for kernel in kernels:
             read = dict.fromkeys(self._read(kernel))
@@ -229,10 +229,10 @@ class Kernels:
                     kernel = one
                     break
             else:
-                found.append(kernel)
+                merged.append(kernel)
             makers |= dict.fromkeys(kernel.given, kernel)
             readers |= dict.fromkeys(read, kernel)
-        return found
+        return merged
 
     def _one_kernel(self, one: Kernel, other: Kernel, before: list[Kernel], taken: list[int]) -> bool:
         """Whether two kernels are merged. The later one needs the results of those ``before`` it, and reads
@@ -262,7 +262,7 @@ class Kernels:
 
     def _users(self, op: int, kept: set[int]) -> tuple[list[Kernel], bool]:
         """The kernels that use the result of an op, and whether others need it."""
-        found, others, regions = dict[Kernel, None](), False, self.graph.regions
+        users, others, regions = dict[Kernel, None](), False, self.graph.regions
         for result in self.graph.results[op]:
             others |= result in kept
             for user, _ in self.graph.uses[result]:
@@ -270,8 +270,8 @@ class Kernels:
                 if inside is None or regions[user] != regions[op]:
                     others = True
                 else:
-                    found.update(dict.fromkeys(inside))
-        return list(found), others
+                    users.update(dict.fromkeys(inside))
+        return list(users), others
 
     def _in_memory(self, op: int) -> set[str]:
         """Returns "memory" if an op overwrites the result of another one."""
@@ -284,7 +284,7 @@ class Kernels:
     def _returns(self, op: int, whole: int) -> set[str]:
         """The types of what results become when they have so many elements again."""
         graph = self.graph
-        left, found, seen = [*graph.results[op]], set[str](), set[int]()
+        left, types, seen = [*graph.results[op]], set[str](), set[int]()
         while left:
             for user, _ in graph.uses[left.pop()]:
                 if user in seen:
@@ -292,10 +292,10 @@ class Kernels:
                 seen.add(user)
                 for result in graph.results[user]:
                     if graph.types[result].elements == whole:
-                        found.add(graph.types[result].element)
+                        types.add(graph.types[result].element)
                     else:
                         left.append(result)
-        return found
+        return types
 
 
 def _lasting(value: Any) -> bool:

@@ -18,9 +18,9 @@ class Known:
     def of(self, op: int) -> Knowledge:
         """The answers of the rules about an op."""
         alike = self.graph.alike(op)
-        found = self._kinds.get(alike)
-        if found is None:
-            found = self.reader.knowledge(self.graph.ops[op])
+        knowledge = self._kinds.get(alike)
+        if knowledge is None:
+            knowledge = self.reader.knowledge(self.graph.ops[op])
             if not self.reader.looks_around(self.graph.ops[op]):
-                self._kinds[alike] = found
-        return found
+                self._kinds[alike] = knowledge
+        return knowledge

@@ -67,7 +67,7 @@ def layers(lines: Sequence[Line], record: Live) -> tuple[Layer, ...]:
 
     def read(turns: Sequence[Sequence[Group]], depth: int) -> tuple[Layer, ...]:
         """The layers among the groups of each of some turns, which are alike."""
-        found: list[Layer] = []
+        layers_read: list[Layer] = []
         for alike in zip(*turns, strict=True):
             first, *_ = alike
             took = np.sum([until[:, group.end] - until[:, group.first] for group in alike], axis=0)
@@ -76,7 +76,7 @@ def layers(lines: Sequence[Line], record: Live) -> tuple[Layer, ...]:
             repeats = first.kind == REPEAT
             inside = [m.members for group in alike for m in (group.members if repeats else (group,))]
             if not first.label:
-                found += read(inside, depth)
+                layers_read += read(inside, depth)
                 continue
             times = len(first.members) if repeats else 1
             limited = dict(zip(LIMITS, took.tolist(), strict=True))
@@ -85,8 +85,8 @@ def layers(lines: Sequence[Line], record: Live) -> tuple[Layer, ...]:
                 (only,) = parts
                 if took.sum() - only.seconds < least:  # it adds nothing
                     times, parts = times * only.times, only.parts
-            found.append(Layer(first.label, times, limited, parts))
-        return tuple(found)
+            layers_read.append(Layer(first.label, times, limited, parts))
+        return tuple(layers_read)
 
     return read([groups], 0)
 
@@ -104,15 +104,15 @@ def _followed(lines: Sequence[Line], items: Sequence[Item], record: Live) -> lis
         if line.item is not None:
             limit = min(limit, numbers.get(line.item, limit))
         ahead.append(limit)
-    found, at = list[int](), 0
+    written_for, at = list[int](), 0
     for line, limit in zip(lines, reversed(ahead), strict=True):
         if line.item is not None and line.item in numbers:
-            found.append(numbers[line.item])
-            at = max(at, found[-1]) if found[-1] <= limit else at
+            written_for.append(numbers[line.item])
+            at = max(at, written_for[-1]) if written_for[-1] <= limit else at
             continue
         known = where.get(line.origin, ())
         n = bisect_left(known, at)
         if n < len(known) and known[n] <= limit:
             at = known[n]
-        found.append(at)
-    return found
+        written_for.append(at)
+    return written_for

@@ -55,13 +55,13 @@ class Torus:
 
     def rows(self, group: Sequence[int]) -> list[tuple[int, bool]]:
         """The dimensions that a group of devices spans: the size of each, and whether it is a ring."""
-        found, stride = [], prod(self.dims)
+        rows, stride = [], prod(self.dims)
         for size in self.dims:
             stride //= size
             places = {device // stride % size for device in group}
             if len(places) > 1:
-                found.append((len(places), len(places) == size and size % self.closes == 0))
-        return found
+                rows.append((len(places), len(places) == size and size % self.closes == 0))
+        return rows
 
 
 @dataclass(frozen=True)
@@ -190,16 +190,16 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
         raise ShardlogError(f"cannot read the topology: {said}", where=str(path)) from None
     except RecursionError:
         raise ShardlogError("cannot read the topology: it is nested too deeply", where=str(path)) from None
-    found = _read(_Table(data, "", path), axes)
+    described = _read(_Table(data, "", path), axes)
     if colon:
-        found = replace(found, torus=_torus(found, name, shape))
-    dims = found.torus.dims if found.torus is not None else ()
+        described = replace(described, torus=_torus(described, name, shape))
+    dims = described.torus.dims if described.torus is not None else ()
     if dims and devices is not None and prod(dims) < devices:
         hint = f"the mesh of the program has {devices}"
         raise ShardlogError(
             f"a torus of {prod(dims)} devices is too small", where=f"--topology {name}", hint=hint
         )
-    return found
+    return described
 
 
 _FIGURES = ("name", "flops", "memory_bandwidth", "memory", "overlaps", "fuses", "sure")
@@ -281,49 +281,49 @@ class _Table:
 
     def number(self, key: str, *, zero: bool = False, otherwise: float | None = None) -> float:
         """A number above zero, or at least zero."""
-        found = self.entries.get(key, otherwise)
-        if isinstance(found, bool) or not isinstance(found, int | float):
+        value = self.entries.get(key, otherwise)
+        if isinstance(value, bool) or not isinstance(value, int | float):
             raise self.wrong(key, "a number")
-        if not (found > 0 or (zero and found == 0)):
+        if not (value > 0 or (zero and value == 0)):
             raise self.wrong(key, "a number, zero or above" if zero else "a number above zero")
-        if found and not _LEAST <= found <= _MOST:
+        if value and not _LEAST <= value <= _MOST:
             raise self.wrong(key, f"a number from {_LEAST:g} to {_MOST:g}")
-        return float(found)
+        return float(value)
 
     def within(self, key: str, least: float, most: float) -> float:
         """A number within the limits of a machine."""
-        found = self.number(key)
-        if not least <= found <= most:
+        number = self.number(key)
+        if not least <= number <= most:
             raise self.wrong(key, f"a number from {least:g} to {most:g}")
-        return found
+        return number
 
     def count(self, key: str, of: str = "devices", *, zero: bool = False) -> int:
         """An integer."""
-        found = self.number(key, zero=zero)
-        if found != int(found):
+        number = self.number(key, zero=zero)
+        if number != int(number):
             raise self.wrong(key, f"a number of {of}")
-        return int(found)
+        return int(number)
 
     def flag(self, key: str, *, otherwise: bool) -> bool:
         """True or false."""
-        found = self.entries.get(key, otherwise)
-        if not isinstance(found, bool):
+        value = self.entries.get(key, otherwise)
+        if not isinstance(value, bool):
             raise self.wrong(key, "true or false")
-        return found
+        return value
 
     def text(self, key: str, otherwise: str) -> str:
         """A line of text."""
-        found = self.entries.get(key, otherwise)
-        if not isinstance(found, str) or not found.isprintable():
+        value = self.entries.get(key, otherwise)
+        if not isinstance(value, str) or not value.isprintable():
             raise self.wrong(key, "a line of text")
-        return found
+        return value
 
     def table(self, key: str, hint: str) -> _Table:
         """A table in it."""
-        found = self.entries.get(key)
-        if not isinstance(found, dict):
+        entries = self.entries.get(key)
+        if not isinstance(entries, dict):
             raise ShardlogError(f"there is no table [{key}]", where=str(self.path), hint=hint)
-        return _Table(found, self.label(key), self.path)
+        return _Table(entries, self.label(key), self.path)
 
 
 def _read(given: _Table, axes: Collection[str]) -> Machine:
@@ -384,10 +384,10 @@ def _read(given: _Table, axes: Collection[str]) -> Machine:
 
 
 def _sure(given: _Table) -> str:
-    found = given.text("sure", Machine.sure)
-    if found not in SURE:
+    word = given.text("sure", Machine.sure)
+    if word not in SURE:
         raise given.wrong("sure", f"one of {', '.join(map(repr, SURE))}")
-    return found
+    return word
 
 
 def _kernels(given: _Table) -> dict[str, float]:
@@ -399,10 +399,10 @@ def _kernels(given: _Table) -> dict[str, float]:
 
 
 def _combines(given: _Table) -> tuple[str, ...]:
-    found = given.entries.get("combines", [*Machine.combines])
-    if not isinstance(found, list) or not all(kind in KINDS for kind in found):
+    kinds = given.entries.get("combines", [*Machine.combines])
+    if not isinstance(kinds, list) or not all(kind in KINDS for kind in kinds):
         raise given.wrong("combines", f"a list of some of {', '.join(sorted(KINDS))}")
-    return tuple(found)
+    return tuple(kinds)
 
 
 def _allocation(given: _Table) -> Allocation:

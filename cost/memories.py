@@ -32,10 +32,10 @@ def on_host(op: Any, block: Any, entries: Sequence[Any], traits: OpTraits, platf
             said[argument] = memory
     for each in ops:
         held = each.attributes
-        found = [*_said(held[_FRONTEND], says)] if _FRONTEND in held else []
-        found += [moves[target] for target in (called(each).removeprefix("@"),) if target in moves]
-        for value in each.results if found else ():
-            said[value] = found[0]
+        memories = [*_said(held[_FRONTEND], says)] if _FRONTEND in held else []
+        memories += [moves[target] for target in (called(each).removeprefix("@"),) if target in moves]
+        for value in each.results if memories else ():
+            said[value] = memories[0]
     left = [value for value, memory in said.items() if memory == "host"]
     if not left:
         return frozenset()
@@ -94,6 +94,6 @@ def _edges(op: Any, traits: OpTraits) -> Iterator[tuple[Any, Any]]:
 def _rules(traits: OpTraits, platform: str) -> tuple[dict[tuple[str, str], str], dict[str, str]]:
     """The memories that attributes and calls name, by the rules."""
     program = shipped("cost/memories")
-    found = program.evaluate({**traits.given_to(program), "on": [(platform,)]})
-    says = {(str(attribute), str(value)): str(memory) for attribute, value, memory in found["says"]}
-    return says, {str(name): str(memory) for name, memory in found["moves"]}
+    answers = program.evaluate({**traits.given_to(program), "on": [(platform,)]})
+    says = {(str(attribute), str(value)): str(memory) for attribute, value, memory in answers["says"]}
+    return says, {str(name): str(memory) for name, memory in answers["moves"]}

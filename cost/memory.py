@@ -306,12 +306,12 @@ def _lives(
     storing, allocation = layouts.storing, layouts.storing.allocation
     copied = {op: dict(layouts.copied(op)) for op in order.operations}
     last = _last_reads(order, layouts, copied)
-    found: dict[Any, _Life] = {}
+    by_value: dict[Any, _Life] = {}
     copies, kept = list[_Life](), set(kept)
     for argument in order.block.arguments:
         if argument not in kept:
-            found[argument] = _Life(storing.size(argument), -1, max(last[argument], 0), None, [argument])
-    dying = Counter((life.end, life.size) for life in found.values())
+            by_value[argument] = _Life(storing.size(argument), -1, max(last[argument], 0), None, [argument])
+    dying = Counter((life.end, life.size) for life in by_value.values())
     for n, op in enumerate(order.operations):
         time, known = 2 * n + 1, layouts.of(op)
         first = 0 if allocation.breadth_first else time - 1  # when arguments are copied
@@ -331,11 +331,11 @@ def _lives(
             place = None
             # Others are skipped, because there may be many operands.
             if dying[time, size] and value not in placed:
-                taken = (found[of] for of in layouts.replaced(value) if of in found)
+                taken = (by_value[of] for of in layouts.replaced(value) if of in by_value)
                 places = chain(taken, here if known.in_place else ())
                 place = next((p for p in places if p.end == time and p.size == size and p not in spent), None)
             if place is None:
-                start = _begun(value, time, found, layouts) if allocation.breadth_first else time
+                start = _begun(value, time, by_value, layouts) if allocation.breadth_first else time
                 start += how.beside_sums > 0
                 place = _Life(size, start, last[value], op, [value])
             else:
@@ -343,9 +343,9 @@ def _lives(
                 place.end = last[value]
                 place.values.append(value)
                 spent.append(place)
-            found[value] = place
+            by_value[value] = place
             dying[place.end, size] += 1
-    return list(dict.fromkeys([*found.values(), *copies])), last
+    return list(dict.fromkeys([*by_value.values(), *copies])), last
 
 
 def _begun(value: Any, time: int, found: Mapping[Any, _Life], layouts: Layouts) -> int:

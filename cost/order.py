@@ -33,14 +33,14 @@ class Order:
     def uses(self) -> dict[Any, list[tuple[int, int]]]:
         """The users of a value, by their numbers in ``every``, and the operand; -1: in their regions."""
         # The owners of ``value.uses`` would need a look-up, and the hash of an op reads all of its operands.
-        found = defaultdict[Any, list[tuple[int, int]]](list)
+        by_value = defaultdict[Any, list[tuple[int, int]]](list)
         for n, op in enumerate(self.every):
             for number, value in enumerate(op.operands):
-                found[value].append((n, number))
+                by_value[value].append((n, number))
             for inner in operations_in(op) if op.regions else ():
                 for value in inner.operands:
-                    found[value].append((n, -1))
-        return found
+                    by_value[value].append((n, -1))
+        return by_value
 
     def _by_breadth(self) -> list[int]:
         """First ops without needs, then ops that become ready after each of these in turn, and so on."""
@@ -48,15 +48,15 @@ class Order:
         needs = self.needs
         pending = Counter(op for ops in needs.values() for op in ops)
         ready = deque([*range(-first, 0), *(op for op in self._alone if not pending[op])])
-        found = list[int]()
+        ordered = list[int]()
         while ready:
             node = ready.popleft()
-            found.append(node)
+            ordered.append(node)
             for op in needs[node]:
                 pending[op] -= 1
                 if not pending[op]:
                     ready.append(op)
-        return [op for op in found[first:] if op != end] + [end]
+        return [op for op in ordered[first:] if op != end] + [end]
 
     @cached_property
     def needs(self) -> dict[int, list[int]]:
@@ -68,21 +68,21 @@ class Order:
 
     def before(self, number: int) -> set[int]:
         """The ops that always run before one of the ops that run on their own: its needs, and theirs."""
-        found, left = set[int](), [number]
+        earlier, left = set[int](), [number]
         while left:
-            new = self._needed[left.pop()] - found
-            found |= new
+            new = self._needed[left.pop()] - earlier
+            earlier |= new
             left += new
-        return found
+        return earlier
 
     @cached_property
     def _needed(self) -> dict[int, set[int]]:
         """The needs of each op that runs on its own."""
-        found = defaultdict[int, set[int]](set)
+        by_op = defaultdict[int, set[int]](set)
         for number, users in self.needs.items():
             for user in users if number >= 0 else ():
-                found[user].add(number)
-        return found
+                by_op[user].add(number)
+        return by_op
 
     def needing(self, values: Iterable[Any]) -> list[int]:
         """The ops that run on their own and need one of these values, in program order; also through values
@@ -92,11 +92,11 @@ class Order:
     @cached_property
     def _through(self) -> dict[int, list[int]]:
         """The ops that need an op that does not run on its own."""
-        found: dict[int, list[int]] = {}
+        by_op: dict[int, list[int]] = {}
         for n in reversed(range(len(self.every))):
             if not self._runs[n]:
-                found[n] = self._needing(self.every[n].results, found)
-        return found
+                by_op[n] = self._needing(self.every[n].results, by_op)
+        return by_op
 
     def _needing(self, values: Iterable[Any], through: Mapping[int, list[int]]) -> list[int]:
         users = {user for value in values for user, _ in self.uses.get(value, ())}

@@ -60,10 +60,10 @@ class Pricing:
         """The price of the op of the graph with a number; what is not stored it neither reads nor writes. On
         GPUs that of the kernel which it begins."""
         if self._gpu is not None:
-            found, flops = self._gpu.of(op), self.flops(op)
-            if found is None:
+            on_gpu, flops = self._gpu.of(op), self.flops(op)
+            if on_gpu is None:
                 return Price(0.0, flops, 0.0, "compute", self.machine.sure)
-            moved, taken = found
+            moved, taken = on_gpu
             return Price(taken.seconds, flops, moved, taken.limited, taken.sure, taken.launches)
         return self._price(self.graph.plain[op], self._rules.of(op), _touched(op, self.storing))
 
@@ -169,9 +169,9 @@ def groups_of(op: Any) -> list[list[int]]:
     attributes = op.attributes
     for label in ("replica_groups", "source_target_pairs"):
         if label in attributes:
-            found: Any = ir.DenseIntElementsAttr(attributes[label])
-            width = ir.ShapedType(found.type).shape[1]
-            flat = [int(device) for device in found]
+            devices: Any = ir.DenseIntElementsAttr(attributes[label])
+            width = ir.ShapedType(devices.type).shape[1]
+            flat = [int(device) for device in devices]
             rows = [flat[n : n + width] for n in range(0, len(flat), width)]
             return [[device for device in row if device >= 0] for row in rows]
     return []

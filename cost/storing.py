@@ -239,11 +239,11 @@ class Storing:
     def _users(self, value: int) -> list[int]:
         """The ops in the block of a value that use it, themselves or in their regions."""
         if value not in self._users_of:
-            found = dict[int, None]()
+            users = dict[int, None]()
             for user in self.graph.users(value):
-                found[user] = None
-                found.update(dict.fromkeys(self._reducing_again(user)))
-            self._users_of[value] = list(found)
+                users[user] = None
+                users.update(dict.fromkeys(self._reducing_again(user)))
+            self._users_of[value] = list(users)
         return self._users_of[value]
 
     def _reducing_again(self, user: int) -> Iterator[int]:
@@ -267,24 +267,24 @@ class Storing:
     def _read(self, value: int) -> int:
         """The number of places at which a value that is not stored is read for one element of a loop's
         result. Ops of one shape read it at one place, and each op of another shape at one of its own."""
-        graph, known, found = self.graph, self._known, dict[int, set[int]]()
+        graph, known, readers = self.graph, self._known, dict[int, set[int]]()
         shape, maker = graph.types[value].shape, graph.definers[value]
         for user in self._users(value):
             for result in graph.results[user]:
                 how = known[result]
                 here = how.where or graph.types[result].shape == shape
                 if how.stored:
-                    found.setdefault(user, set()).add(user)
+                    readers.setdefault(user, set()).add(user)
                     continue
                 for loop, ops in self._readers[result].items():
-                    there = found.setdefault(loop, set())
+                    there = readers.setdefault(loop, set())
                     if here:
                         there |= ops
                     else:
                         there.add(user)
-        self._readers[value] = found
+        self._readers[value] = readers
         most = 0
-        for loop, ops in found.items():
+        for loop, ops in readers.items():
             times = sum([self._times.get((loop, op), 1) for op in ops])
             self._times[loop, maker] = times
             most = max(most, times)

@@ -116,8 +116,8 @@ def compile_for(module: bytes, target: Target, devices: int, form: str) -> dict[
             where=f"--target {target}",
             hint=_ELSEWHERE.format(target.platform) if _UNKNOWN.search(said) else "",
         )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    answers: dict[str, Any] = json.loads(done.stdout)
+    return answers
 
 
 def _devices(target: Target, count: int) -> Sequence[Any]:
@@ -170,11 +170,11 @@ def _main() -> None:
     out = os.fdopen(os.dup(1), "w")
     os.dup2(2, 1)  # the output of compilers is not an answer
     try:
-        found = _compiled(Target(*target.split(":")), int(count), form)
+        answers = _compiled(Target(*target.split(":")), int(count), form)
     except Exception as error:  # XLA's errors have many classes
         sys.exit(str(error).partition("\n")[0])
     with out:
-        json.dump(found, out)
+        json.dump(answers, out)
 
 
 if __name__ == "__main__":

@@ -57,14 +57,14 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
     layers = list(_layers(cost.layers, total))
     lines += short_table(("layer", "times", "time", "of all", "links"), layers, None)
     for name, title in (("op", "op"), ("where", "place"), ("stack", STACK)):
-        found = cost.by(name)
-        if title == STACK and not any(key for key, *_ in found):
+        by_key = cost.by(name)
+        if title == STACK and not any(key for key, *_ in by_key):
             continue
-        rows: list[tuple[str, ...]] = [(k or "-", time_text(s), part_text(part, 1)) for k, s, part in found]
+        rows: list[tuple[str, ...]] = [(k or "-", time_text(s), part_text(part, 1)) for k, s, part in by_key]
         heads: tuple[str, ...] = (title, "time", "of all")
         if name == "op":
             by, heads = cost.limits(), (*heads, "by")
-            rows = [(*row, by[key]) for row, (key, *_) in zip(rows, found, strict=True)]
+            rows = [(*row, by[key]) for row, (key, *_) in zip(rows, by_key, strict=True)]
         lines += short_table(heads, rows, most)
     for memory, title, total_held in (
         ("device", "held at the peak", cost.peak),

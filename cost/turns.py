@@ -27,8 +27,8 @@ class _Op(NamedTuple):
 
     def said(self, name: str) -> str:
         """An attribute of one word."""
-        found = re.search(rf"\b{name}=%?([\w.\-]+)", self.attributes)
-        return found[1] if found else ""
+        match = re.search(rf"\b{name}=%?([\w.\-]+)", self.attributes)
+        return match[1] if match else ""
 
 
 _NONE = _Op()
@@ -41,9 +41,9 @@ class Computation:
         self.ops: dict[str, _Op] = {}
         self.root = _NONE
         for line in lines:
-            if found := _OP.match(line):
-                op = self.ops[found[2]] = _Op(*found.groups()[2:])
-                self.root = op if found[1] else self.root
+            if match := _OP.match(line):
+                op = self.ops[match[2]] = _Op(*match.groups()[2:])
+                self.root = op if match[1] else self.root
 
 
 class _Sum(NamedTuple):

@@ -42,12 +42,12 @@ class Executions:
     @cached_property
     def _callers(self) -> dict[str, list[Any]]:
         """The calls of each function, found only if ops of functions other than main are asked about."""
-        found: dict[str, list[Any]] = {}
+        callers: dict[str, list[Any]] = {}
         for op in operations_in(self._module):
             if self._traits.lowering(op.name) in ("call", "composite"):
                 for name in named_in(op):
-                    found.setdefault(name, []).append(op)
-        return found
+                    callers.setdefault(name, []).append(op)
+        return callers
 
     def of(self, op: Any) -> int | None:
         """How often an op runs, or a value is computed. None inside a loop of unknown trip count."""
@@ -83,15 +83,18 @@ class Executions:
         if loop not in self._alike:
             body = loop.regions[1].blocks[0]
             carried = zip(body.arguments, _returned(body), strict=True)
-            varies, found = {argument for argument, given in carried if argument != given}, dict[Any, None]()
+            varies, invariant = (
+                {argument for argument, given in carried if argument != given},
+                dict[Any, None](),
+            )
             for op in self._run_in(body):
                 if has_effect(op.name, self._traits) or not varies.isdisjoint(
                     self._begun(value, body) for each in with_inner(op) for value in each.operands
                 ):
                     varies.update(op.results)
                 else:
-                    found[op] = None
-            self._alike[loop] = found
+                    invariant[op] = None
+            self._alike[loop] = invariant
         return self._alike[loop]
 
     def _run_in(self, body: Any) -> Iterator[Any]:
@@ -126,9 +129,9 @@ class Executions:
         if name == self._main:
             return Counter({0: 1})
         if name not in self._functions:
-            found = self._functions[name] = _Count()
+            count = self._functions[name] = _Count()
             for call in self._callers.get(name, ()):
-                found.update(self._of(call))
+                count.update(self._of(call))
         return self._functions[name]
 
     def turns(self, loop: Any) -> int | None:
@@ -246,7 +249,7 @@ def _constant(value: Any, traits: OpTraits, loop: Any = None) -> int | None:
                 unchanged = _argument(_returned(body)[number], body) == number
                 return _constant(loop.operands[number], traits) if unchanged else None
     made = _made_by(value, "constant", traits)
-    found = None if made is None else made.attributes["value"]
-    if isinstance(found, ir.DenseIntElementsAttr) and found.is_splat:
-        return int(found[0])
+    constant = None if made is None else made.attributes["value"]
+    if isinstance(constant, ir.DenseIntElementsAttr) and constant.is_splat:
+        return int(constant[0])
     return None

@@ -223,17 +223,22 @@ class Improving:
         if aim.move:
             self._weigh_collectives()
             homes = homes_of(self.annotated, self.first.facts, self.first.plan.pinned)
-            found = homes.find(bound=aim.seconds is not None, stop=self._late)
-            other = self._with(found) if found is not NOTHING else best
-            best = other if self._is_better(other, best) else replace(best, found=found)
-            if aim.modest and aim.seconds is None and other is best and _is_more(*found.held, tuning.NOTED):
+            homes_found = homes.find(bound=aim.seconds is not None, stop=self._late)
+            other = self._with(homes_found) if homes_found is not NOTHING else best
+            best = other if self._is_better(other, best) else replace(best, found=homes_found)
+            if (
+                aim.modest
+                and aim.seconds is None
+                and other is best
+                and _is_more(*homes_found.held, tuning.NOTED)
+            ):
                 return self._modest(best, homes)
         if aim.memory is None or self._peak(best) <= aim.memory:
             return best
         tried = [best, self.first]
         if not aim.bound:
-            found = NOTHING if homes is None else homes.find(memory=tuning.DEAREST, stop=self._late)
-            tried.append(self._with(found, again=True))
+            homes_found = NOTHING if homes is None else homes.find(memory=tuning.DEAREST, stop=self._late)
+            tried.append(self._with(homes_found, again=True))
             if all(self._peak(program) > aim.memory for program in tried):
                 best.made.exceeds = self._peak(best)
                 return best

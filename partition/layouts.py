@@ -162,7 +162,7 @@ class Axes:
         """Axes of other meshes as parts of axes of the main mesh, if the same devices lie along both:
         ``"z"=8`` is ``"a"=2, "b"=4``. A tensor that is sharded on one is then sharded on the other. The main
         mesh is cut where the others need it."""
-        found: dict[tuple[int, str], list[_Part]] = {}
+        parts_of: dict[tuple[int, str], list[_Part]] = {}
         same, main = self.meshes.same, self.main
         others = [n for n, count in enumerate(self._counts) if n == same[n] != main and count == self.count]
         known = self._digits(main, cuts) if others else {}
@@ -171,27 +171,27 @@ class Axes:
             if not own.keys() <= known.keys():
                 continue
             for axis, _ in self.meshes.meshes[number].axes:
-                found[number, axis] = []
+                parts_of[number, axis] = []
                 for low, high in _between(cuts[number, axis]):
                     inside = (key for key, p in own.items() if p.axis == axis and low <= p.low < high)
-                    found[number, axis] += _merged(known[key] for key in inside)
-                for part in found[number, axis]:
+                    parts_of[number, axis] += _merged(known[key] for key in inside)
+                for part in parts_of[number, axis]:
                     cuts[main, part.axis] += [part.low, part.high]
-        return found
+        return parts_of
 
     def _digits(self, mesh: int, cuts: _Cuts, like: Container[bytes] = ()) -> dict[bytes, _Part]:
         """The parts of prime size of a mesh's axes, major to minor, by their stride in device numbers; in an
         order ``like`` another one, if possible."""
-        found, step = dict[bytes, _Part](), self._counts[mesh]
+        digits_by_place, step = dict[bytes, _Part](), self._counts[mesh]
         order = np.argsort(self.meshes.meshes[mesh].device_ids or range(step))
         for axis, _ in self.meshes.meshes[mesh].axes:
             for low, high in _between(cuts[mesh, axis]):
                 while low < high:
                     ways = {(order // (step // p) % p).tobytes(): p for p in _primes(high // low)}
                     places = next((places for places in ways if places in like), next(iter(ways)))
-                    found[places] = _Part(axis, low, low * ways[places])
+                    digits_by_place[places] = _Part(axis, low, low * ways[places])
                     low, step = low * ways[places], step // ways[places]
-        return found
+        return digits_by_place
 
     def at(self, mesh: int, axis: str, place: int) -> PieceId | None:
         """The piece at a place of an axis: the product of the sizes before it."""
@@ -214,13 +214,13 @@ class Axes:
 
     def of(self, mesh: int, axes: Sequence[SubAxis]) -> tuple[Pieces, bool]:
         """The pieces of a list of sub-axes, and whether they cover the whole list."""
-        found: list[PieceId] = []
+        pieces: list[PieceId] = []
         for axis in axes:
             inside = self._inside(mesh, axis.name, axis.pre, axis.pre * axis.size)
             if self.product(inside) != axis.size:
-                return tuple(found), False
-            found.extend(inside)
-        return tuple(found), True
+                return tuple(pieces), False
+            pieces.extend(inside)
+        return tuple(pieces), True
 
     def layout(self, sharding: Sharding | None, shape: Shape) -> Layout:
         """The layout of a tensor with a sharding. On a mesh with fewer devices than the program it is
@@ -267,14 +267,14 @@ class Axes:
 
     def sub_axes(self, pieces: Sequence[PieceId]) -> list[SubAxis]:
         """The sub-axes that pieces form, with adjacent ones merged."""
-        found: list[SubAxis] = []
+        merged: list[SubAxis] = []
         for piece in (self.every[p] for p in pieces):
-            last = found[-1] if found else None
+            last = merged[-1] if merged else None
             if last is not None and last.name == piece.axis and last.pre * last.size == piece.pre:
-                found[-1] = SubAxis(last.name, last.pre, last.size * piece.size)
+                merged[-1] = SubAxis(last.name, last.pre, last.size * piece.size)
             else:
-                found.append(SubAxis(piece.axis, piece.pre, piece.size))
-        return found
+                merged.append(SubAxis(piece.axis, piece.pre, piece.size))
+        return merged
 
     def names(self, pieces: Sequence[PieceId]) -> tuple[str, ...]:
         """The sub-axes that pieces form, as text: ``data``, ``model:(1)2``."""
@@ -326,23 +326,23 @@ class Axes:
 
     def between(self, pairs: npt.NDArray[np.int64]) -> Pieces:
         """The fewest pieces that contain the difference of any pair of devices."""
-        found = list[Pieces]()
+        by_mesh = list[Pieces]()
         for mesh in sorted({piece.mesh for piece in self.pieces}):
             held = [p for p in self.numbers if self.pieces[p].mesh == mesh]
             places = [(p, self.index((p,))[pairs]) for p in held]
-            found.append(tuple(p for p, ends in places if (ends[:, 0] != ends[:, 1]).any()))
-        return min(found, key=len, default=())
+            by_mesh.append(tuple(p for p, ends in places if (ends[:, 0] != ends[:, 1]).any()))
+        return min(by_mesh, key=len, default=())
 
     def index(self, pieces: Pieces) -> npt.NDArray[np.int64]:
         """For each device, its part of a dimension that is split on pieces."""
         if pieces not in self._indices:
-            found = np.zeros(self.count, dtype=np.int64)
+            index = np.zeros(self.count, dtype=np.int64)
             if pieces:
                 grid, order = self.grid(self.every[pieces[0]].mesh)
                 for p in self.finely(pieces):
                     digit = np.indices(grid.shape)[order.index(p)]
-                    found[grid.ravel()] = found[grid.ravel()] * self.sizes[p] + digit.ravel()
-            self._indices[pieces] = _constant(found)
+                    index[grid.ravel()] = index[grid.ravel()] * self.sizes[p] + digit.ravel()
+            self._indices[pieces] = _constant(index)
         return self._indices[pieces]
 
 
@@ -357,7 +357,7 @@ class Digit(NamedTuple):
 def digits(table: npt.NDArray[np.int64]) -> list[Digit] | None:
     """The digits of the index whose sum is the difference of a table's entry from the first one. None if the
     table is not such a sum."""
-    found, place, count = list[Digit](), 1, len(table)
+    digits_of, place, count = list[Digit](), 1, len(table)
     made = np.full(count, table[0])
     while place < count:
         column = table[::place]
@@ -368,9 +368,9 @@ def digits(table: npt.NDArray[np.int64]) -> list[Digit] | None:
         if size == 1:
             return None
         made += np.arange(count) // place % size * step
-        found += [Digit(place, size, step)] if step else []
+        digits_of += [Digit(place, size, step)] if step else []
         place *= size
-    return found if (made == table).all() else None
+    return digits_of if (made == table).all() else None
 
 
 def _between(cuts: Iterable[int]) -> Iterator[tuple[int, int]]:
@@ -380,13 +380,13 @@ def _between(cuts: Iterable[int]) -> Iterator[tuple[int, int]]:
 
 def _merged(parts: Iterable[_Part]) -> list[_Part]:
     """Parts of axes in order, with adjacent ones merged."""
-    found: list[_Part] = []
+    merged: list[_Part] = []
     for part in parts:
-        if found and found[-1].axis == part.axis and found[-1].high == part.low:
-            found[-1] = found[-1]._replace(high=part.high)
+        if merged and merged[-1].axis == part.axis and merged[-1].high == part.low:
+            merged[-1] = merged[-1]._replace(high=part.high)
         else:
-            found.append(part)
-    return found
+            merged.append(part)
+    return merged
 
 
 def _primes(number: int) -> Iterator[int]:

@@ -55,8 +55,8 @@ class Opening:
         """The best boundary at a price of memory, in bytes sent per byte held. With ``bound`` a lower bound
         is computed."""
         with self._module.context, ir.Location.unknown():
-            found = self._homes.find(memory=memory, bound=bound, alike=True, stop=stop)
-        homes, boundary, (takes, gives) = found.plan.homes, self._boundary, self._given
+            chosen = self._homes.find(memory=memory, bound=bound, alike=True, stop=stop)
+        homes, boundary, (takes, gives) = chosen.plan.homes, self._boundary, self._given
         arguments = {n: homes.get(boundary.arguments[n], takes[n]) for n in sorted(boundary.free.arguments)}
         results = {}
         for n, value in boundary.results.items():
@@ -66,7 +66,7 @@ class Opening:
         return Opened(
             {n: of(layout) for n, layout in arguments.items()},
             {n: of(layout) for n, layout in results.items()},
-            found.cost,
-            found.bound,
-            found.held[0],
+            chosen.cost,
+            chosen.bound,
+            chosen.held[0],
         )

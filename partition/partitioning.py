@@ -123,11 +123,11 @@ def annotated_of(
 
 def _used(kinds: Kinds, shardings: Shardings) -> list[Sharding]:
     """All shardings of a module, in order."""
-    found: dict[Any, Sharding] = {}
+    by_attribute: dict[Any, Sharding] = {}
 
     def read(attribute: Any) -> None:
-        if attribute not in found:
-            found[attribute] = shardings.read(attribute)
+        if attribute not in by_attribute:
+            by_attribute[attribute] = shardings.read(attribute)
 
     for op in kinds.examples():
         attributes = op.attributes
@@ -144,4 +144,4 @@ def _used(kinds: Kinds, shardings: Shardings) -> list[Sharding]:
                 for entry in boundary_attributes(op.opview, label):
                     if "sdy.sharding" in entry:
                         read(entry["sdy.sharding"])
-    return list(found.values())
+    return list(by_attribute.values())

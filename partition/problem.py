@@ -66,7 +66,7 @@ class Boundary:
         held = dict(zip(self.arguments, self.given(annotated)[0], strict=True))
         for _, spot in facts.spots:
             held.update(zip(spot.values, spot.held, strict=True))
-        reader, listing, found = annotated.chooser.reader, annotated.kinds.listing, list[Spot]()
+        reader, listing, spots = annotated.chooser.reader, annotated.kinds.listing, list[Spot]()
         for n, to in self.results.items():
             value, type_ = self.returned[n], listing.value(self.returned[n]).type
             if not (shape := static_shape(type_)):
@@ -75,8 +75,8 @@ class Boundary:
             known = reader.handing_on(shape, bytes_of(element_of(listing.value(value))), False)
             free = frozenset() if value in held else frozenset([0])
             at = held.get(to, replicated(len(shape)))
-            found.append(Spot(known, (value, to), (home, at), free, False))
-        return found
+            spots.append(Spot(known, (value, to), (home, at), free, False))
+        return spots
 
     def given(self, annotated: Annotated) -> tuple[list[Layout], list[Layout]]:
         """The layouts of arguments and results in the module."""

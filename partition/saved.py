@@ -103,10 +103,10 @@ class SavedPlan:
             )
 
         def by_value(name: str, read: Callable[[Any], Any]) -> dict[int, Any]:
-            found = {int(value): read(given) for value, given in data[name].items()}
-            if unknown := [value for value in found if not 0 <= value < values]:
+            values_read = {int(value): read(given) for value, given in data[name].items()}
+            if unknown := [value for value in values_read if not 0 <= value < values]:
                 raise ValueError(f"the module has no value {unknown[0]}")
-            return found
+            return values_read
 
         with self.reading():
             return Plan(
@@ -146,14 +146,14 @@ def saved(plan: Plan, axes: Axes, module: ir.Module, *, cut: bool) -> PlanFile:
         return [[factor, names(pieces)] for factor, pieces in of]
 
     def step(of: Step) -> dict[str, Any]:
-        found = {"kind": of.kind, "axes": names(of.pieces), "after": layout(of.after), "sends": of.price}
-        return found | {name: n for name, n in (("dim", of.dim), ("to", of.to)) if n >= 0}
+        entry = {"kind": of.kind, "axes": names(of.pieces), "after": layout(of.after), "sends": of.price}
+        return entry | {name: n for name, n in (("dim", of.dim), ("to", of.to)) if n >= 0}
 
     def reshard(of: Reshard) -> dict[str, Any]:
-        found: dict[str, Any] = {"op": of.op, "slot": of.slot, "role": of.role, "value": of.value}
-        found |= {"from": None if of.start is None else layout(of.start), "to": layout(of.goal)}
-        found["steps"] = [step(each) for each in of.steps]
-        return found if of.way is None else found | {"way": way(of.way)}
+        entry: dict[str, Any] = {"op": of.op, "slot": of.slot, "role": of.role, "value": of.value}
+        entry |= {"from": None if of.start is None else layout(of.start), "to": layout(of.goal)}
+        entry["steps"] = [step(each) for each in of.steps]
+        return entry if of.way is None else entry | {"way": way(of.way)}
 
     mesh = axes.mesh
     head = {

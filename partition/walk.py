@@ -160,10 +160,10 @@ class Walk(ABC):
 
     def get(self, value: int, layout: Layout, use: Use | None = None) -> Any:
         """A value in a layout. If it does not exist here in that layout, it is resharded."""
-        found = self.find(value, layout)
-        stale = self.plan.again and not (found is None or use is None) and self._stale(value, layout)
-        if found is not None and not stale:
-            return found
+        held_here = self.find(value, layout)
+        stale = self.plan.again and not (held_here is None or use is None) and self._stale(value, layout)
+        if held_here is not None and not stale:
+            return held_here
         make = self.makes.get(value)
         if make is not None and not layout.partial:
             local = make(layout)
@@ -213,12 +213,12 @@ class Walk(ABC):
         """The operands of an op in the given layouts, all of them or those in some ``slots``. If the op
         passes them on, ``to`` are the values that they become, and the layouts are ``chosen`` together with
         those of all values."""
-        operands, found = self.kinds.operands(number), list[Any]()
+        operands, entering = self.kinds.operands(number), list[Any]()
         for i in range(len(operands)) if slots is None else slots:
             use = Use(number, i, operands[i], to=to[i] if to else -1, chosen=chosen)
             self.note(use, operands[i], layouts[i])
-            found.append(self.get(operands[i], layouts[i], use))
-        return found
+            entering.append(self.get(operands[i], layouts[i], use))
+        return entering
 
     def received(
         self,
@@ -245,13 +245,13 @@ class Walk(ABC):
     def of_several(self, number: int) -> Iterator[tuple[int, Use]]:
         """The values that several branches of an op use in another layout than at home, with their purposes.
         They are made before the branches instead of in each of them."""
-        found: dict[int, dict[int, Use]] = {}
+        by_value: dict[int, dict[int, Use]] = {}
         for branch, ops in enumerate(self.kinds.blocks(number) if self.copied_first else ()):
             for inner in range(ops[0], self.kinds.end(ops[-1])):
                 for slot, value in enumerate(self.kinds.operands(inner)):
                     if value in self.copied_first and value in self.tensors:  # it comes from outside
-                        found.setdefault(value, {}).setdefault(branch, Use(inner, slot, value))
-        for value, uses in found.items():
+                        by_value.setdefault(value, {}).setdefault(branch, Use(inner, slot, value))
+        for value, uses in by_value.items():
             if len(uses) > 1:
                 yield value, next(iter(uses.values()))
 
@@ -288,15 +288,15 @@ class Walk(ABC):
     def in_bodies(self) -> dict[str, PieceSet]:
         """The axes of the manual computations in which functions are called. A function is written once for
         all calls, so nothing in it is split along these axes."""
-        found: dict[str, PieceSet] = {}
+        cuts: dict[str, PieceSet] = {}
         waiting = [(op, self.reading.cut_by(op)) for op in self.kinds.having("manual_axes")]
         while waiting:
             op, cut = waiting.pop()
             for name in sorted(named_in(op) & self.functions.keys()):
-                if not cut <= found.get(name, frozenset()):
-                    found[name] = found.get(name, frozenset()) | cut
-                    waiting.append((self.functions[name], found[name]))
-        return found
+                if not cut <= cuts.get(name, frozenset()):
+                    cuts[name] = cuts.get(name, frozenset()) | cut
+                    waiting.append((self.functions[name], cuts[name]))
+        return cuts
 
     def enter(self, cut: PieceSet) -> None:
         """From here on, ops are inside of a manual computation over these axes."""

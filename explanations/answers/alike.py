@@ -23,10 +23,10 @@ def pattern(text: str) -> str:
 
 def groups(things: Sequence[T], said: Callable[[T], str]) -> list[list[T]]:
     """Things of which the same is said, in groups, in the order of the first of each."""
-    found: dict[str, list[T]] = {}
+    by_pattern: dict[str, list[T]] = {}
     for thing in things:
-        found.setdefault(pattern(said(thing)), []).append(thing)
-    return list(found.values())
+        by_pattern.setdefault(pattern(said(thing)), []).append(thing)
+    return list(by_pattern.values())
 
 
 def others(names: Sequence[str]) -> str:

@@ -23,8 +23,8 @@ class Answers(tuple[T, ...], Generic[T]):
         return folded(sites, list(map(str, self))) or self._nothing
 
     def _repr_html_(self) -> str:
-        found = (entry._repr_html_() for entry in self)  # type: ignore[attr-defined]
-        return "\n".join(found) or escape(self._nothing)
+        entries = (entry._repr_html_() for entry in self)  # type: ignore[attr-defined]
+        return "\n".join(entries) or escape(self._nothing)
 
 
 class Reasons(Answers[Explanation]):

@@ -106,20 +106,20 @@ class Moved:
 
     def as_json(self) -> dict[str, Any]:
         """The explanation as JSON has it."""
-        found: dict[str, Any] = {
+        entry: dict[str, Any] = {
             "program": str(self.program),
             "collective": asdict(self.collective),
             "partial": self.partial,
         }
-        found |= {"before": list(self.before), "after": list(self.after), "steps": list(self.steps)}
-        found["begun"] = [asdict(each) for each in self.begun]
-        found["chosen"] = [asdict(each) for each in self.chosen]
-        found |= {"topology": self.program.topology, "written": self.written, "inside": self.inside}
-        found["ways"] = [asdict(way) for way in self.ways]
-        found["because"] = [asdict(each) for each in self.because]
-        found["causes"] = [cause.as_json() for cause in self.causes]
-        found["beside"] = asdict(self.beside) if self.beside else None
-        return found
+        entry |= {"before": list(self.before), "after": list(self.after), "steps": list(self.steps)}
+        entry["begun"] = [asdict(each) for each in self.begun]
+        entry["chosen"] = [asdict(each) for each in self.chosen]
+        entry |= {"topology": self.program.topology, "written": self.written, "inside": self.inside}
+        entry["ways"] = [asdict(way) for way in self.ways]
+        entry["because"] = [asdict(each) for each in self.because]
+        entry["causes"] = [cause.as_json() for cause in self.causes]
+        entry["beside"] = asdict(self.beside) if self.beside else None
+        return entry
 
 
 def moved_text(moved: Moved, *, full: bool = False) -> str:

@@ -69,9 +69,9 @@ class Conflict:
             "bytes",
             "executions",
         )
-        found = {name: getattr(self, name) for name in names}
-        found |= {"numbers": list(self.numbers), "has": list(self.has), "needs": list(self.needs)}
-        return found | {name: str(getattr(self, name) or "") for name in ("origin", "against")}
+        entry = {name: getattr(self, name) for name in names}
+        entry |= {"numbers": list(self.numbers), "has": list(self.has), "needs": list(self.needs)}
+        return entry | {name: str(getattr(self, name) or "") for name in ("origin", "against")}
 
 
 class Conflicts(Answers[Conflict]):
@@ -95,15 +95,15 @@ class Conflicts(Answers[Conflict]):
 def conflicts_text(conflicts: Sequence[Conflict], program: ProgramChoice, *, full: bool = False) -> str:
     """The tensors that must move in a program, most bytes first."""
     lines = [program.line, must_move(conflicts)]
-    found = [[c] for c in conflicts] if full else groups(conflicts, lambda c: "\n".join(_conflict(c, 1)))
-    found.sort(key=lambda same: -same[0].bytes * len(same))
-    shown = found if full else found[:_MOST_SHOWN]
+    grouped = [[c] for c in conflicts] if full else groups(conflicts, lambda c: "\n".join(_conflict(c, 1)))
+    grouped.sort(key=lambda same: -same[0].bytes * len(same))
+    shown = grouped if full else grouped[:_MOST_SHOWN]
     for first, *alike in shown:
         lines += _conflict(first, 1 + len(alike))
         if alike:
             lines += wrapped("      ", f"so do {others([conflict.tensor for conflict in alike])}")
-    if len(shown) < len(found):
-        lines.append(f"  {left_out(sum(map(len, found[len(shown) :])), 'tensor')}")
+    if len(shown) < len(grouped):
+        lines.append(f"  {left_out(sum(map(len, grouped[len(shown) :])), 'tensor')}")
     return "\n".join(lines)
 
 

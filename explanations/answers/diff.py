@@ -106,10 +106,10 @@ def diff_text(found: Diff, *, labels: tuple[str, str] = ("1", "2"), full: bool =
 
 
 def _parting(parting: Parting, alike: Sequence[Parting], labels: tuple[str, str], *, full: bool) -> list[str]:
-    found = [dim for one in (parting, *alike) for dim in one.dims]
-    dims = found if full else found[:_MOST_DIMS]
+    every = [dim for one in (parting, *alike) for dim in one.dims]
+    dims = every if full else every[:_MOST_DIMS]
     differ = ", ".join(f"{value} dim {dim}" for value, dim in dims)
-    rest = len(found) - len(dims)
+    rest = len(every) - len(dims)
     more = f", ... {rest} more {_ALL}" if rest else ""
     same = [f"{one.site.value} dim {one.site.dim}" for one in alike]
     return [

@@ -182,10 +182,10 @@ def _more_time(seconds: float) -> str:
 def moves_text(moves: Sequence[Move], what: str, *, full: bool) -> list[str]:
     """A line for each of the first moves, or for all of them: ``what`` they are, then what moves."""
     shown = moves if full else moves[:_MOST]
-    found = []
+    lines = []
     for m in shown:
         count = f"{m.count} x " if m.count > 1 else ""
         said = f"{count}{m.collective} of {m.value or '-'} for {m.slot} of {m.op}{at(m.where, m.stack)}"
-        found.append(f"  {what}: {said}, {m.bytes:,} bytes")
+        lines.append(f"  {what}: {said}, {m.bytes:,} bytes")
     left = len(moves) - len(shown)
-    return [*found, f"  ... {left} more (--full shows all)"] if left else found
+    return [*lines, f"  ... {left} more (--full shows all)"] if left else lines

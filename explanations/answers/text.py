@@ -25,13 +25,13 @@ def folded(sites: Sequence[Site], texts: Sequence[str], *, full: bool = False) -
     """
     if full:
         return "\n\n".join(texts)
-    found = groups(list(zip(sites, texts, strict=True)), lambda pair: pair[1])
+    grouped = groups(list(zip(sites, texts, strict=True)), lambda pair: pair[1])
     shown = []
-    for (_, text), *alike in found[:_MOST_TEXTS]:
+    for (_, text), *alike in grouped[:_MOST_TEXTS]:
         names = others([dim_text(site) for site, _ in alike])
         shown.append("\n".join([text, *(wrapped("  ", f"so it is of {names}") if alike else [])]))
-    if len(found) > len(shown):
-        shown.append(left_out(sum(map(len, found[len(shown) :])), "explanation"))
+    if len(grouped) > len(shown):
+        shown.append(left_out(sum(map(len, grouped[len(shown) :])), "explanation"))
     return "\n\n".join(shown)
 
 

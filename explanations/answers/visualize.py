@@ -179,11 +179,11 @@ def visualize(sharding: Any, shape: Sequence[int] | None = None, mesh: Any = Non
     Raises ShardlogError for anything else, and for a shape of another rank.
     """
     size = None if shape is None else tuple(map(int, shape))
-    found = _from_text(sharding, size, mesh) if isinstance(sharding, str) else _named(sharding, size)
-    if found.shape is not None and len(found.shape) != len(found.dims):
-        message = f"the sharding has {len(found.dims)} dimensions, but the shape has {len(found.shape)}"
+    picture = _from_text(sharding, size, mesh) if isinstance(sharding, str) else _named(sharding, size)
+    if picture.shape is not None and len(picture.shape) != len(picture.dims):
+        message = f"the sharding has {len(picture.dims)} dimensions, but the shape has {len(picture.shape)}"
         raise ShardlogError(message, where="visualize", hint="give the shape of the whole tensor")
-    return found
+    return picture
 
 
 def picture_of(run: Record, value: Value) -> Picture:
@@ -197,9 +197,9 @@ def picture_of(run: Record, value: Value) -> Picture:
 
 
 def _picture(dims: Iterable[Iterable[SubAxis]], mesh: Mesh, shape: tuple[int, ...] | None) -> Picture:
-    found = tuple(tuple((axis.name, axis.pre, axis.size) for axis in axes) for axes in dims)
+    axes_of_dims = tuple(tuple((axis.name, axis.pre, axis.size) for axis in axes) for axes in dims)
     devices = mesh.device_ids or tuple(range(prod(size for _, size in mesh.axes)))
-    return Picture(mesh.axes, found, shape, devices)
+    return Picture(mesh.axes, axes_of_dims, shape, devices)
 
 
 def ranges(numbers: Sequence[int]) -> str:
@@ -255,7 +255,7 @@ def _from_text(text: str, shape: tuple[int, ...] | None, mesh: Any) -> Picture:
         ((name, op),) = symbols(module, "sdy.mesh").items()
         read = read_mesh(name, op.attributes["mesh"])
         shardings = Shardings(Meshes([read]), {name: 0})
-        found = shardings.read(
+        parsed = shardings.read(
             valid_sharding(module, text.strip(), where, None if shape is None else len(shape)), where
         )
-    return _picture((d.axes for d in found.dimensions), read, shape)
+    return _picture((d.axes for d in parsed.dimensions), read, shape)

@@ -70,11 +70,11 @@ def _step(step: WhyStep, proofs: bool) -> dict[str, Any]:
         "rule",
         "candidate",
     )
-    found: dict[str, Any] = {name: getattr(step, name) for name in names}
-    found |= {name: asdict(getattr(step, name)) for name in ("site", "source", "stage")}
-    found["rests_on"] = list(step.rests_on)
-    found["lost"] = [asdict(loss) for loss in step.lost]
-    return found | ({"proof": Tree(step.proof, step.says).rows} if proofs else {})
+    entry: dict[str, Any] = {name: getattr(step, name) for name in names}
+    entry |= {name: asdict(getattr(step, name)) for name in ("site", "source", "stage")}
+    entry["rests_on"] = list(step.rests_on)
+    entry["lost"] = [asdict(loss) for loss in step.lost]
+    return entry | ({"proof": Tree(step.proof, step.says).rows} if proofs else {})
 
 
 def _annotation(annotation: Annotation) -> dict[str, Any]:

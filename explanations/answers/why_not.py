@@ -45,8 +45,8 @@ class WhyNot:
         return why_not_text(self)
 
     def __repr__(self) -> str:
-        found = (*self.here, *(reason for stop in self.stops for reason in stop.reasons))
-        reasons = ", ".join(dict.fromkeys(reason.reason for reason in found)) or "nothing to come"
+        every = (*self.here, *(reason for stop in self.stops for reason in stop.reasons))
+        reasons = ", ".join(dict.fromkeys(reason.reason for reason in every)) or "nothing to come"
         return f'<why not {self.site.value} dim {self.site.dim} "{self.axis}": {reasons}>'
 
     def _repr_html_(self) -> str:
@@ -59,9 +59,9 @@ def _reason(reason: Reason) -> dict[str, Any]:
 
 def _before(before: Before) -> dict[str, Any]:
     names = ("op", "where", "stack")
-    found: dict[str, Any] = {name: getattr(before, name) for name in names}
-    found |= {"stage": asdict(before.stage), "site": asdict(before.site)}
-    return found | {"reasons": [_words(reason) for reason in before.reasons]}
+    entry: dict[str, Any] = {name: getattr(before, name) for name in names}
+    entry |= {"stage": asdict(before.stage), "site": asdict(before.site)}
+    return entry | {"reasons": [_words(reason) for reason in before.reasons]}
 
 
 def _words(reason: Reason) -> dict[str, str]:

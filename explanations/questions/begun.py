@@ -24,7 +24,7 @@ class Sums:
     def begin(self, purpose: Any, primes: set[int]) -> list[Any]:
         """The ops that make the partial sums over some axes that a collective combines, where others hand
         them on to the op that it serves."""
-        found, seen = dict[Any, None](), set[Any]()
+        ops, seen = dict[Any, None](), set[Any]()
         waiting = self._taken(purpose, primes)
         for value in waiting:  # which grows
             if value in seen:
@@ -32,8 +32,8 @@ class Sums:
             seen.add(value)
             waiting += (before := list(self._before(value, primes)))
             if not before and not isinstance(value.owner, ir.Block):
-                found[value.owner.operation] = None
-        return list(found)
+                ops[value.owner.operation] = None
+        return list(ops)
 
     def _taken(self, purpose: Any, primes: set[int]) -> list[Any]:
         """The values by which partial sums come to an op."""

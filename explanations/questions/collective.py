@@ -40,8 +40,10 @@ def why_collective(explainer: Explainer, program: PartitionedRun, number: int) -
 def causes(explainer: Explainer, program: PartitionedRun) -> list[tuple[str, ...]]:
     """The annotations that the axes of each collective come from."""
     asked = Asked(explainer, program)
-    found = (dict.fromkeys(given for _, given in asked.origins(n)) for n in range(len(program.movements)))
-    return [tuple(map(str, given)) for given in found]
+    by_collective = (
+        dict.fromkeys(given for _, given in asked.origins(n)) for n in range(len(program.movements))
+    )
+    return [tuple(map(str, given)) for given in by_collective]
 
 
 class Asked:
@@ -115,10 +117,10 @@ class Asked:
             said, moves = self._propagated(tensor), value in moved
             for home in self.program.homes.get(value, ()):
                 concerned = moves or not primes.isdisjoint(self.axes.finely(home.pieces))
-                found = Placed(name, self._dims(home), self._text(home.partial), said)
-                if concerned and found not in told and (found.partial or found.dims != said):
-                    told.add(found)
-                    yield found
+                placed = Placed(name, self._dims(home), self._text(home.partial), said)
+                if concerned and placed not in told and (placed.partial or placed.dims != said):
+                    told.add(placed)
+                    yield placed
 
     def _tensor(self, value: Any) -> tuple[str, Value | None]:
         """What a value is called, and the tensor that it is: one that an op gives, or a loop carries."""
@@ -135,13 +137,13 @@ class Asked:
     def _propagated(self, value: Value) -> tuple[str, ...]:
         """How propagation sharded a tensor."""
         history, atoms = self.explainer.history, self.explainer.meshes.atoms
-        found: list[dict[PieceId, None]] = [{} for _ in value.shape]
+        by_dim: list[dict[PieceId, None]] = [{} for _ in value.shape]
         content = history.content(history.cell(value.place), history.end)
         for dim, _, x in sorted(history.facts(content).get("sharded", ())):
             piece = self.axes.at(atoms[x].mesh, atoms[x].axis, atoms[x].lo)
             if piece is not None:
-                found[dim][piece] = None
-        return tuple(self._text(tuple(pieces)) for pieces in found)
+                by_dim[dim][piece] = None
+        return tuple(self._text(tuple(pieces)) for pieces in by_dim)
 
     # ---- The choice -------------------------------------------------------------------------------------
 
@@ -237,8 +239,8 @@ class Asked:
         """The ops that make the partial sums of a collective, where others hand them on, and how many
         operands they have."""
         made = self._sums.begin(self.program.movements[number].purpose, self._primes(number))
-        found = ((self.program.names.made(op), len(op.operands)) for op in made if _takes_tensors(op))
-        return [(op, taken) for op, taken in found if op is not None]
+        counted = ((self.program.names.made(op), len(op.operands)) for op in made if _takes_tensors(op))
+        return [(op, taken) for op, taken in counted if op is not None]
 
     def _held(self, purpose: Any) -> Iterator[tuple[int, Layout | None]]:
         """The tensors at the op, by number, and their layouts, where they are known; the one that moves comes
@@ -267,12 +269,12 @@ class Asked:
 
     def _atoms(self, value: Value, dim: int, pieces: Container[int]) -> dict[str, list[int]]:
         """The atoms of pieces that a dimension of a tensor has, by their axes."""
-        history, atoms, found = self.explainer.history, self.explainer.meshes.atoms, dict[str, list[int]]()
+        history, atoms, by_axis = self.explainer.history, self.explainer.meshes.atoms, dict[str, list[int]]()
         content = history.content(history.cell(value.place), history.end)
         for d, _, x in history.facts(content).get("sharded", ()):
             if d == dim and self.axes.at(atoms[x].mesh, atoms[x].axis, atoms[x].lo) in pieces:
-                found.setdefault(atoms[x].axis, []).append(x)
-        return found
+                by_axis.setdefault(atoms[x].axis, []).append(x)
+        return by_axis
 
 
 def _takes_tensors(op: Any) -> bool:

@@ -50,14 +50,18 @@ class _Side:
     def axes(self, value: Value) -> list[list[Axis]]:
         """The axes of every dimension."""
         if value.number not in self._axes:
-            found = self.record.axes(value.number)
-            self._axes[value.number] = [list(dict.fromkeys(map(self.axis, atoms))) for atoms in found]
+            by_dim = self.record.axes(value.number)
+            self._axes[value.number] = [list(dict.fromkeys(map(self.axis, atoms))) for atoms in by_dim]
         return self._axes[value.number]
 
     def axis(self, atom: int) -> Axis:
         """An atom, as both runs call it."""
-        found = self.record.meshes.atoms[atom]
-        return (found.axis, 0, 0) if found.axis in self._resized else (found.axis, found.lo, found.hi)
+        known_atom = self.record.meshes.atoms[atom]
+        return (
+            (known_atom.axis, 0, 0)
+            if known_atom.axis in self._resized
+            else (known_atom.axis, known_atom.lo, known_atom.hi)
+        )
 
     def text(self, value: Value) -> tuple[str, ...]:
         """The axes of every dimension as text."""
@@ -136,24 +140,24 @@ class _Comparison:
         history, axis = side.explainer.history, side.axis(atom)
         cell, before = history.cell(value.place), history.end
         trail: list[tuple[int, int, int, int]] = []
-        found: _Origin | None = None
-        while found is None:
+        origin: _Origin | None = None
+        while origin is None:
             event = history.gained(cell, dim, atom, before)
             trail.append((has, -1 - cell if event is None else event.number, dim, atom))
-            found = self._found.get(trail[-1])
+            origin = self._found.get(trail[-1])
             source = None if event is None else side.explainer.source(event, dim, atom)
             if event is None or source is None:
-                found = found or self._visited(has, cell, dim, atom)
-                found = found or _Origin(has, axis[0], event, cell, dim)
+                origin = origin or self._visited(has, cell, dim, atom)
+                origin = origin or _Origin(has, axis[0], event, cell, dim)
                 continue
             place = history.slots(event.item)[source[0]]
             counterpart = side.other.get(place)
             if counterpart is not None and axis in other.axes(counterpart)[source[1]]:
-                found = found or _Origin(has, axis[0], event, cell, dim)
+                origin = origin or _Origin(has, axis[0], event, cell, dim)
             cell, dim, before = history.cell(place), source[1], history.start(event)
-        self._found.update(dict.fromkeys(trail, found))
-        self._atoms.setdefault(found, {})[atom] = None
-        return found
+        self._found.update(dict.fromkeys(trail, origin))
+        self._atoms.setdefault(origin, {})[atom] = None
+        return origin
 
     def _visited(self, has: int, cell: Cell, dim: int, atom: int) -> _Origin | None:
         """The visit of completion, or the annotation behind visits, at which the runs part; None where the

@@ -35,7 +35,7 @@ def matched(a: Record, b: Record) -> list[tuple[Value, Value]]:
         _EqualComputations(a, numbers, by_path=by_path),
         _EqualComputations(b, numbers, by_path=by_path),
     )
-    found: list[tuple[Value, Value]] = []
+    pairs_found: list[tuple[Value, Value]] = []
     for key in (
         _EqualComputations.used,
         _EqualComputations.value,
@@ -46,8 +46,8 @@ def matched(a: Record, b: Record) -> list[tuple[Value, Value]]:
         known = {v.number for v, _ in pairs}, {v.number for _, v in pairs}
         ours = [v for v in ours if v.number not in known[0]]
         theirs = [v for v in theirs if v.number not in known[1]]
-        found += pairs
-    return sorted(found, key=lambda pair: pair[0].number)
+        pairs_found += pairs
+    return sorted(pairs_found, key=lambda pair: pair[0].number)
 
 
 def _written(values: list[Value]) -> list[tuple[str, str]]:
@@ -138,8 +138,8 @@ class _EqualComputations:
         """The identity of an op in the user's program; nothing else is like a value where that is not
         known."""
         made = self._made.get(value.number)
-        found = self._record.origin(self._items[made[0]]) if made else None
-        name = found.primitive if found is not None and found.frames else ""
+        origin = self._record.origin(self._items[made[0]]) if made else None
+        name = origin.primitive if origin is not None and origin.frames else ""
         return (name, value.type, value.where) if name else object()
 
     # ---- Numbers ----------------------------------------------------------------------------------------
@@ -155,8 +155,10 @@ class _EqualComputations:
 
     def _operands(self, op: int) -> list[int]:
         """The operands of an op; of a data-flow edge, its first source."""
-        found = self._ops[op]
-        taken = [v for v, role in zip(found.values, found.roles, strict=True) if role.startswith(_TAKEN)]
+        record_op = self._ops[op]
+        taken = [
+            v for v, role in zip(record_op.values, record_op.roles, strict=True) if role.startswith(_TAKEN)
+        ]
         return [self._through(v) for v in taken]
 
     def _through(self, number: int) -> int:

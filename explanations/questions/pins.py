@@ -51,7 +51,7 @@ def chosen(programs: Programs, name: str, choice: ProgramChoice) -> tuple[Chosen
     that are not are left out."""
     result, topology = programs.result, choice.topology
     program, pinned = programs.of(choice), programs.pins(choice)
-    found, counted = [], machine_of_costs(topology)
+    reasons, counted = [], machine_of_costs(topology)
     speed = None if topology is None else machine(topology).link.bandwidth
     for value, (named, given) in _asked(result, name).items():
         if program.found is None or value not in program.homes:
@@ -63,7 +63,7 @@ def chosen(programs: Programs, name: str, choice: ProgramChoice) -> tuple[Chosen
         )
         change, others = _change(program, bound, counted), tuple(lost)
         propagated = _propagated(result, program.axes, given)
-        found += [
+        reasons += [
             Chosen(
                 choice,
                 named.name,
@@ -79,7 +79,7 @@ def chosen(programs: Programs, name: str, choice: ProgramChoice) -> tuple[Chosen
             for home in program.homes[value]  # one for each call of a function may be another
             if home != propagated
         ]
-    return tuple(found)
+    return tuple(reasons)
 
 
 def unchosen(result: Result, name: str) -> str:
@@ -104,16 +104,16 @@ def unchosen(result: Result, name: str) -> str:
 def _asked(result: Result, name: str) -> dict[Any, tuple[Value, Any]]:
     """The values of the annotated module that a name stands for: results of ops, and what loops carry for
     such; each with how it is called, and the result of an op for which propagation says how it is sharded."""
-    found = dict[Any, tuple[Value, Any]]()
+    by_value = dict[Any, tuple[Value, Any]]()
     for named in Values(result.record).find(name):
         value = op_result(result, named.number)
         if value is not None:
-            found.setdefault(value, (named, value))
+            by_value.setdefault(value, (named, value))
         given = op_result(result, named.place)  # what loops are given and carry has the place of their result
         if given is not None and result.book.traits.lowering(given.owner.operation.name) == "loop":
             carried = given.owner.regions[1].blocks[0].arguments[given.result_number]
-            found.setdefault(carried, (named, given))
-    return found
+            by_value.setdefault(carried, (named, given))
+    return by_value
 
 
 def _is_call(value: Any, traits: OpTraits) -> bool:
@@ -128,8 +128,8 @@ def _sharding(result: Result, value: Any) -> Sharding:
     with result.module.context, ir.Location.unknown():
         if "sdy.sharding" not in operation.attributes:
             return Sharding.open(0, len(value.type.shape))
-        found = sdy.TensorShardingPerValueAttr(operation.attributes["sdy.sharding"]).shardings
-        return shardings.read(list(found)[value.result_number])
+        every = sdy.TensorShardingPerValueAttr(operation.attributes["sdy.sharding"]).shardings
+        return shardings.read(list(every)[value.result_number])
 
 
 def _home(result: Result, program: Partitioned, value: Any) -> Layout:
@@ -176,5 +176,5 @@ def moves_of(program: Partitioned) -> Counter[Key]:
 
 def only(some: Counter[Key], others: Counter[Key]) -> tuple[Move, ...]:
     """The moves that are more in some than in others, most bytes first."""
-    found = [Move(*key[:6], count, key[6] * count) for key, count in (some - others).items()]
-    return tuple(sorted(found, key=lambda move: (-move.bytes, move.where, move.value)))
+    moves = [Move(*key[:6], count, key[6] * count) for key, count in (some - others).items()]
+    return tuple(sorted(moves, key=lambda move: (-move.bytes, move.where, move.value)))

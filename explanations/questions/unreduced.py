@@ -32,11 +32,11 @@ def _axes(explainer: Explainer, number: int) -> dict[str, tuple[str, list[int]]]
     """The axes on which a value is unreduced, each with the reduction and its atoms."""
     record = explainer.record
     facts = record.facts(record.contents(record.cell(record.value(number).place))[1])
-    found: dict[str, tuple[str, list[int]]] = {}
+    by_axis: dict[str, tuple[str, list[int]]] = {}
     for atom, why in sorted(facts.get("fixed", ())):
         if why in _REDUCTIONS:
-            found.setdefault(explainer.meshes.atoms[atom].axis, (_REDUCTIONS[why], []))[1].append(atom)
-    return found
+            by_axis.setdefault(explainer.meshes.atoms[atom].axis, (_REDUCTIONS[why], []))[1].append(atom)
+    return by_axis
 
 
 class _Flow:

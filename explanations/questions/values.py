@@ -29,14 +29,14 @@ class Values:
 
         Raises ShardlogError with the nearest names where there is none.
         """
-        found = self._record.named(name) or self._parts(name)
-        if found:
-            return found
+        values = self._record.named(name) or self._parts(name)
+        if values:
+            return values
         match = _SOURCE.fullmatch(name)
         if match:
             return self._born_at(match["file"], int(match["line"]))
-        if found := self._in_scope(name):
-            return found
+        if values := self._in_scope(name):
+            return values
         if reason := self._record.absent(name):
             raise ShardlogError(f"{name} has no sharding: {reason}", where=self._record.name)
         known = self._record.names()
@@ -48,8 +48,8 @@ class Values:
         """The results of an op that ``name`` is the name of, or the copies of a constant."""
         if "%" not in name or self._record.named(name):
             return []
-        found = [n for mark in ("#", "'") for n in self._record.numbered(f"{name}{mark}")]
-        return [self._record.value(number) for number in found]
+        numbers = [n for mark in ("#", "'") for n in self._record.numbered(f"{name}{mark}")]
+        return [self._record.value(number) for number in numbers]
 
     def note(self, name: str) -> str:
         """A note on a name, to be said beforehand: the copies of a constant, each with its use and sharding;
@@ -74,8 +74,8 @@ class Values:
         return self._record.in_scope(Scope(pattern)) if pattern.strip("/*") else []
 
     def _born_at(self, file: str, line: int) -> list[Value]:
-        found = self._record.from_line(file, line)
-        if not found:
+        values = self._record.from_line(file, line)
+        if not values:
             near = sorted(sorted(self._record.lines(file), key=lambda n: abs(n - line))[:3])
             hint = (
                 f"values come from lines {', '.join(map(str, near))} of {file}"
@@ -83,7 +83,7 @@ class Values:
                 else f"the module has no locations in {file}"
             )
             raise ShardlogError(f"no value comes from {file}:{line}", where=self._record.name, hint=hint)
-        return found
+        return values
 
     def matching(self, pattern: str) -> list[Value]:
         """The values that a name stands for; ``*`` in it is any text without brackets. Raises as ``find``."""
@@ -92,8 +92,8 @@ class Values:
         wanted = wildcard(pattern)
         known = self._record.names()
         numbers = sorted({number for name, number in known.items() if wanted.fullmatch(name)})
-        if not numbers and (found := self._in_scope(pattern)):
-            return found
+        if not numbers and (values := self._in_scope(pattern)):
+            return values
         if not numbers:
             hint = f"there are: {', '.join(list(known)[:5])}, ..."
             raise ShardlogError(f"no value is called {pattern}", where=self._record.name, hint=hint)

@@ -21,8 +21,8 @@ def dropped(record: Record, names: Iterable[str]) -> list[Cell]:
 def _annotated(run: Record, name: str) -> list[Cell]:
     """The annotated cells that a name or pattern stands for."""
     given, known = run.given_shardings(), run.annotations()
-    found = {value.name: run.cell(value.place) for value in Values(run).matching(name)}
-    named = [a for a in given if a.value in found or a.cell in found.values()]
+    cell_of = {value.name: run.cell(value.place) for value in Values(run).matching(name)}
+    named = [a for a in given if a.value in cell_of or a.cell in cell_of.values()]
     cells = [a.cell for a in named if a.by == "user"]
     if not cells:
         if specs := [a for a in named if a.spec]:

@@ -52,10 +52,10 @@ class Explainer:
 
         Raises ShardlogError for values, dimensions and axes that do not exist.
         """
-        found = []
+        answers = []
         for value in self.asked(name, dim, axis):
-            found += list(self._explanations(value, dim, axis))
-        return found
+            answers += list(self._explanations(value, dim, axis))
+        return answers
 
     def asked(self, name: str, dim: int | None, axis: str | None) -> list[Value]:
         """The values called ``name`` that have the dimension: regions beside each other may use a name twice.
@@ -63,10 +63,10 @@ class Explainer:
         Raises ShardlogError for values, dimensions and axes that do not exist.
         """
         values = self.values.find(name)
-        found = [value for value in values if dim is None or 0 <= dim < len(value.shape)]
-        for value in found or values:
+        fitting = [value for value in values if dim is None or 0 <= dim < len(value.shape)]
+        for value in fitting or values:
             self._check(value, dim, axis)
-        return found
+        return fitting
 
     def _check(self, value: Value, dim: int | None, axis: str | None) -> None:
         if dim is not None and not 0 <= dim < len(value.shape):
@@ -209,13 +209,13 @@ class Explainer:
         parts: dict[Loses, list[int]] = {}
         for row, _ in rows:
             parts.setdefault(row._replace(position=0, axis=0), []).append(row.axis)
-        found = []
+        losses = []
         for row, says in rows:
             together = parts[row._replace(position=0, axis=0)]
             if row.axis != together[0]:
                 continue
             axis = self.axes(together)
-            found.append(
+            losses.append(
                 Loss(
                     axis,
                     self.site(places[row.loser], dims[row.loser, row.losing], op.slots[row.loser]),
@@ -226,7 +226,7 @@ class Explainer:
                     rule_place(says),
                 )
             )
-        return tuple(dict.fromkeys(found))
+        return tuple(dict.fromkeys(losses))
 
     def proof(self, event: Event, dim: int, atom: int) -> Proof:
         """The proof of what a change gave a dimension."""

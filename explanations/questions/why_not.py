@@ -38,10 +38,10 @@ def why_not(explainer: Explainer, name: str, dim: int, axis: str) -> list[WhyNot
     axis.
     """
     search = WhyNotSearch(explainer, axis)
-    found = []
+    answers = []
     for value in explainer.asked(name, dim, axis):
-        found.append(search.explain(value, dim))
-    return found
+        answers.append(search.explain(value, dim))
+    return answers
 
 
 def after_removal(result: Result, explanation: WhyNot) -> tuple[str, str] | None:
@@ -60,10 +60,10 @@ def after_removal(result: Result, explanation: WhyNot) -> tuple[str, str] | None
     site, axis, culprit, cell = explanation.site, explanation.axis, first.value, first.cell
     try:
         again = why_not(Explainer(without(result, [cell]).record), site.value, site.dim, axis)
-        found = next(answer for answer in again if answer.site == site)
+        answer_then = next(answer for answer in again if answer.site == site)
     except ShardlogError:
         return culprit, f'{site.value} dim {site.dim} is sharded on "{axis}"'
-    left = [*found.here, *(reason for stop in found.stops for reason in stop.reasons)]
+    left = [*answer_then.here, *(reason for stop in answer_then.stops for reason in stop.reasons)]
     if left == reasons:
         raise ShardlogError(f"nothing changes without the annotation of {culprit}", where=site.value)
     if not left:
@@ -295,24 +295,24 @@ class WhyNotSearch:
             turn = self.obstacles.turn(item, then, start)
             denied = (row for row in _denied(turn) if (row.slot, row.axis) == (to[0], atom))
             proofs = [(r.reason, turn.proof("denied", r)) for r in denied if to[1] in (-1, r.factor)]
-        found = self.said(item, proofs)
-        if not found:
+        reasons = self.said(item, proofs)
+        if not reasons:
             first = self.values.op(came.item)
             place = at(first.where, first.stack)
-            found = (
+            reasons = (
                 Reason("order", f"It could have come, but {first.name}{place} had its turn first.", "", ""),
             )
-        return Before(explainer.record.stages[stage], op.name, op.where, op.stack, site, found)
+        return Before(explainer.record.stages[stage], op.name, op.where, op.stack, site, reasons)
 
     def said(self, item: Item, proofs: Sequence[tuple[str, Proof | None]]) -> tuple[Reason, ...]:
         """The reasons that proofs of ``denied`` or ``annotation_waits`` give."""
-        found = []
+        reasons = []
         for reason, proof in proofs:
             assert proof is not None
             says = telling(proof)
             sentence = self.explainer.sentence(says, self.values.op(item).slots)
-            found.append(Reason(reason, sentence, rule_place(says), ""))
-        return tuple(dict.fromkeys(found))
+            reasons.append(Reason(reason, sentence, rule_place(says), ""))
+        return tuple(dict.fromkeys(reasons))
 
     def dim(self, item: Item, slot: int, factor: int) -> int:
         """The dimension of a slot that has a factor."""

@@ -24,13 +24,13 @@ def costs(programs: Programs, choice: ProgramChoice) -> dict[str, Any]:
 
 
 def _page(cost: Cost) -> dict[str, Any]:
-    found, again = cost.as_json(), cost.computed_again()
-    del found["items"]
+    document, again = cost.as_json(), cost.computed_again()
+    del document["items"]
     return {
-        **found,
+        **document,
         "held": [
             {**row, "where": said(row["where"], row["stack"])}
-            for row in found["held"]
+            for row in document["held"]
             if row["memory"] == "device"
         ],
         "collectives": [
@@ -47,9 +47,9 @@ def _page(cost: Cost) -> dict[str, Any]:
 
 def _by(items: Iterable[tuple[str, Item]]) -> list[dict[str, Any]]:
     """Rows by name, longest first, with their seconds by what limits them."""
-    found: dict[str, dict[str, Any]] = {}
+    by_name: dict[str, dict[str, Any]] = {}
     for name, item in items:
-        row = found.setdefault(name, {"name": name, "seconds": 0.0, "limited": {}})
+        row = by_name.setdefault(name, {"name": name, "seconds": 0.0, "limited": {}})
         row["seconds"] += item.seconds
         row["limited"][item.limited] = row["limited"].get(item.limited, 0.0) + item.seconds
-    return sorted(found.values(), key=lambda row: (-row["seconds"], row["name"]))[:_MOST]
+    return sorted(by_name.values(), key=lambda row: (-row["seconds"], row["name"]))[:_MOST]

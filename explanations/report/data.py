@@ -34,9 +34,9 @@ def collect(
     ``tell`` is called with the fraction of the page that is done.
     """
     choice = choice or ProgramChoice()
-    found = _Collector(programs, tell, choice).all()
+    document = _Collector(programs, tell, choice).all()
     tell("counting costs", 0.8)
-    return {**found, "means": choice.line, **costs(programs, choice)}
+    return {**document, "means": choice.line, **costs(programs, choice)}
 
 
 class _Numbers:
@@ -117,12 +117,12 @@ class _Collector:
         return prod(self.sizes[axis] for axis, _ in value.manual)
 
     def ops(self) -> dict[str, list[Any]]:
-        found = [self.record.op(item) for item in self.item.of]
+        ops = [self.record.op(item) for item in self.item.of]
         return {
-            "name": [self.string(op.name) for op in found],
-            "where": [self.string(said(op.where, op.stack)) for op in found],
-            "roles": [self.roles(op.roles) for op in found],
-            "slots": [self.tensor(number) for op in found for number in op.values],
+            "name": [self.string(op.name) for op in ops],
+            "where": [self.string(said(op.where, op.stack)) for op in ops],
+            "roles": [self.roles(op.roles) for op in ops],
+            "slots": [self.tensor(number) for op in ops for number in op.values],
         }
 
     def stages(self) -> list[dict[str, Any]]:
@@ -150,10 +150,10 @@ class _Collector:
     def annotations(self) -> list[list[Any]]:
         """``[cell, tensor, text, where, by]`` of what was given; tensor -1 is not there any more."""
         names = self.record.names()
-        found = [a for a in self.record.given_shardings() if a.by != "import"]
+        shardings = [a for a in self.record.given_shardings() if a.by != "import"]
         return [
             [a.cell, self.tensor.of.get(names.get(a.value, -1), -1), a.text, said(a.where, a.stack), a.by]
-            for a in found
+            for a in shardings
         ]
 
     def conflicts(self, stands: Sequence[int]) -> dict[str, Any]:
@@ -161,13 +161,13 @@ class _Collector:
         are of each (``alike``); and why nothing is known of them, where it is not. ``stands``: op -> the one
         that it repeats."""
         known, error = self.programs.conflicts_or_error(self.choice)
-        found: dict[Any, list[dict[str, Any]]] = {}
+        by_key: dict[Any, list[dict[str, Any]]] = {}
         for row in map(self.conflict, known):
             at = row["at"]
             about = [str(row[name]) for name in _SAID]
             key = stands[at] if 0 <= at < len(stands) else (row["op"], row["where"]), *about
-            found.setdefault(key, []).append(row)
-        alike = sorted(found.values(), key=lambda same: -same[0]["bytes"] * len(same))
+            by_key.setdefault(key, []).append(row)
+        alike = sorted(by_key.values(), key=lambda same: -same[0]["bytes"] * len(same))
         rows = [row for same in alike for row in same]
         return {"conflicts": rows, "alike": list(map(len, alike)), "unpartitioned": str(error or "")}
 
@@ -199,10 +199,10 @@ class _Collector:
 
     def parts(self, atoms: Sequence[int]) -> list[Any]:
         """``[text, number of shards, atoms]`` of every axis or sub-axis."""
-        found, rest = [], list(atoms)
+        parts, rest = [], list(atoms)
         for part in self.meshes.merge(atoms):
             mesh, own = self.meshes.atoms[rest[0]].mesh, list[int]()
             while not own or (rest and self.meshes.atoms[own[-1]].hi < part.pre * part.size):
                 own.append(rest.pop(0))
-            found.append([axis_text(part, self.meshes.meshes[mesh]), part.size, own])
-        return found
+            parts.append([axis_text(part, self.meshes.meshes[mesh]), part.size, own])
+        return parts

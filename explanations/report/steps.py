@@ -94,9 +94,9 @@ class Kinds:
         for row, says in rows:
             key = (row._replace(position=0, axis=0), self.meshes.atoms[row.axis].axis)
             together.setdefault(key, []).append((row, says))
-        for (loss, _), found in together.items():
-            parts = sorted((row.position, row.axis) for row, _ in found)
-            atoms, says = [x for _, x in parts], found[0][1]
+        for (loss, _), alike in together.items():
+            parts = sorted((row.position, row.axis) for row, _ in alike)
+            atoms, says = [x for _, x in parts], alike[0][1]
             axis = self.meshes.text(atoms)
             ends = (loss.loser, dims[loss.loser, loss.losing], loss.holder, dims[loss.holder, loss.losing])
             sentence = self._sentence(says, dict.fromkeys(atoms, axis))

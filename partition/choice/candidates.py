@@ -78,7 +78,7 @@ class Candidates:
     def _evenly(self, shape: Shape, domain: DomainId) -> DomainId:
         """The domain of the homes of one and of all layouts with parts of equal size: along each axis of the
         mesh one dimension is divided, or none."""
-        axes, found = self.planner.axes, dict.fromkeys(self.domains[domain].homes)
+        axes, homes = self.planner.axes, dict.fromkeys(self.domains[domain].homes)
         names = axes.mesh.axes if axes.mesh else ()
         whole = [axes.of_axes(axes.main, [name]) for name, _ in names]
         for where in product(range(-1, len(shape)), repeat=len(whole)):
@@ -87,8 +87,8 @@ class Candidates:
                 [tuple(p for axis, at in placed if at == d for p in axis) for d in range(len(shape))]
             )
             if self._is_even(shape, dims):
-                found[self.layouts.number(Layout(dims))] = None
-        return self.domains.of_homes(tuple(found)[: tuning.OPEN_LAYOUTS])
+                homes[self.layouts.number(Layout(dims))] = None
+        return self.domains.of_homes(tuple(homes)[: tuning.OPEN_LAYOUTS])
 
     def _is_even(self, shape: Shape, dims: Dims) -> bool:
         return all(size % self.planner.axes.product(d) == 0 for size, d in zip(shape, dims, strict=True))
@@ -154,7 +154,7 @@ class Candidates:
         key = self.kind_of[number], self.around(number)
         if key not in self._wanted:
             layouts, shapes = self.layouts, self.variables.spots[number].known.shapes
-            found = list[tuple[int, tuple[LayoutId, ...]]]()
+            by_slot = list[tuple[int, tuple[LayoutId, ...]]]()
             needed = [self.layouts_by(number, way) for way in self.ways_of(number)]
             for t, column in enumerate(zip(*needed, strict=True)):
                 if shapes[t]:
@@ -163,8 +163,8 @@ class Candidates:
                         wanted[layouts.complete(layout)] = None
                         if layouts[layout].combine in ("", SUM):
                             wanted[layout] = None
-                    found.append((t, tuple(wanted)))
-            self._wanted[key] = tuple(found)
+                    by_slot.append((t, tuple(wanted)))
+            self._wanted[key] = tuple(by_slot)
         return self._wanted[key]
 
     def ways_of(self, number: Row) -> tuple[WayId, ...]:
@@ -181,8 +181,8 @@ class Candidates:
             if spot.sends:
                 every.append(self._numbered(self.chooser.ways(spot.known, spot.held, True)))
             different = {id(ways): ways for ways in every}  # many are the same
-            found = dict.fromkeys(chain.from_iterable(different.values()))
-            self._ways[key] = tuple(found)[: tuning.OPEN_WAYS if self._open else tuning.WAYS]
+            numbers = dict.fromkeys(chain.from_iterable(different.values()))
+            self._ways[key] = tuple(numbers)[: tuning.OPEN_WAYS if self._open else tuning.WAYS]
         return self._ways[key]
 
     def _ways_anywhere(self, number: Row, around: tuple[DomainId, ...]) -> Iterator[tuple[WayId, ...]]:
@@ -237,11 +237,11 @@ class Candidates:
         if key not in self._needed:
             spot = self.variables.spots[number]
             alike = None if spot.known.reads else (spot.known, way)  # then the layouts of slots do not matter
-            found = None if alike is None else self._needed_by.get(alike)
-            if found is None:
+            numbers = None if alike is None else self._needed_by.get(alike)
+            if numbers is None:
                 layouts = self.chooser.layouts(spot.known, spot.held, spot.free, self._way[way])
-                found = tuple(map(self.layouts.number, layouts))
+                numbers = tuple(map(self.layouts.number, layouts))
                 if alike is not None:
-                    self._needed_by[alike] = found
-            self._needed[key] = found
+                    self._needed_by[alike] = numbers
+            self._needed[key] = numbers
         return self._needed[key]

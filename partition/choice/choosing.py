@@ -137,17 +137,17 @@ class Chooser:
         weighed = self.planner.prices.once, self.planner.counts
         choices: dict[Any, Choice] = self.planner.kept.choices.setdefault(weighed, {})
         if key not in choices:
-            found = self._chosen(known, held, free)
-            choices[key] = Choice(found.candidates[found.cheapest], lambda: found)
+            compared = self._chosen(known, held, free)
+            choices[key] = Choice(compared.candidates[compared.cheapest], lambda: compared)
         return choices[key]
 
     def _chosen(self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int]) -> Compared:
-        found, price = self._among(known, held, free, False)
-        if any(found.candidates[found.cheapest].sends):
+        compared, price = self._among(known, held, free, False)
+        if any(compared.candidates[compared.cheapest].sends):
             # Sending less in more collectives must be worth their fixed cost.
             other, less = self._among(known, held, free, True)
-            found = other if less < price else found
-        return found
+            compared = other if less < price else compared
+        return compared
 
     def _among(
         self,
@@ -164,8 +164,10 @@ class Chooser:
             ways = [*ways, also]
         candidates = [self._candidate(known, held, free, way) for way in ways]
         counts = [count for _, count in candidates]
-        found = self._cheapest(known, held, [c for c, _ in candidates], counts)
-        return found, found.costs[found.cheapest] + self.planner.prices.once * counts[found.cheapest]
+        compared = self._cheapest(known, held, [c for c, _ in candidates], counts)
+        return compared, compared.costs[compared.cheapest] + self.planner.prices.once * counts[
+            compared.cheapest
+        ]
 
     def ways(
         self, known: Knowledge, held: tuple[Layout, ...], moves: bool = False, *, anywhere: bool = False
@@ -182,8 +184,8 @@ class Chooser:
         if key not in self._ways:
             alike = number, moves, anywhere, self._splits_alike(known, held, moves)
             if alike not in self._ways:
-                found = self._find_ways(known, facts, held, moves, anywhere)
-                self._ways[alike] = sorted(found, key=lambda way: way[::-1])  # in whichever slots
+                ways = self._find_ways(known, facts, held, moves, anywhere)
+                self._ways[alike] = sorted(ways, key=lambda way: way[::-1])  # in whichever slots
             self._ways[key] = self._ways[alike]
         return self._ways[key]
 
@@ -217,10 +219,10 @@ class Chooser:
         key = number, held
         if key not in self._parts_if_stays:
             sharded = _sharded(held)
-            found = (
+            stays = (
                 self._candidates.solve({**facts, "sharded": sharded}, ["stays"])["stays"] if sharded else []
             )
-            self._parts_if_stays[key] = self.axes.product(piece for _, _, piece in found)
+            self._parts_if_stays[key] = self.axes.product(piece for _, _, piece in stays)
         return self._parts_if_stays[key]
 
     def computed_as(self, known: Knowledge) -> int:
@@ -283,10 +285,10 @@ class Chooser:
         for number, slots in known.passes.items():
             if pieces := way.get(PASSING - number):
                 passed, passing = pieces, slots
-        found = list[Layout]()
+        layouts = list[Layout]()
         for t, (role, shape, has) in enumerate(zip(known.roles, known.shapes, held, strict=True)):
             if shape is None:
-                found.append(replicated(0))
+                layouts.append(replicated(0))
                 continue
             dims: Dims = tuple(
                 [tuple([p for f in factors for p in way.get(f, ())]) for factors in known.maps[t]]
@@ -302,8 +304,8 @@ class Chooser:
             combine = (known.combine or "itself") if partial else ""
             if passed and (role == "result" or t in passing):
                 partial, combine = tuple(sorted((*partial, *passed))), SUM
-            found.append(Layout(dims, partial, combine))
-        return found
+            layouts.append(Layout(dims, partial, combine))
+        return layouts
 
     def _candidate(
         self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], way: Way
@@ -343,18 +345,21 @@ class Chooser:
             if exchange:
                 busy[pieces] = busy.get(pieces, 0) + exchange.busy
                 mean[pieces] = mean.get(pieces, 0.0) + exchange.turns
-        permuting, found = self.planner.weighed("collective_permute", ()), dict[int, tuple[float, float]]()
+        permuting, by_operand = (
+            self.planner.weighed("collective_permute", ()),
+            dict[int, tuple[float, float]](),
+        )
         for t, pieces, elements, exchange in all_sent:
-            size, before = elements * known.widths[t], found.get(t, (0.0, 0.0))
+            size, before = elements * known.widths[t], by_operand.get(t, (0.0, 0.0))
             if exchange:
                 share = float(busy[pieces].max()) / mean[pieces] if mean[pieces] else 0.0
                 rounds = exchange.turns * share
                 price = permuting.once * rounds + permuting.byte * exchange.rows * share * size
             else:
-                rounds = float(not found)
+                rounds = float(not by_operand)
                 price = self._gathered(pieces, size, rounds)
-            found[t] = before[0] + price, before[1] + rounds
-        return found
+            by_operand[t] = before[0] + price, before[1] + rounds
+        return by_operand
 
     def _gathered(self, pieces: Pieces, size: int, rounds: float) -> float:
         """The price of gathering this many bytes per device along pieces. If several gathers are combined,
@@ -385,8 +390,8 @@ class Chooser:
         """The price of work in bytes, for each way to compute an op when all ops are chosen together. For
         products, and with a machine for every op, this is all work; otherwise only redundant work."""
         facts = self._facts(known, ways, self.parts_if_stays(known, held))
-        found: dict[int, float] = dict(self._choice.solve(facts, ["weighs"])["weighs"])
-        return np.asarray([found[n] for n in range(len(ways))])
+        weights: dict[int, float] = dict(self._choice.solve(facts, ["weighs"])["weighs"])
+        return np.asarray([weights[n] for n in range(len(ways))])
 
     def _stretches(
         self, known: Knowledge, slot: int, layouts: Sequence[Layout]
@@ -411,9 +416,9 @@ class Chooser:
             if read.accumulates:
                 yield pieces, row, None
                 continue
-            found = stretch(read, shape[read.dim], size, self.axes.product(pieces)).exchange
-            yield pieces, row, found
-            local[read.dim] = found.length
+            exchange = stretch(read, shape[read.dim], size, self.axes.product(pieces)).exchange
+            yield pieces, row, exchange
+            local[read.dim] = exchange.length
 
     @staticmethod
     def _started(known: Knowledge, slot: int, way: dict[int, Pieces]) -> Pieces:
@@ -433,9 +438,9 @@ class Chooser:
         facts = self._facts(known, ways, self.parts_if_stays(known, held))
         facts["sends"] = [(n, t, cost) for n in numbers for t, cost in enumerate(candidates[n].sends)]
         facts["collectives"] = [(n, counts[n]) for n in numbers]
-        found = self._choice.solve(facts, ["costs", "cheapest"])
-        (number,) = found["cheapest"][0]
-        costs: dict[int, float] = dict(found["costs"])
+        answers = self._choice.solve(facts, ["costs", "cheapest"])
+        (number,) = answers["cheapest"][0]
+        costs: dict[int, float] = dict(answers["costs"])
         return Compared(tuple(candidates), tuple(costs[n] for n in numbers), number, facts | self._shared)
 
     def _facts(self, known: Knowledge, ways: Sequence[Way], parts_if_stays: int) -> dict[str, Rows]:

@@ -49,21 +49,21 @@ class Costs:
         """The terms of the sum, with ``memory`` at a price. Rows with equal costs share a term. None if
         ``stop`` says so before all are done."""
         variables, candidates = self._variables, self._candidates
-        found: dict[Any, tuple[Floats, list[SlotCosts]]] = {}
+        by_key: dict[Any, tuple[Floats, list[SlotCosts]]] = {}
         rows: dict[Any, list[tuple[tuple[Variable, ...], Row]]] = {}
         for number, spot, slots in zip(variables.rows, variables.spots, variables.slots, strict=True):
             domains = candidates.around(number)
             first = {n: t for t, n in reversed(list(enumerate(slots))) if n >= 0}
             same = tuple([first.get(n, -1) for n in slots])
             key = candidates.kind_of[number], domains, spot.weight, spot.weights, same
-            if key not in found:
+            if key not in by_key:
                 if stop():
                     return None
-                found[key] = self._term(number, domains, same, memory)
+                by_key[key] = self._term(number, domains, same, memory)
             used = sorted(set(same) - {-1})
             rows.setdefault(key, []).append((tuple([slots[t] for t in used]), number))
         terms: list[Terms] = []
-        for key, (base, tables) in found.items():
+        for key, (base, tables) in by_key.items():
             if tables:
                 index = np.asarray([values for values, _ in rows[key]], dtype=np.int64)
                 numbers = [number for _, number in rows[key]]
@@ -131,18 +131,18 @@ class Costs:
         known, _, held, free, *_ = self._variables.spots[number]
         shape, width = known.shapes[t] or (), known.widths[t]
         dims = {read.dim for read in known.reads if read.slot == t}
-        found: dict[frozenset[int], Floats] = {}
+        by_whole: dict[frozenset[int], Floats] = {}
         costs = list[float]()
         for n, place in enumerate(self._domains[domain].places):
             home = self._layouts[place.home]
             whole = frozenset(d for d in dims if not home.dims[d])
-            if whole not in found:
+            if whole not in by_whole:
                 with_it = *held[:t], home, *held[t + 1 :]
                 needed = self._chooser.layouts(known, with_it, free, self._candidates.way(way))
                 price, rounds = self._chooser.exchanged(known, needed).get(t, (0.0, 0.0))
                 prices = self._domains.table(shape, width, (self._layouts.number(needed[t]),), domain)[0]
-                found[whole] = prices + price + self._planner.prices.once * rounds
-            costs.append(float(found[whole][n]))
+                by_whole[whole] = prices + price + self._planner.prices.once * rounds
+            costs.append(float(by_whole[whole][n]))
         return np.asarray(costs)
 
     def alone(self, memory: float) -> Floats:
@@ -153,7 +153,7 @@ class Costs:
         trip count may pay for one iteration only."""
         domains, variables = self._domains, self._variables
         domain_of = self._candidates.domain_of
-        found = np.full((len(domain_of), self._most_places), FAR)
+        table = np.full((len(domain_of), self._most_places), FAR)
         for n, (kind, number) in enumerate(zip(variables.kinds, domain_of, strict=True)):
             shape, width, *_ = kind
             costs = domains.copying(shape, width, number) * variables.weights[n]
@@ -166,14 +166,14 @@ class Costs:
                 if kind.carried:
                     free, price = max(free, tuning.TILE), tuning.CARRIED
                 costs = costs + price * np.maximum(homes - free, 0)
-            found[n, : len(costs)] = costs + memory * (homes + copies)
-        return found
+            table[n, : len(costs)] = costs + memory * (homes + copies)
+        return table
 
     def late(self) -> Floats:
         """The extra cost of each layout that leaves a partial sum for later. It is tiny, but if nothing is
         saved the sum is computed at once. Independent sums can be sent together."""
         domain_of = self._candidates.domain_of
-        found = np.zeros((len(domain_of), self._most_places))
+        extra = np.zeros((len(domain_of), self._most_places))
         late = {
             number: np.asarray(
                 [bool(self._layouts[home].partial) for home, _ in self._domains[number].places]
@@ -181,8 +181,8 @@ class Costs:
             for number in set(domain_of)
         }
         for n, number in enumerate(domain_of):
-            found[n, : len(late[number])] = late[number] * (tuning.LATE * self._variables.weights[n])
-        return found
+            extra[n, : len(late[number])] = late[number] * (tuning.LATE * self._variables.weights[n])
+        return extra
 
     @property
     def _most_places(self) -> int:

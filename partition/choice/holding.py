@@ -35,12 +35,12 @@ class Holding:
     @cached_property
     def _given(self) -> float:
         """The bytes of values without an op that have one user: they keep propagation's layout."""
-        variables, axes, found = self._variables, self._candidates.planner.axes, 0.0
+        variables, axes, total = self._variables, self._candidates.planner.axes, 0.0
         for spot, slots, often in zip(variables.spots, variables.slots, variables.often, strict=True):
             for t, (shape, width) in enumerate(zip(spot.known.shapes, spot.known.widths, strict=True)):
                 if shape and slots[t] < 0 and t not in spot.free:
-                    found += often * prod(axes.local(shape, spot.held[t].dims)) * width
-        return found
+                    total += often * prod(axes.local(shape, spot.held[t].dims)) * width
+        return total
 
     @cached_property
     def _lives(self) -> tuple[Integers, Integers]:
@@ -58,14 +58,14 @@ class Holding:
 
     def _sizes(self, best: Integers) -> Floats:
         """The bytes of each variable."""
-        domains, of, found = self._candidates.domains, self._candidates.domain_of, list[float]()
+        domains, of, sizes = self._candidates.domains, self._candidates.domain_of, list[float]()
         for kind, number, place in zip(self._variables.kinds, of, best.tolist(), strict=True):
-            found.append(domains.held_in(kind.shape, kind.width, domains[number].places[place].home))
-        return np.asarray(found)
+            sizes.append(domains.held_in(kind.shape, kind.width, domains[number].places[place].home))
+        return np.asarray(sizes)
 
     def _beside(self, best: Integers, taken: Sequence[Sequence[int]]) -> Floats:
         """The bytes of slots that each row needs, or gives, in another layout than the value's."""
-        candidates, found = self._candidates, np.zeros(len(self._positions))
+        candidates, beside = self._candidates, np.zeros(len(self._positions))
         for row, at in zip(self._variables.rows, self._positions, strict=True):
             if at is None:
                 continue
@@ -76,5 +76,5 @@ class Holding:
                 if variable >= 0 and (shape := spot.known.shapes[t]):
                     domain = candidates.domains[candidates.domain_of[variable]]
                     if layout != domain.places[best[variable]].home:
-                        found[row] += candidates.domains.held_in(shape, spot.known.widths[t], layout)
-        return found
+                        beside[row] += candidates.domains.held_in(shape, spot.known.widths[t], layout)
+        return beside

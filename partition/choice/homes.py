@@ -97,10 +97,10 @@ class Homes:
         earlier = late[np.arange(len(best)), best][:, None] - late
         more = total.gains(best) + earlier * size[:, None]  # in bytes, at any time
         taken = [total.taken(n, best) for n in range(len(terms))]
-        found = self._found(best, more, self._ways(taken), least, lowest)
+        homes = self._found(best, more, self._ways(taken), least, lowest)
         decided = np.zeros_like(best)
         before = self._holding.most(decided, [total.taken(n, decided) for n in range(len(terms))])
-        return replace(found, held=(self._holding.most(best, taken), before))
+        return replace(homes, held=(self._holding.most(best, taken), before))
 
     def _search(self, total: Sum, lasting: bool, stop: Callable[[], bool]) -> tuple[Integers, float]:
         """The best choice, and its sum. Messages are passed from several starts, and then go on from what
@@ -121,11 +121,11 @@ class Homes:
                 if (begin := start.tobytes()) in known:
                     continue
                 known.add(begin)
-                found, energy = settle(total, start, stop, least)
+                choice, energy = settle(total, start, stop, least)
                 if energy < least * (1 - tuning.ALIKE):
                     better = turn
                 if energy < least * (1 - LESS):
-                    best, least = found, energy
+                    best, least = choice, energy
             if not (turn or stop()):  # no proof yet
                 continue
             if stop() or turn - better >= _patience(least - total.bound(), least):
@@ -179,32 +179,32 @@ class Homes:
             rows, values = zip(*each, strict=True)
             members[number] = np.asarray(rows), np.asarray(values)
         apart = alone[self._variables.of]
-        found = lower_bound(total, apart, members)
+        bound = lower_bound(total, apart, members)
         for saying in (ALL, *repeat(EQUALLY, tuning.PROOFS)):
-            if stop() or found >= least * (1 - tuning.NEAR):
+            if stop() or bound >= least * (1 - tuning.NEAR):
                 break
             for _ in sweeps(anew, tuning.SWEEPS, saying, lasting=True, stop=stop):
                 pass
-            found = max(found, lower_bound(anew, apart, members))
-        return min(found, least)
+            bound = max(bound, lower_bound(anew, apart, members))
+        return min(bound, least)
 
 
 def _bound_alike(total: Sum, anew: Sum, least: float, stop: Callable[[], bool]) -> float:
     """A lower bound of the sum over choices by which all that a variable stands for is alike; as ``_bound``,
     but it ends where hardly anything is gained."""
-    found = before = total.bound()
+    bound = before = total.bound()
     for number in range(tuning.PROOFS + 1):
         if (
             stop()
-            or found >= least * (1 - tuning.NEAR)
-            or (number > tuning.SETTLED and found < before * (1 + tuning.STALLED))
+            or bound >= least * (1 - tuning.NEAR)
+            or (number > tuning.SETTLED and bound < before * (1 + tuning.STALLED))
         ):
             break
-        before = found
+        before = bound
         for _ in sweeps(anew, tuning.SWEEPS, EQUALLY if number else ALL, lasting=True, stop=stop):
             pass
-        found = max(found, anew.bound())
-    return min(found, least)
+        bound = max(bound, anew.bound())
+    return min(bound, least)
 
 
 def _patience(above: float, least: float) -> int:

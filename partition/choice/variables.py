@@ -123,12 +123,13 @@ class Variables:
         self.size = np.bincount(self.of).astype(np.float64)
         first = np.unique(self.of, return_index=True)[1]
         self.kinds, self.wanted = [kinds[n] for n in first], [wanted[n] for n in first]
-        found, often = np.unique(alike, return_index=True, return_counts=True)[1:]
-        order = np.argsort(found, kind="stable")  # in the order of the program
+        first_rows, often = np.unique(alike, return_index=True, return_counts=True)[1:]
+        order = np.argsort(first_rows, kind="stable")  # in the order of the program
         self.row_of = np.argsort(order)[alike]
-        self.spots, self.often = [spots[n] for n in found[order]], often[order].astype(np.float64)
+        self.spots, self.often = [spots[n] for n in first_rows[order]], often[order].astype(np.float64)
         self.slots = [
-            tuple(NONE if n < 0 else Variable(int(self.of[n])) for n in self.numbers[i]) for i in found[order]
+            tuple(NONE if n < 0 else Variable(int(self.of[n])) for n in self.numbers[i])
+            for i in first_rows[order]
         ]
         self.rows = [Row(n) for n in range(len(self.spots))]
         self.weights = [1.0] * len(self.kinds)

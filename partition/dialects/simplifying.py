@@ -140,8 +140,8 @@ class _Rewriting:
         facts = self.facts(op, makers)
         key = tuple((name, tuple(rows)) for name, rows in sorted(facts.items()))
         if key not in self._answers:
-            found = {name for (name,) in self.solver.solve(facts, ["applies"])["applies"]}
-            self._answers[key] = [name for name in self.names if name in found]
+            applying = {name for (name,) in self.solver.solve(facts, ["applies"])["applies"]}
+            self._answers[key] = [name for name in self.names if name in applying]
         return next(iter(self._answers[key]), None)
 
     @staticmethod

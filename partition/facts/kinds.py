@@ -93,15 +93,15 @@ class Kinds:
 
     def blocks(self, number: int) -> list[list[int]]:
         """The ops of each block in the regions of an op, without those nested deeper."""
-        found: list[list[int]] = []
+        blocks: list[list[int]] = []
         regions, inner, end, last = self._regions, number + 1, self._ends[number], -1
         while inner < end:
             if regions[inner] != last:
-                found.append([])
+                blocks.append([])
                 last = regions[inner]
-            found[-1].append(inner)
+            blocks[-1].append(inner)
             inner = self._ends[inner]
-        return found
+        return blocks
 
     def arguments(self, ops: Sequence[int]) -> range:
         """The arguments of the block with these ops, the first of its region."""

@@ -128,13 +128,13 @@ def sendings(
                     waiting.append(source)
     if sum(each.permutes for _, each in used) > 1:
         return None
-    known, found = dict[int, tuple[int | None, int]](), list[Sending]()
+    known, sendings = dict[int, tuple[int | None, int]](), list[Sending]()
     for _, each in sorted(used, key=itemgetter(0)):
         if id(each.place) not in known:
             known[id(each.place)] = times(each.place.block)
         often = known[id(each.place)]
-        found.append(Sending(each.kind, each.pieces, each.group, each.bytes, *often, each.purpose))
-    return tuple(found)
+        sendings.append(Sending(each.kind, each.pieces, each.group, each.bytes, *often, each.purpose))
+    return tuple(sendings)
 
 
 def is_ordered(sent: Sequence[Made]) -> bool:

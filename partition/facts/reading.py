@@ -143,9 +143,9 @@ class Reading:
         label = PAIRS if PAIRS in op.attributes else GROUPS
         attribute = op.attributes[label]
         if isinstance(attribute, ir.DenseIntElementsAttr):
-            found = np.asarray(attribute)
-            self._check_devices(op, label, found)
-            return found
+            groups = np.asarray(attribute)
+            self._check_devices(op, label, groups)
+            return groups
         mesh, along = self.shardings.grouped(attribute, location(op))
         axes = Axes(Meshes([mesh]), [Sharding(0, (Dimension(along),))])
         return axes.groups(axes.of(0, along)[0])
@@ -164,8 +164,8 @@ class Reading:
     def check_mesh(self, op: Any) -> None:
         """Raises ShardlogError for a manual computation over only some of the devices."""
         for sharding in self._at_ends(op):
-            if found := self.axes.elsewhere(sharding):
-                message = f"a manual computation over {found}, in a program of {self.axes.count}"
+            if mesh := self.axes.elsewhere(sharding):
+                message = f"a manual computation over {mesh}, in a program of {self.axes.count}"
                 hint = "give all meshes of a program the same devices"
                 raise ShardlogError(message, where=location(op), hint=hint)
 
@@ -198,5 +198,5 @@ def static_shape(type_: Any) -> Shape | None:
 
 def attribute_or_none(attributes: Any, label: str) -> Any:
     """An attribute of an op or a dictionary by name, or None."""
-    found: Any = attributes[label] if label in attributes else None  # noqa: SIM401 - not a dict
-    return found
+    attribute: Any = attributes[label] if label in attributes else None  # noqa: SIM401 - not a dict
+    return attribute

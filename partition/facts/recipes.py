@@ -84,10 +84,10 @@ class Recipes:
     def of(self, op: Any, kind: Kind, known: Knowledge, operands: Sequence[Tensor], chosen: Chosen) -> Recipe:
         """How an op with these operands is computed."""
         key = self._key(kind, known, operands, chosen)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._new(op, kind, known, operands, chosen)
-        return found
+        recipe = self._known.get(key)
+        if recipe is None:
+            recipe = self._known[key] = self._new(op, kind, known, operands, chosen)
+        return recipe
 
     def _key(
         self, kind: Kind, known: Knowledge, operands: Iterable[Tensor | None], chosen: Chosen

@@ -458,8 +458,8 @@ class Recorder(Walk):
         computed, name = recipe.computed, self.kinds.ops[number].name
         taken, pure = computed.choice.taken, name in self.pure
         about = computed.known, computed.held, taken.factors, any(taken.sends), pure
-        found = self._recipes[recipe] = (*about, has_effect(name, self.traits), name)
-        return found
+        about_all = self._recipes[recipe] = (*about, has_effect(name, self.traits), name)
+        return about_all
 
     # ---- Ops that send data inside ----------------------------------------------------------------------
 
@@ -480,12 +480,12 @@ class Recorder(Walk):
             if sent.result < 0:
                 each.append(self._send(takes, SentOnce(*sent[:5], self.place, serves[sent.slot])))
         made = self.made_of([*takes, *each], pure=pure, effect=effect, what=op.name)
-        found = [made] * count
+        results = [made] * count
         for sent in inner:
             if sent.result >= 0:
                 once = SentOnce(*sent[:5], self.place, serves[sent.slot])
-                found[sent.result] = self._send([made], once)
-        return found
+                results[sent.result] = self._send([made], once)
+        return results
 
     def _written(self, op: Any, computed: Computed, operands: int, captured: list[Made]) -> Template:
         """The effects of computing an op in a way, found by writing it on its own."""

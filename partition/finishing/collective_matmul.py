@@ -80,9 +80,9 @@ def _gathered(op: Any, reader: RuleReader, place: Mapping[Any, int]) -> tuple[Pr
     """The products that use a gathered value. None if something else uses it, or if the parts exist before
     the other operands."""
     dim = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
-    found = [_product(use.owner.operation, use.operand_number, dim, op, reader) for use in op.results[0].uses]
-    products = [product for product in found if product is not None]
-    if not products or len(products) < len(found) or len({p.op for p in products}) < len(found):
+    uses = [_product(use.owner.operation, use.operand_number, dim, op, reader) for use in op.results[0].uses]
+    products = [product for product in uses if product is not None]
+    if not products or len(products) < len(uses) or len({p.op for p in products}) < len(uses):
         return ()
     products.sort(key=lambda product: place[product.op])
     first = place[products[0].op]
@@ -161,15 +161,15 @@ class _Ring:
 
     def _gathered(self) -> list[Any]:
         """The products, of parts that arrive one after the other."""
-        part, found = self.op.operands[0], [None for _ in self.products]
+        part, results = self.op.operands[0], [None for _ in self.products]
         for step in range(self.count):
             coming = self._handed_on(part) if step < self.count - 1 else None
             which = (self.place + step) % self.count
             for n, (product, op) in enumerate(self.products):
                 made = self._part(product, op, which, {product.slot: part})
-                found[n] = self._joined(product, op, found[n], made, which)
+                results[n] = self._joined(product, op, results[n], made, which)
             part = coming
-        return found
+        return results
 
     def _scattered(self) -> Any:
         """The sum for this device, which comes last. Sums for others go around before."""

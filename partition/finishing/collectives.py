@@ -32,14 +32,14 @@ def integer(value: int) -> Any:
 
 def count(op: Any) -> int:
     """The number of devices in a group."""
-    found: int = ir.ShapedType(op.attributes["replica_groups"].type).shape[1]
-    return found
+    size: int = ir.ShapedType(op.attributes["replica_groups"].type).shape[1]
+    return size
 
 
 def dimension(op: Any, name: str) -> int:
     """The dimension in an attribute of a collective."""
-    found: int = ir.IntegerAttr(op.attributes[name]).value
-    return found
+    dim: int = ir.IntegerAttr(op.attributes[name]).value
+    return dim
 
 
 @dataclass
@@ -137,9 +137,11 @@ class Writer:
         place = self.one("stablehlo.convert", [self.one(device, [], unsigned, {})], scalar, {})
         held = self.one("stablehlo.constant", [], table.type, {"value": table})
         one = {"slice_sizes": ir.DenseI64ArrayAttr.get([1])}
-        found = self.one("stablehlo.dynamic_slice", [held, place], ir.RankedTensorType.get([1], i32), one)
+        picked = self.one("stablehlo.dynamic_slice", [held, place], ir.RankedTensorType.get([1], i32), one)
         answer = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
-        here = self.one("stablehlo.convert", [self.one("stablehlo.reshape", [found], scalar, {})], answer, {})
+        here = self.one(
+            "stablehlo.convert", [self.one("stablehlo.reshape", [picked], scalar, {})], answer, {}
+        )
         return self.one("stablehlo.select", [here, value, other], value.type, {})
 
     def zeros(self, type_: Any) -> Any:

@@ -52,17 +52,17 @@ def combined_sizes(
 ) -> dict[Any, int]:
     """For each collective that is combined, the number of collectives that become one with it. Kinds have
     their HLO names. Those that stay ``apart``, or alone, are left out."""
-    found: dict[Any, int] = {}
+    sizes: dict[Any, int] = {}
     if not kinds:
-        return found
+        return sizes
     names = {f"stablehlo.{kind}".replace("-", "_") for kind in kinds}
     with module.context:
         key = _key_in(module, traits, lambda op: _key(op) if op.name in names else id(op))
         for operations, needs, *_ in _blocks(module, traits):
             sends = _sending(operations, needs, apart, key)
             for group in _groups(operations, needs, sends, _any, _MOST):
-                found.update(dict.fromkeys([operations[n] for n in group], len(group)))
-    return found
+                sizes.update(dict.fromkeys([operations[n] for n in group], len(group)))
+    return sizes
 
 
 def combine_matrices(
@@ -198,7 +198,7 @@ class _Block(NamedTuple):
 
 def _blocks(module: ir.Module, traits: OpTraits) -> list[_Block]:
     """The blocks of a module that contain collectives."""
-    listing, found = listing_of(module), []
+    listing, blocks = listing_of(module), []
     _, firsts, which = np.unique(listing.kinds, return_index=True, return_inverse=True)
     called = [listing.ops[n].name for n in firsts.tolist()]  # by kind
     names, regions = [called[n] for n in which.tolist()], listing.regions.tolist()
@@ -230,8 +230,8 @@ def _blocks(module: ir.Module, traits: OpTraits) -> list[_Block]:
         results = zip(listing.first_results[block].tolist(), listing.results[block].tolist(), strict=True)
         gives = [range(first, first + count) for first, count in results]
         here = [names[number] for number in numbers]
-        found.append(_Block(ops, needs, shares[block].tolist(), here, takes, gives))
-    return found
+        blocks.append(_Block(ops, needs, shares[block].tolist(), here, takes, gives))
+    return blocks
 
 
 # ---- Duplicates -----------------------------------------------------------------------------------------
@@ -268,7 +268,7 @@ def _equal(block: _Block, traits: OpTraits) -> dict[int, int]:
     equal operands, so only ops whose operands all have other users are compared, and users of equal ops."""
     operations, needs, shares, names, taken, gives = block
     same: dict[int, int] = {}  # for values that are computed again, the first equal one
-    found, known = dict[int, int](), set[int]()
+    firsts, known = dict[int, int](), set[int]()
     takes: dict[
         Hashable, tuple[int, dict[Hashable, int]]
     ] = {}  # the same: the first op, and what each computes
@@ -284,21 +284,21 @@ def _equal(block: _Block, traits: OpTraits) -> dict[int, int]:
             what = _what_it_does(operations[m], traits)
             other = does.setdefault(m if what is None else what, m)
         if other != n:
-            found[n] = other
+            firsts[n] = other
             same.update(zip(gives[n], gives[other], strict=True))
 
     for n, needed in enumerate(needs):
         for m in needed:
-            if m in found:
-                before, users[found[m]] = users[found[m]], []
+            if m in firsts:
+                before, users[firsts[m]] = users[firsts[m]], []
                 for user in before:
                     if user not in known:
                         look(user)
-        if shares[n] or not found.keys().isdisjoint(needed):
+        if shares[n] or not firsts.keys().isdisjoint(needed):
             look(n)
         for m in needed:
-            users[found.get(m, m)].append(n)
-    return found
+            users[firsts.get(m, m)].append(n)
+    return firsts
 
 
 def _what_it_does(op: Any, traits: OpTraits) -> Hashable | None:
@@ -400,17 +400,17 @@ def _sending(
     key: Callable[[Any], Hashable],
 ) -> dict[int, _Sends]:
     """The collectives of a block, by the numbers of their ops."""
-    found, by = dict[int, _Sends](), [len(operations)] * len(operations)
+    by_op, by = dict[int, _Sends](), [len(operations)] * len(operations)
     for n in reversed(range(len(operations))):
         op, first = operations[n], by[n]
         if op.name in KINDS:
             alike = len(op.operands) == 1 and op not in apart
             senders = len(pairs_of(op)) if PAIRS in op.attributes else 0
-            found[n] = _Sends(n, key(op) if alike else n, size_of(str(op.results[0].type)), first, senders)
+            by_op[n] = _Sends(n, key(op) if alike else n, size_of(str(op.results[0].type)), first, senders)
             first = n
         for m in needs[n]:
             by[m] = min(by[m], first)
-    return found
+    return by_op
 
 
 def _key(op: Any) -> Hashable:

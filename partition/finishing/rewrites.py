@@ -67,13 +67,13 @@ def _turn_product(first: Any, traits: OpTraits) -> bool:
 def _users(op: Any) -> list[Any]:
     """The chain of collectives that are each the only user of the previous value, starting from an op; and
     the next user, or the last of these."""
-    found = [op]
-    while found[-1] == op or found[-1].name in KINDS:
-        uses = list(found[-1].results[0].uses)
-        if len(uses) != 1 or len(found[-1].results) != 1:
+    chain = [op]
+    while chain[-1] == op or chain[-1].name in KINDS:
+        uses = list(chain[-1].results[0].uses)
+        if len(uses) != 1 or len(chain[-1].results) != 1:
             break
-        found.append(uses[0].owner.operation)
-    return found[1:]
+        chain.append(uses[0].owner.operation)
+    return chain[1:]
 
 
 def _reorder(op: Any, order: list[int]) -> None:

@@ -222,7 +222,7 @@ class _Putting:
             what = "the size of a halo" if HALO in numbers else "where a part begins"
             message, hint = f"{what} is not known, which partitioning needs", "give a number in place of ?"
             raise ShardlogError(message, where=location(self.op), hint=hint)
-        offsets, halo, found = numbers.get(OFFSETS, []), numbers.get(HALO, []), list[Blocks]()
+        offsets, halo, blocks = numbers.get(OFFSETS, []), numbers.get(HALO, []), list[Blocks]()
         for i, (dim, count) in enumerate(counts):
             rows = -(-shape[dim] // count)
             equal = tuple((min(k * rows, shape[dim]), min((k + 1) * rows, shape[dim])) for k in range(count))
@@ -234,8 +234,8 @@ class _Putting:
                 own = held_rows = tuple(pairwise(offsets[: count + 1]))
                 offsets = offsets[count + 1 :]
             if held_rows != equal:
-                found.append(Blocks(dim, own, held_rows))
-        return tuple(found)
+                blocks.append(Blocks(dim, own, held_rows))
+        return tuple(blocks)
 
     # ---- Ops -----------------------------------------------------------------------------------------------
 
@@ -288,8 +288,8 @@ def _sharding(op: Any) -> Any:
     """The sharding of the result of an op."""
     if op.operation.name == _CONSTRAINT:
         return sdy.TensorShardingAttr(op.attributes["sharding"])
-    (found,) = sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings
-    return sdy.TensorShardingAttr(found)
+    (sharding,) = sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings
+    return sdy.TensorShardingAttr(sharding)
 
 
 def _dims(sharding: Any) -> list[Any]:

@@ -136,11 +136,11 @@ class Unshared:
 
     @cached_property
     def _copies(self) -> dict[Any, list[Any]]:
-        found = dict[Any, list[Any]]()
+        copies = dict[Any, list[Any]]()
         for copy, op in self.originals.items():
             if copy not in self.parts and copy not in self.inside:
-                found.setdefault(op, []).append(copy)
-        return found
+                copies.setdefault(op, []).append(copy)
+        return copies
 
     def original(self, value: Any) -> Any:
         """The original value of a value of the module."""
@@ -158,11 +158,11 @@ class Unshared:
 
     def homes(self, moved: Mapping[Any, Layout]) -> dict[Any, tuple[Layout, ...]]:
         """The layouts of original values, each once, from those of the module's values."""
-        found = dict[Any, dict[Layout, None]]()
+        by_original = dict[Any, dict[Layout, None]]()
         for value, home in moved.items():
             if not self._part(value):
-                found.setdefault(self.original(value), {})[home] = None
-        return {value: tuple(layouts) for value, layouts in found.items()}
+                by_original.setdefault(self.original(value), {})[home] = None
+        return {value: tuple(layouts) for value, layouts in by_original.items()}
 
     def by_original(self, others: Mapping[Any, T]) -> dict[Any, T]:
         """A mapping from original values, taken from the first copy of each."""
@@ -263,15 +263,15 @@ def unshared(
 def _marked(kinds: Kinds, traits: OpTraits, computations: Mapping[Any, Computation]) -> dict[int, None]:
     """The ops of a module that carry a mark of their original, except those that stay in place."""
     moving = kinds.numbers_of(lambda op: traits.lowering(op.name) in _MOVING)
-    found = dict.fromkeys(number - 1 for number in moving)
+    marked = dict.fromkeys(number - 1 for number in moving)
     if computations:
-        found.update((n - 1, None) for n, op in enumerate(kinds.ops) if op in computations)
+        marked.update((n - 1, None) for n, op in enumerate(kinds.ops) if op in computations)
     listed = kinds.listing.functions
     main = main_function(symbols(kinds.module, "func.func"))
     for name, number in listed.items():
         if name != main:
-            found.update(dict.fromkeys(range(number - 1, int(kinds.listing.ends[number]) - 1)))
-    return found
+            marked.update(dict.fromkeys(range(number - 1, int(kinds.listing.ends[number]) - 1)))
+    return marked
 
 
 def _with_originals(
@@ -331,14 +331,14 @@ def _of_small_ones(
 ) -> list[Any]:
     """Those of some calls whose functions are small, as long as there is room."""
     calls = [op for op in ops if _is_plain(op, traits)] if functions else []
-    times, found = Counter(map(_callee, calls)), set[str]()
+    times, taken = Counter(map(_callee, calls)), set[str]()
     for name, function in functions.items():
         if not times[name] or (size := len(operations_in(function))) > _SMALL:
             continue
         if size * times[name] <= room:
             room -= size * times[name]
-            found.add(name)
-    return [call for call in calls if _callee(call) in found]
+            taken.add(name)
+    return [call for call in calls if _callee(call) in taken]
 
 
 def _is_plain(op: Any, traits: OpTraits) -> bool:

@@ -89,8 +89,8 @@ def _is_whole(value: Any, cut: Cut) -> bool:
 
 def joined_along(join: Any) -> int:
     """The dimension of a concatenation."""
-    found: int = ir.IntegerAttr(join.attributes["dimension"]).value
-    return found
+    dim: int = ir.IntegerAttr(join.attributes["dimension"]).value
+    return dim
 
 
 def _beside(op: Any, before: Cut, wanted: Cut) -> Cut:
@@ -113,10 +113,10 @@ class _Cutting:
         """A replacement for the result of a slicing op."""
         self.op, self.narrow, wanted = op, self.cuts.is_narrow(op), self.cuts.cut_of(op)
         assert wanted is not None
-        found = self.of(op.operands[0], wanted)
-        if not isinstance(found.owner, ir.Block):
-            self.mark(found.owner, op, True)
-        return found
+        value = self.of(op.operands[0], wanted)
+        if not isinstance(value.owner, ir.Block):
+            self.mark(value.owner, op, True)
+        return value
 
     def of(self, value: Any, wanted: Cut) -> Any:
         """A slice of a value."""

@@ -32,6 +32,6 @@ class Preparing:
     def unshared(self, *, cut: bool) -> Unshared:
         """The module in which calls have ops of their own; see ``calls.unshared``."""
         if cut not in self._unshared:
-            found = unshared(self.kinds, self.traits, cut=cut, computations=self.computations)
-            self._unshared[cut] = found
+            copied = unshared(self.kinds, self.traits, cut=cut, computations=self.computations)
+            self._unshared[cut] = copied
         return self._unshared[cut]

@@ -109,11 +109,11 @@ def plan_exchange(
     ways = [by_distance]
     if all(len({source for source, _ in pairs}) == len(pairs) for pairs in by_turn.values()):
         ways.append(by_turn)
-    found = []
+    plans = []
     for way in ways:
         each = (_round(tile, starts, {p: others[p] for p in pairs}) for _, pairs in sorted(way.items()))
-        found.append(tuple(each))
-    rounds = min(found, key=lambda way: (sum(r.rows for r in way), len(way)))
+        plans.append(tuple(each))
+    rounds = min(plans, key=lambda way: (sum(r.rows for r in way), len(way)))
     return Exchange(starts, length, _round(tile, starts, own) if own else None, rounds)
 
 

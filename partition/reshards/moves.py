@@ -199,10 +199,10 @@ class Moves:
         price = float(prod(axes.local(shape, dims)))
         usable = tuple(p for p in self.pieces_of(self.mesh_of(layout)) if p not in layout.partial)
         if goal is None:
-            found: Iterable[Dims] = self.arranged(usable, tuple(map(axes.product, dims)))
+            arrangements: Iterable[Dims] = self.arranged(usable, tuple(map(axes.product, dims)))
         else:
-            found = self._towards(usable, dims, goal.dims)
-        for new in found:
+            arrangements = self._towards(usable, dims, goal.dims)
+        for new in arrangements:
             yield Step("collective_permute", (), Layout(new, layout.partial, layout.combine), price)
 
     def _towards(self, usable: Pieces, dims: Dims, wanted: Dims) -> Iterable[Dims]:
@@ -211,8 +211,8 @@ class Moves:
         changed = [d for d, held in enumerate(dims) if held and held != wanted[d]]
         lengths = range(1, len(changed) + 1) if len(changed) <= _CHANGED else (1, len(changed))
         some = chain.from_iterable(combinations(changed, length) for length in lengths)
-        found = dict.fromkeys(self._begun(usable, dims, wanted, each) for each in some)
-        return [new for new in found if new and new != dims]
+        arrangements = dict.fromkeys(self._begun(usable, dims, wanted, each) for each in some)
+        return [new for new in arrangements if new and new != dims]
 
     def _begun(self, usable: Pieces, dims: Dims, wanted: Dims, some: Sequence[int]) -> Dims:
         """Dimensions in the same number of parts. ``some`` begin with the goal's pieces, the others with
@@ -242,11 +242,11 @@ class Moves:
             return [()]
         key = (*usable, -1, *counts)
         if key not in self._splits:
-            found: list[Dims] = []
+            splits: list[Dims] = []
             for some in self._making(usable, counts[0]):
                 rest = tuple(p for p in usable if p not in some)
-                found += [(some, *more) for more in self.arranged(rest, counts[1:])]
-            self._splits[key] = found
+                splits += [(some, *more) for more in self.arranged(rest, counts[1:])]
+            self._splits[key] = splits
         return self._splits[key]
 
     def _making(self, usable: Pieces, count: int) -> Iterator[Pieces]:

@@ -18,10 +18,10 @@ from .prices import Prices
 def orders() -> dict[str, tuple[str, ...]]:
     """The stages of each order, in turn."""
     rows = sorted(shipped("partition/order").evaluate({})["stage"])
-    found: dict[str, tuple[str, ...]] = {}
+    stages: dict[str, tuple[str, ...]] = {}
     for order, _, does, _ in rows:
-        found[order] = (*found.get(order, ()), does)
-    return found
+        stages[order] = (*stages.get(order, ()), does)
+    return stages
 
 
 class InOrder(Planner):
@@ -77,16 +77,16 @@ def _reduce(layout: Layout, goal: Layout) -> Wanted:
 
 
 def _gather(layout: Layout, goal: Layout) -> Wanted:
-    found: Wanted = []
+    steps: Wanted = []
     for d, (held, wanted) in enumerate(zip(layout.dims, goal.dims, strict=True)):
         kept = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(held, wanted, strict=False)))
         if held[kept:]:
-            found.append(("all_gather", held[kept:], d))
-    return found
+            steps.append(("all_gather", held[kept:], d))
+    return steps
 
 
 def _split(layout: Layout, goal: Layout) -> Wanted:
-    found: Wanted = []
+    steps: Wanted = []
     for d, (held, wanted) in enumerate(zip(layout.dims, goal.dims, strict=True)):
         runs: list[tuple[str, Pieces]] = []
         for piece in wanted[len(held) :]:
@@ -95,8 +95,8 @@ def _split(layout: Layout, goal: Layout) -> Wanted:
                 runs[-1] = kind, (*runs[-1][1], piece)
             else:
                 runs.append((kind, (piece,)))
-        found += [(kind, pieces, d) for kind, pieces in runs]
-    return found
+        steps += [(kind, pieces, d) for kind, pieces in runs]
+    return steps
 
 
 _STAGES: dict[str, Callable[[Layout, Layout], Wanted]] = {

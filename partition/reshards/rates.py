@@ -67,14 +67,14 @@ class _RateTable:
     def places(self, layouts: Sequence[LayoutId]) -> list[int]:
         """Where the prices of layouts are."""
         known = self._places
-        found = [known.setdefault(layout, len(known)) for layout in layouts]
+        places = [known.setdefault(layout, len(known)) for layout in layouts]
         had = self.rates.shape[1]
         if len(known) > had:
             room = max(len(known), 2 * had)
             rates = np.full((6, room, room), nan)
             rates[:, :had, :had] = self.rates
             self.rates = rates
-        return found
+        return places
 
 
 class Rates:
@@ -94,8 +94,8 @@ class Rates:
         """The prices that are kept with a planner's other decisions."""
         if planner.kept.rates is None:
             planner.kept.rates = cls(planner)
-        found: Rates = planner.kept.rates
-        return found
+        rates: Rates = planner.kept.rates
+        return rates
 
     def between(
         self, shape: Shape, width: int, starts: Sequence[LayoutId], goals: Sequence[LayoutId], each: float
@@ -106,8 +106,8 @@ class Rates:
         sending, quick = (
             once + byte * (width * times) + each * sends for once, byte, sends in (rates[:3], rates[3:])
         )
-        found: Floats = np.minimum(sending, quick)
-        return found
+        least: Floats = np.minimum(sending, quick)
+        return least
 
     def sends(self, shape: Shape, starts: Sequence[LayoutId], goals: Sequence[LayoutId]) -> Floats:
         """The number of collectives of a reshard, start by goal, by the route that sends least."""
@@ -164,9 +164,9 @@ class Rates:
     def _in(self, frame: _Frame, number: LayoutId) -> LayoutId:
         """A layout in a frame."""
         seen = self._seen.setdefault(frame, {})
-        if (found := seen.get(number)) is None:
+        if (framed := seen.get(number)) is None:
             layout, (order, names) = self.layouts[number], frame
             dims = tuple([tuple([names[p] for p in layout.dims[d]]) for d in order])
             partial = tuple(sorted([names[p] for p in layout.partial]))
-            found = seen[number] = self.layouts.number(Layout(dims, partial, layout.combine))
-        return found
+            framed = seen[number] = self.layouts.number(Layout(dims, partial, layout.combine))
+        return framed

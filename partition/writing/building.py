@@ -176,10 +176,10 @@ class Builder:
 
     def known(self, key: Any, make: Callable[[], Any]) -> Any:
         """The value under a key in the current scope; ``make`` builds it the first time."""
-        found = self.scope.find(key)
-        if found is None:
-            found = self.scope.known[key] = make()
-        return found
+        value = self.scope.find(key)
+        if value is None:
+            value = self.scope.known[key] = make()
+        return value
 
     def splat(self, text: str, element: Any, shape: Sequence[int] = ()) -> Any:
         """A splat constant; ``text`` is the element as MLIR writes it."""
@@ -218,8 +218,8 @@ class Builder:
                 sizes = {"slice_sizes": self.integers([1])}
                 one = self.tensor((1,), self.i32)
                 place = self.digit(Digit(1, len(table), 1), len(table))
-                found = self.one("stablehlo.dynamic_slice", [held, place], one, sizes)
-                return self.one("stablehlo.reshape", [found], self.scalar)
+                picked = self.one("stablehlo.dynamic_slice", [held, place], one, sizes)
+                return self.one("stablehlo.reshape", [picked], self.scalar)
             start = [self.number(first)] if first or not terms else []
             values = start + [self.digit(term, len(table)) for term in terms]
             return reduce(partial(self.binary, "stablehlo.add"), values)
@@ -395,10 +395,10 @@ class Builder:
             wide = ir.IntegerType.get_unsigned(8) if narrow.is_unsigned else ir.IntegerType.get_signless(8)
             value = self.one("stablehlo.convert", [value], self.tensor(shape_of(value), wide))
             sizes = ir.RankedTensorType(type_).shape
-            found = self.collective(
+            result = self.collective(
                 kind, value, self.tensor(sizes, wide), pieces, sends, attributes, combine, pairs
             )
-            return self.one("stablehlo.convert", [found], type_)
+            return self.one("stablehlo.convert", [result], type_)
         attributes = dict(attributes or {})
         if pairs is None:
             groups = self.axes.groups(pieces)

@@ -43,8 +43,8 @@ def _numbered(things: Sequence[Hashable]) -> npt.NDArray[np.uint64]:
 
 def mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """Hashes of numbers, pseudo-random for any input (splitmix64)."""
-    found = numbers + _ODD
-    found = (found ^ (found >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    found = (found ^ (found >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    last: npt.NDArray[np.uint64] = found ^ (found >> np.uint64(31))
+    hashes = numbers + _ODD
+    hashes = (hashes ^ (hashes >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    hashes = (hashes ^ (hashes >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    last: npt.NDArray[np.uint64] = hashes ^ (hashes >> np.uint64(31))
     return last

@@ -107,10 +107,10 @@ class Forest:
                 total = total + (table + below).min(axis=1)
             elif slot != at.slot:
                 total = total + table[:, self.chosen[variable]]
-        found = np.zeros(self.alone.shape[1])
+        costs = np.zeros(self.alone.shape[1])
         table = term.tables[at.slot]
-        found[: table.shape[1]] = (total[:, None] + table).min(axis=0) * count
-        return found
+        costs[: table.shape[1]] = (total[:, None] + table).min(axis=0) * count
+        return costs
 
 
 def _root(tree: list[int], variable: int) -> int:

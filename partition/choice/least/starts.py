@@ -19,12 +19,12 @@ def divided_otherwise(candidates: Candidates) -> list[Integers]:
     pieces: dict[tuple[int, str], set[PieceId]] = {}
     for number, piece in zip(axes.numbers, axes.pieces, strict=True):
         pieces.setdefault((piece.mesh, piece.axis), set()).add(number)
-    found = list[Integers]()
+    starts = list[Integers]()
     for some in dict.fromkeys(map(frozenset, (*pieces.values(), set().union(*pieces.values())))):
         for place_of in (_without, _with):
             place = {number: place_of(candidates, number, some) for number in set(candidates.domain_of)}
-            found.append(np.asarray([place[number] for number in candidates.domain_of], np.int64))
-    return found
+            starts.append(np.asarray([place[number] for number in candidates.domain_of], np.int64))
+    return starts
 
 
 def _without(candidates: Candidates, number: DomainId, pieces: PieceSet) -> int:

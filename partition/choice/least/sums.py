@@ -162,36 +162,36 @@ class Reference:
         return float(own.sum() + sum(self._costs(t, chosen).min(axis=1) @ t.counts for t in self.terms))
 
     def taken(self, number: int, chosen: Integers) -> list[int]:
-        found: list[int] = self._costs(self.terms[number], chosen).argmin(axis=1).tolist()
-        return found
+        ways: list[int] = self._costs(self.terms[number], chosen).argmin(axis=1).tolist()
+        return ways
 
     def gains(self, chosen: Integers) -> Floats:
         now = self.alone[np.arange(len(chosen)), chosen]
-        found = np.where(self.alone < FAR, (self.alone - now[:, None]) * self.size[:, None], inf)
+        gains = np.where(self.alone < FAR, (self.alone - now[:, None]) * self.size[:, None], inf)
         for term in self.terms:
             total = self._costs(term, chosen)
             least = total.min(axis=1)
             for s, table in enumerate(term.tables):
                 rest = total - table[:, chosen[term.variables[:, s]]].T
                 then = (rest[:, :, None] + table[None]).min(axis=1) - least[:, None]
-                add_rows(found, term.variables[:, s], then * term.counts[:, None])
-        return found
+                add_rows(gains, term.variables[:, s], then * term.counts[:, None])
+        return gains
 
     def moved(self, chosen: Integers, turn: int) -> Integers:
         start = self._instead[np.arange(len(chosen)), chosen]
         return Forest(self.terms, np.where(self._open, self.alone, inf), self.size, start).moved(turn)
 
     def best(self) -> Integers:
-        found: Integers = np.where(self._open, self._beliefs(), inf).argmin(axis=1)
-        return found
+        values: Integers = np.where(self._open, self._beliefs(), inf).argmin(axis=1)
+        return values
 
     def _beliefs(self) -> Floats:
         """The cost of each value of each variable by all messages."""
-        found = self.alone.copy()
+        beliefs = self.alone.copy()
         for term, said in zip(self.terms, self._said, strict=True):
             for index, messages in zip(term.variables.T, said, strict=True):
-                add_rows(found, index, messages * (term.counts / self.size[index])[:, None])
-        return found
+                add_rows(beliefs, index, messages * (term.counts / self.size[index])[:, None])
+        return beliefs
 
     def sweep(self, backwards: bool, saying: Saying, lasting: bool) -> None:
         beliefs, order = self._beliefs(), self._order
@@ -239,14 +239,14 @@ class Reference:
         return float(np.where(self._open, self._beliefs(), inf).min(axis=1) @ self.size) + self.left()
 
     def left(self) -> float:
-        found = 0.0
+        rest_of_all = 0.0
         for term, said in zip(self.terms, self._said, strict=True):
             total = term.base[None]
             for table, messages, index in zip(term.tables, said, term.variables.T, strict=True):
                 rest = np.where(self._open[index, : table.shape[1]], -messages, inf)
                 total = total + (table[None] + rest[:, None]).min(axis=2)
-            found += float(total.min(axis=1) @ term.counts)
-        return found
+            rest_of_all += float(total.min(axis=1) @ term.counts)
+        return rest_of_all
 
 
 def add_rows(numbers: Floats, rows: Integers, more: Floats) -> None:

@@ -37,13 +37,13 @@ def spread(site: Site, operands: list[Any]) -> list[Any]:
     if not pieces:
         return results
     first = builder.compare("EQ", builder.lookup(builder.axes.index(pieces)), builder.number(0))
-    found = []
+    everywhere = []
     for value in results:
         shape = shape_of(value)
         nothing = builder.zero(element_of(value), shape)
         kept = builder.select(builder.spread(first, shape), value, nothing)
-        found.append(_spread(site, kept, pieces))
-    return found
+        everywhere.append(_spread(site, kept, pieces))
+    return everywhere
 
 
 def _others(site: Site) -> Pieces:

@@ -85,8 +85,8 @@ def _constant(walk: Writer, number: int, known: Knowledge) -> None:
             part = ir.DenseElementsAttr.get_splat(local, splat)
             return _shaped(walk, op, local, {name: part})
         whole = replicated(len(shape))
-        found = walk.builder.known((result, whole), lambda: walk.builder.copy(op).results[0])
-        return carry_out(walk.builder, found, shape, whole, walk.planner.route(shape, whole, layout).steps)
+        copied = walk.builder.known((result, whole), lambda: walk.builder.copy(op).results[0])
+        return carry_out(walk.builder, copied, shape, whole, walk.planner.route(shape, whole, layout).steps)
 
     walk.define_made(result, shape, home, make)
 

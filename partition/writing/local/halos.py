@@ -38,20 +38,20 @@ def exchange(builder: Builder, value: Any, dim: int, pieces: Pieces, plan: Excha
     if not plan.every:
         return builder.zero(element_of(value), _resized(shape, dim, plan.length))
     before, behind = plan.margins
-    found = None
+    stretch = None
     for each in plan.every:
         sources, places = np.zeros(count, np.int64), np.zeros(count, np.int64)
         for (source, target), at, place in zip(each.pairs, each.sources, each.places, strict=True):
             sources[source], places[target] = at, place + before
         sent = received(builder, value, dim, pieces, plan, each, builder.lookup(sources[index]))
         # Rows of a round in which a device gets nothing go before the stretch.
-        if found is None:  # no zeros are made, which XLA would keep from the beginning
-            found = cut_out(builder, sent, dim, -places, before + plan.length + behind, index)
+        if stretch is None:  # no zeros are made, which XLA would keep from the beginning
+            stretch = cut_out(builder, sent, dim, -places, before + plan.length + behind, index)
         else:
             starts: list[Any] = [0] * len(shape)
             starts[dim] = builder.lookup(places[index])
-            found = builder.put(found, sent, starts)
-    return builder.rows(found, dim, before, plan.length)
+            stretch = builder.put(stretch, sent, starts)
+    return builder.rows(stretch, dim, before, plan.length)
 
 
 def _resized(shape: Sequence[int], dim: int, size: int) -> list[int]:
@@ -60,18 +60,18 @@ def _resized(shape: Sequence[int], dim: int, size: int) -> list[int]:
 
 def beside(builder: Builder, rows: Sequence[tuple[int, Any]], dim: int, length: int) -> Any:
     """A stretch of adjacent groups of rows at their places, with zeros between them."""
-    found, at = list[Any](), 0
+    pieces, at = list[Any](), 0
     shape, element = shape_of(rows[0][1]), element_of(rows[0][1])
     for place, value in (*rows, (length, None)):
         if place > at:
-            found.append(builder.zero(element, _resized(shape, dim, place - at)))
+            pieces.append(builder.zero(element, _resized(shape, dim, place - at)))
         if value is not None:
-            found.append(value)
+            pieces.append(value)
             at = place + shape_of(value)[dim]
-    if len(found) == 1:
-        return found[0]
+    if len(pieces) == 1:
+        return pieces[0]
     type_ = builder.tensor(_resized(shape, dim, length), element)
-    return builder.one("stablehlo.concatenate", found, type_, {"dimension": builder.integer(dim)})
+    return builder.one("stablehlo.concatenate", pieces, type_, {"dimension": builder.integer(dim)})
 
 
 def cut_out(

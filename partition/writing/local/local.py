@@ -55,15 +55,15 @@ class Site:
         return known[key]
 
     def _types(self) -> list[Any]:
-        count, found = len(self.op.operands), list[Any]()
+        count, types = len(self.op.operands), list[Any]()
         for i, type_ in enumerate(self.op.results.types):
             shape, dims = self.known.shapes[count + i], self.taken.layouts[count + i].dims
             if not shape or not any(dims):
-                found.append(None)
+                types.append(None)
                 continue
             local = self.builder.axes.local(shape, dims)
-            found.append(self.builder.tensor(local, ir.RankedTensorType(type_).element_type))
-        return found
+            types.append(self.builder.tensor(local, ir.RankedTensorType(type_).element_type))
+        return types
 
     def pieces(self, slot: int, dim: int) -> Pieces:
         """The pieces that a dimension of a slot is split on."""
@@ -96,20 +96,20 @@ class Site:
 
     def attributes(self) -> dict[str, Any]:
         """The sizes and counts of parts, as replacements for attributes of the op."""
-        found: dict[str, Any] = {}
+        attributes: dict[str, Any] = {}
         lists: dict[str, list[int]] = {}
         for name, index, slot, dim in self.known.local_sizes:
             if self.pieces(slot, dim):
                 values = lists.setdefault(name, list(self.op.attributes[name]))
                 values[index] = self.builder.axes.tile(self.size(slot, dim), self.pieces(slot, dim))
         for name, values in lists.items():
-            found[name] = self.builder.integers(values)
+            attributes[name] = self.builder.integers(values)
         for name, factor in self.known.counts:
             if pieces := self.taken.of(factor):
                 attribute: Any = self.op.attributes[name]
                 count = self.builder.axes.tile(attribute.value, pieces)
-                found[name] = ir.IntegerAttr.get(attribute.type, count)
-        return found
+                attributes[name] = ir.IntegerAttr.get(attribute.type, count)
+        return attributes
 
     @property
     def plain(self) -> bool:
@@ -357,11 +357,11 @@ def own(site: Site, value: Any, dim: int, begin: Any, size: int) -> Any:
     sizes[dim] = size
     places = [builder.zero(element) for _ in sizes]
     places[dim] = _clamped(builder, begin, rows - size)
-    found = builder.cut(value, places, sizes)
+    cut = builder.cut(value, places, sizes)
     if not alone:
-        return found
+        return cut
     inside = builder.spread(builder.compare("EQ", begin, places[dim]), sizes)
-    return builder.select(inside, found, builder.zero(element_of(value), sizes))
+    return builder.select(inside, cut, builder.zero(element_of(value), sizes))
 
 
 def dynamic_slice(site: Site, operands: list[Any]) -> list[Any]:
@@ -478,13 +478,13 @@ def _with_columns(builder: Builder, indices: Any, vector: int, columns: Mapping[
     shape = shape_of(indices)
     if vector == len(shape):
         return columns[0]
-    found = [
+    parts = [
         columns[j] if j in columns else _column(builder, indices, vector, j) for j in range(shape[vector])
     ]
-    if len(found) == 1:
-        return found[0]
+    if len(parts) == 1:
+        return parts[0]
     attributes = {"dimension": builder.integer(vector)}
-    return builder.one("stablehlo.concatenate", found, indices.type, attributes)
+    return builder.one("stablehlo.concatenate", parts, indices.type, attributes)
 
 
 def _clamped(builder: Builder, places: Any, last: int) -> Any:
@@ -533,9 +533,9 @@ def transform(site: Site, operands: list[Any]) -> list[Any]:
     value = _in_order(builder, value, [*rows, *shape[-along:]])
     made = copied(site)
     made.operands[0] = value
-    (found,) = made.results
-    found.set_type(builder.tensor([*rows, *whole[-along:]], element_of(found)))
-    return [_in_order(builder, found, whole)]
+    (transformed,) = made.results
+    transformed.set_type(builder.tensor([*rows, *whole[-along:]], element_of(transformed)))
+    return [_in_order(builder, transformed, whole)]
 
 
 def _in_order(builder: Builder, value: Any, shape: list[int]) -> Any:

@@ -42,12 +42,12 @@ def _rows(site: Site, value: Any, read: Read, fill: Any) -> Any:
     starts, index = np.asarray(plan.starts), builder.axes.index(pieces)
     if site.pieces(read.slot, dim):
         with site.sends(read.slot):
-            found = exchange(builder, value, dim, pieces, plan)
+            rows = exchange(builder, value, dim, pieces, plan)
     else:
-        found = cut_out(builder, value, dim, plan.starts, plan.length, index)
+        rows = cut_out(builder, value, dim, plan.starts, plan.length, index)
     if fill is not None and (starts.min() < 0 or starts.max() + plan.length > size):
-        found = _inside(builder, found, dim, size, starts[index], fill)
-    return found
+        rows = _inside(builder, rows, dim, size, starts[index], fill)
+    return rows
 
 
 def _fetched(site: Site, value: Any, reads: Sequence[Read], fill: Any) -> Any:
@@ -157,12 +157,12 @@ def concatenate(site: Site, operands: list[Any]) -> list[Any]:
         return parts(site, [_cut(site, slot, value) for slot, value in enumerate(operands)])
     if (joined := _joined(site, operands)) is not None:
         return [joined]
-    found = None
+    all_rows = None
     for slot, value in enumerate(operands):
         for read in reads[slot]:
             stretched = _fetched(site, value, [read], None)
-            found = stretched if found is None else _later(site, read, stretched, found, 0)
-    return [found]
+            all_rows = stretched if all_rows is None else _later(site, read, stretched, all_rows, 0)
+    return [all_rows]
 
 
 def _later(site: Site, read: Read, value: Any, before: Any, at: int) -> Any:
@@ -191,13 +191,13 @@ def _joined(site: Site, operands: list[Any]) -> Any | None:
     if any(place < before + size for (before, size), (place, _) in pairwise(sorted(spans))):
         return None
     for (place, _), several in sorted(spans.items()):
-        found = None
+        joined = None
         for read, plan, r in several:
             value, pieces = operands[read.slot], _pieces(site, read)
             with site.sends(read.slot):
                 got = received(site.builder, value, dim, pieces, plan, r, r.sources[0])
-            found = got if found is None else _later(site, read, got, found, place)
-        rows.append((place, found))
+            joined = got if joined is None else _later(site, read, got, joined, place)
+        rows.append((place, joined))
     return beside(site.builder, rows, dim, each[0][1].length)
 
 
@@ -233,9 +233,9 @@ def _accumulated(site: Site, operands: list[Any]) -> list[Any]:
     values, initial = [site.filled(operands, slot) for slot in range(count)], operands[count:]
     if not pieces:
         size = site.size(0, dim)
-        found = _windows(site, dim, values, initial, *((size - 1, 0) if forwards else (0, size - 1)))
+        windows = _windows(site, dim, values, initial, *((size - 1, 0) if forwards else (0, size - 1)))
         divided = _pieces(site, read)
-        return [builder.part(each, dim, builder.axes.tile(size, divided), divided) for each in found]
+        return [builder.part(each, dim, builder.axes.tile(size, divided), divided) for each in windows]
     totals = list[Any]()
     for slot, total in enumerate(_windows(site, dim, values, initial)):
         with site.sends(slot):
@@ -253,8 +253,8 @@ def _accumulated(site: Site, operands: list[Any]) -> list[Any]:
         both = [(0, made), (1, value)] if forwards else [(0, value), (tile, made)]
         joined.append(beside(builder, both, dim, tile + 1))
     # With the total of the others as a row: XLA adds up once if each window holds everything before it.
-    found = _windows(site, dim, joined, initial, *((tile, 0) if forwards else (0, tile)))
-    return [builder.rows(each, dim, int(forwards), tile) for each in found]
+    windows = _windows(site, dim, joined, initial, *((tile, 0) if forwards else (0, tile)))
+    return [builder.rows(each, dim, int(forwards), tile) for each in windows]
 
 
 def _windows(
@@ -306,13 +306,13 @@ def select_and_scatter(site: Site, operands: list[Any]) -> list[Any]:
     unpadded = _unpadded(site, range(len(shape_of(value))), {read.dim for read in reads}, "base_dilations")
     for label, attribute in unpadded.items():
         made.attributes[label] = attribute
-    (found,) = made.results
-    found.set_type(value.type)
+    (sums,) = made.results
+    sums.set_type(value.type)
     for each in edges:
-        found = each.combined(found, name, neutral)
+        sums = each.combined(sums, name, neutral)
     for dim, begins, tile in own:
-        found = builder.rows(found, dim, builder.lookup(begins), tile)
-    return [builder.binary(name, found, builder.spread(initial, shape_of(found))) if edges else found]
+        sums = builder.rows(sums, dim, builder.lookup(begins), tile)
+    return [builder.binary(name, sums, builder.spread(initial, shape_of(sums))) if edges else sums]
 
 
 @dataclass(frozen=True)
@@ -345,7 +345,7 @@ class _Edges:
 
     def combined(self, value: Any, name: str, neutral: Any) -> Any:
         """A tensor with the rows before and after these combined into them."""
-        builder, shape, found = self.builder, shape_of(value), value
+        builder, shape, combined = self.builder, shape_of(value), value
         others, nothing = [d for d in range(len(shape)) if d != self.dim], builder.spread(neutral, shape)
         type_ = builder.tensor([shape[d] for d in others], element_of(value))
         for direction, row in (("LT", 0), ("GT", self.size - 1)):
@@ -355,8 +355,8 @@ class _Edges:
             builder.combination(reduced.regions[0], name, element_of(value))
             edge = self._spread(reduced.results[0], others, shape)
             more = builder.select(self._where("EQ", row, shape), edge, nothing)
-            found = builder.binary(name, found, more)
-        return found
+            combined = builder.binary(name, combined, more)
+        return combined
 
 
 def convolution(site: Site, operands: list[Any]) -> list[Any]:
