@@ -233,7 +233,8 @@ class _Rewriting:
 
     def scatter(self, op: Any) -> None:
         inner = op.operands[0].owner.operation
-        attributes = {label: inner.attributes[label] for label in ("grid", "grid_axes", "reduction")}
+        attributes = {label: inner.attributes[label] for label in ("grid", "reduction")}
+        attributes["grid_axes"] = op.attributes["grid_axes"]  # in the order of the parts
         attributes["scatter_dim"] = op.attributes["slice_axis"]
         made = ir.Operation.create(
             "shard.reduce_scatter",

@@ -158,6 +158,22 @@ def test_it_stays(why: str) -> None:
     assert done(UNCHANGED[why])[0] == {}
 
 
+def test_the_order_of_the_axes_of_a_reduction_does_not_matter() -> None:
+    both = program(
+        reduced("%0", "%x", "[0, 1]"), reduced("%1", "%y", "[1, 0]"), f"%2 = arith.addf %0, %1 : {T}"
+    )
+    assert done(both)[0] == {"all-reduce-reassociation": 1}
+    part = f"%1 = shard.all_slice %0 on @g grid_axes = [1, 0] slice_axis = 0 : {T} -> tensor<1xf32>"
+    sliced = program(reduced("%0", "%x", "[0, 1]"), part, result="tensor<1xf32>")
+    assert done(sliced)[1] == ["shard.reduce_scatter [1, 0]"]
+    scattered = [
+        f"%{i} = shard.reduce_scatter {v} on @g grid_axes = {axes} scatter_dim = 0 : {T} -> tensor<1xf32>"
+        for i, (v, axes) in enumerate((("%x", "[0, 1]"), ("%y", "[1, 0]")))
+    ]
+    parts = program(*scattered, "%2 = arith.addf %0, %1 : tensor<1xf32>", result="tensor<1xf32>")
+    assert done(parts)[0] == {}
+
+
 def test_every_branch_is_looked_at() -> None:
     branch = f"""
       %a = shard.all_reduce %x on @g grid_axes = [0] : {T} -> {T}
