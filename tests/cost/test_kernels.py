@@ -11,9 +11,8 @@ from shardlog.cost.cost import kernels
 from shardlog.cost.machine import KERNELS, MACHINES, machine
 from shardlog.cost.text import cost_text
 from shardlog.errors import ShardlogError
-
-from ..bench.kernels.data import read_rows
-from ..bench.kernels.judging import judged, said
+from shardlog.measuring.data import read_rows
+from shardlog.measuring.judging import judged, said
 
 DATA = Path(__file__).parents[1] / "data" / "h100_kernels.json.gz"
 

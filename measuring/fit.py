@@ -1,15 +1,12 @@
-"""Fits the numbers of a GPU's kernels: `python -m shardlog.tests.bench.kernels.fit DATA... [--topology
-FILE]`.
+"""Fits the numbers of a GPU's kernels to measured programs.
 
-``DATA`` are files that ``measure`` wrote on the machine. Each number of ``[kernels]`` is made larger and
-smaller in turn, by less and less, and kept where the mean error is least (coordinate descent); those of the
-data sheet stay (``--keep``). Each fifth program is kept out. Prints the table for the machine's file, and how
-near what is said comes for those fitted and those kept out.
+Each number of ``[kernels]`` is made larger and smaller in turn, by less and less, and kept where the mean
+error is least (coordinate descent). Numbers of the data sheet stay, and those that are given to be kept.
+Each fifth program is kept out.
 """
 
 from __future__ import annotations
 
-import argparse
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,6 +14,12 @@ from math import log
 from statistics import median
 from typing import Any
 
+from ..api import run
+from ..cost.cost import kernels
+from ..cost.gpu import Timing
+from ..cost.machine import KERNELS, machine
+from ..errors import ShardlogError, closest
+from ..rulebook.book import RuleBook
 from .data import Row, read_rows
 from .judging import judged, judgement
 
@@ -36,12 +39,8 @@ class Program:
 
 def programs(rows: Sequence[Row], topology: str) -> list[Program]:
     """The kernels of measured programs."""
-    import shardlog
-    from shardlog.cost.cost import kernels
-    from shardlog.cost.machine import machine
-
     known = machine(topology)
-    return [Program(row, tuple(kernels(shardlog.run(row.text).partition(), known))) for row in rows]
+    return [Program(row, tuple(kernels(run(row.text).partition(), known))) for row in rows]
 
 
 def held_out(number: int) -> bool:
@@ -53,9 +52,6 @@ class Fit:
     """The numbers of a machine, and the error of what is said with them."""
 
     def __init__(self, every: Sequence[Program], topology: str) -> None:
-        from shardlog.cost.machine import machine
-        from shardlog.rulebook.book import RuleBook
-
         self.machine = machine(topology)
         self.every = every
         self._traits = RuleBook().traits
@@ -63,8 +59,6 @@ class Fit:
 
     def said(self, numbers: Mapping[str, float], every: Sequence[Program]) -> list[float]:
         """The microseconds of programs."""
-        from shardlog.cost.gpu import Timing
-
         timing = Timing(replace(self.machine, kernels=numbers), self._traits)
         known: dict[int, float] = {}
         for program in every:
@@ -81,8 +75,6 @@ class Fit:
 
     def fit(self, names: Sequence[str]) -> None:
         """Finds numbers with which the error is least."""
-        from shardlog.cost.machine import KERNELS
-
         chosen = [program for n, program in enumerate(self.every) if not held_out(n)]
         best = self.error(self.numbers, chosen)
         for step in _STEPS:
@@ -109,19 +101,25 @@ def host(rows: Sequence[Row], otherwise: Mapping[str, float]) -> dict[str, float
     return {"host": each, "call": median(one) if one else otherwise["call"]}
 
 
-def main() -> None:
-    """Prints the numbers and the errors."""
-    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("data", nargs="+")
-    parser.add_argument("--topology", default="h100")
-    parser.add_argument("--keep", nargs="*", default=[], help="numbers that stay as they are")
-    given = parser.parse_args()
+def fitted(data: Sequence[str], topology: str, keep: Sequence[str]) -> None:
+    """Prints the table of the machine's file, and how near predictions come for programs that were fitted
+    and for those kept out.
+
+    Raises ShardlogError for a machine without a table, and for a number that it does not have.
+    """
+    known = machine(topology)
+    if not known.kernels:
+        hint = "begin with the table of another GPU, such as h100"
+        raise ShardlogError(f"{known.name} has no table [kernels]", where="--topology", hint=hint)
+    for name in keep:
+        if name not in known.kernels:
+            raise ShardlogError(f"there is no number {name}", where="--keep", hint=closest(name, KERNELS))
     warnings.simplefilter("ignore")
-    rows = read_rows(given.data)
-    every = programs(rows, given.topology)
-    fit = Fit(every, given.topology)
-    fit.numbers |= {name: n for name, n in host(rows, fit.numbers).items() if name not in given.keep}
-    fit.fit([name for name in fit.numbers if name not in (*_FIXED, *given.keep)])
+    rows = read_rows(data)
+    every = programs(rows, topology)
+    fit = Fit(every, topology)
+    fit.numbers |= {name: n for name, n in host(rows, fit.numbers).items() if name not in keep}
+    fit.fit([name for name in fit.numbers if name not in (*_FIXED, *keep)])
     print("[kernels]")
     for name, value in fit.numbers.items():
         print(f"{name} = {value:.3g}")
@@ -130,7 +128,3 @@ def main() -> None:
         pairs = [(p.row, s) for n, (p, s) in enumerate(zip(every, said, strict=True)) if held_out(n) == out]
         _, found = judged(pairs)[-1]
         print(f"# {label}: all {judgement(found.all)}; long {judgement(found.long)}")
-
-
-if __name__ == "__main__":
-    main()

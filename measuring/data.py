@@ -6,10 +6,13 @@ from __future__ import annotations
 import gzip
 import json
 import re
+import zlib
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from ..errors import ShardlogError
 
 
 @dataclass(frozen=True)
@@ -28,18 +31,55 @@ class Row:
 
 def read_rows(files: Iterable[str]) -> list[Row]:
     """The rows of files, in order; of programs of one text the first. Programs are of the kind that their
-    name begins with where nothing says it."""
+    name begins with where nothing says it.
+
+    Raises ShardlogError for a file that has no measured programs.
+    """
     found: dict[str, Row] = {}
     for file in files:
-        for row in json.loads(gzip.decompress(Path(file).read_bytes()))["rows"]:
-            found.setdefault(row["text"], _row(row))
+        data = _read(Path(file))
+        try:
+            for row in data["rows"]:
+                found.setdefault(row["text"], _row(row))
+        except (KeyError, TypeError, AttributeError):
+            raise _wrong(Path(file), "no measured programs", "run") from None
     return list(found.values())
+
+
+def read_programs(file: Path) -> list[dict[str, Any]]:
+    """The programs of a file, each with its kind, name and text.
+
+    Raises ShardlogError for a file that has none.
+    """
+    rows = _read(file)
+    fields = {"kind", "name", "text"}
+    if not isinstance(rows, list) or not all(isinstance(r, dict) and fields <= r.keys() for r in rows):
+        raise _wrong(file, "no programs to measure", "draw")
+    return rows
+
+
+def _read(file: Path) -> Any:
+    try:
+        return json.loads(gzip.decompress(file.read_bytes()))
+    except (gzip.BadGzipFile, ValueError, EOFError, zlib.error):
+        raise _wrong(file, "no gzipped JSON", "draw or run") from None
+    except OSError as error:
+        raise ShardlogError(f"cannot read: {error.strerror}", where=str(file)) from None
+
+
+def _wrong(file: Path, what: str, command: str) -> ShardlogError:
+    hint = f"expected a file of python -m shardlog.measuring {command}"
+    return ShardlogError(f"the file has {what}", where=str(file), hint=hint)
 
 
 def write(path: Path, what: Any) -> None:
     """Writes gzipped JSON: of the same the same bytes."""
     text = json.dumps(what, ensure_ascii=False, separators=(",", ":"))
-    path.write_bytes(gzip.compress(text.encode(), 9, mtime=0))
+    made = gzip.compress(text.encode(), 9, mtime=0)
+    try:
+        path.write_bytes(made)
+    except OSError as error:
+        raise ShardlogError(f"cannot write: {error.strerror}", where=str(path)) from None
 
 
 def _row(row: dict[str, Any]) -> Row:

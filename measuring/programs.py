@@ -1,4 +1,4 @@
-"""Programs with which a GPU is measured: `python -m shardlog.tests.bench.kernels.programs ROUNDS OUT`.
+"""Programs with which a GPU is measured: `python -m shardlog.measuring draw`.
 
 Each is one op, or a few. Shapes and types are drawn, from a fixed seed. Each round has some programs of each
 kind; ``OUT`` is gzipped JSON, a list of objects with ``kind``, ``name`` and ``text`` (StableHLO). No GPU is
@@ -7,7 +7,6 @@ needed.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
@@ -429,13 +428,8 @@ def _shapes(specs: Any, sizes: dict[str, int], type_: str) -> list[Any]:
     return [_of([sizes[dim] for dim in spec], TYPES[type_]) for spec in specs]
 
 
-def main() -> None:
+def draw(rounds: int, out: Path) -> None:
     """Writes programs."""
-    rounds, out = sys.argv[1:]
-    rows = [{"kind": kind, "name": name, "text": text} for kind, name, text in programs(int(rounds))]
-    write(Path(out), rows)
+    rows = [{"kind": kind, "name": name, "text": text} for kind, name, text in programs(rounds)]
+    write(out, rows)
     print(f"{len(rows)} programs")
-
-
-if __name__ == "__main__":
-    main()

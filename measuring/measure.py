@@ -1,19 +1,15 @@
-"""Measures programs on a GPU: `python -m shardlog.tests.bench.kernels.measure PROGRAMS OUT SECONDS`.
+"""Measures programs on a GPU.
 
-``PROGRAMS`` is a file that ``programs`` wrote. All are compiled first, several at once, for at most half of
-the seconds; then each is run on its own. ``OUT`` is what ``data`` reads: per program its text, the
-microseconds for which kernels keep the GPU busy by XLA's profiler (``busy_us`` the median of several runs,
-``least_us`` the least), from the start of the first kernel to the end of the last (``span_us``), of a call by
-the clock (``clock_us``), and of one of twenty calls that do not wait (``ahead_us``); its kernels and their
-microseconds, XLA's optimised HLO, and the bytes of temporary values. What does not compile or run is said and
-left out.
+All are compiled first, several at once, for at most half of the seconds; then each runs on its own. What is
+written is what ``data`` reads: for each program its text, the microseconds in which kernels keep the GPU
+busy by XLA's profiler (``busy_us`` the median of several runs, ``least_us`` the least), from the start of the
+first kernel to the end of the last (``span_us``), of a call by the clock (``clock_us``), and of one of twenty
+calls that do not wait (``ahead_us``); its kernels and their microseconds, XLA's optimised HLO, and the bytes
+of temporary values. Programs that do not compile or run are named and left out.
 """
 
 from __future__ import annotations
 
-import gzip
-import json
-import sys
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -21,7 +17,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from .data import write
+from ..errors import ShardlogError
+from .data import read_programs, write
 
 _THREADS = 12
 _RUNS, _RUNS_OF_LONG, _LONG = 8, 2, 0.01
@@ -29,17 +26,22 @@ _AHEAD = 20
 _KERNELS, _LETTERS = 60, 60_000  # that are kept of each
 
 
-class Gpu:
-    """The GPU that is measured."""
+class Device:
+    """The device that is measured: the first one, which has to be of a platform.
 
-    def __init__(self) -> None:
+    Raises ShardlogError if it is not.
+    """
+
+    def __init__(self, platform: str = "gpu") -> None:
         import jax
         from jaxlib import _jax
-        from shardlog.importers.sources.compiling import compile_options
+
+        from ..importers.sources.compiling import compile_options
 
         (self.device,) = jax.devices()[:1]
-        if self.device.platform != "gpu":
-            sys.exit("this needs a GPU, and JAX's plugin for it")
+        if self.device.platform != platform:
+            hint = "install JAX's plugin for it, as in pip install 'shardlog[cuda]'"
+            raise ShardlogError("measuring needs a GPU", where="run", hint=hint)
         self.client = self.device.client
         self.key = jax.random.key(0)
         self._devices = _jax.DeviceList((self.device,))
@@ -48,8 +50,9 @@ class Gpu:
     def compiled(self, row: dict[str, Any]) -> tuple[Any, list[Any]] | str:
         """A program that can run, and the types of its arguments; or what is wrong with it."""
         from jaxlib.mlir import ir
-        from shardlog.importers.sources.text import make_context
-        from shardlog.program.mlir.modules import main_function, symbols
+
+        from ..importers.sources.text import make_context
+        from ..program.mlir.modules import main_function, symbols
 
         try:
             with make_context():
@@ -67,7 +70,8 @@ class Gpu:
         """Random arguments: small numbers, and places from 0 to 99."""
         import jax
         import numpy as np
-        from shardlog.program.elements import dtype_of
+
+        from ..program.elements import dtype_of
 
         found = []
         for shape, element in shapes:
@@ -146,13 +150,15 @@ def _wait(made: Any) -> None:
     jax.block_until_ready(made.disassemble_into_single_device_arrays())  # type: ignore[no-untyped-call]
 
 
-def main() -> None:
-    """Measures programs, and writes what they take."""
+def run(source: Path, out: Path, seconds: float) -> None:
+    """Measures programs, and writes what they take.
+
+    Raises ShardlogError where there is no GPU, and for a file that has no programs.
+    """
     import jax
 
-    source, out, seconds = sys.argv[1], Path(sys.argv[2]), float(sys.argv[3])
-    rows: list[dict[str, Any]] = json.loads(gzip.decompress(Path(source).read_bytes()))
-    start, gpu, found = time.monotonic(), Gpu(), list[dict[str, Any]]()
+    rows = read_programs(source)
+    start, gpu, found = time.monotonic(), Device(), list[dict[str, Any]]()
     with ThreadPoolExecutor(_THREADS) as pool:
         jobs = [pool.submit(gpu.compiled, row) for row in rows]
         while time.monotonic() - start < seconds / 2 and not all(job.done() for job in jobs):
@@ -171,7 +177,3 @@ def main() -> None:
             print(f"{row['kind']} {row['name']}: {str(error)[:200]}", flush=True)
     write(out, {"device": gpu.device.device_kind, "jax": jax.__version__, "rows": found})
     print(f"{len(found)} of {len(rows)} programs measured")
-
-
-if __name__ == "__main__":
-    main()

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, log
 
+from ..api import run
 from .data import Row
 
 MOST = 10.0  # microseconds of a short program
@@ -31,9 +32,7 @@ class Kind:
 
 def said(text: str, topology: str) -> float:
     """The microseconds that a program takes as `shardlog cost` says."""
-    import shardlog
-
-    return float(shardlog.run(text).partition().cost(topology).seconds) * 1e6
+    return float(run(text).partition().cost(topology).seconds) * 1e6
 
 
 def judged(pairs: Iterable[tuple[Row, float]]) -> list[tuple[str, Kind]]:

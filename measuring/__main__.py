@@ -1,0 +1,54 @@
+"""The commands that measure a GPU and fit a machine's numbers: ``python -m shardlog.measuring``."""
+
+from __future__ import annotations
+
+import sys
+from argparse import Namespace
+from pathlib import Path
+
+from ..console.parser import Parser
+from ..console.status import status_of
+from . import comparing, fit, measure, programs
+
+_NAME = "python -m shardlog.measuring"
+
+
+def _parser() -> Parser:
+    parser = Parser(prog=_NAME, description="Measures the kernels of a GPU, and fits a machine's numbers.")
+    commands = parser.add_subparsers(metavar="COMMAND", required=True)
+
+    drawn = commands.add_parser("draw", help="draw programs of one op or a few; needs no GPU")
+    drawn.add_argument("rounds", type=int, help="how many programs of each kind, such as 4")
+    drawn.add_argument("out", type=Path, help="a file of programs, such as programs.json.gz")
+    drawn.set_defaults(run=lambda given: programs.draw(given.rounds, given.out))
+
+    run = commands.add_parser("run", help="run programs on the GPU of this machine, and write their times")
+    run.add_argument("programs", type=Path, help="what draw wrote")
+    run.add_argument("out", type=Path, help="a file of measured programs, such as measured.json.gz")
+    run.add_argument("--seconds", type=float, default=900.0, help="stop after this long (default: 900)")
+    run.set_defaults(run=lambda given: measure.run(given.programs, given.out, given.seconds))
+
+    fitted = commands.add_parser("fit", help="fit the table [kernels] of a machine to measured programs")
+    fitted.add_argument("data", nargs="+", help="what run wrote")
+    fitted.add_argument("--topology", default="h100", help="the machine to begin with (default: h100)")
+    fitted.add_argument("--keep", nargs="*", default=[], help="numbers that stay as they are")
+    fitted.set_defaults(run=lambda given: fit.fitted(given.data, given.topology, given.keep))
+
+    compared = commands.add_parser("compare", help="show predicted times beside measured ones, by kind")
+    comparing.add_arguments(compared)
+    compared.set_defaults(run=comparing.compare)
+    return parser
+
+
+def main() -> int:
+    """Carries out a command. Returns its exit status."""
+
+    def carry_out() -> None:
+        given: Namespace = _parser().parse_args()
+        given.run(given)
+
+    return status_of(carry_out, _NAME)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
