@@ -36,6 +36,8 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
     for search in searches[:_COSTED]:
         try:
             costed += [(search, each) for each in search.costed()]
+            if options.compare:
+                costed += [(search, each) for each in search.known()]
         except ShardlogError as error:
             refused.append(error)
     if not costed:

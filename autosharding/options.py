@@ -20,7 +20,7 @@ class AutoOptions:
     ``devices`` the best of so many with at most so many ``axes``. ``topology`` is the machine, and ``memory``
     the most bytes that a device may need. ``keep`` are shardings that stay, as in "batch[0]=data". ``tie``
     says which results are state that comes back as an argument: "auto", "none", or pairs such as
-    "params=result[0]".
+    "params=result[0]". ``compare`` has known strategies costed as well: data parallel, ZeRO, Megatron.
 
     Raises ShardlogError for a malformed size or number of devices.
     """
@@ -32,6 +32,7 @@ class AutoOptions:
     memory: int | None = None
     keep: tuple[str, ...] = ()
     tie: tuple[str, ...] = ("auto",)
+    compare: bool = False
 
     def __post_init__(self) -> None:
         if self.devices is not None and self.devices < 1:

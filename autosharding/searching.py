@@ -35,6 +35,7 @@ from .ends import End, ends_of
 from .kept import kept, spec_in
 from .options import AutoOptions
 from .plan import AutoPlan, Placed, Spec, Tried, spec_of
+from .strategies import strategies
 
 Progress = Callable[[str, float], None]
 TRIFLE = 1 / 1024  # bytes sent for a byte held: what costs the same is divided
@@ -57,7 +58,7 @@ class Candidate:
 
     name: str
     arguments: tuple[Spec, ...]
-    results: tuple[Spec, ...]
+    results: tuple[Spec | None, ...]  # None: as propagation has it
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,7 @@ class Search:
         self._source, self._of_run = source, Options(mesh=mesh)
         self.base = run_with(source, replace(self._of_run, annotate=self._kept))
         self.machine: Machine = machine(options.topology, list(axes), prod(axes.values()))
-        self._costs: dict[tuple[tuple[Spec, ...], tuple[Spec, ...]], Cost | TooLargeError] = {}
+        self._costs: dict[Any, Cost | TooLargeError] = {}
         self._sums: dict[float, Opened] = {}
 
     @property
@@ -148,13 +149,15 @@ class Search:
 
     def annotations(self, candidate: Candidate) -> tuple[str, ...]:
         """A candidate as annotations of a run, kept ones first."""
-        named = [("%arg", self.ends.arguments, candidate.arguments)]
-        named += [("result#", self.ends.results, candidate.results)]
+        named: list[tuple[str, Sequence[End], Sequence[Spec | None]]] = [
+            ("%arg", self.ends.arguments, candidate.arguments),
+            ("result#", self.ends.results, candidate.results),
+        ]
         free = (
             f"{label}{n}={Placed('', spec).text}"
             for label, ends, specs in named
             for n, (end, spec) in enumerate(zip(ends, specs, strict=True))
-            if _is_free(end)
+            if _is_free(end) and spec is not None
         )
         return (*self._kept, *free)
 
@@ -199,6 +202,32 @@ class Search:
                 fitting.append(self.at(sqrt(low * high)))
         return sorted(fitting, key=lambda each: each.cost.seconds)
 
+    def known(self) -> Iterator[Costed]:
+        """The known strategies that fit, which keep what is kept."""
+        ends = self.ends
+        for name, specs in strategies(ends, self._axes).items():
+            arguments = tuple(
+                specs.get(n, _stays(end)) if _is_free(end) else _stays(end)
+                for n, end in enumerate(ends.arguments)
+            )
+            results = tuple(
+                _stays(end) if not _is_free(end) else arguments[ends.state[n]] if n in ends.state else None
+                for n, end in enumerate(ends.results)
+            )
+            self._tell(f"costing {name} on {self.mesh}", 0.8)
+            with suppress(TooLargeError):
+                yield Costed(candidate := Candidate(name, arguments, results), self.cost(candidate))
+
+    def _settled(self, candidate: Candidate) -> tuple[Spec, ...]:
+        """The specs of all results, those that propagation decided as well."""
+        module = self.session(candidate).result.module
+        with module.context:
+            ends = ends_of(module, ("none",))
+        return tuple(
+            _stays(end) if spec is None else spec
+            for end, spec in zip(ends.results, candidate.results, strict=True)
+        )
+
     def plan_of(self, costed: Costed, tried: Sequence[Tried] = ()) -> AutoPlan:
         """A candidate as a plan."""
         unit, least = self.machine.link.bandwidth, self.found(TRIFLE, bound=True)
@@ -210,7 +239,7 @@ class Search:
             least.cost / unit,
             least.bound / unit,
             _placed(self.ends.arguments, costed.candidate.arguments),
-            _placed(self.ends.results, costed.candidate.results),
+            _placed(self.ends.results, self._settled(costed.candidate)),
             self.ends.state,
             self.options.memory,
             tuple(tried),

@@ -37,6 +37,8 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
         "alike), none, or as in params=result[0]; may be repeated; default: auto"
     )
     auto.add_argument("--tie", metavar="ARGUMENT=RESULT", action="append", default=[], help=about)
+    about = "cost known strategies as well: data parallel, ZeRO-1 and 3, Megatron, sequence parallel"
+    auto.add_argument("--compare", action="store_true", help=about)
     auto.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan")
     about = "write the program that each device runs; .mlirbc is bytecode"
     auto.add_argument("--program", metavar="OUT", help=about)
@@ -60,6 +62,7 @@ def _auto(options: argparse.Namespace) -> None:
         memory=options.memory,
         keep=options.keep,
         tie=options.tie or None,
+        compare=options.compare,
     )
     source = "-" if options.module == "-" else Path(options.module)
     with ExitStack() as stack:

@@ -38,6 +38,7 @@ KEYS = {
     "cost/layouts": "op_id",
     "cost/beside": "window",
     "dialects/statements": None,
+    "autosharding/strategies": None,
 }
 
 

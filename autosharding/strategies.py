@@ -1,0 +1,51 @@
+"""Known strategies as starting points, by ``rules/autosharding/strategies.dl``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from ..program.mlir.places import components
+from ..rulebook.shipped import shipped
+from .ends import Ends
+from .plan import Spec, spec_of
+
+
+def strategies(ends: Ends, axes: Sequence[tuple[str, int]]) -> dict[str, dict[int, Spec]]:
+    """The specs of all arguments by each strategy that the mesh has axes for, by name."""
+    tensors = [(n, end) for n, end in enumerate(ends.arguments) if end.shape is not None]
+    facts: dict[str, list[tuple[int, ...]]] = {
+        "argument": [(n,) for n, _ in tensors],
+        "dim": [(n, d, size) for n, end in tensors for d, size in enumerate(end.shape or ())],
+        "state": list(_state(ends)),
+        "axis": [(n, size) for n, (_, size) in enumerate(axes)],
+    }
+    found = shipped("autosharding/strategies").evaluate(facts)["divides"]
+    divided: dict[str, dict[tuple[int, int], list[int]]] = {}
+    for name, argument, dim, axis in sorted(found):
+        divided.setdefault(name, {}).setdefault((argument, dim), []).append(axis)
+    return {
+        name: {n: _spec(end.shape or (), n, on, axes) for n, end in tensors} for name, on in divided.items()
+    }
+
+
+def _spec(
+    shape: Sequence[int],
+    argument: int,
+    on: Mapping[tuple[int, int], Sequence[int]],
+    axes: Sequence[tuple[str, int]],
+) -> Spec:
+    return spec_of(tuple(tuple(axes[n][0] for n in on.get((argument, dim), ())) for dim in range(len(shape))))
+
+
+def _state(ends: Ends) -> Iterator[tuple[int, int]]:
+    """The arguments that are state, and in which of several trees that are alike: by paths that differ in
+    where they begin, or by types that come once more."""
+    seen: dict[object, int] = {}
+    for result, n in sorted(ends.state.items(), key=lambda pair: pair[1]):
+        end = ends.arguments[n]
+        path = components(end.name)[1:] or components(ends.results[result].name.removeprefix("result"))[1:]
+        key = (path, end.type) if path else None
+        tree = 0 if key is None else seen.get(key, 0)
+        if key is not None:
+            seen[key] = tree + 1
+        yield n, tree
