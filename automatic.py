@@ -20,7 +20,7 @@ from .session import Session
 if TYPE_CHECKING:
     from jax.sharding import PartitionSpec
 
-_OPTIONS = ("mesh", "devices", "axes", "topology", "memory", "keep", "tie", "compare")
+_OPTIONS = ("mesh", "devices", "axes", "topology", "memory", "keep", "tie", "compare", "method")
 
 
 class Auto:
@@ -125,7 +125,7 @@ def auto(
     Keywords are ``mesh``, or ``devices`` and at most how many ``axes`` their mesh has; ``topology``, the
     machine; ``memory``, the most that a device may use; ``keep``, shardings that stay, as in
     'batch[0]=data'; ``tie``, which results are state; ``compare``, whether known strategies are
-    costed as well (``docs/auto.md``). Others are the function's.
+    costed as well; ``method``, "choose" or "mutate" (``docs/auto.md``). Others are the function's.
 
     Returns an ``Auto``. Raises ShardlogError for bad input, and where no plan was found that needs as little
     memory as it may.

@@ -36,7 +36,7 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
     for search in searches[:_COSTED]:
         try:
             costed += [(search, each) for each in search.costed()]
-            if options.compare:
+            if options.compare and search is searches[0]:
                 costed += [(search, each) for each in search.known()]
         except ShardlogError as error:
             refused.append(error)
@@ -44,6 +44,9 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
         raise refused[0]
     costed.sort(key=lambda each: each[1].cost.seconds)
     search, best = costed[0]
+    if options.method == "mutate":
+        for best in search.mutated(costed[0][1]):
+            costed.insert(0, (search, best))
     tried = [each for search in searches for each in search.tried([c for s, c in costed if s is search])]
     return search.plan_of(best, sorted(tried, key=lambda each: each.seconds))
 

@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
-from ..errors import ShardlogError
+from ..errors import ShardlogError, closest
 from ..importers.asked import mesh_text
 from ..runs.options import TOPOLOGY, memory_of
 from .meshes import MOST_AXES
 
 TIES = ("auto", "none")
+METHODS = ("choose", "mutate")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,7 +21,8 @@ class AutoOptions:
     ``devices`` the best of so many with at most so many ``axes``. ``topology`` is the machine, and ``memory``
     the most bytes that a device may need. ``keep`` are shardings that stay, as in "batch[0]=data". ``tie``
     says which results are state that comes back as an argument: "auto", "none", or pairs such as
-    "params=result[0]". ``compare`` has known strategies costed as well: data parallel, ZeRO, Megatron.
+    "params=result[0]". ``compare`` has known strategies costed as well: data parallel, ZeRO, Megatron. The
+    ``method`` "mutate" tries other layouts for the arguments of the best plan as well, one by one.
 
     Raises ShardlogError for a malformed size or number of devices.
     """
@@ -32,12 +34,16 @@ class AutoOptions:
     memory: int | None = None
     keep: tuple[str, ...] = ()
     tie: tuple[str, ...] = ("auto",)
-    compare: bool = False
+    compare: bool = True
+    method: str = METHODS[0]
 
     def __post_init__(self) -> None:
         if self.devices is not None and self.devices < 1:
             message, hint = f"{self.devices} devices", "expected a number of devices, one or more"
             raise ShardlogError(message, where="--devices", hint=hint)
+        if self.method not in METHODS:
+            hint = closest(self.method, METHODS)
+            raise ShardlogError(f"there is no method {self.method!r}", where="--method", hint=hint)
         if not 1 <= self.axes <= MOST_AXES:
             message, hint = f"meshes of {self.axes} axes", f"expected 1 to {MOST_AXES}"
             raise ShardlogError(message, where="--axes", hint=hint)

@@ -29,6 +29,17 @@ class Placed:
 
 
 @dataclass(frozen=True)
+class Other:
+    """Another spec of an argument: ``seconds`` that the sum would be more, if the argument alone and those
+    laid out alike had it, and the op whose cost rises most, with its place; empty for none."""
+
+    spec: Spec
+    seconds: float
+    op: str
+    where: str
+
+
+@dataclass(frozen=True)
 class Tried:
     """A plan whose cost is known, by its name: ``seconds`` of a step and ``peak`` bytes of a device."""
 
@@ -56,6 +67,7 @@ class AutoPlan:
     state: Mapping[int, int]
     memory: int | None = None
     tried: tuple[Tried, ...] = ()
+    others: tuple[tuple[Other, ...], ...] = ()
 
     @property
     def gap(self) -> float:
@@ -103,6 +115,10 @@ class AutoPlan:
                 {int(result): int(argument) for result, argument in given["state"].items()},
                 None if given["memory"] is None else int(given["memory"]),
                 tuple(Tried(**each) for each in given["tried"]),
+                tuple(
+                    tuple(Other(**{**each, "spec": _spec(each["spec"])}) for each in argument)
+                    for argument in given["others"]
+                ),
             )
         except OSError as error:
             raise ShardlogError(f"cannot read: {error.strerror}", where=str(path)) from None

@@ -34,12 +34,13 @@ from ..session import Session
 from .ends import End, ends_of
 from .kept import kept, spec_in
 from .options import AutoOptions
-from .plan import AutoPlan, Placed, Spec, Tried, spec_of
+from .plan import AutoPlan, Other, Placed, Spec, Tried, spec_of
 from .strategies import strategies
 
 Progress = Callable[[str, float], None]
 TRIFLE = 1 / 1024  # bytes sent for a byte held: what costs the same is divided
 PRICES = (TRIFLE, 1 / 64)  # of memory, of the plans that are costed wherever they fit
+MUTATIONS = 24  # of a plan, at most: each is costed
 _DEARER, _DEAREST = 8.0, 1e3  # from one price to the next, where memory is short
 
 
@@ -67,6 +68,7 @@ class Costed:
 
     candidate: Candidate
     cost: Cost
+    opened: Opened | None = None  # the choice that it is, if it is one
 
 
 class Search:
@@ -178,9 +180,44 @@ class Search:
 
     def at(self, price: float) -> Costed:
         """The candidate where memory has a price. Raises TooLargeError where it does not fit."""
-        candidate = self.candidate(f"memory at {price:.2g}", self.found(price))
+        opened = self.found(price)
+        candidate = self.candidate(f"memory at {price:.2g}", opened)
         self._tell(f"costing {candidate.name} on {self.mesh}", 0.6)
-        return Costed(candidate, self.cost(candidate))
+        return Costed(candidate, self.cost(candidate), opened)
+
+    def mutated(self, best: Costed) -> Iterator[Costed]:
+        """Plans that are each better than the one before, found by other layouts for arguments that are laid
+        out alike: those that cost least more by the sum come first, and each is costed."""
+        if best.opened is None:
+            return
+        for tried, (group, spec) in enumerate(self._mutations(best.opened)[:MUTATIONS]):
+            self._tell(f"mutating the plan on {self.mesh}", 0.7 + 0.3 * tried / MUTATIONS)
+            candidate = self._changed(best.candidate, group, spec)
+            with suppress(TooLargeError):
+                cost = self.cost(candidate)
+                if cost.seconds < best.cost.seconds:
+                    best = Costed(candidate, cost, best.opened)
+                    yield best
+
+    def _mutations(self, opened: Opened) -> list[tuple[list[int], Spec]]:
+        """Other layouts of arguments that are laid out alike, those that cost least more first."""
+        groups: dict[int, list[int]] = {}
+        for argument, number in opened.alike.items():
+            groups.setdefault(number, []).append(argument)
+        found = [
+            (other.more, group, _spec_of(other.sharding))
+            for group in groups.values()
+            for other in opened.others.get(group[0], ())
+        ]
+        return [(group, spec) for _, group, spec in sorted(found, key=lambda each: each[0])]
+
+    def _changed(self, candidate: Candidate, group: Sequence[int], spec: Spec) -> Candidate:
+        """A candidate with another spec for some arguments, and for the results that become them."""
+        arguments = tuple(spec if n in group else old for n, old in enumerate(candidate.arguments))
+        results = tuple(
+            spec if self.ends.state.get(n) in group else old for n, old in enumerate(candidate.results)
+        )
+        return Candidate("mutated", arguments, results)
 
     def costed(self) -> list[Costed]:
         """The candidates that fit, the best first. Raises ShardlogError where none does."""
@@ -243,12 +280,24 @@ class Search:
             self.ends.state,
             self.options.memory,
             tuple(tried),
+            tuple(self._others(costed.opened, n) for n in range(len(self.ends.arguments))),
+        )
+
+    def _others(self, opened: Opened | None, argument: int) -> tuple[Other, ...]:
+        others = () if opened is None else opened.others.get(argument, ())
+        unit, line = self.machine.link.bandwidth, self.base.source.line
+        return tuple(
+            Other(_spec_of(other.sharding), other.more / unit, other.op, line(other.where))
+            for other in others
         )
 
     def tried(self, costed: Sequence[Costed]) -> list[Tried]:
         """What candidates cost, equal ones once."""
-        unique = {(each.candidate.arguments, each.candidate.results): each for each in reversed(costed)}
-        return [Tried(c.candidate.name, self.mesh, c.cost.seconds, c.cost.peak) for c in unique.values()]
+        chosen = {(c.candidate.arguments, c.candidate.results): c for c in reversed(costed) if c.opened}
+        unique = [
+            c for c in costed if c.opened is None or chosen[c.candidate.arguments, c.candidate.results] is c
+        ]
+        return [Tried(c.candidate.name, self.mesh, c.cost.seconds, c.cost.peak) for c in unique]
 
     def _too_large(self, least: TooLargeError) -> ShardlogError:
         memory = exact_text(self.options.memory or 0)

@@ -11,7 +11,22 @@ from .plan import Spec, spec_of
 
 
 def strategies(ends: Ends, axes: Sequence[tuple[str, int]]) -> dict[str, dict[int, Spec]]:
-    """The specs of all arguments by each strategy that the mesh has axes for, by name."""
+    """The specs of all arguments by each strategy that the mesh has axes for, by name. A strategy to which
+    the last axis is special has one entry for each axis in that place."""
+    found: dict[str, dict[int, Spec]] = {}
+    for n in range(len(axes)):
+        last = axes[-1 - n]
+        order = [*(axis for axis in axes if axis != last), last]
+        for name, special, specs in _strategies(ends, order):
+            if special:
+                found[f"{name} over {last[0]}"] = specs
+            elif not n:
+                found[name] = specs
+    return found
+
+
+def _strategies(ends: Ends, axes: Sequence[tuple[str, int]]) -> Iterator[tuple[str, bool, dict[int, Spec]]]:
+    """The strategies on a mesh, and whether the last axis is special to them."""
     tensors = [(n, end) for n, end in enumerate(ends.arguments) if end.shape is not None]
     facts: dict[str, list[tuple[int, ...]]] = {
         "argument": [(n,) for n, _ in tensors],
@@ -19,13 +34,13 @@ def strategies(ends: Ends, axes: Sequence[tuple[str, int]]) -> dict[str, dict[in
         "state": list(_state(ends)),
         "axis": [(n, size) for n, (_, size) in enumerate(axes)],
     }
-    found = shipped("autosharding/strategies").evaluate(facts)["divides"]
+    found = shipped("autosharding/strategies").evaluate(facts)
     divided: dict[str, dict[tuple[int, int], list[int]]] = {}
-    for name, argument, dim, axis in sorted(found):
+    for name, argument, dim, axis in sorted(found["divides"]):
         divided.setdefault(name, {}).setdefault((argument, dim), []).append(axis)
-    return {
-        name: {n: _spec(end.shape or (), n, on, axes) for n, end in tensors} for name, on in divided.items()
-    }
+    special = {name for (name,) in found["by_both"]}
+    for name, on in divided.items():
+        yield name, name in special, {n: _spec(end.shape or (), n, on, axes) for n, end in tensors}
 
 
 def _spec(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
+from ..errors import ShardlogError, closest
 from ..program.elements import bytes_text
 from .plan import AutoPlan, Placed, axes_of
 
@@ -59,3 +60,25 @@ def spec_text(placed: Placed) -> str:
     while parts and parts[-1] == "None":
         parts.pop()
     return f"P({', '.join(parts)})"
+
+
+def why_text(plan: AutoPlan, argument: str) -> str:
+    """The spec of an argument, and those that come next, with their price and the op that decides.
+
+    Raises ShardlogError for a name that no argument has.
+    """
+    names = {placed.name: n for n, placed in enumerate(plan.arguments)}
+    names |= {f"%arg{n}": n for n in range(len(plan.arguments))}
+    if argument not in names:
+        hint = closest(argument, names)
+        raise ShardlogError(f"the plan has no argument {argument}", where="why-plan", hint=hint)
+    n = names[argument]
+    placed, others = plan.arguments[n], plan.others[n] if n < len(plan.others) else ()
+    lines = [f"{placed.name} has {spec_text(placed)} on {plan.mesh}"]
+    if not others:
+        lines.append("nothing else was weighed: it was kept, or the plan is a known strategy")
+    for other in others:
+        more = f"+{seconds_text(other.seconds)}" if other.seconds > 0 else "no more"
+        why = f"{other.op} at {other.where}" if other.op else "memory: no op costs more"
+        lines.append(f"  {spec_text(Placed('', other.spec)):<28} {more:<12} {why}")
+    return "\n".join(lines)

@@ -7,6 +7,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
+from ..autosharding.options import METHODS
 from ..console.colours import show
 from ..console.printing import print_json
 from ..runs.options import TOPOLOGY, memory_of
@@ -38,12 +39,29 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     auto.add_argument("--tie", metavar="ARGUMENT=RESULT", action="append", default=[], help=about)
     about = "cost known strategies as well: data parallel, ZeRO-1 and 3, Megatron, sequence parallel"
-    auto.add_argument("--compare", action="store_true", help=about)
+    compare = argparse.BooleanOptionalAction
+    auto.add_argument("--compare", action=compare, default=True, help=f"{about}; default: do")
+    about = "mutate: try other layouts for the arguments of the best plan as well, one by one"
+    auto.add_argument("--method", choices=METHODS, default=METHODS[0], help=f"{about}; default: %(default)s")
     auto.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan")
     about = "write the program that each device runs; .mlirbc is bytecode"
     auto.add_argument("--program", metavar="OUT", help=about)
     add_json(auto, "print the plan as JSON")
     auto.set_defaults(carry_out=_auto)
+
+    why = commands.add_parser(
+        "why-plan", help="say which layouts of an argument come next in a plan, and why"
+    )
+    why.add_argument("argument", metavar="ARGUMENT", help="the name of an argument, or as in %%arg3")
+    why.add_argument("plan", metavar="PLAN.json", help="a plan that shardlog auto wrote")
+    why.set_defaults(carry_out=_why)
+
+
+def _why(options: argparse.Namespace) -> None:
+    from ..autosharding.plan import AutoPlan
+    from ..autosharding.texts import why_text
+
+    show(why_text(AutoPlan.read(options.plan), options.argument))
 
 
 def _auto(options: argparse.Namespace) -> None:
@@ -63,6 +81,7 @@ def _auto(options: argparse.Namespace) -> None:
         keep=options.keep,
         tie=options.tie or None,
         compare=options.compare,
+        method=options.method,
     )
     source = "-" if options.module == "-" else Path(options.module)
     with ExitStack() as stack:

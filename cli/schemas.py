@@ -57,7 +57,8 @@ _SIZE = _of(float)
 _SITE, _STAGE = _of(Site), _of(Stage)
 
 # The spec of an argument or a result: for each dimension nothing, an axis, or several.
-_PLACED = array(record(name=TEXT, spec=array({"anyOf": [{"type": "null"}, TEXT, TEXTS]})))
+_SPEC = array({"anyOf": [{"type": "null"}, TEXT, TEXTS]})
+_PLACED = array(record(name=TEXT, spec=_SPEC))
 _GIVEN = record(value=TEXT, where=TEXT, stack=TEXT, sharding=TEXT, by=TEXT)
 _PROOF = record(tuple=TEXT, rule=TEXT, sentence=TEXT, premises=NUMBERS, counted=NUMBERS)
 _STEP = record(
@@ -223,6 +224,7 @@ _DOCUMENTS = {
         state={"type": "object", "additionalProperties": NUMBER},  # of results: the arguments that they are
         memory=or_null(NUMBER),
         tried=array(_of(Tried)),
+        others=array(array(record(spec=_SPEC, seconds=_SIZE, op=TEXT, where=TEXT))),  # of each argument
     ),
     # With sizes that are not known, formulas.
     "cost": {

@@ -3,14 +3,16 @@ state that each step passes to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 
 from jaxlib.mlir import ir
 
+from ..program.function import location
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
-from .choice.homes import never
+from .choice.homes import FoundHomes, never
+from .choice.least.sums import FAR
 from .facts.flow import facts_of
 from .improving import Aim
 from .partitioning import annotated_of
@@ -29,6 +31,19 @@ class Opened:
     cost: float
     bound: float
     held: float
+    others: dict[int, tuple[Other, ...]] = field(default_factory=dict)
+    alike: dict[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Other:
+    """Another layout of an argument: what the program would cost more by the sum, in bytes, if the argument
+    and those laid out alike had it, and the op whose cost rises most: its name and place; empty for none."""
+
+    sharding: Sharding
+    more: float
+    op: str
+    where: str
 
 
 class Opening:
@@ -50,6 +65,7 @@ class Opening:
             self._axes, self._boundary = annotated.axes, Boundary(annotated, free)
             self._given = self._boundary.given(annotated)
             self._homes = homes_of(annotated, facts, boundary=self._boundary)
+            self._kinds, self._ops = annotated.kinds, [number for number, _ in facts.spots]
 
     def find(self, memory: float = 0.0, *, bound: bool = False, stop: Callable[[], bool] = never) -> Opened:
         """The best boundary at a price of memory, in bytes sent per byte held. With ``bound`` a lower bound
@@ -63,10 +79,25 @@ class Opening:
             to = boundary.free.results[n]
             results[n] = homes.get(value, gives[n] if to is None else takes[to])
         of = self._axes.sharding
+        others = {n: tuple(self._others(chosen, boundary.arguments[n])) for n in arguments}
         return Opened(
             {n: of(layout) for n, layout in arguments.items()},
             {n: of(layout) for n, layout in results.items()},
             chosen.cost,
             chosen.bound,
             chosen.held[0],
+            others,
+            {n: chosen.alike.get(boundary.arguments[n], -1 - n) for n in arguments},
         )
+
+    def _others(self, found: FoundHomes, value: int) -> Iterator[Other]:
+        """The next best layouts of an argument."""
+        dearest = found.dearest.get(value, ())
+        for (layout, more), spot in zip(found.others.get(value, ()), dearest, strict=False):
+            if more >= FAR:
+                continue
+            number = self._ops[spot] if 0 <= spot < len(self._ops) else self._boundary.terminator
+            op = self._kinds.ops[number] if spot >= 0 else None
+            with self._module.context:
+                named = ("", "") if op is None else (op.name, location(op))
+            yield Other(self._axes.sharding(layout), more, *named)

@@ -35,13 +35,17 @@ from .least.sums import ALL, EQUALLY, ONWARDS, Floats, Integers, Sum, Terms, sum
 class FoundHomes:
     """The result of the choice of layouts: the plan, its total cost in the sum that is minimised, in bytes,
     and a lower bound of that sum. ``others`` has, for each value whose layout differs from propagation's, the
-    layouts that lost, and the extra total cost if this value alone (and its equals) had them. ``held`` are
+    layouts that lost, and the extra total cost if this value alone (and its equals) had them. Values at an
+    open boundary have them, too; for these ``dearest`` has, for the first few, the op whose cost rises most,
+    by its place in the problem (-1: none), and ``alike`` a number that equals share. ``held`` are
     estimates of a device's peak memory in bytes, for this plan and for propagation's."""
 
     plan: Plan
     cost: float
     bound: float
     others: Mapping[Any, tuple[tuple[Layout, float], ...]] = field(default_factory=dict)
+    dearest: Mapping[Any, tuple[int, ...]] = field(default_factory=dict)
+    alike: Mapping[Any, int] = field(default_factory=dict)
     held: tuple[float, float] = (0.0, 0.0)
 
 
@@ -98,6 +102,8 @@ class Homes:
         more = total.gains(best) + earlier * size[:, None]  # in bytes, at any time
         taken = [total.taken(n, best) for n in range(len(terms))]
         homes = self._found(best, more, self._ways(taken), least, lowest)
+        if alike:
+            homes = self._at_boundary(homes, best, terms)
         decided = np.zeros_like(best)
         before = self._holding.most(decided, [total.taken(n, decided) for n in range(len(terms))])
         return replace(homes, held=(self._holding.most(best, taken), before))
@@ -141,7 +147,7 @@ class Homes:
         changed: dict[int, tuple[tuple[Layout, float], ...]] = {}
         for n, (places, place) in enumerate(zip((d.places for d in domains), best.tolist(), strict=True)):
             home = places[place].home
-            if home != places[0].home:
+            if home != places[0].home or self._variables.kinds[n].open:
                 rest: dict[LayoutId, float] = {}
                 for (other, _), price in zip(places, more[n].tolist(), strict=False):
                     if other != home:
@@ -155,6 +161,38 @@ class Homes:
             if place.copy != place.home:
                 copies[value] = layouts[place.copy]
         return FoundHomes(Plan(homes, ways, copies), least, lowest, others)
+
+    def _at_boundary(self, found: FoundHomes, best: Integers, terms: Sequence[Terms]) -> FoundHomes:
+        """The result with what decides between the layouts of values at an open boundary."""
+        variables, layouts = self._variables, self._candidates.layouts
+        rows: dict[int, list[tuple[int, int, int]]] = {}
+        for number, term in enumerate(terms):
+            for row, of in enumerate(term.variables.tolist()):
+                for slot, n in enumerate(of):
+                    if variables.kinds[n].open:
+                        rows.setdefault(n, []).append((number, row, slot))
+        op_at = {(at.terms, at.row): row for row, at in enumerate(self._costs.positions) if at is not None}
+        dearest, alike = {}, {}
+        known: dict[int, tuple[int, ...]] = {}
+        for value, n in zip(variables.values, variables.of.tolist(), strict=True):
+            if not variables.kinds[n].open or value not in found.others:
+                continue
+            if n not in known:
+                places = self._candidates.places()[n].places
+                each = []
+                for layout, _ in found.others[value][: tuning.OPEN_NAMED]:
+                    home = layouts.number(layout)
+                    place = next(p for p, (at, copy) in enumerate(places) if at == home == copy)
+                    rise = [
+                        (_rise(terms[number], row, slot, best, place), number, row)
+                        for number, row, slot in rows.get(n, ())
+                    ]
+                    most = max(rise, default=None)
+                    op = -1 if most is None or most[0] <= 0 else variables.firsts[op_at[most[1], most[2]]]
+                    each.append(op)
+                known[n] = tuple(each)
+            dearest[value], alike[value] = known[n], n
+        return replace(found, dearest=dearest, alike=alike)
 
     def _ways(self, taken: Sequence[Sequence[int]]) -> dict[int, Way]:
         """The way to compute each op, by its first result; ``taken`` are the ways of the rows of terms."""
@@ -189,21 +227,29 @@ class Homes:
         return min(bound, least)
 
 
+def _rise(term: Terms, row: int, slot: int, chosen: Integers, place: int) -> float:
+    """What a row of some terms costs more if the variable of a slot has another place."""
+    variables = term.variables[row].tolist()
+    each = [table[lines] for table, lines in zip(term.tables, term.lines, strict=True)]
+    total = term.base + sum(table[:, chosen[n]] for table, n in zip(each, variables, strict=True))
+    then = total - each[slot][:, chosen[variables[slot]]] + each[slot][:, place]
+    return float((then.min() - total.min()) * term.counts[row])
+
+
 def _bound_alike(total: Sum, anew: Sum, least: float, stop: Callable[[], bool]) -> float:
     """A lower bound of the sum over choices by which all that a variable stands for is alike; as ``_bound``,
     but it ends where hardly anything is gained."""
-    bound = before = total.bound()
+    bound, before = total.bound(), -inf
     for number in range(tuning.PROOFS + 1):
-        if (
-            stop()
-            or bound >= least * (1 - tuning.NEAR)
-            or (number > tuning.SETTLED and bound < before * (1 + tuning.STALLED))
-        ):
+        if stop() or bound >= least * (1 - tuning.NEAR):
             break
-        before = bound
         for _ in sweeps(anew, tuning.SWEEPS, EQUALLY if number else ALL, lasting=True, stop=stop):
             pass
-        bound = max(bound, anew.bound())
+        now = anew.bound()
+        bound = max(bound, now)
+        if now > 0 and now < before * (1 + tuning.STALLED):
+            break
+        before = now
     return min(bound, least)
 
 

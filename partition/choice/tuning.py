@@ -62,6 +62,9 @@ OPEN_COPIES = 4
 OPEN_WAYS = 160
 """Ways to compute an op if the boundary is open. A guess."""
 
+OPEN_NAMED = 4
+"""The next best layouts of a value at an open boundary for which the op that decides is found. A guess."""
+
 # ---- How long the search for the least sum goes on -------------------------------------------------------
 
 SWEEPS = 40

@@ -126,6 +126,9 @@ class Variables:
         first_rows, often = np.unique(alike, return_index=True, return_counts=True)[1:]
         order = np.argsort(first_rows, kind="stable")  # in the order of the program
         self.row_of = np.argsort(order)[alike]
+        self.firsts = first_rows[
+            order
+        ].tolist()  # of each row: the number of its first op among the given ones
         self.spots, self.often = [spots[n] for n in first_rows[order]], often[order].astype(np.float64)
         self.slots = [
             tuple(NONE if n < 0 else Variable(int(self.of[n])) for n in self.numbers[i])

@@ -83,7 +83,9 @@ def test_a_plan_is_the_same_each_time_and_comes_back_from_its_file(found: AutoPl
 
 
 def test_what_is_kept_stays(found: AutoPlan) -> None:
-    options = AutoOptions(mesh="data=4,model=2", topology="h100", keep=("params[0]=-,model", "batch=data"))
+    options = AutoOptions(
+        mesh="data=4,model=2", topology="h100", keep=("params[0]=-,model", "batch=data"), compare=False
+    )
     kept = plan(_text(), options)
     assert kept.arguments[0].spec == (None, "model")
     assert kept.results[1].spec == (None, "model")
@@ -142,7 +144,7 @@ def test_the_command_writes_the_plan_and_the_program(
 ) -> None:
     module, output = tmp_path / "m.mlir", tmp_path / "plan.json"
     module.write_text(_text())
-    arguments = ["--devices", "8", "--mesh", "data=8", "--topology", "h100"]
+    arguments = ["--devices", "8", "--mesh", "data=8", "--topology", "h100", "--no-compare"]
     assert (
         main(["auto", str(module), *arguments, "-o", str(output), "--program", str(tmp_path / "p.mlir")]) == 0
     )
@@ -166,7 +168,7 @@ def test_a_function_gets_specs_in_the_shape_of_its_arguments() -> None:
     def step(params: Any, batch: Any) -> Any:
         return _step(params, (batch["x"], batch["y"]))
 
-    found = shardlog.auto(step, params, batch, devices=8, topology="h100", keep="batch=data")
+    found = shardlog.auto(step, params, batch, devices=8, topology="h100", keep="batch=data", compare=False)
     args = found.specs
     assert [len(args[0]), sorted(args[1])] == [2, ["x", "y"]]
     assert tuple(args[1]["x"]) == ("data", None)
@@ -181,10 +183,39 @@ def test_a_function_gets_specs_in_the_shape_of_its_arguments() -> None:
 
 def test_less_memory_is_a_slower_plan_and_a_front_has_both() -> None:
     text = _text(rows=64)
-    found = shardlog.auto(text, mesh="data=8", topology="h100")
+    found = shardlog.auto(text, mesh="data=8", topology="h100", compare=False)
     front = found.pareto()
     assert [one.seconds for one in front] == sorted(one.seconds for one in front)
     assert [one.peak for one in front] == sorted((one.peak for one in front), reverse=True)
     smallest = front[-1]
-    limited = shardlog.auto(text, mesh="data=8", topology="h100", memory=smallest.peak)
+    limited = shardlog.auto(text, mesh="data=8", topology="h100", memory=smallest.peak, compare=False)
     assert limited.peak <= smallest.peak
+
+
+def test_known_strategies_are_costed_and_none_is_better(found: AutoPlan) -> None:
+    names = [tried.name for tried in found.tried]
+    assert {"data parallel", "ZeRO-3", "Megatron over model", "Megatron over data"} <= set(names)
+    assert found.seconds == min(tried.seconds for tried in found.tried)
+
+
+def test_mutation_is_never_worse(found: AutoPlan) -> None:
+    options = AutoOptions(mesh="data=4,model=2", topology="h100", method="mutate", compare=False)
+    chosen = [tried.seconds for tried in found.tried if tried.name.startswith("memory")]
+    assert plan(_text(), options).seconds <= min(chosen)
+
+
+def test_why_plan_says_what_comes_next_and_what_it_costs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = AutoOptions(mesh="data=4,model=2", topology="h100", compare=False)
+    path = tmp_path / "plan.json"
+    path.write_text(plan(_text(), options).text)
+    assert main(["why-plan", "params[0]", str(path)]) == 0
+    said = capsys.readouterr().out.splitlines()
+    assert said[0].startswith("params[0] has P(")
+    assert any("stablehlo." in line or "func.return" in line for line in said[1:])
+    assert main(["why-plan", "params[9]", str(path)]) == 2
+    assert "the plan has no argument params[9]" in capsys.readouterr().err
+    path.write_text("{}")
+    assert main(["why-plan", "params[0]", str(path)]) == 2
+    assert "not a plan" in capsys.readouterr().err

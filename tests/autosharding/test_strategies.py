@@ -1,0 +1,36 @@
+"""Known strategies, as the rules have them."""
+
+from __future__ import annotations
+
+import pytest
+from shardlog.autosharding.ends import End, Ends
+from shardlog.autosharding.plan import Spec
+from shardlog.autosharding.strategies import strategies
+
+_PATHS = {"up": (64, 256), "down": (256, 64), "gain": (64,)}
+_TREES = "params", "moments"
+_STATE = tuple(End(f"{tree}['{name}']", str(s), s) for tree in _TREES for name, s in _PATHS.items())
+_ENDS = Ends((*_STATE, End("batch", "batch", (32, 16))), _STATE, {n: n for n in range(6)})
+
+
+@pytest.mark.parametrize(
+    ("name", "up", "moment", "batch"),
+    [
+        ("data parallel", (None, None), (None, None), (("data", "model"), None)),
+        ("ZeRO-1", (None, None), (None, ("data", "model")), (("data", "model"), None)),
+        ("ZeRO-3", (None, ("data", "model")), (None, ("data", "model")), (("data", "model"), None)),
+        ("Megatron over model", (None, "model"), (None, "model"), ("data", None)),
+        ("Megatron over data", (None, "data"), (None, "data"), ("model", None)),
+        ("Megatron and ZeRO-3 over model", ("data", "model"), ("data", "model"), ("data", None)),
+        ("sequence over model", ("data", None), ("data", None), ("data", "model")),
+    ],
+)
+def test_a_strategy_divides_parameters_moments_and_examples(
+    name: str, up: Spec, moment: Spec, batch: Spec
+) -> None:
+    found = strategies(_ENDS, (("data", 4), ("model", 2)))[name]
+    assert (found[0], found[3], found[6]) == (up, moment, batch)
+
+
+def test_a_mesh_of_one_axis_has_no_axis_for_layers() -> None:
+    assert set(strategies(_ENDS, (("data", 8),))) == {"data parallel", "ZeRO-1", "ZeRO-3"}
