@@ -241,6 +241,14 @@ KERNELS = {
     "ramp": (1e-9, 1e-3),
     "ramp_bytes": (1e2, 1e9),
 }
+# Its other numbers, so that none is in other units, such as TFLOPS or GB/s.
+_OF_GPUS = {
+    "flops": (1e11, 1e18),
+    "memory_bandwidth": (1e10, 1e15),
+    "memory": (0.1, 1e5),
+    "links.bandwidth": (1e7, 1e14),
+    "links.latency": (0, 1e-2),
+}
 _PLATFORMS = ("cpu",)  # that the rules know
 # The types of elements that StableHLO has, and names for all floats of so many bits.
 _FLOATS = ["f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E3M4", "f8E4M3", "f8E4M3FN", "f8E4M3FNUZ", "f8E4M3B11FNUZ"]
@@ -292,7 +300,7 @@ class _Table:
 
     def within(self, key: str, least: float, most: float) -> float:
         """A number within the limits of a machine."""
-        number = self.number(key)
+        number = self.number(key, zero=least == 0)
         if not least <= number <= most:
             raise self.wrong(key, f"a number from {least:g} to {most:g}")
         return number
@@ -393,6 +401,9 @@ def _sure(given: _Table) -> str:
 def _kernels(given: _Table) -> dict[str, float]:
     if "kernels" not in given.entries:
         return {}
+    for name, bounds in _OF_GPUS.items():
+        group, _, key = name.rpartition(".")
+        (given.table(group, "") if group else given).within(key, *bounds)
     table = given.table("kernels", f"with {', '.join(KERNELS)}")
     table.check([*KERNELS])
     return {name: table.within(name, *bounds) for name, bounds in KERNELS.items()}

@@ -142,6 +142,16 @@ def test_a_file_of_a_machine_lacks_no_number_of_kernels_and_none_is_absurd(tmp_p
         with pytest.raises(ShardlogError, match=said_of_it) as error:
             machine(str(file))
         assert error.value.hint
+    for right, wrong, said_of_it in (
+        ("flops = 9.89e+14", "flops = 989", "flops is 989"),
+        ("memory_bandwidth = 3.35e+12", "memory_bandwidth = 3350", "memory_bandwidth is 3350"),
+        ("bandwidth = 3.7e+11", "bandwidth = 370", "links.bandwidth is 370"),
+        ("memory = 80 ", "memory = 8e10 ", "memory is 80000000000.0"),
+    ):
+        file.write_text(text.replace(right, wrong, 1), encoding="utf-8")
+        with pytest.raises(ShardlogError, match=said_of_it) as error:
+            machine(str(file))
+        assert "expected a number from" in error.value.hint
     file.write_text(text.replace('"measured"', '"guessed"'), encoding="utf-8")
     with pytest.raises(ShardlogError, match="sure is 'guessed'"):
         machine(str(file))

@@ -81,7 +81,7 @@ class Cost {
   }
 
   cards() {
-    const { topology, seconds, limited, flops, redundant, touched, sent, peak, memory } = this.cost;
+    const { topology, seconds, limited, sure, launches, waits, flops, redundant, touched, sent, peak, memory } = this.cost;
     const again = redundant.reduce((sum, [, , amount]) => sum + amount, 0);
     const card = (title, value, note, ...rest) =>
       element(
@@ -92,10 +92,18 @@ class Cost {
         element("span", { class: "note" }, note),
         ...rest,
       );
+    const parts = Object.entries(sure).sort(([, one], [, other]) => other - one);
+    const late = `the host adds ${timeText(waits)}, ${percentText(waits / (waits + seconds || 1))} of a step`;
     return element(
       "div",
       { class: "cards" },
       card("Time", timeText(seconds), `on ${topology}, one after the other`, limitBar(limited, seconds)),
+      ...(parts.length > 0
+        ? [card("How sure", parts[0][0], parts.map(([how, part]) => `${how} ${percentText(part / seconds)}`).join(", "))]
+        : []),
+      ...(launches > 0
+        ? [card("Kernels", countText(launches), waits > 0 ? late : "launched while others run")]
+        : []),
       card("Sent", bytesText(sent), `by each device, ${percentText(limited.links / (seconds || 1))} of the time`),
       card("Operations", operationsText(flops), again > 0 ? `${percentText(again / flops)} redundant` : "none redundant"),
       card("Read and written", bytesText(touched), "of a device's memory"),
