@@ -41,6 +41,7 @@ from ..program.mlir.modules import (
     symbols,
     with_attributes,
 )
+from ..program.mlir.types import Operation
 from ..program.shardings import changed, manual_axes, mesh_attribute
 from ..program.signature import text_of
 from .gspmd.hlo_sharding import parse
@@ -62,7 +63,7 @@ _DIRECTIONS = range(3)  # none, forward, backward
 _CALLBACKS = tuple(f"xla{ffi}_python_{kind}_callback" for ffi in ("", "_ffi") for kind in ("cpu", "gpu"))
 
 
-def calls_back(op: Any) -> bool:
+def calls_back(op: Operation) -> bool:
     """Whether an op calls a function of Python."""
     return any(is_custom_call(op, target) for target in _CALLBACKS)
 
@@ -111,7 +112,7 @@ def read_frontend_attributes(module: ir.Module) -> bool:
     return True
 
 
-def _mentions(function: Any) -> bool:
+def _mentions(function: Operation) -> bool:
     """Whether a function has a sharding that XLA wrote."""
     entries = [entry for label in ("arg_attrs", "res_attrs") for entry in function.attributes.get(label, ())]
     return any(_SHARDING in _said(entry) or _has_named(entry) for entry in entries) or any(
@@ -141,7 +142,7 @@ def _said(attributes: Any) -> Any:
     return attributes[_ATTRIBUTES]
 
 
-def _read(op: Any, name: str, where: str, kind: Any) -> Any:
+def _read(op: Operation, name: str, where: str, kind: Any) -> Any:
     """The attribute that a string of the frontend attributes says; None where there is none. Raises
     ShardlogError where it is not of the class ``kind``."""
     said = _said(op.attributes)
@@ -167,7 +168,7 @@ def _without(attributes: Any, *names: str) -> ir.DictAttr | None:
     return ir.DictAttr.get(rest) if rest else None
 
 
-def _drop(op: Any, *names: str) -> None:
+def _drop(op: Operation, *names: str) -> None:
     """Takes frontend attributes off an op."""
     if len(said := _said(op.attributes)):
         rest = _without(said, *names)
@@ -176,7 +177,7 @@ def _drop(op: Any, *names: str) -> None:
             op.attributes[_ATTRIBUTES] = rest
 
 
-def _set(function: Any, label: str, shardings: dict[int, Any]) -> None:
+def _set(function: Operation, label: str, shardings: dict[int, Any]) -> None:
     """Sets shardings of arguments ("arg_attrs") or results ("res_attrs") of a function."""
     entries = boundary_attributes(function, label)
     if max(shardings, default=-1) >= len(entries):
@@ -187,7 +188,7 @@ def _set(function: Any, label: str, shardings: dict[int, Any]) -> None:
     function.attributes[label] = ir.ArrayAttr.get(entries)
 
 
-def _read_boundary(function: Any) -> None:
+def _read_boundary(function: Operation) -> None:
     """The shardings of a function's arguments and results; those of GSPMD go."""
     kind = function.attributes["function_type"].value
     for label, types in (("arg_attrs", kind.inputs), ("res_attrs", kind.results)):
@@ -203,7 +204,7 @@ def _read_boundary(function: Any) -> None:
         function.attributes[label] = ir.ArrayAttr.get([read[one] for one in given])
 
 
-def _read_entry(entry: Any, type_: ir.Type, label: str, function: Any, where: str) -> ir.DictAttr:
+def _read_entry(entry: Any, type_: ir.Type, label: str, function: Operation, where: str) -> ir.DictAttr:
     """The attributes of an argument ("arg_attrs") or a result of a function."""
     kept = entries_of(entry, _TILES)
     for sharding in _named(entry, where):
@@ -216,7 +217,7 @@ def _read_entry(entry: Any, type_: ir.Type, label: str, function: Any, where: st
     return ir.DictAttr.get(kept)
 
 
-def _attribute(sharding: NamedSharding, type_: ir.Type, op: Any, where: str) -> ir.Attribute:
+def _attribute(sharding: NamedSharding, type_: ir.Type, op: Operation, where: str) -> ir.Attribute:
     """The attribute of a sharding that stands on ``op`` or in it; its mesh is declared, if it has a name."""
     if sharding.mesh.name:
         _declare(sharding.mesh, op.operation)
@@ -226,7 +227,7 @@ def _attribute(sharding: NamedSharding, type_: ir.Type, op: Any, where: str) -> 
         raise ShardlogError(error.message, where=where, hint=error.hint) from None
 
 
-def _declare(mesh: Mesh, op: Any) -> None:
+def _declare(mesh: Mesh, op: Operation) -> None:
     """Declares a mesh in the module around ``op``, if it is not there."""
     while op.parent is not None:
         op = op.parent.operation
@@ -235,7 +236,7 @@ def _declare(mesh: Mesh, op: Any) -> None:
         sdy.MeshOp(mesh.name, mesh_attribute(mesh), ip=ir.InsertionPoint.at_block_begin(block))
 
 
-def _read_op(op: Any, function: Any) -> None:
+def _read_op(op: Operation, function: Operation) -> None:
     """Reads what stands on an op, which may then be another op."""
     name = op.operation.name
     target = text_of(op.attributes["call_target_name"]) if name == "stablehlo.custom_call" else ""
@@ -266,7 +267,7 @@ def _read_op(op: Any, function: Any) -> None:
     _drop(op, _SHARDING, "xla.sdy.sharding_rule")
 
 
-def _only(op: Any) -> Any:
+def _only(op: Operation) -> Any:
     """The sharding on a custom call with one result. Raises ShardlogError where there is none."""
     found = _read(op, _SHARDING, location(op), sdy.TensorShardingPerValueAttr)
     for sharding in _named(op.attributes, location(op)):
@@ -277,22 +278,24 @@ def _only(op: Any) -> Any:
     return sdy.TensorShardingAttr(sdy.TensorShardingPerValueAttr(found).shardings[0])
 
 
-def _replace(op: Any, values: Any) -> None:
+def _replace(op: Operation, values: Any) -> None:
     for result, value in zip(op.results, values, strict=True):
         result.replace_all_uses_with(value)
     op.operation.erase()
 
 
-def _constrain(op: Any, sharding: Any) -> None:
-    made = sdy.ShardingConstraintOp(op.operands[0], sharding, loc=op.location, ip=ir.InsertionPoint(op))
+def _constrain(op: Operation, sharding: Any) -> None:
+    made = sdy.ShardingConstraintOp(
+        op.operands[0], sharding, loc=op.location, ip=ir.InsertionPoint(op.operation)
+    )
     _replace(op, made.operation.results)
 
 
-def _constraint(op: Any, function: Any) -> None:
+def _constraint(op: Operation, function: Operation) -> None:
     _constrain(op, _only(op))
 
 
-def _function_result(op: Any, function: Any) -> None:
+def _function_result(op: Operation, function: Operation) -> None:
     """A function's result has the sharding. Where something else uses the value too, as in a function that
     was inlined, it is an open constraint."""
     sharding = _only(op)
@@ -319,24 +322,24 @@ def _opened(sharding: Any) -> Any:
     return changed(sharding, dimension_shardings=dimensions)
 
 
-def _group(op: Any, function: Any) -> None:
+def _group(op: Operation, function: Operation) -> None:
     number = _read(op, "xla.sdy.sharding_group_id", location(op), ir.IntegerAttr)
     if number is None:
         raise ShardlogError("a sharding group has no number", where=location(op))
     number = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), ir.IntegerAttr(number).value)
-    sdy.ShardingGroupOp(op.operands[0], number, loc=op.location, ip=ir.InsertionPoint(op))
+    sdy.ShardingGroupOp(op.operands[0], number, loc=op.location, ip=ir.InsertionPoint(op.operation))
     if not is_used(op):
         op.operation.erase()
     else:
         _replace(op, op.operands)
 
 
-def _barrier(op: Any, function: Any) -> None:
+def _barrier(op: Operation, function: Operation) -> None:
     allowed = _read(op, "xla.sdy.allowed_direction", location(op), ir.IntegerAttr)
     if allowed is None or allowed.value not in _DIRECTIONS:
         raise ShardlogError("a barrier has no direction", where=location(op))
     made = sdy.PropagationBarrierOp(
-        op.operands[0], allowed_direction=allowed, loc=op.location, ip=ir.InsertionPoint(op)
+        op.operands[0], allowed_direction=allowed, loc=op.location, ip=ir.InsertionPoint(op.operation)
     )
     _replace(op, made.operation.results)
 
@@ -349,7 +352,7 @@ _OPS: dict[str, Callable[[Any, Any], None]] = {
 }
 
 
-def _calls(op: Any) -> bool:
+def _calls(op: Operation) -> bool:
     """Whether an op is the call of the body of a manual computation."""
     return op.operation.name == "func.call" and any(mark in op.attributes["callee"].value for mark in _BODY)
 
@@ -375,7 +378,7 @@ def _read_manual_computations(functions: dict[str, Any]) -> None:
         functions.pop(name).operation.erase()
 
 
-def _manual_computation(call: Any, body: Any) -> None:
+def _manual_computation(call: Operation, body: Any) -> None:
     enters = [op for operand in call.operands if is_custom_call(op := operand.owner, _ENTERS)]
     users = [use.owner.opview for result in call.results for use in result.uses]
     leaves = [op for op in users if is_custom_call(op, _LEAVES)]
@@ -397,7 +400,7 @@ def _manual_computation(call: Any, body: Any) -> None:
         [result.type for result in leaves[0].results] if leaves else [],
         *boundary,
         loc=call.location,
-        ip=ir.InsertionPoint(call),
+        ip=ir.InsertionPoint(call.operation),
     )
     give_body(made, body, range(len(call.results)))
     if leaves:
@@ -411,7 +414,7 @@ def _manual_computation(call: Any, body: Any) -> None:
                 op.operation.erase()
 
 
-def _said_boundary(call: Any, enters: list[Any], leaves: list[Any]) -> tuple[Any, ...]:
+def _said_boundary(call: Operation, enters: list[Any], leaves: list[Any]) -> tuple[Any, ...]:
     """The operands of a manual computation, its shardings and its manual axes, as the frontend attributes of
     what enters it and what leaves it say them."""
     where, many = location(call), sdy.TensorShardingPerValueAttr
@@ -424,7 +427,7 @@ def _said_boundary(call: Any, enters: list[Any], leaves: list[Any]) -> tuple[Any
     return operands, found.get("in") or many.get([]), found.get("out") or many.get([]), axes
 
 
-def _named_boundary(call: Any, enters: list[Any], leaves: list[Any]) -> tuple[Any, ...] | None:
+def _named_boundary(call: Operation, enters: list[Any], leaves: list[Any]) -> tuple[Any, ...] | None:
     """The same as shardings by named axes say it; None where there are none. The constraints on what enters
     are its shardings."""
     where = location(call)
@@ -450,5 +453,5 @@ def _named_boundary(call: Any, enters: list[Any], leaves: list[Any]) -> tuple[An
     return operands, many.get(entering), many.get(leaving), manual_axes(axes)
 
 
-def _constrains(op: Any) -> bool:
+def _constrains(op: Operation) -> bool:
     return not isinstance(op, ir.Block) and op.operation.name == "sdy.sharding_constraint"

@@ -7,6 +7,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..program.mlir.modules import entries_of, operations_in
+from ..program.mlir.types import Operation, Value
 
 _PART, _WHOLE = "stablehlo.get_tuple_element", "stablehlo.tuple"
 TUPLES = frozenset((_PART, _WHOLE))  # a module without these ops has none
@@ -35,11 +36,11 @@ def _parts(tuple_type: Any) -> list[ir.Type]:
     return [tuple_type.get_type(i) for i in range(tuple_type.num_types)]
 
 
-def _users(value: Any) -> list[Any]:
+def _users(value: Value) -> list[Any]:
     return [use.owner.operation for use in value.uses]
 
 
-def _take_apart(op: Any, parts: list[Any]) -> None:
+def _take_apart(op: Operation, parts: list[Any]) -> None:
     for user in _users(op.results[0]):
         if user.name == _PART:
             user.results[0].replace_all_uses_with(parts[ir.IntegerAttr(user.attributes["index"]).value])
@@ -48,7 +49,7 @@ def _take_apart(op: Any, parts: list[Any]) -> None:
         op.operation.erase()
 
 
-def _return_parts(op: Any) -> None:
+def _return_parts(op: Operation) -> None:
     """Gives an op a result for each part of its tuple, where nothing needs the tuple itself."""
     if op.regions or any(user.name != _PART for user in _users(op.results[0])):
         return
@@ -58,6 +59,6 @@ def _return_parts(op: Any) -> None:
         operands=[*op.operands],
         attributes=entries_of(op.attributes),
         loc=op.location,
-        ip=ir.InsertionPoint(op),
+        ip=ir.InsertionPoint(op.operation),
     )
     _take_apart(op, [*made.results])

@@ -13,6 +13,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..program.mlir.modules import operations_in, ops_in
+from ..program.mlir.types import Operation
 
 LOOP = "stablehlo.while"
 
@@ -30,7 +31,7 @@ def _loops(module: ir.Module, order: ir.WalkOrder) -> list[Any]:
     return [op.opview for op in operations_in(module, order) if op.name == LOOP]
 
 
-def _take_out(loop: Any) -> None:
+def _take_out(loop: Operation) -> None:
     """Replaces a loop by one that does not carry what it never changes."""
     blocks = [region.blocks[0] for region in loop.regions]
     last = list(blocks[1].operations)[-1]
@@ -48,7 +49,7 @@ def _take_out(loop: Any) -> None:
         [loop.results[i].type for i in kept],
         [loop.operands[i] for i in kept],
         loc=loop.location,
-        ip=ir.InsertionPoint(loop),
+        ip=ir.InsertionPoint(loop.operation),
     )
     for name in loop.attributes:
         made.attributes[name] = loop.attributes[name]
@@ -63,7 +64,7 @@ def _take_out(loop: Any) -> None:
     loop.operation.erase()
 
 
-def _open(loop: Any) -> None:
+def _open(loop: Operation) -> None:
     """Puts an open constraint before a loop for everything with a sharding that it uses from outside."""
     free: dict[Any, list[tuple[Any, int]]] = {}
     ops = ops_in(loop)
@@ -82,7 +83,9 @@ def _open(loop: Any) -> None:
             sharding.mesh_or_ref,
             [sdy.DimensionShardingAttr.get([], is_closed=False) for _ in sharding.dimension_shardings],
         )
-        made = sdy.ShardingConstraintOp(value, opened, loc=loop.location, ip=ir.InsertionPoint(loop))
+        made = sdy.ShardingConstraintOp(
+            value, opened, loc=loop.location, ip=ir.InsertionPoint(loop.operation)
+        )
         for op, index in uses:
             op.operands[index] = made.operation.results[0]
 

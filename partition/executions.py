@@ -11,6 +11,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..program.mlir.modules import main_function, named_in, operations_in, symbols
+from ..program.mlir.types import Operation, Value
 from ..program.signature import text_of
 from ..rulebook.traits import OpTraits
 
@@ -49,7 +50,7 @@ class Executions:
                     callers.setdefault(name, []).append(op)
         return callers
 
-    def of(self, op: Any) -> int | None:
+    def of(self, op: Operation) -> int | None:
         """How often an op runs, or a value is computed. None inside a loop of unknown trip count."""
         return self._known(self._of(op))
 
@@ -62,7 +63,7 @@ class Executions:
         count = self._at(block)
         return self._known(count), count.total()
 
-    def often(self, op: Any) -> int:
+    def often(self, op: Operation) -> int:
         """How often an op runs, if every loop of unknown trip count has one iteration."""
         return self._of(op).total()
 
@@ -78,7 +79,7 @@ class Executions:
             block = block.owner.operation.block
         return self._at(block)
 
-    def same(self, loop: Any) -> dict[Any, None]:
+    def same(self, loop: Operation) -> dict[Any, None]:
         """The loop-invariant ops of a loop, those in nested loops included, in order."""
         if loop not in self._alike:
             body = loop.regions[1].blocks[0]
@@ -134,7 +135,7 @@ class Executions:
                 count.update(self._of(call))
         return self._functions[name]
 
-    def turns(self, loop: Any) -> int | None:
+    def turns(self, loop: Operation) -> int | None:
         """The trip count of a loop whose condition compares a counter with a constant, as JAX writes ``scan``
         and ``fori_loop``. None for other loops."""
         if loop not in self._turns:
@@ -159,12 +160,12 @@ class Executions:
         return value
 
 
-def with_inner(op: Any) -> Sequence[Any]:
+def with_inner(op: Operation) -> Sequence[Any]:
     """An op, and those in its regions."""
     return (op, *operations_in(op)) if len(op.regions) else (op,)
 
 
-def _turns(loop: Any, traits: OpTraits) -> int | None:
+def _turns(loop: Operation, traits: OpTraits) -> int | None:
     test, body = (region.blocks[0] for region in loop.regions)
     compared = _made_by(_returned(test)[0], "compare", traits)
     if compared is None:
@@ -208,7 +209,7 @@ def trip_count(left: tuple[int, int], right: tuple[int, int], direction: str) ->
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 
 
-def _step(value: Any, counter: int, body: Any, traits: OpTraits) -> int | None:
+def _step(value: Value, counter: int, body: Any, traits: OpTraits) -> int | None:
     """The increment of the counter in one iteration."""
     for how, sign in (("add", 1), ("subtract", -1)):
         added = _made_by(value, how, traits)
@@ -225,7 +226,7 @@ def _returned(block: Any) -> list[Any]:
     return list(block.operations[-1].operands)
 
 
-def _made_by(value: Any, how: str, traits: OpTraits) -> Any:
+def _made_by(value: Value, how: str, traits: OpTraits) -> Any:
     """The op that makes a value, if it computes the same as this op of StableHLO; otherwise None."""
     owner = value.owner
     if isinstance(owner, ir.Block):
@@ -239,7 +240,7 @@ def _argument(value: Any, block: Any) -> int | None:
     return ir.BlockArgument(value).arg_number if value.owner == block else None
 
 
-def _constant(value: Any, traits: OpTraits, loop: Any = None) -> int | None:
+def _constant(value: Value, traits: OpTraits, loop: Operation | None = None) -> int | None:
     """The value of a constant integer scalar, or None. Loops may carry it unchanged."""
     if loop is not None:
         for region in loop.regions:

@@ -16,6 +16,7 @@ from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
 from ..program.mlir.modules import named_in
+from ..program.mlir.types import Operation, Value
 from .choice.purposes import Computed, Purpose, Use
 from .facts.annotated import Annotated
 from .facts.bypasses import Bypasses
@@ -87,7 +88,7 @@ class Walk(ABC):
         """How the op that makes a value is computed once more, if that replaces a reshard."""
 
     @abstractmethod
-    def lower(self, op: Any, computed: Computed, values: list[Any]) -> Sequence[Any]:
+    def lower(self, op: Operation, computed: Computed, values: list[Any]) -> Sequence[Any]:
         """The results of an op by its lowering, from operands in the layouts that it needs."""
 
     @abstractmethod
@@ -194,7 +195,7 @@ class Walk(ABC):
         made = self._made_at.get((value, layout))
         return made is not None and self.clock - made > _KEPT
 
-    def captured(self, value: Any) -> Any | None:
+    def captured(self, value: Value) -> Any | None:
         """A whole value of the module that a region uses from outside."""
         number = self.kinds.value(value)
         if number is None or number not in self.tensors:

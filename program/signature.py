@@ -20,6 +20,7 @@ from jaxlib.mlir.dialects import sdy
 from .affine import linear
 from .elements import bits_of
 from .factors import MARKED, PASS_THROUGH
+from .mlir.types import Operation
 
 Rows = list[tuple[Any, ...]]
 Facts = dict[str, Rows]
@@ -112,7 +113,7 @@ class Told:
         return known
 
 
-def describe(op: ir.Operation, multiple_uses: bool, looks_at: LooksAt, told: Told | None = None) -> Facts:
+def describe(op: Operation, multiple_uses: bool, looks_at: LooksAt, told: Told | None = None) -> Facts:
     """The facts of the op's signature: relation -> tuples without the key, where there are any.
 
     ``told`` remembers what types and attributes say, for calls with ops of the same context.
@@ -147,7 +148,7 @@ def describe(op: ir.Operation, multiple_uses: bool, looks_at: LooksAt, told: Tol
     return facts
 
 
-def attributes(op: ir.Operation) -> Sequence[tuple[str, ir.Attribute]]:
+def attributes(op: Operation) -> Sequence[tuple[str, ir.Attribute]]:
     """The op's attributes by name, but for those that MLIR's bindings cannot hold (complex elements)."""
     try:
         pairs: Sequence[tuple[str, ir.Attribute]] = op.attributes.items()
@@ -160,7 +161,7 @@ def attributes(op: ir.Operation) -> Sequence[tuple[str, ir.Attribute]]:
         return found
 
 
-def surroundings(op: ir.Operation, what: Sequence[str]) -> Facts:
+def surroundings(op: Operation, what: Sequence[str]) -> Facts:
     """Facts about the op's surroundings: what makes its operands, what uses it, what its regions do
     (``what`` has "operands", "users" or "regions")."""
     facts: Facts = {}
@@ -195,7 +196,7 @@ def _is_value(attribute: ir.Attribute, results: Sequence[ir.Type]) -> bool:
     return isinstance(attribute, _ELEMENTS) and attribute.type in results
 
 
-def value_of(op: ir.Operation) -> tuple[str, ir.Attribute] | None:
+def value_of(op: Operation) -> tuple[str, ir.Attribute] | None:
     """The elements of a constant, or its only one: the attribute that has the type of the result, behind its
     name. None where there is none, or where MLIR's bindings cannot hold it."""
     types = op.results.types
@@ -216,7 +217,7 @@ def _tensor(kind: ir.Type) -> Tensor:
     return kind.rank, tuple(enumerate(kind.shape)), (str(element), bits_of(str(element)))
 
 
-def _regions(op: ir.Operation) -> Rows:
+def _regions(op: Operation) -> Rows:
     rows: Rows = []
     for r, region in enumerate(op.regions):
         for block in list(region.blocks)[:1]:

@@ -7,13 +7,14 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...program.function import location
+from ...program.mlir.types import Operation
 from ...program.shardings import Shardings
 from .tiles import groups_along
 
 _GROUPS = "replica_groups"
 
 
-def list_devices(op: Any, shardings: Shardings) -> None:
+def list_devices(op: Operation, shardings: Shardings) -> None:
     """Gives a collective lists of devices in place of the axes of a mesh; all other ops stay as they are.
 
     Raises ShardlogError where the mesh or an axis of it is unknown.

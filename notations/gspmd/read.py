@@ -24,6 +24,7 @@ from ...program.function import location
 from ...program.meshes import Mesh
 from ...program.mlir.diagnostics import explain
 from ...program.mlir.modules import entries_of, ops_in, symbols
+from ...program.mlir.types import Operation
 from ...program.shardings import Sharding, declared, mesh_attribute
 from ...program.signature import text_of
 from .hlo_sharding import HloSharding, parse
@@ -323,14 +324,14 @@ def _device(sharding: HloSharding) -> int:
     return sharding.devices[0]
 
 
-def _target(op: Any) -> str:
+def _target(op: Operation) -> str:
     """The target of a custom call; empty for other ops."""
     if op.operation.name != "stablehlo.custom_call":
         return ""
     return text_of(op.attributes["call_target_name"])
 
 
-def _unspecified(op: Any) -> tuple[int, ...]:
+def _unspecified(op: Operation) -> tuple[int, ...]:
     """The dimensions that a custom call leaves open."""
     config = op.attributes.get("backend_config")
     match = _UNSPECIFIED.search(text_of(config)) if isinstance(config, ir.StringAttr) else None

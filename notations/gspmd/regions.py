@@ -13,6 +13,7 @@ from jaxlib.mlir.dialects import sdy
 from ...errors import ShardlogError
 from ...program.function import location
 from ...program.mlir.modules import called, is_custom_call, is_used, operations_in
+from ...program.mlir.types import Operation, Value
 
 FULL_TO_SHARD, SHARD_TO_FULL = "SPMDFullToShardShape", "SPMDShardToFullShape"
 PATTERN = "expected @Sharding and @SPMDFullToShardShape for every value that enters a manual region, and "
@@ -21,12 +22,12 @@ _ROUND = "what leaves a manual region comes back into it"
 _APART = "end the region for all of its values, and begin another one"
 
 
-def crosses(op: Any) -> bool:
+def crosses(op: Operation) -> bool:
     """Whether a value enters or leaves a manual region by an op."""
     return is_custom_call(op, FULL_TO_SHARD) or is_custom_call(op, SHARD_TO_FULL)
 
 
-def check_one(op: Any) -> None:
+def check_one(op: Operation) -> None:
     """Raises ShardlogError for a custom call of this notation that is not of one value: another op is put in
     its place, and what used a second result of it would use what is not there."""
     if len(op.operands) != 1 or len(op.results) != 1:
@@ -132,7 +133,7 @@ class Regions:
         self._level.update((value, after) for value in op.results)
         return kind
 
-    def _makers(self, value: Any, leaves: Callable[[Any], bool] = lambda value: False) -> list[Any] | None:
+    def _makers(self, value: Value, leaves: Callable[[Any], bool] = lambda value: False) -> list[Any] | None:
         """The ops that a value is made of, in order, up to values that are ``leaves``; None where it depends
         on the argument of a block."""
         found, waiting = dict[Any, None](), [value.owner]
@@ -146,14 +147,14 @@ class Regions:
                 found[waiting.pop().operation] = None
         return [*found]
 
-    def _is_shared(self, value: Any) -> bool:
+    def _is_shared(self, value: Value) -> bool:
         """Whether each region takes a value as it is: no constant, and a scalar or no tensor at all."""
         if value not in self._known:
             scalar = not isinstance(value.type, ir.RankedTensorType) or not value.type.rank
             self._known[value] = scalar and self._makers(value) is None
         return self._known[value]
 
-    def _own(self, value: Any) -> list[Any] | None:
+    def _own(self, value: Value) -> list[Any] | None:
         """The ops by which a region makes a value from outside itself, of constants and of what it takes as
         it is; None where it cannot."""
         return [] if self._is_shared(value) else self._makers(value, self._is_shared)
@@ -233,7 +234,7 @@ class Regions:
             _exchange(op, instead)
 
 
-def _taken(op: Any) -> Iterator[Any]:
+def _taken(op: Operation) -> Iterator[Any]:
     """The values from outside that an op uses, or ops in its regions."""
     yield from op.operands
     if len(op.regions):
@@ -246,7 +247,7 @@ def _taken(op: Any) -> Iterator[Any]:
                     yield value
 
 
-def _exchange(op: Any, instead: dict[Any, Any]) -> None:
+def _exchange(op: Operation, instead: dict[Any, Any]) -> None:
     """Has an op, and those in it, use other values."""
     for each in (op, *operations_in(op)) if len(op.regions) else (op,):
         for number, value in enumerate(each.operands):

@@ -24,6 +24,7 @@ from ...errors import ShardlogError
 from ...program.function import location
 from ...program.meshes import Mesh
 from ...program.mlir.modules import boundary_attributes, operations_in, put_in_place_of, symbols
+from ...program.mlir.types import Operation, Value
 from ...program.shardings import manual_axes
 from .regions import FULL_TO_SHARD, PATTERN, SHARD_TO_FULL, Region, Regions, crosses
 
@@ -59,34 +60,34 @@ def read_shard_maps(module: ir.Module, mesh: Mesh, manual: Manual) -> None:
         functions.pop(name).operation.erase()
 
 
-def _calls(function: Any) -> list[Any]:
+def _calls(function: Operation) -> list[Any]:
     return [op for op in operations_in(function) if op.name == _CALL]
 
 
-def _callee(call: Any) -> str:
+def _callee(call: Operation) -> str:
     return str(ir.FlatSymbolRefAttr(call.attributes["callee"]).value)
 
 
-def _constrains(op: Any) -> bool:
+def _constrains(op: Operation) -> bool:
     return op is not None and not isinstance(op, ir.Block) and op.operation.name == _CONSTRAINT
 
 
-def _manual_axes(op: Any) -> list[str]:
+def _manual_axes(op: Operation) -> list[str]:
     if op.operation.name != "sdy.manual_computation":
         return []
     axes: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
     return list(axes)
 
 
-def _unconstrained(value: Any) -> Any:
+def _unconstrained(value: Value) -> Any:
     return value.owner.operands[0] if _constrains(value.owner) else value
 
 
-def _used(value: Any) -> bool:
+def _used(value: Value) -> bool:
     return any(True for _ in value.uses)
 
 
-def give_body(made: Any, function: Any, kept: Iterable[int]) -> None:
+def give_body(made: Any, function: Operation, kept: Iterable[int]) -> None:
     """Gives a manual computation a copy of a function's body, which returns the results in ``kept``."""
     copy = function.operation.clone()
     copy.regions[0].blocks[0].append_to(made.regions[0])
@@ -113,7 +114,7 @@ class _ShardMapReader:
         self.plain = sdy.TensorShardingAttr.get(mesh.name, [])
         self.bodies: set[str] = set()
 
-    def read(self, op: Any, around: frozenset[str]) -> None:
+    def read(self, op: Operation, around: frozenset[str]) -> None:
         """Makes manual computations of the regions in an op. ``around``: the axes that are manual there."""
         if not any(map(crosses, operations_in(op))):
             return
@@ -157,7 +158,7 @@ class _ShardMapReader:
             self.bodies.add(_callee(call))
             put_in_place_of(made.regions[0].blocks[0].operations[0], body)
 
-    def captured(self, value: Any) -> _Crossing:
+    def captured(self, value: Value) -> _Crossing:
         """A scalar, or what is no tensor, that is used inside as it is."""
         return _Crossing(value, self.plain)
 

@@ -18,6 +18,7 @@ from ...program.boundaries import boundary_axes
 from ...program.function import RESULT_SHARDING, location, sharding_of
 from ...program.meshes import SubAxis
 from ...program.mlir.modules import copy_of, entries_of, ops_in, symbols
+from ...program.mlir.types import Operation, Value
 from ...program.shardings import Dimension, Sharding, declared
 from ...program.signature import text_of
 from ...rulebook.traits import OpTraits
@@ -104,7 +105,7 @@ class _Writer:
         return free
 
     def set_values(
-        self, op: Any, label: str, shardings: Sequence[Sharding | None], manual: _Manual | None
+        self, op: Operation, label: str, shardings: Sequence[Sharding | None], manual: _Manual | None
     ) -> None:
         """The shardings of the arguments or results of a function."""
         entries = []
@@ -123,7 +124,7 @@ class _Writer:
         for op in ops:
             self.write_op(op, manual, last=op is ops[-1])
 
-    def write_op(self, op: Any, manual: _Manual | None, *, last: bool) -> None:
+    def write_op(self, op: Operation, manual: _Manual | None, *, last: bool) -> None:
         name = op.operation.name
         if name == "sdy.manual_computation":
             self.write_manual_computation(op, manual)
@@ -149,7 +150,7 @@ class _Writer:
         if (text := self.text([s for s in found if s is not None], manual)) is not None:
             op.attributes["mhlo.sharding"] = text
 
-    def write_constraint(self, op: Any, manual: _Manual | None) -> None:
+    def write_constraint(self, op: Operation, manual: _Manual | None) -> None:
         """Writes an op that names the sharding of its only result as ``@Sharding``."""
         label = next((label for label in RESULT_SHARDING if label in op.attributes), None)
         name, value = op.operation.name, op.operands[0] if len(op.operands) == 1 else None
@@ -164,7 +165,7 @@ class _Writer:
         op.results[0].replace_all_uses_with(value)
         op.operation.erase()
 
-    def write_manual_computation(self, op: Any, outer: _Manual | None) -> None:
+    def write_manual_computation(self, op: Operation, outer: _Manual | None) -> None:
         """Operands and results cross the boundary through custom calls, the body is called as a function."""
         block = op.regions[0].blocks[0]
         last = list(block.operations)[-1]
@@ -190,7 +191,7 @@ class _Writer:
         self.set_values(body, "arg_attrs", [_without(s, manual.axes) for s in entering], manual)
         self.set_values(body, "res_attrs", [_without(s, manual.axes) for s in leaving], manual)
         name = text_of(body.attributes["sym_name"])
-        call = func.CallOp(returned, name, shards, loc=op.location, ip=ir.InsertionPoint(op))
+        call = func.CallOp(returned, name, shards, loc=op.location, ip=ir.InsertionPoint(op.operation))
         if (text := self.text([_without(s, manual.axes) for s in leaving], manual)) is not None:
             call.attributes["mhlo.sharding"] = text
         for result, shard, sharding in zip(op.results, call.results, leaving, strict=True):
@@ -213,7 +214,13 @@ class _Writer:
         return ir.Operation.create("func.func", attributes=attributes, regions=1, loc=place, ip=point)
 
     def cross(
-        self, value: Any, kind: ir.Type, sharding: Sharding, sides: tuple[Any, Any], target: str, near: Any
+        self,
+        value: Value,
+        kind: ir.Type,
+        sharding: Sharding,
+        sides: tuple[Any, Any],
+        target: str,
+        near: Operation,
     ) -> Any:
         """``value`` on the other side of the boundary of a manual computation, where it has type ``kind``."""
         if not isinstance(kind, ir.RankedTensorType):
@@ -224,7 +231,13 @@ class _Writer:
         return value
 
     def custom_call(
-        self, target: str, value: Any, kind: ir.Type, sharding: Sharding, manual: _Manual | None, near: Any
+        self,
+        target: str,
+        value: Any,
+        kind: ir.Type,
+        sharding: Sharding,
+        manual: _Manual | None,
+        near: Operation,
     ) -> Any:
         opened = [str(d) for d, dimension in enumerate(sharding.dimensions) if not dimension.closed]
         config = f"unspecified_dims=[{','.join(opened)}]" if opened else ""
@@ -240,7 +253,7 @@ class _Writer:
             operands=[value],
             attributes=attributes,
             loc=near.location,
-            ip=ir.InsertionPoint(near),
+            ip=ir.InsertionPoint(near.operation),
         )
         return made.results[0]
 

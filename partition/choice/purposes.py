@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ...program.mlir.types import Operation
 from ..facts.knowledge import Knowledge
 from ..layouts import Layout
 from .choosing import Choice
@@ -69,7 +70,7 @@ class Purpose:
         return self.computed.choice if self.computed else None
 
 
-def purpose_of(op: Any, computed: Computed, slot: int) -> Purpose:
+def purpose_of(op: Operation, computed: Computed, slot: int) -> Purpose:
     """The purpose of resharding the value in a slot of an op that is computed, None for a result."""
     value = op.operands[slot] if slot < len(op.operands) else None
     return Purpose(op, slot, value, computed=computed)

@@ -13,6 +13,7 @@ from ...engine import Solver
 from ...errors import ShardlogError, closest
 from ...importers.dialects.grids import kind_of
 from ...program.mlir.modules import copy_of, entries_of, is_used, operations_in
+from ...program.mlir.types import Operation, Value
 from ...program.signature import describe
 from ...rulebook.book import RuleBook
 from ...rulebook.shipped import shipped
@@ -125,14 +126,14 @@ class _Rewriting:
         return changed
 
     @staticmethod
-    def alive(op: Any) -> bool:
+    def alive(op: Operation) -> bool:
         """Whether an op is still part of the module."""
         try:
             return op.parent is not None
         except RuntimeError:  # it has been erased
             return False
 
-    def choose(self, op: Any) -> str | None:
+    def choose(self, op: Operation) -> str | None:
         """The first rewrite that applies to an op."""
         makers = [self.maker(value) for value in op.operands]
         if not any(each is not None and each.name.startswith("shard.") for each in (op, *makers)):
@@ -145,11 +146,11 @@ class _Rewriting:
         return next(iter(self._answers[key]), None)
 
     @staticmethod
-    def maker(value: Any) -> Any:
+    def maker(value: Value) -> Any:
         """The op that makes a value; None for an argument."""
         return None if isinstance(value.owner, ir.Block) else value.owner.operation
 
-    def facts(self, op: Any, makers: list[Any]) -> Facts:
+    def facts(self, op: Operation, makers: list[Any]) -> Facts:
         """The facts about a step for the rules."""
         facts: Facts = {"operands": [(len(op.operands),)]}
         for place, each in enumerate([op, *makers]):
@@ -189,7 +190,7 @@ class _Rewriting:
     def add(facts: Facts, relation: str, row: tuple[Any, ...]) -> None:
         facts.setdefault(relation, []).append(row)
 
-    def is_shared(self, value: Any, axis: int) -> bool:
+    def is_shared(self, value: Value, axis: int) -> bool:
         """Whether devices along an axis are known to have the same value."""
         maker = self.maker(value)
         if maker is None:
@@ -206,32 +207,32 @@ class _Rewriting:
 
     # ---- The rewrites --------------------------------------------------------------------------------------
 
-    def replace(self, op: Any, value: Any) -> None:
+    def replace(self, op: Operation, value: Value) -> None:
         """Replaces the result of an op by a value, and erases what becomes unused."""
         op.results[0].replace_all_uses_with(value)
         self.erase(op)
 
-    def erase(self, op: Any) -> None:
+    def erase(self, op: Operation) -> None:
         makers = {maker for value in op.operands if (maker := self.maker(value)) is not None}
         op.erase()
         for maker in makers:
             if maker.name in _words().erased and not is_used(maker):
                 self.erase(maker)
 
-    def operand(self, op: Any) -> None:
+    def operand(self, op: Operation) -> None:
         self.replace(op, op.operands[0])
 
-    def skip(self, op: Any) -> None:
+    def skip(self, op: Operation) -> None:
         """The operand of the collective that makes a value."""
         self.replace(op, op.operands[0].owner.operation.operands[0])
 
-    def fold(self, op: Any) -> None:
+    def fold(self, op: Operation) -> None:
         inner = op.operands[0].owner.operation
         made = self.like(inner, [inner.operands[0]], op.results[0].type, before=op)
         made.attributes["grid_axes"] = ir.DenseI16ArrayAttr.get([*_axes(inner), *_axes(op)])
         self.replace(op, made.results[0])
 
-    def scatter(self, op: Any) -> None:
+    def scatter(self, op: Operation) -> None:
         inner = op.operands[0].owner.operation
         attributes = {label: inner.attributes[label] for label in ("grid", "reduction")}
         attributes["grid_axes"] = op.attributes["grid_axes"]  # in the order of the parts
@@ -242,11 +243,11 @@ class _Rewriting:
             operands=[inner.operands[0]],
             attributes=attributes,
             loc=op.location,
-            ip=ir.InsertionPoint(op),
+            ip=ir.InsertionPoint(op.operation),
         )
         self.replace(op, made.results[0])
 
-    def move_down(self, op: Any) -> None:
+    def move_down(self, op: Operation) -> None:
         """Applies an op to the operands of collectives, and one collective to its result."""
         collective = op.operands[0].owner.operation
         operands = [value.owner.operation.operands[0] for value in op.operands]
@@ -257,7 +258,7 @@ class _Rewriting:
         self.replace(op, made.results[0])
 
     @staticmethod
-    def like(op: Any, operands: Any, type_: Any, before: Any) -> Any:
+    def like(op: Operation, operands: Any, type_: Any, before: Any) -> Any:
         """An op like another one, on other operands."""
         return ir.Operation.create(
             op.name,
@@ -278,16 +279,16 @@ _DONE: dict[str, Callable[[_Rewriting, Any], None]] = {
 }
 
 
-def _axes(op: Any) -> list[int]:
+def _axes(op: Operation) -> list[int]:
     return list(ir.DenseI16ArrayAttr(op.attributes["grid_axes"]))
 
 
-def _element(value: Any) -> str:
+def _element(value: Value) -> str:
     type_ = value.type
     return str(ir.RankedTensorType(type_).element_type if isinstance(type_, ir.RankedTensorType) else type_)
 
 
-def _shape(value: Any) -> tuple[int, ...] | None:
+def _shape(value: Value) -> tuple[int, ...] | None:
     type_ = value.type
     if not isinstance(type_, ir.RankedTensorType) or not type_.has_static_shape:
         return None

@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from jaxlib.mlir import ir
 
+from ...program.mlir.types import Operation
 from ...program.signature import RULE, Told, describe, looks_at
 from ...program.signature import attributes as attributes_of
 from ...rulebook.book import RuleBook
@@ -290,12 +291,12 @@ class RuleReader:
             self._handing_on[key] = handing_on(*key)
         return self._handing_on[key]
 
-    def looks_around(self, op: Any) -> bool:
+    def looks_around(self, op: Operation) -> bool:
         """Whether the rules for an op may depend on the makers of its operands or the users of its
         results."""
         return any(what != "regions" for what in self._looks_at.get(op.name, ()))
 
-    def knowledge(self, op: Any) -> Knowledge:
+    def knowledge(self, op: Operation) -> Knowledge:
         """The answers of the rules about an op. A sharding rule on the op itself counts only if they have
         none, because it says how shardings propagate, and not what is computed."""
         attributes = tuple([(a, v) for a, v in attributes_of(op) if a not in _ANNOTATIONS])
@@ -311,7 +312,7 @@ class RuleReader:
             self._alike[alike] = self._known[key]
         return self._known[key]
 
-    def _ask(self, op: Any, facts: Mapping[str, Rows]) -> Knowledge:
+    def _ask(self, op: Operation, facts: Mapping[str, Rows]) -> Knowledge:
         plain = {name: rows for name, rows in facts.items() if name not in _OWN_RULE} | self._modes
         if len(plain) != len(facts) + len(self._modes):
             plain["attribute_number"] = [row for row in facts["attribute_number"] if row[0] != RULE]
@@ -322,7 +323,7 @@ class RuleReader:
         return self._read(op, plain, said)
 
     @staticmethod
-    def _read(op: Any, facts: Mapping[str, Rows], said: Mapping[str, Rows]) -> Knowledge:
+    def _read(op: Operation, facts: Mapping[str, Rows], said: Mapping[str, Rows]) -> Knowledge:
         slots = facts.get("slot", [])
         ranks = [rank for *_, rank in slots]
         dims: list[list[int]] = [[0] * max(rank, 0) for rank in ranks]

@@ -16,6 +16,7 @@ from ...program.boundaries import boundary_axes
 from ...program.function import RESULT_SHARDING, location
 from ...program.meshes import Meshes
 from ...program.mlir.modules import boundary_attributes
+from ...program.mlir.types import FunctionOp, Operation
 from ...program.shardings import Dimension, Sharding, Shardings
 from ..layouts import Axes, Layout, PieceSet, Shape, replicated
 from ..writing.building import GROUPS, PAIRS
@@ -61,7 +62,7 @@ class Reading:
             layout = layout.without(self.manual[-1])
         return layout
 
-    def homes(self, op: Any) -> list[Layout]:
+    def homes(self, op: Operation) -> list[Layout]:
         """The layouts of the results of an op."""
         attributes = op.attributes
         if "sdy.sharding" in attributes:
@@ -71,7 +72,7 @@ class Reading:
             return self._known_homes[key]
         return self._read_homes(op)
 
-    def _read_homes(self, op: Any) -> list[Layout]:
+    def _read_homes(self, op: Operation) -> list[Layout]:
         attributes, results = op.attributes, list(op.results)
         shardings: Sequence[Any] = [None] * len(results)
         if not results:  # one without results may have a sharding: the device on which it runs
@@ -84,7 +85,7 @@ class Reading:
                     shardings = [attributes[label]]
         return [self.home(s, r.type, op) for s, r in zip(shardings, results, strict=True)]
 
-    def boundary(self, func: Any) -> tuple[list[Layout], list[Layout]]:
+    def boundary(self, func: FunctionOp) -> tuple[list[Layout], list[Layout]]:
         """The layouts of a function's arguments and of its results."""
         key = func.operation, self.manual[-1]
         if key not in self._boundaries:
@@ -95,20 +96,20 @@ class Reading:
             )
         return self._boundaries[key]
 
-    def _boundary(self, func: Any, label: str, types: Sequence[Any]) -> list[Layout]:
+    def _boundary(self, func: Operation, label: str, types: Sequence[Any]) -> list[Layout]:
         return [
             self.home(attribute_or_none(attributes, "sdy.sharding"), type_, func)
             for attributes, type_ in zip(boundary_attributes(func, label), types, strict=True)
         ]
 
-    def cut_by(self, op: Any) -> PieceSet:
+    def cut_by(self, op: Operation) -> PieceSet:
         """The pieces of the axes that a manual computation is over; none for other ops."""
         if not (names := set(boundary_axes(op))):
             return frozenset()
         mesh = next((sharding.mesh for sharding in self._at_ends(op)), self.axes.main)
         return frozenset(self.axes.of_axes(mesh, names))
 
-    def around(self, op: Any) -> tuple[PieceSet, list[Layout], list[Layout]]:
+    def around(self, op: Operation) -> tuple[PieceSet, list[Layout], list[Layout]]:
         """For a computation with a body: the pieces that it is over, and the layouts in which values enter
         and leave it. Raises ShardlogError for a manual computation over only some of the devices."""
         cut = self.cut_by(op)
@@ -134,7 +135,7 @@ class Reading:
         )
         return layout._replace(dims=dims)
 
-    def groups(self, op: Any) -> npt.NDArray[np.int64]:
+    def groups(self, op: Operation) -> npt.NDArray[np.int64]:
         """The groups of devices of a collective. Its attribute lists them, or names the axes of a mesh along
         which they differ. A row per group, or per pair.
 
@@ -150,7 +151,7 @@ class Reading:
         axes = Axes(Meshes([mesh]), [Sharding(0, (Dimension(along),))])
         return axes.groups(axes.of(0, along)[0])
 
-    def _check_devices(self, op: Any, label: str, listed: npt.NDArray[np.int64]) -> None:
+    def _check_devices(self, op: Operation, label: str, listed: npt.NDArray[np.int64]) -> None:
         known, named = range(self.axes.count), set(listed.ravel().tolist())
         if strange := sorted(named - {*known, -1}):  # -1 fills a shorter group
             message = f"{label} of {op.name} has device {strange[0]}, which the program does not have"
@@ -161,7 +162,7 @@ class Reading:
             hint = f"each of the devices 0 to {known[-1]} is in one group, alone if need be"
             raise ShardlogError(message, where=location(op), hint=hint)
 
-    def check_mesh(self, op: Any) -> None:
+    def check_mesh(self, op: Operation) -> None:
         """Raises ShardlogError for a manual computation over only some of the devices."""
         for sharding in self._at_ends(op):
             if mesh := self.axes.elsewhere(sharding):
@@ -169,14 +170,14 @@ class Reading:
                 hint = "give all meshes of a program the same devices"
                 raise ShardlogError(message, where=location(op), hint=hint)
 
-    def _at_ends(self, op: Any) -> Iterator[Sharding]:
+    def _at_ends(self, op: Operation) -> Iterator[Sharding]:
         """The shardings of the operands and results of a manual computation."""
         for label in ("in_shardings", "out_shardings"):
             for attribute in sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings:
                 yield self.shardings.read(attribute, location(op))
 
 
-def _ends_of(op: Any, label: str, count: int) -> Sequence[Any]:
+def _ends_of(op: Operation, label: str, count: int) -> Sequence[Any]:
     """The shardings of values that enter or leave a computation with a body; none if it does not say."""
     if label not in op.attributes:
         return [None] * count

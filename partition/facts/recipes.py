@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...program.mlir.types import Operation
 from ..choice.choosing import Chooser, Way
 from ..choice.purposes import Computed
 from ..layouts import Layout, Shape
@@ -81,7 +82,9 @@ class Recipes:
         """How an equal op with these operands was computed; None if there was none."""
         return self._known.get(self._key(kind, known, operands, chosen))
 
-    def of(self, op: Any, kind: Kind, known: Knowledge, operands: Sequence[Tensor], chosen: Chosen) -> Recipe:
+    def of(
+        self, op: Operation, kind: Kind, known: Knowledge, operands: Sequence[Tensor], chosen: Chosen
+    ) -> Recipe:
         """How an op with these operands is computed."""
         key = self._key(kind, known, operands, chosen)
         recipe = self._known.get(key)
@@ -97,7 +100,7 @@ class Recipes:
 
     def _new(
         self,
-        op: Any,
+        op: Operation,
         kind: Kind,
         known: Knowledge,
         operands: Sequence[Tensor],

@@ -18,6 +18,7 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError
 from ...program.elements import bits_of
 from ...program.function import location
+from ...program.mlir.types import FunctionOp, Operation, Value
 from ...program.signature import text_of
 from ..choice.choosing import Choice, Way
 from ..choice.purposes import Computed, Purpose, Use, purpose_of
@@ -463,7 +464,7 @@ class Recorder(Walk):
 
     # ---- Ops that send data inside ----------------------------------------------------------------------
 
-    def lower(self, op: Any, computed: Computed, values: list[Any]) -> Sequence[Any]:
+    def lower(self, op: Operation, computed: Computed, values: list[Any]) -> Sequence[Any]:
         """The stand-ins for the results of an op that is not a copy."""
         sends, captured = computed.known.lowering in SENDING, list[Made]()
         if len(op.regions) or (sends and computed not in self._templates):
@@ -487,7 +488,7 @@ class Recorder(Walk):
                 results[sent.result] = self._send([made], once)
         return results
 
-    def _written(self, op: Any, computed: Computed, operands: int, captured: list[Made]) -> Template:
+    def _written(self, op: Operation, computed: Computed, operands: int, captured: list[Made]) -> Template:
         """The effects of computing an op in a way, found by writing it on its own."""
         builder, count = self.builder, len(op.operands)
         layouts, types = computed.choice.taken.layouts, [value.type for value in op.operands]
@@ -512,7 +513,7 @@ class Recorder(Walk):
         )
         block = function.regions[0].blocks.append(*locals_, arg_locs=[op.location] * len(locals_))
 
-        def capture(value: Any) -> Any:
+        def capture(value: Value) -> Any:
             made = self.captured(value)
             if made is None:
                 return None
@@ -587,12 +588,12 @@ class Recorder(Walk):
         spot = Spot(known, (use.value, use.to), held, free, held[0] != layout and not free)
         self.spots.append((use.op if use.beside < 0 else use.beside, spot))
 
-    def _body_of(self, func: Any) -> list[int]:
+    def _body_of(self, func: Operation) -> list[int]:
         """The ops of a function."""
         (ops,) = self.kinds.blocks(self.kinds.listing.functions[text_of(func.attributes["sym_name"])])
         return ops
 
-    def function(self, func: Any) -> Ends:
+    def function(self, func: FunctionOp) -> Ends:
         """The ends of a function. Its ops are processed at the first request."""
         name = text_of(func.attributes["sym_name"])
         if name not in self.ends:

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
+from ...program.mlir.types import Operation, Value
 from ...rulebook.traits import OpTraits
 from ..choice.choosing import SUM
 from ..facts.knowledge import Knowledge, RuleReader
@@ -76,7 +77,7 @@ def windows(sent: Sequence[Sent], reader: RuleReader) -> Iterator[Window]:
             yield Window(each, products)
 
 
-def _gathered(op: Any, reader: RuleReader, place: Mapping[Any, int]) -> tuple[Product, ...]:
+def _gathered(op: Operation, reader: RuleReader, place: Mapping[Any, int]) -> tuple[Product, ...]:
     """The products that use a gathered value. None if something else uses it, or if the parts exist before
     the other operands."""
     dim = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
@@ -90,7 +91,7 @@ def _gathered(op: Any, reader: RuleReader, place: Mapping[Any, int]) -> tuple[Pr
     return tuple(products) if all(place.get(owner.operation, -1) < first for owner in others) else ()
 
 
-def _scattered(op: Any, reader: RuleReader) -> tuple[Product, ...]:
+def _scattered(op: Operation, reader: RuleReader) -> tuple[Product, ...]:
     """The product whose result is scattered, if nothing else uses it."""
     dim, value = ir.IntegerAttr(op.attributes["scatter_dimension"]).value, op.operands[0]
     combining = op.regions[0].blocks[0].operations[0].operation.name
@@ -101,7 +102,7 @@ def _scattered(op: Any, reader: RuleReader) -> tuple[Product, ...]:
     return (product,) if product else ()
 
 
-def _product(op: Any, slot: int, dim: int, collective: Any, reader: RuleReader) -> Product | None:
+def _product(op: Operation, slot: int, dim: int, collective: Operation, reader: RuleReader) -> Product | None:
     """An op as a product along a dimension of one of its slots, if it can be computed part by part."""
     if op.block != collective.block or len(op.regions) or len(op.results) != 1:
         return None
@@ -182,11 +183,13 @@ class _Ring:
                 total = self.builder.binary(SUM, coming, total)
         return total
 
-    def _handed_on(self, value: Any) -> Any:
+    def _handed_on(self, value: Value) -> Any:
         size = int(np.prod(shape_of(value)))
         return self.builder.collective("collective_permute", value, value.type, (), size, pairs=self.pairs)
 
-    def _part(self, product: Product, op: Any, which: npt.NDArray[np.int64], there: Mapping[int, Any]) -> Any:
+    def _part(
+        self, product: Product, op: Operation, which: npt.NDArray[np.int64], there: Mapping[int, Any]
+    ) -> Any:
         """A product for a part of its factor, by device; operands in ``there`` are parts already."""
         operands = [
             there.get(slot) or self._cut(product, slot, v, which) for slot, v in enumerate(op.operands)
@@ -198,14 +201,14 @@ class _Ring:
         type_ = self.builder.tensor(shape, element_of(op.results[0]))
         return self.builder.one(op.name, operands, type_, attributes)
 
-    def _cut(self, product: Product, slot: int, value: Any, which: npt.NDArray[np.int64]) -> Any:
+    def _cut(self, product: Product, slot: int, value: Value, which: npt.NDArray[np.int64]) -> Any:
         dim = product.dim(slot)
         if dim is None:
             return value
         size = shape_of(value)[dim] // self.count
         return self.builder.rows(value, dim, self.builder.lookup(which * size), size)
 
-    def _joined(self, product: Product, op: Any, before: Any, made: Any, which: Any) -> Any:
+    def _joined(self, product: Product, op: Operation, before: Any, made: Any, which: Any) -> Any:
         """A result after one more part: the part is put in its place, or added."""
         result, builder = op.results[0], self.builder
         dim = product.dim(len(op.operands))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from ...program.elements import bits_of
+from ...program.mlir.types import Operation, Value
 from ..writing.building import dense, element_of, shape_of
 from ..writing.neutral import neutral, zero
 
@@ -30,13 +31,13 @@ def integer(value: int) -> Any:
     return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), value)
 
 
-def count(op: Any) -> int:
+def count(op: Operation) -> int:
     """The number of devices in a group."""
     size: int = ir.ShapedType(op.attributes["replica_groups"].type).shape[1]
     return size
 
 
-def dimension(op: Any, name: str) -> int:
+def dimension(op: Operation, name: str) -> int:
     """The dimension in an attribute of a collective."""
     dim: int = ir.IntegerAttr(op.attributes[name]).value
     return dim
@@ -49,7 +50,7 @@ class Writer:
     before: Any
     loc: Any
 
-    def rows(self, op: Any) -> Any:
+    def rows(self, op: Operation) -> Any:
         """The data that a device sends in a collective: a row for each receiver."""
         value = op.operands[0]
         if op.name not in TO_EACH:
@@ -64,7 +65,7 @@ class Writer:
         count, width = shape_of(rows)
         return self.reshaped(rows, [count, width // columns, columns])
 
-    def unfolded(self, op: Any, part: Any) -> Any:
+    def unfolded(self, op: Operation, part: Any) -> Any:
         """The result of a collective from the rows that arrived, one from each device."""
         shape = shape_of(op.results[0])
         part = self.as_type(part, element_of(op.results[0]))
@@ -75,7 +76,7 @@ class Writer:
         order = [*range(1, d + 1), 0, *range(d + 1, len(shape) + 1)]
         return self.reshaped(self.transposed(split, order), shape)
 
-    def along_first(self, op: Any, value: Any, type_: Any) -> Any:
+    def along_first(self, op: Operation, value: Value, type_: Any) -> Any:
         """The result of a collective that treats rows of a value like another collective treats a dimension.
         It combines in the same way."""
         attributes = {a: integer(0) if a in DIMENSIONS else v for a, v in op.attributes.items()}
@@ -92,18 +93,18 @@ class Writer:
         bits = ir.IntegerType.get_unsigned(bits_of(str(elements.pop())))
         return [self.as_type(value, bits) for value in values]
 
-    def as_type(self, value: Any, element: Any) -> Any:
+    def as_type(self, value: Value, element: Any) -> Any:
         """The bits of a value as another element type."""
         if element_of(value) == element:
             return value
         type_ = ir.RankedTensorType.get(shape_of(value), element)
         return self.one("stablehlo.bitcast_convert", [value], type_, {})
 
-    def reshaped(self, value: Any, shape: Sequence[int]) -> Any:
+    def reshaped(self, value: Value, shape: Sequence[int]) -> Any:
         same = shape_of(value) == list(shape)
         return value if same else self.one("stablehlo.reshape", [value], self.type(shape, value), {})
 
-    def transposed(self, value: Any, order: Sequence[int]) -> Any:
+    def transposed(self, value: Value, order: Sequence[int]) -> Any:
         if list(order) == list(range(len(order))):
             return value
         shape, given = shape_of(value), {"permutation": ir.DenseI64ArrayAttr.get(list(order))}
@@ -116,7 +117,7 @@ class Writer:
         made = self.type([first, sum(shape_of(value)[1] for value in values), *rest], values[0])
         return self.one("stablehlo.concatenate", list(values), made, {"dimension": integer(1)})
 
-    def columns(self, value: Any, start: int, end: int) -> Any:
+    def columns(self, value: Value, start: int, end: int) -> Any:
         first, width, *rest = shape_of(value)
         if end - start == width:
             return value
@@ -127,7 +128,7 @@ class Writer:
         }
         return self.one("stablehlo.slice", [value], self.type([first, end - start, *rest], value), given)
 
-    def where(self, listed: npt.NDArray[np.bool_], device: str, value: Any, other: Any) -> Any:
+    def where(self, listed: npt.NDArray[np.bool_], device: str, value: Value, other: Any) -> Any:
         """A value on the listed devices, and another one elsewhere. ``device`` is the op that returns the
         device's number."""
         i32 = ir.IntegerType.get_signless(32)

@@ -25,6 +25,7 @@ from jaxlib.mlir import ir
 from ...importers.listing import listing_of
 from ...program.elements import bits_of, dtype_of, size_of
 from ...program.mlir.modules import children
+from ...program.mlir.types import Operation
 from ...rulebook.traits import OpTraits
 from ..executions import Executions, has_effect
 from ..writing.building import PAIRS, Sent, dense, disjoint, element_of, pairs_of, shape_of
@@ -76,7 +77,7 @@ def combine_matrices(
     bytes. The matrices are concatenated by rows, and not flattened, which needs no copies in tiled memory
     layouts. Collectives without columns stay unchanged."""
 
-    def key(op: Any) -> Hashable:
+    def key(op: Operation) -> Hashable:
         width = columns(op)
         return id(op) if width is None else (_key(op), element_of(op.operands[0]), width)
 
@@ -86,7 +87,7 @@ def combine_matrices(
     _join(module, traits, apart, key, _any, write, most=most)
 
 
-def _any(group: list[Any], op: Any) -> bool:
+def _any(group: list[Any], op: Operation) -> bool:
     return True
 
 
@@ -301,7 +302,7 @@ def _equal(block: _Block, traits: OpTraits) -> dict[int, int]:
     return firsts
 
 
-def _what_it_does(op: Any, traits: OpTraits) -> Hashable | None:
+def _what_it_does(op: Operation, traits: OpTraits) -> Hashable | None:
     """Equal for ops of one name that compute equal results from equal operands; None for an op like no
     other."""
     if (
@@ -413,7 +414,7 @@ def _sending(
     return by_op
 
 
-def _key(op: Any) -> Hashable:
+def _key(op: Operation) -> Hashable:
     """Equal for collectives that can be combined: the kind, the groups, how they combine values, and the
     element type or its number of bits."""
     attributes = tuple([(a, v) for a, v in op.attributes.items() if a not in DIMENSIONS | _OWN])
@@ -423,7 +424,7 @@ def _key(op: Any) -> Hashable:
     return op.name, attributes, combination(op), carried
 
 
-def combination(op: Any) -> Hashable:
+def combination(op: Operation) -> Hashable:
     """Equal for regions that combine two values by the same op, and for ops without regions."""
     if not len(op.regions):
         return ""
@@ -442,7 +443,7 @@ def _devices(module: ir.Module) -> int:
     )
 
 
-def _permuted(op: Any) -> Hashable:
+def _permuted(op: Operation) -> Hashable:
     """Equal for permutations that can be merged if they are disjoint: the type of the data."""
     alike = PAIRS in op.attributes and not isinstance(element_of(op.operands[0]), ir.ComplexType)
     return op.operands[0].type if alike else id(op)

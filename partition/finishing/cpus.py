@@ -16,6 +16,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from ...program.mlir.modules import ops_in
+from ...program.mlir.types import Operation
 from ...rulebook.traits import OpTraits
 from ..choice import tuning
 from ..writing.building import element_of, shape_of
@@ -36,7 +37,7 @@ def send_rows(module: ir.Module) -> None:
                 op.erase()
 
 
-def _lies_apart(op: Any) -> bool:
+def _lies_apart(op: Operation) -> bool:
     """Whether the scattered or gathered parts are not contiguous in memory."""
     if (op.name in TO_EACH) == (
         op.name in FROM_EACH
@@ -58,7 +59,7 @@ def copy_less(module: ir.Module, traits: OpTraits) -> None:
                 _copy_less(op.operation, traits)
 
 
-def _copy_less(product: Any, traits: OpTraits) -> None:
+def _copy_less(product: Operation, traits: OpTraits) -> None:
     """Exchanges the operands of a product if that saves more than transposing the result back costs. A
     barrier keeps XLA from fusing the product with this transpose, and from exchanging the operands again, as
     it does if the program transposes the result."""
@@ -72,7 +73,7 @@ def _copy_less(product: Any, traits: OpTraits) -> None:
     if not by_itself:
         exchange(product)
         result.set_type(ir.RankedTensorType.get([shape[d] for d in order], element))
-    after = ir.InsertionPoint.after(product)
+    after = ir.InsertionPoint.after(product.operation)
     given = _op("stablehlo.optimization_barrier", result, result.type, {}, product, after)
     if not by_itself:
         back = {"permutation": ir.DenseI64ArrayAttr.get([order.index(d) for d in range(len(order))])}
@@ -88,7 +89,7 @@ def _op(name: str, value: Any, type_: Any, attributes: dict[str, Any], like: Any
     ).result
 
 
-def _order_behind(product: Any, traits: OpTraits) -> list[int]:
+def _order_behind(product: Operation, traits: OpTraits) -> list[int]:
     """The order of dimensions of a product's result after the transposes that are its only users."""
     value = product.results[0]
     order = list(range(len(shape_of(value))))
@@ -99,7 +100,7 @@ def _order_behind(product: Any, traits: OpTraits) -> list[int]:
     return order
 
 
-def _copied(product: Any, traits: OpTraits, *, exchanged: bool) -> float:
+def _copied(product: Operation, traits: OpTraits, *, exchanged: bool) -> float:
     """The number of elements that XLA for CPUs copies for a product. Elements computed during the copy count
     as much as they cost."""
     numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])

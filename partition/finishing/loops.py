@@ -8,6 +8,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...program.mlir.modules import operations_in
+from ...program.mlir.types import Operation
 from ...rulebook.traits import OpTraits
 from ..executions import Executions, with_inner
 from ..writing.building import Sent
@@ -33,14 +34,14 @@ def put_before_loops(module: ir.Module, traits: OpTraits, which: Callable[[Any],
     return moved
 
 
-def _put_before(loop: Any, ops: Iterable[Any]) -> bool:
+def _put_before(loop: Operation, ops: Iterable[Any]) -> bool:
     """Moves those of some ops that are in a loop's body before the loop, with their operands. They are
     loop-invariant. Returns whether any moved."""
     block = loop.regions[1].blocks[0]
     inside = {op.operation for op in block.operations}
     moved = dict[Any, None]()
 
-    def move(op: Any) -> None:
+    def move(op: Operation) -> None:
         for each in with_inner(op):
             for value in each.operands:
                 if value.owner in inside and value.owner not in moved:

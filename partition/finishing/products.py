@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
+from ...program.mlir.types import Operation
 from ...rulebook.traits import OpTraits
 from ..writing.building import shape_of
 
 
-def exchangeable(op: Any, traits: OpTraits) -> bool:
+def exchangeable(op: Operation, traits: OpTraits) -> bool:
     """Whether an op is a product whose operands may be exchanged."""
     return op.name in traits.family("exchanges_operands") and "algorithm" not in op.attributes
 
 
-def exchanged_order(product: Any) -> list[int]:
+def exchanged_order(product: Operation) -> list[int]:
     """The dimensions of a product's result, in the order after its operands are exchanged."""
     numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
     batch, rank = len(numbers.lhs_batching_dimensions), len(shape_of(product.results[0]))
@@ -24,7 +23,7 @@ def exchanged_order(product: Any) -> list[int]:
     return [*range(batch), *range(left, rank), *range(batch, left)]
 
 
-def exchange(product: Any) -> None:
+def exchange(product: Operation) -> None:
     """Exchanges the operands of a product. The type of its result does not change."""
     numbers = stablehlo.DotDimensionNumbers(product.attributes["dot_dimension_numbers"])
     product.attributes["dot_dimension_numbers"] = stablehlo.DotDimensionNumbers.get(

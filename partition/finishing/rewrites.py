@@ -17,6 +17,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from ...program.mlir.types import Operation
 from ...program.signature import value_of
 from ...rulebook.traits import OpTraits
 from ..writing.building import element_of, shape_of
@@ -64,7 +65,7 @@ def _turn_product(first: Any, traits: OpTraits) -> bool:
     return True
 
 
-def _users(op: Any) -> list[Any]:
+def _users(op: Operation) -> list[Any]:
     """The chain of collectives that are each the only user of the previous value, starting from an op; and
     the next user, or the last of these."""
     chain = [op]
@@ -76,7 +77,7 @@ def _users(op: Any) -> list[Any]:
     return chain[1:]
 
 
-def _reorder(op: Any, order: list[int]) -> None:
+def _reorder(op: Operation, order: list[int]) -> None:
     """Gives the result of an op, and its attributes, another order of dimensions."""
     (result,) = op.results
     shape = shape_of(result)
@@ -90,7 +91,7 @@ def _reorder(op: Any, order: list[int]) -> None:
 # ---- Signs -----------------------------------------------------------------------------------------------
 
 
-def _negate_behind(collective: Any, traits: OpTraits) -> None:
+def _negate_behind(collective: Operation, traits: OpTraits) -> None:
     """Negates the result of a collective instead of its operand."""
     user, odd, negation = collective, False, ""
     while not isinstance(user.operands[0].owner, ir.Block):
@@ -104,14 +105,14 @@ def _negate_behind(collective: Any, traits: OpTraits) -> None:
         else:
             break
     if odd:
-        result, after = collective.results[0], ir.InsertionPoint.after(collective)
+        result, after = collective.results[0], ir.InsertionPoint.after(collective.operation)
         negated = ir.Operation.create(
             negation, results=[result.type], operands=[result], loc=collective.location, ip=after
         )
         result.replace_all_uses_except(negated.results[0], negated)
 
 
-def _keeps_signs(op: Any, traits: OpTraits) -> bool:
+def _keeps_signs(op: Operation, traits: OpTraits) -> bool:
     """Whether negating the operand of an op negates its result. An op that combines elements must be a sum
     that starts from zero."""
     if op.name not in traits.family("keeps_signs") or len(op.results) > 1:
@@ -130,6 +131,6 @@ def _keeps_signs(op: Any, traits: OpTraits) -> bool:
     return held == written
 
 
-def _adds(op: Any, traits: OpTraits) -> bool:
+def _adds(op: Operation, traits: OpTraits) -> bool:
     """Whether an op that combines elements adds them."""
     return traits.computed_as(op.regions[0].blocks[0].operations[0].operation.name) == "add"

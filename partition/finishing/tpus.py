@@ -9,6 +9,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...program.mlir.modules import children, ops_in
+from ...program.mlir.types import Operation
 from ...rulebook.traits import OpTraits
 from ..writing.building import element_of, shape_of
 from . import combining
@@ -53,7 +54,7 @@ def _is_loose(gather: Any) -> bool:
     return behind and prod(shape) == max(shape, default=1) > 1 and prod(shape) % _LANES != 0
 
 
-def _columns(op: Any, traits: OpTraits) -> int | None:
+def _columns(op: Operation, traits: OpTraits) -> int | None:
     """The columns of the matrices that a collective gathers or scatters; None for others. An operand of a
     product is gathered unchanged, because XLA rounds it before it is sent, if nothing else is sent with
     it."""
@@ -67,7 +68,7 @@ def _columns(op: Any, traits: OpTraits) -> int | None:
     return shape[-1] if len(shape) > 1 and all(shape) else None
 
 
-def _gather_row(op: Any) -> None:
+def _gather_row(op: Operation) -> None:
     """Writes a gather of a vector as that of a row. The barrier keeps XLA from undoing this."""
     write, value = Writer(op, op.location), op.operands[0]
     row = write.reshaped(value, [1, prod(shape_of(value))])
@@ -77,12 +78,12 @@ def _gather_row(op: Any) -> None:
     op.erase()
 
 
-def _scatters(op: Any) -> bool:
+def _scatters(op: Operation) -> bool:
     """Whether the op scatters sums of one tensor."""
     return bool(op.name == "stablehlo.reduce_scatter" and len(op.operands) == 1)
 
 
-def _is_small(op: Any) -> bool:
+def _is_small(op: Operation) -> bool:
     """Whether the scattered parts are at most a tile: then TPUs compute all sums on every device."""
     if not _scatters(op):
         return False
@@ -110,7 +111,7 @@ def _matrices(shape: Sequence[int]) -> list[int]:
     return [prod(shape) // _LANES, _LANES] if len(shape) == 1 else list(shape)
 
 
-def _scatter_matrices(op: Any) -> None:
+def _scatter_matrices(op: Operation) -> None:
     """Writes a scatter as one of matrices, with as many for each device as its part has."""
     write, n = Writer(op, op.location), count(op)
     *others, rows, columns = _matrices(shape_of(op.results[0]))
@@ -121,12 +122,12 @@ def _scatter_matrices(op: Any) -> None:
     op.erase()
 
 
-def _has_two_parts(op: Any) -> bool:
+def _has_two_parts(op: Operation) -> bool:
     """Whether scattered sums are complex, or so wide that TPUs store them as two numbers."""
     return _scatters(op) and isinstance(element_of(op.operands[0]), ir.ComplexType | ir.F64Type)
 
 
-def _exchange_and_combine(op: Any) -> None:
+def _exchange_and_combine(op: Operation) -> None:
     """Writes a reduce-scatter as an all-to-all, followed by the combination of the parts that a device
     gets."""
     write, value = Writer(op, op.location), op.operands[0]

@@ -15,6 +15,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from ...program.elements import bits_of
+from ...program.mlir.types import Operation, Value
 from ...rulebook.traits import OpTraits
 from ..writing.building import element_of, shape_of
 from .cutting import joined_along, maker
@@ -66,7 +67,7 @@ def batch_own_rows(ops: Iterable[Any], traits: OpTraits, mark: Callable[[Any, An
     return bool(every)
 
 
-def _own(op: Any, traits: OpTraits) -> Own | None:
+def _own(op: Operation, traits: OpTraits) -> Own | None:
     how = traits.lowering(op.name)
     slot = 1 if how == "gather" else len(op.results)
     numbers, indices = _numbers(op, how), op.operands[slot]
@@ -92,7 +93,7 @@ def _own(op: Any, traits: OpTraits) -> Own | None:
     return Own(op, slot, told, left) if told.columns and len(pairs) > len(numbers.batches) else None
 
 
-def _joined(join: Any, parts: list[Any], before: Any, mark: Callable[[Any, Any, bool], None]) -> Any:
+def _joined(join: Operation, parts: list[Any], before: Any, mark: Callable[[Any, Any, bool], None]) -> Any:
     """Some of the operands of a concatenation, concatenated."""
     sizes = shape_of(join.results[0])
     sizes[joined_along(join)] = sum(shape_of(part)[joined_along(join)] for part in parts)
@@ -104,7 +105,7 @@ def _joined(join: Any, parts: list[Any], before: Any, mark: Callable[[Any, Any, 
     return made.results[0]
 
 
-def counting_along(value: Any, traits: OpTraits) -> int | None:
+def counting_along(value: Value, traits: OpTraits) -> int | None:
     """The dimension along which a value counts up from zero, like an iota; None for others."""
     if isinstance(value.owner, ir.Block):
         return None
@@ -142,7 +143,7 @@ def _counting(constant: Any, shape: Sequence[int]) -> int | None:
     return None
 
 
-def _holds(value: Any, shape: Sequence[int]) -> bool:
+def _holds(value: Value, shape: Sequence[int]) -> bool:
     """Whether the element type can represent the size of any dimension."""
     element = element_of(value)
     return isinstance(element, ir.IntegerType) and max(shape, default=0) < 1 << (bits_of(str(element)) - 1)
@@ -159,7 +160,7 @@ def _is_never(condition: Any, traits: OpTraits) -> bool:
     return below and counting_along(op.operands[0], traits) is not None and _is_zero(op.operands[1], traits)
 
 
-def _is_zero(value: Any, traits: OpTraits) -> bool:
+def _is_zero(value: Value, traits: OpTraits) -> bool:
     if isinstance(value.owner, ir.Block):
         return False
     op = value.owner.operation
@@ -173,7 +174,7 @@ def _is_zero(value: Any, traits: OpTraits) -> bool:
 # ---- Dimensions -----------------------------------------------------------------------------------------
 
 
-def _numbers(op: Any, how: str) -> _Numbers:
+def _numbers(op: Operation, how: str) -> _Numbers:
     if how == "gather":
         g = _GATHER(op.attributes["dimension_numbers"])
         windows, lacking, columns = g.offset_dims, g.collapsed_slice_dims, g.start_index_map
@@ -187,7 +188,7 @@ def _numbers(op: Any, how: str) -> _Numbers:
     return _Numbers([*windows], [*lacking], [*batches], [*with_batches], [*columns], vector)
 
 
-def _say(op: Any, how: str, numbers: _Numbers) -> None:
+def _say(op: Operation, how: str, numbers: _Numbers) -> None:
     if how == "gather":
         op.attributes["dimension_numbers"] = _GATHER.get(*numbers)
     else:

@@ -21,6 +21,7 @@ from ...program.carried import DYNAMIC, HALO, OFFSETS
 from ...program.function import location
 from ...program.meshes import Meshes
 from ...program.mlir.modules import boundary_attributes, entries_of
+from ...program.mlir.types import Operation, Value
 from ...program.shardings import Shardings, read_mesh
 from ...rulebook.traits import OpTraits
 from ..writing.building import shape_of
@@ -53,7 +54,7 @@ class Blocks:
                 yield i * self.rows + first - low, i * self.rows + end - low
 
 
-def asks_for_blocks(op: Any) -> bool:
+def asks_for_blocks(op: Operation) -> bool:
     """Whether an op gives a value halos, or parts at offsets."""
     return any(label in held for held in _said(op) for label in _LABELS)
 
@@ -69,7 +70,7 @@ def put_in_blocks(
     _Putting(traits, meshes, mark).run(ops)
 
 
-def _said(op: Any) -> list[Any]:
+def _said(op: Operation) -> list[Any]:
     """The attributes of an op, and of the arguments of a function."""
     return boundary_attributes(op.opview, "arg_attrs") if op.name == _FUNCTION else [op.attributes]
 
@@ -101,7 +102,7 @@ class _Putting:
                     if label in op.attributes:
                         del op.attributes[label]
 
-    def arguments(self, function: Any) -> None:
+    def arguments(self, function: Operation) -> None:
         """Puts the arguments of a function in blocks. At the boundary they are whole."""
         entries = boundary_attributes(function.opview, "arg_attrs")
         if not any(label in entry for entry in entries for label in _LABELS):
@@ -120,7 +121,7 @@ class _Putting:
             entries[number] = ir.DictAttr.get(held)
         function.attributes["arg_attrs"] = ir.ArrayAttr.get(entries)
 
-    def result(self, op: Any) -> None:
+    def result(self, op: Operation) -> None:
         """Puts the result of an op in blocks."""
         (value,) = op.results
         self.op, sharding = op, _sharding(op)
@@ -128,11 +129,11 @@ class _Putting:
         if not blocks or self.blocks.get(value) == blocks:
             return
         if op.name == _CONSTRAINT:
-            self.ip = ir.InsertionPoint(op)
+            self.ip = ir.InsertionPoint(op.operation)
             op.operands[0] = self.put(op.operands[0], blocks, sharding)
             self.give(op, blocks)
             return
-        self.ip = ir.InsertionPoint.after(op)
+        self.ip = ir.InsertionPoint.after(op.operation)
         if value in self.blocks:  # in other ones
             uses = [use for each in self.together if self.together[each] == value for use in _uses(each)]
             value = self.join(value)
@@ -140,7 +141,7 @@ class _Putting:
             uses = _uses(value)
         self.hand_on(uses, self.put(value, blocks, sharding))
 
-    def compute(self, op: Any) -> None:
+    def compute(self, op: Operation) -> None:
         """Lets an elementwise op compute on blocks, if its operands are in equal blocks, or constants."""
         held = [self.together.get(value) for value in op.operands]
         known = {self.blocks[value] for value in held if value is not None}
@@ -154,13 +155,13 @@ class _Putting:
         if "sdy.sharding" in op.attributes and _dims(_sharding(op)) != _dims(sharding):
             return
         (blocks,) = known
-        self.op, self.ip = op, ir.InsertionPoint(op)
+        self.op, self.ip = op, ir.InsertionPoint(op.operation)
         for i, there in enumerate(held):
             op.operands[i] = self.put(op.operands[i], blocks, sharding) if there is None else there
         op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get([sharding])
         self.give(op, blocks)
 
-    def give(self, op: Any, blocks: tuple[Blocks, ...]) -> None:
+    def give(self, op: Operation, blocks: tuple[Blocks, ...]) -> None:
         """Records that an op gives blocks. Users of its result get the joined rows."""
         (value,) = op.results
         uses, shape = _uses(value), shape_of(value)
@@ -168,17 +169,17 @@ class _Putting:
         for each in blocks:
             shape[each.dim] = each.rows * len(each.own)
         value.set_type(ir.RankedTensorType.get(shape, value.type.element_type))
-        self.blocks[value], self.ip = blocks, ir.InsertionPoint.after(op)
+        self.blocks[value], self.ip = blocks, ir.InsertionPoint.after(op.operation)
         self.hand_on(uses, value)
 
-    def hand_on(self, uses: Sequence[tuple[Any, int]], value: Any) -> None:
+    def hand_on(self, uses: Sequence[tuple[Any, int]], value: Value) -> None:
         """Gives the users of a value in blocks its joined rows."""
         if uses:
             made = self.join(value)
             for owner, number in uses:
                 owner.operands[number] = made
 
-    def join(self, value: Any) -> Any:
+    def join(self, value: Value) -> Any:
         """The rows of a value in blocks, each from the part that owns it."""
         blocks = self.blocks[value]
         made = self.lie(value, _whole(_sharding(value.owner), blocks))
@@ -187,7 +188,7 @@ class _Putting:
         self.together[made] = value
         return made
 
-    def put(self, value: Any, blocks: tuple[Blocks, ...], sharding: Any) -> Any:
+    def put(self, value: Value, blocks: tuple[Blocks, ...], sharding: Any) -> Any:
         """A value in blocks, with zeros in the padding."""
         source = self.together.get(value)
         if source is not None and self.blocks[source] == blocks:
@@ -212,7 +213,7 @@ class _Putting:
 
     # ---- What is said --------------------------------------------------------------------------------------
 
-    def read(self, value: Any, attribute: Any, held: Any) -> tuple[Blocks, ...]:
+    def read(self, value: Value, attribute: Any, held: Any) -> tuple[Blocks, ...]:
         """The dimensions of a value to put in blocks."""
         shape = self.shapes.get(value) or shape_of(value)
         dims = self.shardings.read(attribute).dimensions
@@ -239,7 +240,7 @@ class _Putting:
 
     # ---- Ops -----------------------------------------------------------------------------------------------
 
-    def cut(self, value: Any, dim: int, first: int, end: int) -> Any:
+    def cut(self, value: Value, dim: int, first: int, end: int) -> Any:
         """Rows of a value."""
         shape = [*shape_of(value)]
         ends = [end if d == dim else size for d, size in enumerate(shape)]
@@ -249,7 +250,7 @@ class _Putting:
         attributes = {label: ir.DenseI64ArrayAttr.get(numbers) for label, numbers in held.items()}
         return self.made("stablehlo.slice", [value], shape, value.type.element_type, attributes)
 
-    def pad(self, value: Any, nothing: Any, dim: int, padding: tuple[int, int]) -> Any:
+    def pad(self, value: Value, nothing: Any, dim: int, padding: tuple[int, int]) -> Any:
         """A value with this many rows before and after it."""
         if padding == (0, 0):
             return value
@@ -268,7 +269,7 @@ class _Putting:
         attributes = {"dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)}
         return self.made("stablehlo.concatenate", parts, shape, parts[0].type.element_type, attributes)
 
-    def lie(self, value: Any, sharding: Any) -> Any:
+    def lie(self, value: Value, sharding: Any) -> Any:
         """A value with a sharding."""
         shape, element = shape_of(value), value.type.element_type
         return self.made(_CONSTRAINT, [value], shape, element, {"sharding": sharding})
@@ -280,11 +281,11 @@ class _Putting:
         return made.results[0]
 
 
-def _uses(value: Any) -> list[tuple[Any, int]]:
+def _uses(value: Value) -> list[tuple[Any, int]]:
     return [(use.owner, use.operand_number) for use in value.uses]
 
 
-def _sharding(op: Any) -> Any:
+def _sharding(op: Operation) -> Any:
     """The sharding of the result of an op."""
     if op.operation.name == _CONSTRAINT:
         return sdy.TensorShardingAttr(op.attributes["sharding"])

@@ -22,6 +22,7 @@ from ...program.mlir.modules import (
     put_in_place_of,
     symbols,
 )
+from ...program.mlir.types import Operation, Value
 from ...rulebook.traits import OpTraits
 from ..choice.purposes import Purpose
 from ..facts.kinds import Kinds
@@ -91,13 +92,13 @@ def _erase_unused(kinds: Kinds, traits: OpTraits) -> set[int]:
     return gone
 
 
-def _sends(func: Any, apart: Collection[Any]) -> bool:
+def _sends(func: Operation, apart: Collection[Any]) -> bool:
     """Whether a function is small and has collectives, none of them ``apart``."""
     ops = operations_in(func)
     return len(ops) <= _SMALL and any(op.name in KINDS for op in ops) and not any(op in apart for op in ops)
 
 
-def _callee(op: Any) -> str:
+def _callee(op: Operation) -> str:
     """The function that a call calls."""
     return str(ir.FlatSymbolRefAttr(op.attributes["callee"]).value)
 
@@ -172,7 +173,7 @@ class Unshared:
         originals = {self.original(value): value for value in reversed(values)}
         return {value: others[copy] for value, copy in originals.items()}
 
-    def _part(self, value: Any) -> bool:
+    def _part(self, value: Value) -> bool:
         """Whether a value is a part of an original value, or inside of a user's computation."""
         owner = value.owner
         if not isinstance(owner, ir.Block):
@@ -181,7 +182,7 @@ class Unshared:
         original = self.originals.get(around, around)
         return around in self.inside or len(original.regions) < len(around.regions)
 
-    def _for_none(self, value: Any) -> bool:
+    def _for_none(self, value: Value) -> bool:
         """Whether an op made a value for one that gives none."""
         owner = value.owner
         op = None if isinstance(owner, ir.Block) else self.originals.get(owner.operation)
@@ -239,8 +240,8 @@ def unshared(
             copies[number].attributes[_ORIGINAL] = ir.IntegerAttr.get(integers, number)
         if computations:
             pairs = zip(originals, copies, strict=True)
-            calls = [(copy, computations[op]) for op, copy in pairs if op in computations]
-            put_in_place_of_ops(made, calls, _mark_inside)
+            computed = [(copy, computations[op]) for op, copy in pairs if op in computations]
+            put_in_place_of_ops(made, computed, _mark_inside)
             copies = operations_in(made)
         naming = set() if computations else {op.name for op in examples if named_by(op)}
         functions, room = _called(made), _MORE
@@ -308,14 +309,14 @@ def _with_originals(
     return Unshared(made, kinds, [originals[numbers[place]] for place in there], parts, inside)
 
 
-def _mark_inside(made: Any, op: Any, inside: bool) -> None:
+def _mark_inside(made: Any, op: Operation, inside: bool) -> None:
     """Marks an op with the op that it was made for, and whether it is inside of a user's computation."""
     made.attributes[_ORIGINAL] = op.attributes[_ORIGINAL]
     if inside:
         made.attributes[_INSIDE] = ir.UnitAttr.get()
 
 
-def _mark(made: Any, op: Any, whole: bool) -> None:
+def _mark(made: Any, op: Operation, whole: bool) -> None:
     """Marks an op with its original, and whether it is a part."""
     if not whole:
         made.attributes[_PART] = ir.UnitAttr.get()
@@ -341,6 +342,6 @@ def _of_small_ones(
     return [call for call in calls if _callee(call) in taken]
 
 
-def _is_plain(op: Any, traits: OpTraits) -> bool:
+def _is_plain(op: Operation, traits: OpTraits) -> bool:
     """Whether an op is a call without further attributes, such as where to compute it."""
     return traits.lowering(op.name) == "call" and set(op.attributes) <= _OF_A_CALL | {_ORIGINAL}

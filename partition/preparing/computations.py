@@ -16,6 +16,7 @@ from ...notations.frontend_attributes import calls_back
 from ...notations.gspmd.groups import list_devices
 from ...program.function import location
 from ...program.mlir.modules import main_function, operations_in, symbols
+from ...program.mlir.types import Operation
 from ...program.shardings import declared, manual_axes
 from ...program.signature import text_of
 from ..executions import with_inner
@@ -34,7 +35,7 @@ class Computation:
     axes: tuple[str, ...]
 
 
-def lacking(op: Any) -> ShardlogError:
+def lacking(op: Operation) -> ShardlogError:
     """The error for an op whose function is missing."""
     message = (
         "a Python function (custom_partitioning) says what each device computes here, and the module lacks it"
@@ -96,19 +97,19 @@ def _rename(body: ir.Module, names: set[str]) -> None:
             ir.SymbolTable.set_symbol_name(function, new)
 
 
-def _manual(op: Any, computation: Computation) -> Any:
+def _manual(op: Operation, computation: Computation) -> Any:
     """An empty manual computation before an op, with that op's operands and results."""
     attributes: dict[str, Any] = {
         "in_shardings": sdy.TensorShardingPerValueAttr.get(list(computation.takes)),
         "out_shardings": sdy.TensorShardingPerValueAttr.get(list(computation.gives)),
         "manual_axes": manual_axes(computation.axes),
     }
-    types, operands, ip = list(op.results.types), list(op.operands), ir.InsertionPoint(op)
+    types, operands, ip = list(op.results.types), list(op.operands), ir.InsertionPoint(op.operation)
     name = "sdy.manual_computation"
     return ir.Operation.create(name, types, operands, attributes, regions=1, loc=op.location, ip=ip)
 
 
-def _give_body(made: Any, function: Any) -> None:
+def _give_body(made: Any, function: Operation) -> None:
     """Makes the body of a function the body of a manual computation."""
     block = function.regions[0].blocks[0]
     block.append_to(made.regions[0])

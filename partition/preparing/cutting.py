@@ -13,6 +13,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from ...program.mlir.types import Operation, Value
 from ...rulebook.traits import OpTraits
 from ..writing.building import shape_of
 
@@ -38,7 +39,7 @@ def cuts_of_joined(ops: Sequence[Any], traits: OpTraits) -> list[Any]:
     return [op for op, cut, narrow in each if cut and known.reaches(op.operands[0], cut, narrow=narrow)]
 
 
-def maker(value: Any, traits: OpTraits) -> str:
+def maker(value: Value, traits: OpTraits) -> str:
     """The lowering of the op that makes a value; empty for arguments."""
     return "" if isinstance(value.owner, ir.Block) else traits.lowering(value.owner.operation.name)
 
@@ -49,7 +50,7 @@ class _Cuts:
 
     traits: OpTraits
 
-    def reaches(self, value: Any, wanted: Cut, *, narrow: bool) -> bool:
+    def reaches(self, value: Value, wanted: Cut, *, narrow: bool) -> bool:
         """Whether a slice drops rows of a concatenation, or of a value that is sliced elsewhere. A ``narrow``
         slice drops part of each operand."""
         how = maker(value, self.traits)
@@ -62,7 +63,7 @@ class _Cuts:
         beside = _beside(value.owner, before, wanted)
         return self.reaches(value.owner.operands[0], beside, narrow=narrow)
 
-    def is_narrow(self, op: Any) -> bool:
+    def is_narrow(self, op: Operation) -> bool:
         """Whether an op keeps little of its operand, and not for an op that concatenates it with others along
         the same dimension, as in a rotation: that op reads the common source."""
         sizes = [prod(shape_of(value)) for value in (op.results[0], op.operands[0])]
@@ -73,7 +74,7 @@ class _Cuts:
         )
         return sizes[0] * _NARROW <= sizes[1] and not rotates
 
-    def cut_of(self, op: Any) -> Cut | None:
+    def cut_of(self, op: Operation) -> Cut | None:
         """The rows that an op slices from its operand, without gaps between them; None for other ops, and for
         empty slices."""
         if self.traits.lowering(op.name) != "slice" or any(n != 1 for n in op.attributes["strides"]):
@@ -82,18 +83,18 @@ class _Cuts:
         return rows if all(low < high for low, high in rows) else None
 
 
-def _is_whole(value: Any, cut: Cut) -> bool:
+def _is_whole(value: Value, cut: Cut) -> bool:
     """Whether a slice takes all of a value."""
     return all(each == (0, size) for each, size in zip(cut, shape_of(value), strict=True))
 
 
-def joined_along(join: Any) -> int:
+def joined_along(join: Operation) -> int:
     """The dimension of a concatenation."""
     dim: int = ir.IntegerAttr(join.attributes["dimension"]).value
     return dim
 
 
-def _beside(op: Any, before: Cut, wanted: Cut) -> Cut:
+def _beside(op: Operation, before: Cut, wanted: Cut) -> Cut:
     """The part of a slice along other dimensions than those of the slice ``before`` it."""
     each = zip(before, wanted, shape_of(op.operands[0]), strict=True)
     return tuple(cut if held == (0, size) else (0, size) for held, cut, size in each)
@@ -109,7 +110,7 @@ class _Cutting:
     narrow: bool = False
     known: dict[tuple[Any, Any, Cut, bool], Any] = field(default_factory=dict)
 
-    def instead(self, op: Any) -> Any:
+    def instead(self, op: Operation) -> Any:
         """A replacement for the result of a slicing op."""
         self.op, self.narrow, wanted = op, self.cuts.is_narrow(op), self.cuts.cut_of(op)
         assert wanted is not None
@@ -118,14 +119,14 @@ class _Cutting:
             self.mark(value.owner, op, True)
         return value
 
-    def of(self, value: Any, wanted: Cut) -> Any:
+    def of(self, value: Value, wanted: Cut) -> Any:
         """A slice of a value."""
         key = self.op.block, value, wanted, self.narrow
         if key not in self.known:
             self.known[key] = self._of(value, wanted)
         return self.known[key]
 
-    def _of(self, value: Any, wanted: Cut) -> Any:
+    def _of(self, value: Value, wanted: Cut) -> Any:
         if _is_whole(value, wanted) or not self.cuts.reaches(value, wanted, narrow=self.narrow):
             return self._cut(value, wanted)
         if maker(value, self.cuts.traits) == "concatenate":
@@ -140,7 +141,7 @@ class _Cutting:
         ]
         return self._cut(first, tuple(rows))
 
-    def _joined(self, join: Any, wanted: Cut) -> Any:
+    def _joined(self, join: Operation, wanted: Cut) -> Any:
         """A slice of a concatenation. Its other dimensions are sliced first, once for all."""
         dim = joined_along(join)
         (low, high), at, parts = wanted[dim], 0, list[Any]()
@@ -157,7 +158,7 @@ class _Cutting:
         sizes = [high - low for low, high in wanted]
         return self._made(join.name, parts, sizes, {"dimension": join.attributes["dimension"]})
 
-    def _cut(self, value: Any, wanted: Cut) -> Any:
+    def _cut(self, value: Value, wanted: Cut) -> Any:
         """A slice of a value, whatever makes it."""
         if _is_whole(value, wanted):
             return value

@@ -16,6 +16,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from ...program.elements import bits_of
+from ...program.mlir.types import Operation, Value
 from ...rulebook.traits import OpTraits
 from ..choice.purposes import Purpose
 from ..forms import Form
@@ -48,9 +49,9 @@ class Scope:
         """From now on, ops are written before this one, or at the end."""
         self.before, self._end = before, None
 
-    def pass_by(self, op: Any) -> None:
+    def pass_by(self, op: Operation) -> None:
         """From now on, ops are written after this one."""
-        self._end = ir.InsertionPoint.after(op)
+        self._end = ir.InsertionPoint.after(op.operation)
 
     def find(self, key: Any) -> Any:
         """The value under a key in this scope or an outer one, or None."""
@@ -133,7 +134,7 @@ class Builder:
             ip=self.scope.end,
         )
 
-    def copy(self, op: Any) -> Any:
+    def copy(self, op: Operation) -> Any:
         """A clone of an op, without the attributes that only the annotated module needs."""
         made = op.operation.clone(self.scope.end)
         for name in OUTSIDE:
@@ -141,7 +142,7 @@ class Builder:
                 del made.attributes[name]
         return made
 
-    def copy_of(self, op: Any, operands: Sequence[Any]) -> Any:
+    def copy_of(self, op: Operation, operands: Sequence[Any]) -> Any:
         """The result of a clone of an op with one result, on other operands."""
         made = self.copy(op)
         for i, operand in enumerate(operands):
@@ -251,7 +252,7 @@ class Builder:
 
     # ---- Small programs ---------------------------------------------------------------------------------
 
-    def cut(self, value: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
+    def cut(self, value: Value, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
         """A slice of a tensor, from starts that are integers, or scalars of type i32."""
         type_ = ir.RankedTensorType(value.type)
         if all(isinstance(start, int) for start in starts):
@@ -269,13 +270,13 @@ class Builder:
         result = self.tensor(sizes, type_.element_type)
         return self.one("stablehlo.dynamic_slice", [value, *places], result, attributes)
 
-    def rows(self, value: Any, dim: int, start: Any, count: int) -> Any:
+    def rows(self, value: Value, dim: int, start: Any, count: int) -> Any:
         """This many rows of a dimension, from a start that is an integer, or a scalar of type i32."""
         starts, sizes = [start if d == dim else 0 for d in range(len(shape_of(value)))], shape_of(value)
         sizes[dim] = count
         return self.cut(value, starts, sizes)
 
-    def fenced(self, value: Any, cut: Collection[int] | None = None) -> Any:
+    def fenced(self, value: Value, cut: Collection[int] | None = None) -> Any:
         """A value, before an op looks up positions in it, or before the result of a lookup is sliced. XLA
         merges a slice of a slice into one, and loses the clamping of the first position. That does not matter
         for a slice of other dimensions, if only the sliced ones are looked up (``cut``)."""
@@ -288,22 +289,22 @@ class Builder:
         return self.barrier(value)
 
     @staticmethod
-    def is_slice(value: Any) -> bool:
+    def is_slice(value: Value) -> bool:
         """Whether a value is a slice with a computed start."""
         return (
             not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.dynamic_slice"
         )
 
-    def barrier(self, value: Any) -> Any:
+    def barrier(self, value: Value) -> Any:
         """A value that XLA keeps separate from its operands, and does not merge with any other."""
         return self.one("stablehlo.optimization_barrier", [value], value.type)
 
-    def put(self, value: Any, part: Any, starts: Sequence[Any]) -> Any:
+    def put(self, value: Value, part: Any, starts: Sequence[Any]) -> Any:
         """A tensor with a part of it overwritten."""
         places = [self.number(start) if isinstance(start, int) else start for start in starts]
         return self.one("stablehlo.dynamic_update_slice", [value, part, *places], value.type)
 
-    def pad(self, value: Any, low: Sequence[int], high: Sequence[int], fill: Any = None) -> Any:
+    def pad(self, value: Value, low: Sequence[int], high: Sequence[int], fill: Any = None) -> Any:
         """A tensor padded before and after each dimension."""
         if not any(low) and not any(high):
             return value
@@ -317,12 +318,12 @@ class Builder:
         }
         return self.one("stablehlo.pad", [value, fill], self.tensor(shape, type_.element_type), attributes)
 
-    def filled_up(self, value: Any, dim: int, more: int) -> Any:
+    def filled_up(self, value: Value, dim: int, more: int) -> Any:
         """A tensor with this many more rows of zeros at the end of a dimension."""
         rank = len(shape_of(value))
         return self.pad(value, [0] * rank, [more if d == dim else 0 for d in range(rank)])
 
-    def part(self, value: Any, dim: int, tile: int, pieces: Pieces) -> Any:
+    def part(self, value: Value, dim: int, tile: int, pieces: Pieces) -> Any:
         """This device's part, with this many rows, of a dimension that is split on pieces. Rows past the end
         of the dimension are zero."""
         value = self.filled_up(value, dim, tile * self.axes.product(pieces) - shape_of(value)[dim])
@@ -362,7 +363,7 @@ class Builder:
         iota = self.one("stablehlo.iota", [], type_, attributes)
         return self.binary("stablehlo.add", iota, self.spread(start, shape))
 
-    def mask(self, value: Any, size: int, pieces: Pieces, dim: int, fill: Any) -> Any:
+    def mask(self, value: Value, size: int, pieces: Pieces, dim: int, fill: Any) -> Any:
         """A part whose padding along a dimension is filled with ``fill``, a scalar."""
         shape = ir.RankedTensorType(value.type).shape
         if shape[dim] * self.axes.product(pieces) == size:
@@ -376,7 +377,7 @@ class Builder:
     def collective(
         self,
         kind: str,
-        value: Any,
+        value: Value,
         type_: Any,
         pieces: Pieces,
         sends: float,
@@ -419,7 +420,7 @@ class Builder:
         self.sent.append(sent)
         return op.results[0]
 
-    def all_gather(self, value: Any, pieces: Pieces, dim: int, sends: float) -> Any:
+    def all_gather(self, value: Value, pieces: Pieces, dim: int, sends: float) -> Any:
         """The parts of the devices along pieces, concatenated along a dimension. ``sends``: in elements."""
         sizes = shape_of(value)
         sizes[dim] *= self.axes.product(pieces)
@@ -436,7 +437,7 @@ class Builder:
         self.sent.append(Sent(op, known.kind, known.pieces, known.group, known.bytes))
         return op.results[0]
 
-    def adopt(self, op: Any, groups: npt.NDArray[np.int64], purpose: Purpose) -> None:
+    def adopt(self, op: Operation, groups: npt.NDArray[np.int64], purpose: Purpose) -> None:
         """Adds a collective that the user wrote, over groups or pairs of devices, to those of the device
         program."""
         if self.form == "replica":
@@ -494,7 +495,7 @@ def sends_of(kind: str, size: int, groups: npt.NDArray[np.int64], *, paired: boo
     return size * share.get(kind, 1), len(groups) if paired else n
 
 
-def channel_of(op: Any) -> int:
+def channel_of(op: Operation) -> int:
     """The channel of a collective; zero if it has none."""
     attributes = op.attributes
     if CHANNEL not in attributes:
@@ -502,12 +503,12 @@ def channel_of(op: Any) -> int:
     return int(re.findall(r"handle = (\d+)", str(attributes[CHANNEL]))[0])
 
 
-def pairs_of(op: Any) -> npt.NDArray[np.int64]:
+def pairs_of(op: Operation) -> npt.NDArray[np.int64]:
     """The pairs of sender and receiver in a permutation."""
     return np.asarray(op.attributes[PAIRS]).reshape(-1, 2)
 
 
-def disjoint(group: Sequence[Any], op: Any) -> bool:
+def disjoint(group: Sequence[Any], op: Operation) -> bool:
     """Whether no sender, and no receiver, of a permutation is one in any permutation of a group."""
     sources, targets = pairs_of(op).T
     return not any(
@@ -515,12 +516,12 @@ def disjoint(group: Sequence[Any], op: Any) -> bool:
     )
 
 
-def shape_of(value: Any) -> list[int]:
+def shape_of(value: Value) -> list[int]:
     """The shape of a tensor."""
     return list(ir.RankedTensorType(value.type).shape)
 
 
-def element_of(value: Any) -> Any:
+def element_of(value: Value) -> Any:
     """The type of a tensor's elements."""
     return ir.RankedTensorType(value.type).element_type
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
+from ...program.mlir.types import Value
 from ...program.signature import value_of
 from ...rulebook.traits import OpTraits
 from ..layouts import Axes, Layout, PieceId, Shape
@@ -15,7 +16,7 @@ from ..reshards.moves import Places, Step
 from .building import Builder, element_of, shape_of
 
 
-def carry_out(builder: Builder, value: Any, shape: Shape, start: Layout, steps: tuple[Step, ...]) -> Any:
+def carry_out(builder: Builder, value: Value, shape: Shape, start: Layout, steps: tuple[Step, ...]) -> Any:
     """The tensor of ``shape`` whose part is ``value``, after some steps."""
     key = value.type, shape, start, steps
     if (known := builder.reshards.get(key)) is not None:
@@ -32,29 +33,29 @@ def carry_out(builder: Builder, value: Any, shape: Shape, start: Layout, steps: 
     return value
 
 
-def _slice(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
+def _slice(builder: Builder, value: Value, shape: Shape, start: Layout, step: Step) -> Any:
     d, axes = step.dim, builder.axes
     if value in builder.looked_up:
         value = builder.fenced(value)
     return builder.part(value, d, axes.tile(shape[d], step.after.dims[d]), step.pieces)
 
 
-def _all_gather(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
+def _all_gather(builder: Builder, value: Value, shape: Shape, start: Layout, step: Step) -> Any:
     value = builder.all_gather(value, step.pieces, step.dim, step.price)
     return _trimmed(builder, value, shape, step)
 
 
-def _trimmed(builder: Builder, value: Any, shape: Shape, step: Step) -> Any:
+def _trimmed(builder: Builder, value: Value, shape: Shape, step: Step) -> Any:
     """A value without the padding of a dimension that is whole again."""
     sizes = list(builder.axes.local(shape, step.after.dims))
     return builder.cut(value, [0] * len(sizes), sizes)
 
 
-def _all_reduce(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
+def _all_reduce(builder: Builder, value: Value, shape: Shape, start: Layout, step: Step) -> Any:
     return builder.collective("all_reduce", value, value.type, step.pieces, step.price, combine=start.combine)
 
 
-def _reduce_scatter(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
+def _reduce_scatter(builder: Builder, value: Value, shape: Shape, start: Layout, step: Step) -> Any:
     d, axes = step.dim, builder.axes
     tile = axes.tile(shape[d], step.after.dims[d])
     held = shape_of(value)
@@ -66,7 +67,7 @@ def _reduce_scatter(builder: Builder, value: Any, shape: Shape, start: Layout, s
     )
 
 
-def _all_to_all(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
+def _all_to_all(builder: Builder, value: Value, shape: Shape, start: Layout, step: Step) -> Any:
     d, other, axes = step.dim, step.to, builder.axes
     n, tile = axes.product(step.pieces), axes.tile(shape[other], step.after.dims[other])
     held = shape_of(value)[other]
@@ -85,7 +86,7 @@ def _all_to_all(builder: Builder, value: Any, shape: Shape, start: Layout, step:
     return _trimmed(builder, value, shape, step)
 
 
-def _collective_permute(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
+def _collective_permute(builder: Builder, value: Value, shape: Shape, start: Layout, step: Step) -> Any:
     """Every device receives its new part from the nearest device that has it."""
     table = pairs_of_step(builder.axes, start, step.after, builder.manual)
     if table is None:
@@ -125,7 +126,7 @@ def _parts(axes: Axes, layout: Layout, manual: Iterable[PieceId]) -> list[tuple[
     return [tuple(part) for part in np.stack(indices, axis=1).tolist()]
 
 
-def _mask(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step) -> Any:
+def _mask(builder: Builder, value: Value, shape: Shape, start: Layout, step: Step) -> Any:
     """One device keeps the value; the others get the neutral element of the combining op."""
     first = builder.lookup(builder.axes.index(step.pieces))
     held = shape_of(value)
@@ -137,7 +138,7 @@ def _mask(builder: Builder, value: Any, shape: Shape, start: Layout, step: Step)
     return builder.select(builder.spread(keeps, held), value, nothing)
 
 
-def _splat(value: Any, traits: OpTraits) -> Any:
+def _splat(value: Value, traits: OpTraits) -> Any:
     """The element of a splat constant; None for other values."""
     if isinstance(value.owner, ir.Block):
         return None

@@ -16,6 +16,7 @@ from ...program.mlir.modules import (
     named_in,
     symbols,
 )
+from ...program.mlir.types import FunctionOp, Operation
 from ...program.shardings import manual_axes
 from ...program.signature import text_of
 from ..choice.purposes import Computed, Use
@@ -125,7 +126,7 @@ class Writer(Walk):
 
     # ---- Functions --------------------------------------------------------------------------------------
 
-    def _entry(self, func: Any) -> None:
+    def _entry(self, func: FunctionOp) -> None:
         """Writes the main function, on whole tensors or on parts."""
         around = self.form == "sdy-manual" and self.axes.count > 1  # XLA accepts none for one device
         self.boundary = arguments, results = self.reading.boundary(func)
@@ -159,7 +160,7 @@ class Writer(Walk):
             returned = list(manual.results)
         builder.op("func.return", returned, [])
 
-    def function(self, func: Any) -> Ends:
+    def function(self, func: FunctionOp) -> Ends:
         """Writes the device's version of a function of the module at the first request, and returns its
         ends."""
         name = text_of(func.attributes["sym_name"])
@@ -183,7 +184,7 @@ class Writer(Walk):
             self.ends[name] = Ends(values, arguments, ends, results)
         return self.ends[name]
 
-    def _opened(self, func: Any) -> tuple[Any, list[int]]:
+    def _opened(self, func: Operation) -> tuple[Any, list[int]]:
         """A copy of a function, into which the program is written, and its ops."""
         name = text_of(func.attributes["sym_name"])
         if name in self.written:  # unchanged, for a region
@@ -201,7 +202,9 @@ class Writer(Walk):
         self.copies.update(zip(chain(*blocks), children(copy or self.copies[number]), strict=True))
         return blocks
 
-    def _name_boundary(self, func: Any, made: Any, whole: tuple[list[Layout], list[Layout]] | None) -> None:
+    def _name_boundary(
+        self, func: Operation, made: Any, whole: tuple[list[Layout], list[Layout]] | None
+    ) -> None:
         """Copies the attributes of arguments and results. If the boundary has ``whole`` tensors, they get the
         shardings of the layouts; otherwise none."""
         manual = {"mhlo.sharding": ir.StringAttr.get("{manual}")}
@@ -218,7 +221,7 @@ class Writer(Walk):
                 entries.append(ir.DictAttr.get(kept | manual if self.form == "manual" else kept))
             made.attributes[label] = ir.ArrayAttr.get(entries)
 
-    def _manual(self, func: Any, block: Any, arguments: list[Layout], results: list[Layout]) -> Any:
+    def _manual(self, func: FunctionOp, block: Any, arguments: list[Layout], results: list[Layout]) -> Any:
         """A manual computation over all axes, from and to the function's whole tensors."""
         mesh = self.axes.mesh
         assert mesh is not None
@@ -350,7 +353,7 @@ class Writer(Walk):
             values.append(local)
         return values
 
-    def lower(self, op: Any, computed: Computed, values: list[Any]) -> Sequence[Any]:
+    def lower(self, op: Operation, computed: Computed, values: list[Any]) -> Sequence[Any]:
         """The results of an op by its lowering, from operands in the layouts that it needs."""
         builder, known = self.builder, computed.known
         builder.loc = op.location
@@ -361,7 +364,7 @@ class Writer(Walk):
             builder.looked_up.update(results)
         return results
 
-    def keep_named(self, op: Any) -> None:
+    def keep_named(self, op: Operation) -> None:
         """Keeps functions that an op names or its regions call, such as comparisons, unchanged."""
         for name in sorted(named_in(op)):
             if name in self.functions and name not in self.written:

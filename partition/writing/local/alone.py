@@ -8,6 +8,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
+from ....program.mlir.types import Value
 from ...layouts import Pieces
 from ..building import Scope, element_of, shape_of
 from .local import Site, clone
@@ -59,7 +60,7 @@ def _nothing(site: Site, type_: Any) -> Any:
     return site.builder.zero(type_.element_type, type_.shape)
 
 
-def _spread(site: Site, value: Any, pieces: Pieces) -> Any:
+def _spread(site: Site, value: Value, pieces: Pieces) -> Any:
     if not isinstance(value.type, ir.RankedTensorType):
         return value
     n, size = site.builder.axes.product(pieces), prod(shape_of(value))

@@ -15,6 +15,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ....program.function import RESULT_SHARDING
+from ....program.mlir.types import Operation
 from ....program.signature import value_of
 from ...choice.purposes import Purpose, Use
 from ...facts.knowledge import Knowledge
@@ -102,7 +103,7 @@ def _empty(walk: Writer, number: int, known: Knowledge) -> None:
     walk.define_made(result, static_shape(type_) or (), home, make)
 
 
-def _shaped(walk: Writer, op: Any, type_: Any, attributes: dict[str, Any]) -> Any:
+def _shaped(walk: Writer, op: Operation, type_: Any, attributes: dict[str, Any]) -> Any:
     """The result of a copy of an op without operands, in another type."""
     made = walk.builder.copy(op)
     made.results[0].set_type(type_)
@@ -302,7 +303,7 @@ def _device(walk: Writer, number: int, known: Knowledge) -> None:
     walk.define(walk.kinds.results(number)[0], replicated(0), made)
 
 
-def _plain(op: Any) -> dict[str, Any]:
+def _plain(op: Operation) -> dict[str, Any]:
     attributes = op.attributes
     return {n: attributes[n] for n in attributes if n not in ("sdy.sharding", "mhlo.sharding")}
 

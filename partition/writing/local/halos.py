@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ....program.mlir.types import Value
 from ...layouts import Pieces
 from ...reshards.exchange import Exchange, Round
 from ..building import Builder, element_of, shape_of
 
 
 def received(
-    builder: Builder, value: Any, dim: int, pieces: Pieces, plan: Exchange, each: Round, start: Any
+    builder: Builder, value: Value, dim: int, pieces: Pieces, plan: Exchange, each: Round, start: Any
 ) -> Any:
     """The rows that a device gets in a round of an exchange, in which each sends its rows from a start on."""
     sent = builder.rows(value, dim, start, each.rows)
@@ -27,7 +28,7 @@ def received(
     return builder.collective("collective_permute", sent, sent.type, pieces, elements, pairs=pairs)
 
 
-def exchange(builder: Builder, value: Any, dim: int, pieces: Pieces, plan: Exchange) -> Any:
+def exchange(builder: Builder, value: Value, dim: int, pieces: Pieces, plan: Exchange) -> Any:
     """The stretch of every device; rows that belong to no part are zero."""
     if plan.aligned:
         rows = [
@@ -38,7 +39,7 @@ def exchange(builder: Builder, value: Any, dim: int, pieces: Pieces, plan: Excha
     if not plan.every:
         return builder.zero(element_of(value), _resized(shape, dim, plan.length))
     before, behind = plan.margins
-    stretch = None
+    stretch: Any = None
     for each in plan.every:
         sources, places = np.zeros(count, np.int64), np.zeros(count, np.int64)
         for (source, target), at, place in zip(each.pairs, each.sources, each.places, strict=True):
@@ -75,7 +76,7 @@ def beside(builder: Builder, rows: Sequence[tuple[int, Any]], dim: int, length: 
 
 
 def cut_out(
-    builder: Builder, value: Any, dim: int, starts: npt.ArrayLike, length: int, index: npt.NDArray[np.int64]
+    builder: Builder, value: Value, dim: int, starts: npt.ArrayLike, length: int, index: npt.NDArray[np.int64]
 ) -> Any:
     """The ``length`` rows from the start of each part on, sliced from a dimension that all devices have
     whole, with zeros beyond it. ``index``: the part of each device."""

@@ -17,6 +17,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from ....errors import ShardlogError
 from ....program.function import location
+from ....program.mlir.types import Value
 from ....program.signature import attributes
 from ...choice.choosing import Candidate
 from ...choice.purposes import Computed, Purpose, purpose_of
@@ -197,9 +198,9 @@ def parts(site: Site, operands: list[Any]) -> list[Any]:
     return clone(site, operands, site.attributes() if special else None)
 
 
-def _sizes(site: Site, value: Any) -> Any:
+def _sizes(site: Site, value: Value) -> Any:
     """A constant like ``value``, with sizes of the first result, with the sizes of its part."""
-    maker = None if isinstance(value.owner, ir.Block) else value.owner.operation
+    maker: Any = None if isinstance(value.owner, ir.Block) else value.owner.operation
     for name, attribute in attributes(maker) if maker is not None else ():
         if isinstance(attribute, ir.DenseElementsAttr):
             made = site.builder.copy(maker)
@@ -235,7 +236,7 @@ def reduce(site: Site, operands: list[Any]) -> list[Any]:
     return list(made.results)
 
 
-def gathered(builder: Builder, value: Any, pieces: Pieces, dim: int) -> Any:
+def gathered(builder: Builder, value: Value, pieces: Pieces, dim: int) -> Any:
     """The parts of devices along pieces, concatenated along a dimension."""
     sends = float(prod(shape_of(value))) * (builder.axes.product(pieces) - 1)
     return builder.all_gather(value, pieces, dim, sends)
@@ -260,7 +261,7 @@ def select(site: Site, operands: list[Any]) -> list[Any]:
     return [selected, _along(builder, places, at)]
 
 
-def _along(builder: Builder, value: Any, at: Any) -> Any:
+def _along(builder: Builder, value: Value, at: Any) -> Any:
     """The elements of each row at positions of its own."""
     *rows, _ = rank = range(len(shape_of(value)))
     numbers = _GATHER.get([], [rank[-1]], rows, rows, [rank[-1]], len(rank))
@@ -343,7 +344,7 @@ def picked_dims(site: Site) -> list[int]:
     return [d for d in dims if site.pieces(0, d) and not site.pieces(count, d)]
 
 
-def own(site: Site, value: Any, dim: int, begin: Any, size: int) -> Any:
+def own(site: Site, value: Value, dim: int, begin: Any, size: int) -> Any:
     """This device's share of this many rows from ``begin`` on, where its own rows begin at 0, with zeros for
     rows of other devices. A single row is sliced anyway, and masked if it belongs to another device. Several
     rows are sliced from the part with zeros around it. The slices begin inside, because XLA merges two slices
@@ -538,7 +539,7 @@ def transform(site: Site, operands: list[Any]) -> list[Any]:
     return [_in_order(builder, transformed, whole)]
 
 
-def _in_order(builder: Builder, value: Any, shape: list[int]) -> Any:
+def _in_order(builder: Builder, value: Value, shape: list[int]) -> Any:
     """A value in another shape, with its elements in order before or after the reshape, as an argument of a
     block is."""
     element = element_of(value)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from ....program.mlir.types import Value
 from ...choice.choosing import Stretch, stretch
 from ...facts.knowledge import Read
 from ...layouts import Pieces
@@ -34,7 +35,7 @@ def _split(site: Site, slot: int) -> list[Read]:
     return [read for read in site.known.reads if read.slot == slot and _pieces(site, read)]
 
 
-def _rows(site: Site, value: Any, read: Read, fill: Any) -> Any:
+def _rows(site: Site, value: Value, read: Read, fill: Any) -> Any:
     """The rows of an operand for a device's part of the result, with ``fill`` for rows outside of the
     operand."""
     builder, size, pieces = site.builder, site.size(read.slot, read.dim), _pieces(site, read)
@@ -50,7 +51,7 @@ def _rows(site: Site, value: Any, read: Read, fill: Any) -> Any:
     return rows
 
 
-def _fetched(site: Site, value: Any, reads: Sequence[Read], fill: Any) -> Any:
+def _fetched(site: Site, value: Value, reads: Sequence[Read], fill: Any) -> Any:
     """The elements of an operand for a device's part of the result, with ``fill`` for those outside of the
     operand and between its elements. The fill is added after all rows are sent."""
     builder = site.builder
@@ -66,7 +67,7 @@ def _fetched(site: Site, value: Any, reads: Sequence[Read], fill: Any) -> Any:
     return value
 
 
-def _inside(builder: Builder, value: Any, dim: int, size: int, starts: Any, fill: Any) -> Any:
+def _inside(builder: Builder, value: Value, dim: int, size: int, starts: Any, fill: Any) -> Any:
     """A stretch with ``fill`` outside of the dimension."""
     shape = shape_of(value)
     places = builder.places(shape, dim, builder.lookup(starts))
@@ -77,7 +78,7 @@ def _inside(builder: Builder, value: Any, dim: int, size: int, starts: Any, fill
     return builder.select(inside, value, builder.spread(fill, shape))
 
 
-def _spread_out(builder: Builder, value: Any, dim: int, dilation: int, fill: Any) -> Any:
+def _spread_out(builder: Builder, value: Value, dim: int, dilation: int, fill: Any) -> Any:
     """A stretch with dilation - 1 rows of ``fill`` before and after each row."""
     shape = shape_of(value)
     between = [dilation - 1 if d == dim else 0 for d in range(len(shape))]
@@ -165,7 +166,7 @@ def concatenate(site: Site, operands: list[Any]) -> list[Any]:
     return [all_rows]
 
 
-def _later(site: Site, read: Read, value: Any, before: Any, at: int) -> Any:
+def _later(site: Site, read: Read, value: Value, before: Any, at: int) -> Any:
     """The rows of an operand, from row ``at`` of the part on, after those of earlier operands."""
     builder, plan, shape = site.builder, _stretch(site, read).exchange, shape_of(value)
     starts = np.asarray(plan.starts)[builder.axes.index(_pieces(site, read))] + (at - read.first)
@@ -201,7 +202,7 @@ def _joined(site: Site, operands: list[Any]) -> Any | None:
     return beside(site.builder, rows, dim, each[0][1].length)
 
 
-def _cut(site: Site, slot: int, value: Any) -> Any:
+def _cut(site: Site, slot: int, value: Value) -> Any:
     """The source of a skipped slice, sliced."""
     for read in site.known.reads:
         if read.slot == slot and read.last is not None:
@@ -334,7 +335,7 @@ class _Edges:
         type_ = self.builder.tensor(shape, element_of(row))
         return self.builder.one("stablehlo.broadcast_in_dim", [row], type_, attributes)
 
-    def repeated(self, value: Any) -> Any:
+    def repeated(self, value: Value) -> Any:
         """A tensor with these rows repeated before and after them."""
         shape = shape_of(value)
         for direction, row in (("LT", 0), ("GT", self.size - 1)):
@@ -343,7 +344,7 @@ class _Edges:
             value = self.builder.select(self._where(direction, row, shape), edge, value)
         return value
 
-    def combined(self, value: Any, name: str, neutral: Any) -> Any:
+    def combined(self, value: Value, name: str, neutral: Any) -> Any:
         """A tensor with the rows before and after these combined into them."""
         builder, shape, combined = self.builder, shape_of(value), value
         others, nothing = [d for d in range(len(shape)) if d != self.dim], builder.spread(neutral, shape)

@@ -1,0 +1,98 @@
+"""What this package uses of the objects of MLIR's bindings, as protocols.
+
+The classes of ops and values differ between the lines of jaxlib, and are those of an op or a type once its
+dialect is loaded. Attributes and types are of the class that they are known by, so what holds them is
+``Any``. So is a value or an op where a class of the bindings asks for one of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator
+from typing import Any, Protocol
+
+
+class Value(Hashable, Protocol):
+    """The result of an op, or the argument of a block. Equal values are one."""
+
+    @property
+    def owner(self) -> Any:
+        """The op or the block that it belongs to."""
+
+    @property
+    def type(self) -> Any:
+        """Its type, of the class of that type."""
+
+    @property
+    def uses(self) -> Iterator[Any]:
+        """The operands that it is: each with its ``owner`` and ``operand_number``."""
+
+    def replace_all_uses_with(self, with_: Any, /) -> None:
+        """Has another value take its place."""
+
+    def set_type(self, type_: Any, /) -> None:
+        """Gives it another type."""
+
+    def get_name(self) -> str:
+        """Its name in the text of its function."""
+
+
+class Operation(Hashable, Protocol):
+    """An op, as the general class has it."""
+
+    @property
+    def name(self) -> Any:
+        """The name of the op with its dialect; of the class of an op, an attribute may have this name."""
+
+    @property
+    def operation(self) -> Any:
+        """The op as the general class has it."""
+
+    @property
+    def attributes(self) -> Any:
+        """Its attributes, by name."""
+
+    @property
+    def operands(self) -> Any:
+        """The values that it uses."""
+
+    @property
+    def results(self) -> Any:
+        """The values that it makes."""
+
+    @property
+    def regions(self) -> Any:
+        """Its regions, each with its ``blocks``."""
+
+    @property
+    def block(self) -> Any:
+        """The block that it stands in."""
+
+    @property
+    def opview(self) -> Any:
+        """The op as the class of its name has it."""
+
+    @property
+    def location(self) -> Any:
+        """Its place in the source."""
+
+    @property
+    def parent(self) -> Any:
+        """The op around it."""
+
+    @property
+    def context(self) -> Any:
+        """The context that it was made in."""
+
+    def erase(self) -> None:
+        """Takes it out of its block; nothing may use its results."""
+
+    def clone(self, ip: Any = None) -> Any:
+        """A copy of it at a place."""
+
+
+class FunctionOp(Operation, Protocol):
+    """A function."""
+
+    @property
+    def type(self) -> Any:
+        """Its type, with ``inputs`` and ``results``."""
