@@ -35,7 +35,7 @@ def check_sizes(module: ir.Module, what: str, otherwise: str = "") -> None:
     """Raises ShardlogError for a mesh with axes of unknown size; ``what`` cannot do without. ``otherwise`` is
     added to the advice."""
     for name, op in symbols(module, "sdy.mesh").items():
-        if UNKNOWN in op.attributes:
+        if UNKNOWN in op.attributes and f"<{symbol(name)}," in str(module):  # and its sizes matter
             (axis, *_) = ir.DenseI64ArrayAttr(op.attributes[UNKNOWN])
             hint = f"give the sizes of all of its axes, as in --mesh {name}=2x3{otherwise}"
             message = f"axis {axis} of {symbol(name)} has no size, which {what} needs"

@@ -16,7 +16,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
-from ...program.carried import DYNAMIC, LOCAL, has_unknown_sizes
+from ...program.carried import DYNAMIC, LOCAL, UNKNOWN
 from ...program.devices import Devices, Table
 from ...program.function import location
 from ...program.meshes import symbol
@@ -93,7 +93,7 @@ class _Global:
             raise ShardlogError(f"the collectives are on several grids: {names}", where=where, hint=hint)
         (self.name,) = used
         mesh = self.meshes[self.name]
-        if has_unknown_sizes(self.module):
+        if UNKNOWN in symbols(self.module, "sdy.mesh")[self.name].attributes:
             hint = f"give it sizes: --mesh {self.name}=2x3"
             raise ShardlogError(
                 f"the sizes of grid {symbol(self.name)} are not known", where=location(ops[0]), hint=hint

@@ -222,6 +222,11 @@ def test_axes_of_unknown_size_propagate_but_are_not_cut() -> None:
         result.partition()
 
 
+def test_a_grid_that_nothing_is_on_needs_no_sizes() -> None:
+    text = f"shard.grid @other(shape = ?){UNKNOWN}".replace("?x3", "2x3")
+    assert "tensor<3x9xf32>" in shardlog.run(text).partition().text()
+
+
 @pytest.mark.parametrize("mesh", ["d=2x3", "0=2,1=3"])
 def test_sizes_may_be_given(mesh: str) -> None:
     assert "stablehlo.tanh %arg1 : tensor<3x9xf32>" in shardlog.run(UNKNOWN, mesh=mesh).partition().text()
