@@ -57,7 +57,7 @@ def shardings(axes: int, dims: int) -> list[list[list[int]]]:
     return found
 
 
-def check(grid: Sequence[int], start: Lists, end: Lists, shape: Sequence[int] = (12, 18)) -> str:
+def check_reshard(grid: Sequence[int], start: Lists, end: Lists, shape: Sequence[int] = (12, 18)) -> str:
     """Reshards a matrix; every device has the right part of it then."""
     x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
     sizes = "x".join(map(str, shape))
@@ -72,7 +72,7 @@ def check(grid: Sequence[int], start: Lists, end: Lists, shape: Sequence[int] = 
 @pytest.mark.parametrize("start", shardings(2, 2), ids=str)
 def test_reshards_of_a_matrix(start: Lists) -> None:
     for end in shardings(2, 2):
-        check((2, 3), start, end)
+        check_reshard((2, 3), start, end)
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -80,7 +80,7 @@ def test_reshards_on_three_axes(seed: int) -> None:
     chosen = np.random.default_rng(seed)
     every = shardings(3, 2)
     for start, end in chosen.integers(len(every), size=(4, 2)):
-        check((2, 2, 2), every[start], every[end], (16, 8))
+        check_reshard((2, 2, 2), every[start], every[end], (16, 8))
 
 
 PRODUCT = """
