@@ -7,6 +7,7 @@ from contextlib import suppress
 from math import inf
 from typing import Any
 
+from ..cost.cost import Cost
 from ..cost.machine import machine
 from ..errors import ShardlogError
 from ..explanations.partitioned import Partitioned
@@ -20,6 +21,7 @@ from .plan import AutoPlan
 from .searching import Costed, Search, prices_of_memory
 
 _COSTED = 2  # meshes whose programs are written and costed
+_SLOWER, _SMALLER = 0.005, 0.05  # the parts of time and memory at which a plan is better than the fastest
 
 
 def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], None] | None = None) -> AutoPlan:
@@ -43,12 +45,21 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
     if not costed:
         raise refused[0]
     costed.sort(key=lambda each: each[1].cost.seconds)
-    search, best = costed[0]
+    fastest = costed[0][1].cost
+    near = [each for each in costed if _as_good(each[1].cost, fastest)]
+    search, best = min(near, key=lambda each: each[1].cost.peak, default=costed[0])
     if options.method == "mutate":
-        for best in search.mutated(costed[0][1]):
-            costed.insert(0, (search, best))
+        start = next((each for of, each in costed if of is search and each.opened), best)
+        for changed in search.mutated(start):
+            costed.append((search, changed))
+            best = min(best, changed, key=lambda each: each.cost.seconds)
     tried = [each for search in searches for each in search.tried([c for s, c in costed if s is search])]
     return search.plan_of(best, sorted(tried, key=lambda each: each.seconds))
+
+
+def _as_good(cost: Cost, fastest: Cost) -> bool:
+    """Whether a plan is hardly slower than the fastest, and needs much less memory."""
+    return cost.seconds <= fastest.seconds * (1 + _SLOWER) and cost.peak <= fastest.peak * (1 - _SMALLER)
 
 
 def pareto(

@@ -390,8 +390,18 @@ class Chooser:
         """The price of work in bytes, for each way to compute an op when all ops are chosen together. For
         products, and with a machine for every op, this is all work; otherwise only redundant work."""
         facts = self._facts(known, ways, self.parts_if_stays(known, held))
+        if known.multiplies and self.planner.prices.product_touched is not None:
+            facts["local"] = [(n, self._local(known, held, way)) for n, way in enumerate(ways)]
         weights: dict[int, float] = dict(self._choice.solve(facts, ["weighs"])["weighs"])
         return np.asarray([weights[n] for n in range(len(ways))])
+
+    def _local(self, known: Knowledge, held: tuple[Layout, ...], way: Way) -> float:
+        """The bytes of an op's operands and results on each device, computed in a way."""
+        layouts = self.layouts(known, held, frozenset(), way)
+        sizes = zip(known.shapes, known.widths, layouts, strict=True)
+        return float(
+            sum(prod(self.axes.local(s, at.dims)) * width for s, width, at in sizes if s is not None)
+        )
 
     def _stretches(
         self, known: Knowledge, slot: int, layouts: Sequence[Layout]
