@@ -18,7 +18,7 @@ from .findings import Finding
 if TYPE_CHECKING:
     from ..runs.collectives import Collective
 
-_MOST = 20  # collectives, ops or tensors that are named
+_NAMED_AT_MOST = 20  # collectives, ops or tensors that are named
 _TIME = re.compile(r"(\d+(?:\.\d*)?|\.\d+) ?(us|ms|s|)", re.ASCII)
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "": 1.0}
 
@@ -60,7 +60,7 @@ def memory(session: Session, most: int, choice: ProgramChoice) -> Iterator[Findi
     if found.peak > most:
         named = (
             f"{bytes_text(h.bytes)}: {h.count:,} of {h.what}{at(h.where, h.stack)}"
-            for h in found.held[:_MOST]
+            for h in found.held[:_NAMED_AT_MOST]
         )
         what = f"{bytes_text(found.peak)} of memory on a device ({found.machine.name})"
         sentence = f"the limit is {bytes_text(most)}; held at the peak:"
@@ -71,7 +71,7 @@ def time(session: Session, most: float, choice: ProgramChoice) -> Iterator[Findi
     """Too long a time on the machine."""
     found = session.cost(**choice.options)
     if found.seconds > most:
-        items = sorted(found.items, key=lambda item: -item.seconds)[:_MOST]
+        items = sorted(found.items, key=lambda item: -item.seconds)[:_NAMED_AT_MOST]
         named = (
             f"{time_text(i.seconds)}: {i.op}{f' for {i.serves}' if i.serves else ''}{at(i.where, i.stack)}"
             f"{_because(i.causes)}"
@@ -125,7 +125,7 @@ def _listed(found: Sequence[Collective]) -> tuple[str, ...]:
     lines = [
         f"{c.total:,} bytes: {c.kind} {c.number} of {c.value or 'a value'} for {c.slot} of {c.op}"
         f"{at(c.where, c.stack)}{_because(c.causes)}"
-        for c in order[:_MOST]
+        for c in order[:_NAMED_AT_MOST]
     ]
     more = len(order) - len(lines)
     return (*lines, f"and {more:,} more") if more else tuple(lines)

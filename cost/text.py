@@ -9,7 +9,7 @@ from ..runs.table import STACK, part_text, plural, short_table, time_text
 from .cost import Cost, Held, Item
 from .layers import Layer
 
-_MOST = 10
+_ROWS = 10
 _UNITS = ("", "K", "M", "G", "T", "P")
 
 
@@ -38,7 +38,7 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
         lines.append(f"{plural(cost.launches, 'kernel')}{host}; how sure the time is: {sure}")
     if cost.open:
         lines.append("loops that do not say how many turns they take count one")
-    most = None if full else _MOST
+    most = None if full else _ROWS
     made = [
         (
             _some(i.numbers),

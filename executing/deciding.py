@@ -22,7 +22,7 @@ from .values import Arrays
 if TYPE_CHECKING:
     from ..runs.result import Result
 
-_MOST = 200, 1 << 24  # ops that are looked at, and their elements
+_LOOKED_AT = 200, 1 << 24  # ops that are looked at, and their elements
 
 
 def decided_by(result: Result, devices: Sequence[Any], inputs: Arrays, moved: Sequence[Arrays]) -> str:
@@ -67,11 +67,11 @@ def _watched(result: Result) -> tuple[ir.Module, list[str]]:
         block = main.regions[0].blocks[0]
         *ops, last = [op.operation for op in block.operations]
         values: list[Any] = []
-        names, room = [], _MOST[1]
+        names, room = [], _LOOKED_AT[1]
         for op in ops:
             for value in _decisions(op, result):
                 room -= prod(value.type.shape)
-                if len(values) < _MOST[0] and room >= 0:
+                if len(values) < _LOOKED_AT[0] and room >= 0:
                     values.append(value)
                     where = result.source.line(location(op))
                     names.append(f"{op.name} at {where}" if where else op.name)

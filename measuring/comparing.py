@@ -9,7 +9,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from .data import read_rows
-from .judging import MOST, judged, said
+from .judging import SHORT, judged, said
 
 HEAD = f"{'kind':14} {'ops':>5} {'within':>7} {'error':>6}   {'long ops':>8} {'within':>7} {'error':>6}"
 
@@ -30,7 +30,7 @@ def compare(given: Namespace) -> None:
         line = f"{kind:14} {found.all.count:>5} {found.all.within:>7.0%} {found.all.error:>6.2f}"
         long = found.long
         print(f"{line}   {long.count:>8} {long.within:>7.0%} {long.error:>6.2f}" if long.count else line)
-    print(f"long ops take {MOST:g} us and more; within: a quarter")
+    print(f"long ops take {SHORT:g} us and more; within: a quarter")
     if given.ops:
         for row, microseconds in sorted(pairs, key=lambda pair: pair[1] / pair[0].busy):
             figures = f"{microseconds / row.busy:6.2f} {microseconds:10.1f} {row.busy:10.1f}"

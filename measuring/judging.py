@@ -9,7 +9,7 @@ from math import exp, log
 from ..api import run
 from .data import Row
 
-MOST = 10.0  # microseconds of a short program
+SHORT = 10.0  # microseconds of a short program
 _NEAR = 0.25
 
 
@@ -50,7 +50,7 @@ def judgement(found: Judged) -> str:
 
 
 def _kind(pairs: Sequence[tuple[float, float]]) -> Kind:
-    return Kind(_judged(pairs), _judged([pair for pair in pairs if pair[0] >= MOST]))
+    return Kind(_judged(pairs), _judged([pair for pair in pairs if pair[0] >= SHORT]))
 
 
 def _judged(pairs: Sequence[tuple[float, float]]) -> Judged:

@@ -25,7 +25,7 @@ LARGE = [size for size in SIZES if size >= 128]
 INNER = [1, 16, 32, 64, 100, 128, 192, 256, 384, 512, 1024, 1536]  # of batches of matrices
 POWERS = [512, 1024, 2048, 4096, 8192]
 TYPES: dict[str, Any] = {"bfloat16": jnp.bfloat16, "float32": jnp.float32, "float16": jnp.float16}
-_MOST = 2**31  # bytes of arguments
+_ARGUMENT_BYTES = 2**31  # bytes of arguments
 
 UNARY: dict[str, Callable[[Any], Any]] = {
     "tanh": jnp.tanh,
@@ -89,7 +89,7 @@ def programs(rounds: int, seed: int = 0) -> Iterator[tuple[str, str, str]]:
             for _ in range(count):
                 name, function, arguments = make()
                 size = sum(a.size * a.dtype.itemsize for a in arguments)
-                if size <= _MOST and (kind, name) not in seen:
+                if size <= _ARGUMENT_BYTES and (kind, name) not in seen:
                     seen.add((kind, name))
                     traced = jax.jit(function).trace(*arguments)
                     yield kind, name, traced.lower(lowering_platforms=("cuda",)).as_text()

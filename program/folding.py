@@ -21,7 +21,7 @@ from .mlir.origins import Origin, split
 
 SCOPE, REPEAT, MEMBER, PART = range(4)
 
-_MOST = 90  # members that are drawn at a time; more are split into parts
+_DRAWN = 90  # members that are drawn at a time; more are split into parts
 LEAST = 3  # ops that make a scope worth drawing as a group
 _BETWEEN = 6  # members between repetitions that are worth a group
 _SAVED = 8  # ops that a fold must save
@@ -160,8 +160,8 @@ class _Folding:
         folded += nodes[at:]
         if any(node.group is not None and node.group.kind == REPEAT for node in folded):
             folded = self.gathered(folded, name)
-        if len(folded) > _MOST:
-            size = -(-len(folded) // -(-len(folded) // _MOST))
+        if len(folded) > _DRAWN:
+            size = -(-len(folded) // -(-len(folded) // _DRAWN))
             return tuple(self.part(folded[i : i + size]) for i in range(0, len(folded), size))
         return _groups(folded)
 

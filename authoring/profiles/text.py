@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from ...datalog.profile import Profile, RuleProfile
 from ...runs.table import part_text, short_table, time_text
 
-_MOST = 20  # rows of a table that is not full
+_ROWS = 20  # rows of a table that is not full
 _WIDEST = 80  # columns of a rule
 
 
@@ -19,7 +19,7 @@ def rule_text(rule: RuleProfile, widest: int = _WIDEST) -> str:
 
 def profile_text(profile: Profile, *, full: bool = False) -> str:
     """What all of it took; what each rule did; and what each round of the recursive ones did, in order."""
-    most = None if full else _MOST
+    most = None if full else _ROWS
     in_rules = sum(rule.seconds for rule in profile.rules)
     lines = [
         f"{time_text(profile.seconds)}, {part_text(in_rules, profile.seconds)} of it in {len(profile.rules)}"

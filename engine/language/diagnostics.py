@@ -23,7 +23,7 @@ _SHOWN = 20  # errors of one file, and as many warnings
 _NOT_INCLUDED = "E0106"
 # Errors in valid text: functors, missing files, #error.
 _READ = frozenset({"E0105", _NOT_INCLUDED, "E0108"})
-_MOST = 10_000  # errors after which nobody looks for more
+_ERRORS = 10_000  # errors after which nobody looks for more
 
 Text: TypeAlias = str | Callable[[], str]  # long messages are composed only if they are shown
 
@@ -93,7 +93,7 @@ class Reporter:
     """Collects diagnostics, so that one run reports every error it can find; after ``most`` of them it
     ends."""
 
-    def __init__(self, sources: Sources, most: float = _MOST) -> None:
+    def __init__(self, sources: Sources, most: float = _ERRORS) -> None:
         self._sources, self._most = sources, most
         self._found: dict[tuple[int, str], tuple[Text, Text]] = {}
         self._warned: dict[tuple[int, str], tuple[Text, Text]] = {}
@@ -109,7 +109,7 @@ class Reporter:
 
     def warning(self, code: str, at: int, message: Text, hint: Text = "") -> None:
         """Report a warning at position ``at``. The first one with this code at this place stays."""
-        if len(self._warned) < _MOST:
+        if len(self._warned) < _ERRORS:
             self._warned.setdefault((at, code), (message, hint))
 
     def place(self, at: int) -> SourcePlace:

@@ -35,7 +35,7 @@ _COMMENT = re.compile(
 _NAME = re.compile(r"[A-Za-z_]\w*")
 _DEEPEST = 100  # macros in one another, files in one another
 _LARGEST = 32 << 20  # characters of an expanded text
-_MOST = 4 << 20  # characters that macros of a text stand for, also where nothing of these is left
+_MACRO_CHARACTERS = 4 << 20  # characters that macros of a text stand for, also where nothing of these is left
 
 
 @dataclass(frozen=True)
@@ -275,8 +275,10 @@ class _Expansion:
     def make(self, tokens: Iterable[str]) -> None:
         """Count the expansion of a macro."""
         self.made += sum(map(len, tokens))
-        if self.made > _MOST:
-            raise PreprocessingError(f"the macros of this text stand for more than {_MOST >> 20} MiB")
+        if self.made > _MACRO_CHARACTERS:
+            raise PreprocessingError(
+                f"the macros of this text stand for more than {_MACRO_CHARACTERS >> 20} MiB"
+            )
 
 
 class _OpenCallError(PreprocessingError):

@@ -15,7 +15,7 @@ from .planner import Schema, constant_arguments, plan_clause
 # Helper relations: candidates of a choice, and tuples to delete.
 CANDIDATES, SUPERFLUOUS = "candidates", "superfluous"
 Clauses = Iterable[tuple[Clause, dict[str, str]]]
-_MOST = 500_000  # literals of all versions of rules, of which each has one for each recursive atom
+_LITERALS = 500_000  # literals of all versions of rules, of which each has one for each recursive atom
 
 
 def helper(name: str, what: str) -> str:
@@ -86,8 +86,8 @@ class Assembly:
         are recursive. Raises DatalogError where there are too many."""
         versions = sum(isinstance(literal, Atom) and literal.name in recursive for literal in clause.body)
         self._literals += versions * len(clause.body)
-        if self._literals > _MOST:
-            what = f"the versions of recursive rules, up to this one, have more than {_MOST} literals"
+        if self._literals > _LITERALS:
+            what = f"the versions of recursive rules, up to this one, have more than {_LITERALS} literals"
             hint = (
                 "a rule has one for each of its recursive atoms: give some of these a relation of their own"
             )

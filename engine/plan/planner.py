@@ -48,7 +48,7 @@ from ..language.syntax import (
 from ..language.walk import terms
 from .plan import Expression, PlanStep, Rule, Version
 
-_FEWEST, _MOST = 3, 8  # atoms of a rule that is planned in several orders
+_FEWEST_ATOMS, _MOST_ATOMS = 3, 8  # atoms of a rule that is planned in several orders
 
 
 @dataclass(frozen=True)
@@ -89,7 +89,7 @@ def _starts(clause: Clause, schema: Schema) -> list[int]:
     atoms = [i for i, literal in enumerate(clause.body) if isinstance(literal, Atom)]
     parts = [*clause.head.args, *(term for literal in clause.body for term in terms(literal))]
     fixed = not schema.orders or any(can_fail(term) or holds_generator(term) for term in parts)
-    return [] if fixed or not _FEWEST <= len(atoms) <= _MOST else atoms
+    return [] if fixed or not _FEWEST_ATOMS <= len(atoms) <= _MOST_ATOMS else atoms
 
 
 def constant_arguments(clause: Clause, schema: Schema) -> tuple[Expression, ...] | None:

@@ -32,7 +32,7 @@ from ..language.syntax import (
 from ..language.walk import rewrite_clause, rewrite_term
 
 DEEPEST = 100  # instances within instances, and components derived from one another
-_MOST = 4 << 20  # the approximate size of instances in characters; nested ones count for each level
+_CHARACTERS = 4 << 20  # the approximate size of instances in characters; nested ones count for each level
 
 Binding = Mapping[str, str]
 
@@ -181,8 +181,8 @@ class _Instantiation:
         columns += [branch.columns for declared in what.types for branch in declared.branches]
         others = 1 + len(what.directives) + len(what.lattices)
         self._counted += clauses + 10 * (others + len(columns) + sum(map(len, columns)))
-        if self._counted > _MOST:
-            most = f"{_MOST >> 20} MiB"
+        if self._counted > _CHARACTERS:
+            most = f"{_CHARACTERS >> 20} MiB"
             self._stop(f"the instances of components, up to this one, hold more than {most}", self._at)
 
     def _too_deep(self, at: int) -> NoReturn:

@@ -35,7 +35,7 @@ from ..language.syntax import (
 from ..language.terms import DEEPEST
 from ..language.walk import all_terms, literals, parts, rewrite_clause, rewrite_literal, rewrite_term, terms
 
-MOST = 10_000  # rules that one rule becomes
+MOST_RULES = 10_000  # rules that one rule becomes
 _MOST_IN_ALL = 1_000_000  # literals and terms that are put into rules, about
 
 Body = list[Literal]
@@ -151,8 +151,8 @@ class _Inliner:
                     made += 1
                 else:
                     waiting += reversed(changed)
-                if made + len(waiting) > MOST:
-                    self._stop(f"inlining makes more than {MOST} rules of this one")
+                if made + len(waiting) > MOST_RULES:
+                    self._stop(f"inlining makes more than {MOST_RULES} rules of this one")
 
     def _stop(self, message: str) -> NoReturn:
         self._reporter.error("E0206", self._at, message, "let some of the relations not be `inline`")
@@ -209,8 +209,8 @@ class _Inliner:
         if not isinstance(literal, Negation):
             return bodies
         number = prod(map(len, bodies))
-        if number > MOST:
-            self._stop(f"inlining makes more than {MOST} rules of this one")
+        if number > MOST_RULES:
+            self._stop(f"inlining makes more than {MOST_RULES} rules of this one")
         self._count(number * len(bodies))
         return negated(bodies)
 

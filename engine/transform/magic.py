@@ -40,7 +40,7 @@ from ..language.walk import parts, terms
 from .numbers import depends
 
 _MOST_COPIES = 32  # copies of a relation; for more kinds of calls it is computed in full
-_MOST = 1_000_000  # literals that all copies have, about
+_MOST_LITERALS = 1_000_000  # literals that all copies have, about
 
 Kinds = dict[str, str]
 Clauses = list[tuple[Clause, Kinds]]
@@ -128,7 +128,7 @@ class _Magic:
             return True
         # Each call in a rule repeats the literals before it.
         size = sum(10 + len(clause.body) ** 2 for clause, _ in self.clauses[name])
-        if self.copies[name] == _MOST_COPIES or self.literals + size > _MOST:
+        if self.copies[name] == _MOST_COPIES or self.literals + size > _MOST_LITERALS:
             return False
         self.copies[name] += 1
         self.literals += size

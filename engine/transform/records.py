@@ -11,7 +11,7 @@ from collections import Counter
 from ..language.syntax import Clause, Comparison, Constant, Literal, Record, Term, Truth, Variable, Wildcard
 from ..language.walk import all_terms, rewrite_literal
 
-MOST = 1_000  # clauses that one becomes
+MOST_CLAUSES = 1_000  # clauses that one becomes
 
 
 def fold_records(clause: Clause) -> list[Clause]:
@@ -24,7 +24,7 @@ def fold_records(clause: Clause) -> list[Clause]:
         found: list[list[Literal]] = [[]]
         for literal in clause.body:
             ways = _folded(literal) if isinstance(literal, Comparison) else [[literal]]
-            if len(found) * len(ways) > MOST:
+            if len(found) * len(ways) > MOST_CLAUSES:
                 return [clause]
             found = [[*start, *way] for start in found for way in ways]
         if len(found) != 1:
@@ -99,6 +99,6 @@ def _folded(literal: Comparison) -> list[list[Literal]]:
     for one, other in zip(left.args, right.args, strict=True):
         inner = _folded(Comparison(literal.operator, one, other, literal.at))
         ways = [[*way, *more] for way in ways for more in inner] if equal else ways + inner
-        if len(ways) > MOST:
+        if len(ways) > MOST_CLAUSES:
             return [[literal]]
     return ways or [[Truth(False, literal.at)]]

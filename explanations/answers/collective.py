@@ -14,7 +14,7 @@ from ...runs.table import time_text
 from .text import dims_text, wrapped
 from .why import Explanation, why_text
 
-_MOST = 6  # causes, and ops at which partial sums begin
+_CAUSES = 6  # causes, and ops at which partial sums begin
 _DOES = {
     "all-gather": "puts the parts of {value} together",
     "all-reduce": "combines the partial values of {value}",
@@ -169,7 +169,7 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
             said += "; the one that is taken costs least with all ops around it"
         lines += wrapped("  ", f"{said}:")
         lines += [line for way in moved.ways for line in _way(way)]
-    causes = moved.causes if full else moved.causes[:_MOST]
+    causes = moved.causes if full else moved.causes[:_CAUSES]
     for cause in causes:
         lines += [f"  {line}" for line in why_text(cause, full=full).splitlines()]
     if left := len(moved.causes) - len(causes):
@@ -181,7 +181,7 @@ def _begun(begun: Sequence[Begun], *, full: bool) -> list[str]:
     """Where partial sums begin."""
     if not begun:
         return []
-    shown = begun if full else begun[:_MOST]
+    shown = begun if full else begun[:_CAUSES]
     each = [f"{b.value} by {b.op}{at(b.where, b.stack)}" for b in shown]
     if left := len(begun) - len(shown):
         each.append(f"{left} more (--full shows all)")

@@ -12,7 +12,7 @@ from .text import dims_text
 if TYPE_CHECKING:  # answers of saved runs need no jaxlib
     from ...runs.result import Result
 
-_MOST = 100  # rows of arguments, and of results
+_ROWS = 100  # rows of arguments, and of results
 
 
 def text_html(text: str) -> str:
@@ -29,7 +29,7 @@ def result_html(title: str, result: Result) -> str:
     names = ("", "type", "sharding")
     tables = [
         f"<details open><summary>{len(numbers):,} {what}</summary>"
-        f"{html_table(names, _rows(result, numbers), _MOST)}</details>"
+        f"{html_table(names, _rows(result, numbers), _ROWS)}</details>"
         for what, numbers in (("arguments", arguments), ("results", results))
     ]
     return "\n".join([f"<div><pre>{escape(title)}</pre>", *tables, "</div>"])

@@ -12,7 +12,7 @@ from ...runs.choice import ProgramChoice
 from ...runs.table import time_text
 from .text import dims_text, wrapped
 
-_MOST = 6
+_MOVES = 6
 
 
 @dataclass(frozen=True)
@@ -181,7 +181,7 @@ def _more_time(seconds: float) -> str:
 
 def moves_text(moves: Sequence[Move], what: str, *, full: bool) -> list[str]:
     """A line for each of the first moves, or for all of them: ``what`` they are, then what moves."""
-    shown = moves if full else moves[:_MOST]
+    shown = moves if full else moves[:_MOVES]
     lines = []
     for m in shown:
         count = f"{m.count} x " if m.count > 1 else ""

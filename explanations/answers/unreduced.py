@@ -10,7 +10,7 @@ from .text import wrapped
 
 _WORDS = {"sum": "the sum", "max": "the maximum", "min": "the minimum"}
 _ENDS = ("argument", "result")
-_MOST = 4  # points of a kind in the text  # points of a kind in the text
+_POINTS = 4  # points of a kind in the text
 
 
 @dataclass(frozen=True)
@@ -66,6 +66,6 @@ class Unreduced:
 
 def _listed(what: str, points: tuple[Point, ...]) -> list[str]:
     """A sentence about the first of some points; none where there are none."""
-    shown = ", ".join(map(str, points[:_MOST]))
-    more = f", and {len(points) - _MOST} more" if len(points) > _MOST else ""
+    shown = ", ".join(map(str, points[:_POINTS]))
+    more = f", and {len(points) - _POINTS} more" if len(points) > _POINTS else ""
     return [f"{what} {shown}{more}"] if points else []

@@ -11,7 +11,7 @@ from ...program.mlir.origins import said
 from ...runs.choice import ProgramChoice
 from ..partitioned import Programs
 
-_MOST = 100  # rows of a table
+_ROWS = 100  # rows of a table
 
 
 def costs(programs: Programs, choice: ProgramChoice) -> dict[str, Any]:
@@ -34,13 +34,13 @@ def _page(cost: Cost) -> dict[str, Any]:
             if row["memory"] == "device"
         ],
         "collectives": [
-            {**item.as_json(), "where": said(item.where, item.stack)} for item in cost.collectives()[:_MOST]
+            {**item.as_json(), "where": said(item.where, item.stack)} for item in cost.collectives()[:_ROWS]
         ],
         "ops": _by((item.serves or item.op, item) for item in cost.items),
         "places": _by((item.where, item) for item in cost.items),
         "stacks": _by((item.stack, item) for item in cost.items),
         "redundant": [
-            (i.op, said(i.where, i.stack), i.redundant, i.redundant / i.flops) for i in again[:_MOST]
+            (i.op, said(i.where, i.stack), i.redundant, i.redundant / i.flops) for i in again[:_ROWS]
         ],
     }
 
@@ -52,4 +52,4 @@ def _by(items: Iterable[tuple[str, Item]]) -> list[dict[str, Any]]:
         row = by_name.setdefault(name, {"name": name, "seconds": 0.0, "limited": {}})
         row["seconds"] += item.seconds
         row["limited"][item.limited] = row["limited"].get(item.limited, 0.0) + item.seconds
-    return sorted(by_name.values(), key=lambda row: (-row["seconds"], row["name"]))[:_MOST]
+    return sorted(by_name.values(), key=lambda row: (-row["seconds"], row["name"]))[:_ROWS]

@@ -31,7 +31,8 @@ from ..executions import Executions, has_effect
 from ..writing.building import PAIRS, Sent, dense, disjoint, element_of, pairs_of, shape_of
 from .collectives import DIMENSIONS, FROM_EACH, HAND_ON, KINDS, Writer, count
 
-_MOST = 1 << 20  # bytes of the results of one op: copying more costs as much as the steps of a collective
+# Bytes of the results of one op: copying more costs as much as the steps of a collective.
+_COPIED_BYTES = 1 << 20
 NUMBER = "shardlog.number"  # the attribute with the number of a collective in a program
 _OWN = frozenset({"channel_handle", NUMBER})  # attributes of a collective that do not change its result
 _WINDOW = 256  # the most ops by which a collective is moved, because live ranges grow
@@ -61,7 +62,7 @@ def combined_sizes(
         key = _key_in(module, traits, lambda op: _key(op) if op.name in names else id(op))
         for operations, needs, *_ in _blocks(module, traits):
             sends = _sending(operations, needs, apart, key)
-            for group in _groups(operations, needs, sends, _any, _MOST):
+            for group in _groups(operations, needs, sends, _any, _COPIED_BYTES):
                 sizes.update(dict.fromkeys([operations[n] for n in group], len(group)))
     return sizes
 
@@ -155,7 +156,7 @@ def _join(
     fits: Callable[[list[Any], Any], bool],
     write: Callable[[list[Any], Any], None],
     gone: Callable[[Any], object] = lambda op: None,
-    most: int = _MOST,
+    most: int = _COPIED_BYTES,
 ) -> None:
     """Writes independent collectives with equal keys, in order, as one, up to ``most`` bytes. Duplicates are
     then ``gone``."""

@@ -22,7 +22,7 @@ from .cutting import joined_along, maker
 
 _GATHER, _SCATTER = stablehlo.GatherDimensionNumbers, stablehlo.ScatterDimensionNumbers
 PICKING = frozenset({"gather", "scatter"})  # the lowerings of ops that pick rows
-_MOST = 1 << 16  # the most elements of a constant that is checked for counting up
+_CHECKED = 1 << 16  # the most elements of a constant that is checked for counting up
 
 
 class _Numbers(NamedTuple):
@@ -133,7 +133,7 @@ def counting_along(value: Value, traits: OpTraits) -> int | None:
 
 
 def _counting(constant: Any, shape: Sequence[int]) -> int | None:
-    if prod(shape) > _MOST or not isinstance(constant, ir.DenseIntElementsAttr) or constant.is_splat:
+    if prod(shape) > _CHECKED or not isinstance(constant, ir.DenseIntElementsAttr) or constant.is_splat:
         return None
     numbers = np.asarray(constant).reshape(shape)
     for along, size in enumerate(shape):

@@ -196,7 +196,7 @@ class _Putting:
         element = value.type.element_type
         scalar = ir.RankedTensorType.get([], element)
         number = ir.Attribute.parse(f"dense<{zero(element)}> : {scalar}")
-        nothing = self.made("stablehlo.constant", [], [], element, {"value": number})
+        nothing = self.one("stablehlo.constant", [], [], element, {"value": number})
         made = value
         for each in blocks:
             size, parts = shape_of(made)[each.dim], list[Any]()
@@ -248,7 +248,7 @@ class _Putting:
         shape[dim] = end - first
         held = {"start_indices": starts, "limit_indices": ends, "strides": [1] * len(shape)}
         attributes = {label: ir.DenseI64ArrayAttr.get(numbers) for label, numbers in held.items()}
-        return self.made("stablehlo.slice", [value], shape, value.type.element_type, attributes)
+        return self.one("stablehlo.slice", [value], shape, value.type.element_type, attributes)
 
     def pad(self, value: Value, nothing: Any, dim: int, padding: tuple[int, int]) -> Any:
         """A value with this many rows before and after it."""
@@ -260,21 +260,21 @@ class _Putting:
         low, high = ([*none[:dim], n, *none[dim + 1 :]] for n in padding)
         held = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": none}
         attributes = {label: ir.DenseI64ArrayAttr.get(numbers) for label, numbers in held.items()}
-        return self.made("stablehlo.pad", [value, nothing], shape, value.type.element_type, attributes)
+        return self.one("stablehlo.pad", [value, nothing], shape, value.type.element_type, attributes)
 
     def beside(self, parts: list[Any], dim: int) -> Any:
         """Values concatenated along a dimension."""
         shape = [*shape_of(parts[0])]
         shape[dim] = sum(shape_of(part)[dim] for part in parts)
         attributes = {"dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)}
-        return self.made("stablehlo.concatenate", parts, shape, parts[0].type.element_type, attributes)
+        return self.one("stablehlo.concatenate", parts, shape, parts[0].type.element_type, attributes)
 
     def lie(self, value: Value, sharding: Any) -> Any:
         """A value with a sharding."""
         shape, element = shape_of(value), value.type.element_type
-        return self.made(_CONSTRAINT, [value], shape, element, {"sharding": sharding})
+        return self.one(_CONSTRAINT, [value], shape, element, {"sharding": sharding})
 
-    def made(self, name: str, operands: list[Any], shape: list[int], element: Any, attributes: Any) -> Any:
+    def one(self, name: str, operands: list[Any], shape: list[int], element: Any, attributes: Any) -> Any:
         type_ = ir.RankedTensorType.get(shape, element)
         made = ir.Operation.create(name, [type_], operands, attributes, loc=self.op.location, ip=self.ip)
         self.mark(made, self.op, False)

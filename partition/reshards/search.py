@@ -15,7 +15,7 @@ Edge = tuple[int, float, float, Step]  # the next layout; the cost of any such s
 _STEP = 1e-6  # of two routes that send the same, the one with fewer collectives
 _ONE: Amount = 1
 _ALL_WAYS, _DIRECT_WAYS = 5, 4  # pieces of a mesh up to which all permutes are tried; ... on the direct way
-_MOST = (300, 3000)  # layouts visited: of all, and on the direct way; then dimensions are gathered
+_VISITED = (300, 3000)  # layouts visited: of all, and on the direct way; then dimensions are gathered
 
 
 class RouteSearch:
@@ -109,7 +109,7 @@ class RouteSearch:
         permuted: dict[int, float] = {}  # the least cost to reach each layout
         count, least = 0, below  # of paths known to reach the goal
         hurry = max(2.0 * (self._moves.most - _ALL_WAYS), 1.0) if direct else 1.0
-        while queue and len(done) < _MOST[direct]:
+        while queue and len(done) < _VISITED[direct]:
             number = heapq.heappop(queue)[-1]
             if number == goal:
                 return self._plan(came, start, goal)
