@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..program.meshes import Mesh, Meshes, SubAxis, axis_text
+from ..program.reductions import COMBINED_BY
 from ..program.shardings import Dimension, Sharding
 
 PieceId = NewType("PieceId", int)  # of a piece in ``Axes.every``
@@ -20,7 +21,6 @@ Pieces = tuple[PieceId, ...]
 PieceSet = frozenset[PieceId]
 Dims = tuple[Pieces, ...]
 Shape = tuple[int, ...]
-COMBINED_BY = {"sum": "stablehlo.add", "max": "stablehlo.maximum", "min": "stablehlo.minimum"}  # reductions
 _Cuts = dict[tuple[int, str], list[int]]  # the cuts of the axes of meshes
 
 

@@ -11,7 +11,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..collector import no_collections
 from ..errors import ShardlogError
-from ..program.carried import check_carried
+from ..program.carried import PARTIAL, check_carried, with_partial
 from ..program.function import RESULT_SHARDING
 from ..program.mlir.modules import boundary_attributes
 from ..program.shardings import Sharding, Shardings
@@ -125,20 +125,23 @@ def _used(kinds: Kinds, shardings: Shardings) -> list[Sharding]:
     """All shardings of a module, in order."""
     by_attribute: dict[Any, Sharding] = {}
 
-    def read(attribute: Any) -> None:
+    def read(attribute: Any, beside: Any = None) -> None:
         if attribute not in by_attribute:
             by_attribute[attribute] = shardings.read(attribute)
+        if beside is not None and PARTIAL in beside:
+            partial = with_partial(by_attribute[attribute], beside, shardings)
+            by_attribute[attribute, beside[PARTIAL]] = partial
 
     for op in kinds.examples():
         attributes = op.attributes
         for label in _OF_VALUES:
             if label in attributes:
                 for sharding in sdy.TensorShardingPerValueAttr(attributes[label]).shardings:
-                    read(sharding)
+                    read(sharding, attributes)
         if op.name.startswith("sdy."):
             for label in RESULT_SHARDING:
                 if label in attributes:
-                    read(attributes[label])
+                    read(attributes[label], attributes)
         elif op.name == "func.func":
             for label in ("arg_attrs", "res_attrs"):
                 for entry in boundary_attributes(op.opview, label):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -10,7 +10,10 @@ from jaxlib.mlir import ir
 from ..errors import ShardlogError
 from .function import location
 from .meshes import symbol
-from .mlir.modules import boundary_attributes, entries_of, operations_in, symbols
+from .mlir.modules import operations_in, symbols
+from .reductions import UNREDUCED
+from .shardings import Sharding, Shardings, is_writable
+from .signature import text_of
 
 DYNAMIC = -(1 << 63)  # among numbers of an attribute: `?`, which is not known or which an operand has
 UNKNOWN = "shard.unknown"  # on a mesh: the axes whose sizes are not known
@@ -23,7 +26,7 @@ SPELLING = "shard.spelling"  # on a module: it is of one of the sharding dialect
 LOCAL = (
     "shard.local"  # on a module that came as the program of one device: a row of each tensor is what one has
 )
-_CARRIED = {PARTIAL: "a partial result of this reduction"}
+_REFUSED = "a partial result of this reduction is not supported by"
 
 
 def has_unknown_sizes(module: ir.Module) -> bool:
@@ -49,17 +52,36 @@ def check_carried(module: ir.Module, what: str) -> None:
         return
     check_sizes(module, what)
     for op in operations_in(module):
-        for label, attribute in _said(op):
-            if label in _CARRIED:
-                message = f"{_CARRIED[label]} is not supported by {what}: {label} = {attribute}"
-                hint = "leave it out: results are then whole"
-                raise ShardlogError(message, where=location(op), hint=hint)
+        if PARTIAL in op.attributes and (kind := _partial(op.attributes)[0]) not in UNREDUCED:
+            known = f"known are {', '.join(UNREDUCED)}; leave it out, and results are whole"
+            raise ShardlogError(f"{_REFUSED} {what}: {kind}", where=location(op), hint=known)
+        if op.name == "func.func" and "arg_attrs" in op.attributes:
+            for entry in op.attributes["arg_attrs"]:
+                if PARTIAL in entry:
+                    message = f"an argument that is partial is not supported by {what}: {_partial(entry)[0]}"
+                    hint = "only sums are supported as arguments; leave it out, and the argument is whole"
+                    raise ShardlogError(message, where=location(op), hint=hint)
 
 
-def _said(op: Any) -> Iterator[tuple[str, Any]]:
-    """The attributes of an op, and of the arguments and results of a function."""
-    yield from ((label, op.attributes[label]) for label in op.attributes)
-    if op.name == "func.func":
-        for label in ("arg_attrs", "res_attrs"):
-            for entry in boundary_attributes(op.opview, label) if label in op.attributes else ():
-                yield from entries_of(entry).items()
+def without_partial(sharding: Sharding, shardings: Shardings) -> tuple[Sharding, dict[str, ir.Attribute]]:
+    """A sharding as sdy says it, and what stands beside that of a reduction that sdy lacks."""
+    if not sharding.unreduced or is_writable(sharding.reduction):
+        return sharding, {}
+    text = f"{sharding.reduction}{{{shardings.axes_text(sharding.mesh, sharding.unreduced)}}}"
+    return replace(sharding, unreduced=(), reduction="sum"), {PARTIAL: ir.StringAttr.get(text)}
+
+
+def with_partial(sharding: Sharding, held: Any, shardings: Shardings) -> Sharding:
+    """A sharding with what the attributes beside it say of a reduction that sdy lacks."""
+    if held is None or PARTIAL not in held:
+        return sharding
+    kind, axes = _partial(held)
+    name = symbol(shardings.meshes.meshes[sharding.mesh].name)
+    found = shardings.read(ir.Attribute.parse(f"#sdy.sharding<{name}, [], unreduced={{{axes}}}>"))
+    return replace(sharding, unreduced=found.unreduced, reduction=kind)
+
+
+def _partial(held: Any) -> tuple[str, str]:
+    """The reduction, and the axes as sdy writes them, that attributes say."""
+    kind, _, axes = text_of(held[PARTIAL]).partition("{")
+    return kind, axes.removesuffix("}")

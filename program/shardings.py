@@ -231,8 +231,12 @@ class Shardings:
             if axes and not (
                 closed and axes is sharding.replicated
             ):  # closed: no word on other axes is needed
-                text += f", {what}{{{', '.join(self._axis_text(sharding.mesh, axis) for axis in axes)}}}"
+                text += f", {what}{{{self.axes_text(sharding.mesh, axes)}}}"
         return text + ">"
+
+    def axes_text(self, mesh: int, axes: Iterable[SubAxis]) -> str:
+        """Axes of a mesh, with commas."""
+        return ", ".join(self._axis_text(mesh, axis) for axis in axes)
 
     def _axis_text(self, mesh: int, axis: SubAxis) -> str:
         return axis_text(axis, self.meshes.meshes[mesh], quoted(axis.name))
@@ -262,9 +266,15 @@ def reduction_numbered(attribute: ir.Attribute | None) -> str:
     return "sum" if attribute is None else [*UNREDUCED][ir.IntegerAttr(attribute).value]
 
 
+def is_writable(reduction: str) -> bool:
+    """Whether the installed jaxlib has a notation for partial results of a reduction."""
+    known = ("sum", "max", "min") if hasattr(sdy.TensorShardingAttr, "reduction_op") else ("sum",)
+    return reduction in known
+
+
 def check_writable(reduction: str) -> None:
     """Raises ShardlogError if the installed jaxlib has no notation for partial results of that reduction."""
-    if reduction != "sum" and not hasattr(sdy.TensorShardingAttr, "reduction_op"):
+    if not is_writable(reduction):
         raise ShardlogError(
             f"the installed jaxlib has no notation for {reduction!r} of partial results",
             hint="install jaxlib 0.11 or later, or select the Shardy that is installed",

@@ -8,7 +8,12 @@ from typing import Any
 from ...program.mlir.origins import at
 from .text import wrapped
 
-_WORDS = {"sum": "the sum", "max": "the maximum", "min": "the minimum"}
+_WORDS = {
+    "sum": "the sum",
+    "max": "the maximum",
+    "min": "the minimum",
+    "product": "the product",
+}
 _ENDS = ("argument", "result")
 _POINTS = 4  # points of a kind in the text
 

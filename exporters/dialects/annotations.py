@@ -10,17 +10,17 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
-from ...program.carried import ENTRIES, HALO, OFFSETS, SPELLING, UNKNOWN
+from ...program.carried import ENTRIES, HALO, OFFSETS, PARTIAL, SPELLING, UNKNOWN, with_partial
 from ...program.function import location
 from ...program.meshes import Meshes
 from ...program.mlir.modules import boundary_attributes, copy_of, entries_of, operations_in, symbols
-from ...program.shardings import Sharding, Shardings, read_mesh
+from ...program.shardings import Sharding, Shardings, is_writable, read_mesh
 from ...program.signature import text_of
 from .grids import Grid, grids_of
 from .spelling import Spelling
 
 SHARDING = "sdy.sharding"
-_KEPT = (HALO, OFFSETS, ENTRIES)  # beside a sharding; the dialects have words for them
+_KEPT = (HALO, OFFSETS, ENTRIES, PARTIAL)  # beside a sharding; the dialects have words for them
 _CONSTRAINTS = ("sdy.sharding_constraint", "sdy.reshard")
 _OWN = ("stablehlo.mesh", UNKNOWN)
 
@@ -126,7 +126,7 @@ class _Writer:
 
     def said(self, attribute: ir.Attribute, held: Any) -> _Said:
         beside = {label: held[label] for label in _KEPT if label in held}
-        return _Said(self.shardings.read(attribute), beside)
+        return _Said(with_partial(self.shardings.read(attribute), held, self.shardings), beside)
 
     def declare(self, grid: Grid) -> None:
         """Writes a grid."""
@@ -181,6 +181,10 @@ class _Writer:
             raise ShardlogError(message, where=self.where, hint=hint)
         plain = all(d.closed and not d.priority for d in sharding.dimensions)
         carries = sharding.unreduced and not self.spelling.partial
+        if carries and not is_writable(sharding.reduction):
+            message = f"a partial result, {sharding.reduction}, of a sharding on @{grid.name}"
+            hint = "shard has no words for it: write mesh"
+            raise ShardlogError(message, where=self.where, hint=hint)
         if not plain or sharding.replicated or carries:
             found["more"] = ir.StringAttr.get(self.shardings.text(sharding))
         return found

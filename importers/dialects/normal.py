@@ -6,7 +6,7 @@ an attribute beside it:
 
 - ``shard.unknown``, on a mesh: the axes of unknown size, which have size 2 there;
 - ``shard.halo``, ``shard.offsets``: as in the dialect;
-- ``shard.partial``: a reduction that the sdy of this jaxlib lacks, as in ``"product[0]"``;
+- ``shard.partial``: a reduction that the sdy of this jaxlib lacks, as in ``product{"0"}``;
 - ``shard.entries``: the number of dimensions of an annotation with fewer lists than dimensions;
 - ``shard.required = false``: a hint; ``shard.for_users``: a constraint that does not apply to the definition.
 
@@ -486,8 +486,8 @@ class _Normal:
         if spec.offsets:
             found[OFFSETS] = ir.DenseI64ArrayAttr.get(spec.offsets)
         if spec.partial and spec.reduction not in self.reductions:
-            axes = ", ".join(map(str, spec.partial))
-            found[PARTIAL] = ir.StringAttr.get(f"{spec.reduction}[{axes}]")
+            axes = self.named[spec.grid].text(sorted(spec.partial))
+            found[PARTIAL] = ir.StringAttr.get(f"{spec.reduction}{{{axes}}}")
         return found
 
     # ---- Encodings of the RFC ------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
 from ...program.boundaries import boundary_axes
+from ...program.carried import PARTIAL, with_partial
 from ...program.function import RESULT_SHARDING, location
 from ...program.meshes import Meshes
 from ...program.mlir.modules import boundary_attributes
@@ -45,19 +46,22 @@ class Reading:
         self._layouts: dict[Any, Layout] = {}
         self._boundaries: dict[Any, tuple[list[Layout], list[Layout]]] = {}
 
-    def home(self, attribute: Any, type_: Any, where: Any) -> Layout:
-        """The layout of a value with a sharding, without the axes that surrounding bodies have cut."""
-        key = attribute, type_, self.manual[-1]
+    def home(self, attribute: Any, type_: Any, where: Any, beside: Any = None) -> Layout:
+        """The layout of a value with a sharding and attributes ``beside`` it, without the axes that
+        surrounding bodies have cut."""
+        partial = None if beside is None else attribute_or_none(beside, PARTIAL)
+        key = attribute, type_, self.manual[-1], partial
         if key not in self._layouts:
-            self._layouts[key] = self._home(attribute, static_shape(type_), type_, where)
+            self._layouts[key] = self._home(attribute, static_shape(type_), type_, where, beside)
         return self._layouts[key]
 
-    def _home(self, attribute: Any, shape: Shape | None, type_: Any, where: Any) -> Layout:
+    def _home(self, attribute: Any, shape: Shape | None, type_: Any, where: Any, beside: Any) -> Layout:
         if attribute is None or shape is None:
             return replicated(rank(type_))
         if attribute not in self._read:
             self._read[attribute] = self.shardings.read(attribute, location(where))
-        layout = self.axes.layout(self._read[attribute], shape)
+        sharding = with_partial(self._read[attribute], beside, self.shardings)
+        layout = self.axes.layout(sharding, shape)
         if self.manual[-1]:
             layout = layout.without(self.manual[-1])
         return layout
@@ -66,7 +70,8 @@ class Reading:
         """The layouts of the results of an op."""
         attributes = op.attributes
         if "sdy.sharding" in attributes:
-            key = attributes["sdy.sharding"], tuple(op.results.types), self.manual[-1]
+            partial = attribute_or_none(attributes, PARTIAL)
+            key = attributes["sdy.sharding"], tuple(op.results.types), self.manual[-1], partial
             if key not in self._known_homes:
                 self._known_homes[key] = self._read_homes(op)
             return self._known_homes[key]
@@ -83,7 +88,7 @@ class Reading:
             for label in RESULT_SHARDING:
                 if op.name.startswith("sdy.") and label in attributes:
                     shardings = [attributes[label]]
-        return [self.home(s, r.type, op) for s, r in zip(shardings, results, strict=True)]
+        return [self.home(s, r.type, op, attributes) for s, r in zip(shardings, results, strict=True)]
 
     def boundary(self, func: FunctionOp) -> tuple[list[Layout], list[Layout]]:
         """The layouts of a function's arguments and of its results."""

@@ -8,7 +8,7 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ...program.carried import ENTRIES, HALO, INSERTED, OFFSETS, PARTIAL
+from ...program.carried import ENTRIES, HALO, INSERTED, OFFSETS, PARTIAL, with_partial, without_partial
 from ...program.columns import numbers
 from ...program.function import Function
 from ...program.mlir.modules import boundary_attributes, with_attributes
@@ -21,6 +21,7 @@ _BESIDE = (ENTRIES, HALO, OFFSETS, PARTIAL)  # what an annotation says beside it
 
 
 _NONE = Held(NONE, -1, -1, -1)
+_Said = tuple[ir.Attribute, Mapping[str, ir.Attribute]]
 
 
 class Body:
@@ -32,7 +33,7 @@ class Body:
         self.told = {node: by_user[op] for node, op in ops if op in by_user}
         self.notes = options.notes
         read = self.notes.read
-        self.attributes: dict[tuple[Note, int], ir.Attribute] = {}  # by an annotation and a rank
+        self.known: dict[tuple[Note, int], _Said] = {}  # by an annotation and a rank
         self.constraints = {*function.constraints}
         self.defined: dict[int, Held] = {}  # value -> the annotation of its definition
         self.given: dict[int, Held] = {}  # value -> one that users see, where the op's definition has another
@@ -46,9 +47,9 @@ class Body:
                 continue  # an argument of a manual computation, whose body is local already
             told = arguments.get(value) if node < 0 else function.ops[node].attributes
             entries = _entries(told, len(sharding.dimensions))
-            differs = told is not None and PARTIAL in told
             held = self.for_users if node in self.constraints else self.defined
-            held[value] = Held(read(sharding, entries, differs), -1, *self.place(value))
+            said = with_partial(sharding, told, options.shardings)
+            held[value] = Held(read(said, entries), -1, *self.place(value))
         for node in reversed(function.constraints):
             (result,), (operand,) = function.results[node], function.operands[node]
             if result in self.for_users:
@@ -140,6 +141,8 @@ class Body:
                     beside = {label: op.attributes[label] for label in _BESIDE if label in op.attributes}
                     for label in beside:
                         del op.attributes[label]
+                if len(results) == 1 and (held := self.defined.get(results[0], _NONE)) != _NONE:
+                    _set(op, self.said(results[0], held.note)[1])
                 given += self.reshard(op, node, beside)
             for i, value in enumerate(function.operands[node]):
                 held = self.used.get((node, i), _NONE)
@@ -167,13 +170,16 @@ class Body:
 
     def attribute(self, value: int, note: Note) -> ir.Attribute | None:
         """An annotation as an attribute; None where there is none."""
-        if note == NONE:
-            return None
+        return None if note == NONE else self.said(value, note)[0]
+
+    def said(self, value: int, note: Note) -> _Said:
+        """An annotation as an attribute, and what stands beside that."""
         key = note, self.rank(value)
-        if key not in self.attributes:
-            sharding = self.notes.sharding(*key, "sum")
-            self.attributes[key] = self.options.shardings.attribute(sharding, closed=True)
-        return self.attributes[key]
+        if key not in self.known:
+            shardings = self.options.shardings
+            sharding, beside = without_partial(self.notes.sharding(*key), shardings)
+            self.known[key] = shardings.attribute(sharding, closed=True), beside
+        return self.known[key]
 
     def reshard(self, op: Any, node: int, beside: Mapping[str, ir.Attribute]) -> list[Added]:
         """Puts constraints behind an op whose results have other annotations than it gives, with what stands
@@ -182,12 +188,10 @@ class Body:
         behind = self.end(node)
         for made, value in zip(op.results, self.function.results[node], strict=True):
             if value in self.given and not self.notes.same(self.given[value].note, self.defined[value].note):
-                attribute = self.attribute(value, self.given[value].note)
+                attribute, more = self.said(value, self.given[value].note)
                 place = ir.InsertionPoint.after(op)
                 constraint = sdy.ShardingConstraintOp(made, attribute, loc=op.location, ip=place)
-                constraint.operation.attributes[INSERTED] = ir.UnitAttr.get()
-                for label, said in beside.items():
-                    constraint.operation.attributes[label] = said
+                _set(constraint.operation, {INSERTED: ir.UnitAttr.get(), **beside, **more})
                 made.replace_all_uses_except(constraint.result, constraint.operation)
                 added.insert(0, Added(behind, node, self.given[value]))
         return added
@@ -202,12 +206,18 @@ class Body:
 
     def constrain(self, op: Any, operand: int, value: int, note: Note) -> None:
         """Puts a constraint between a value and one of its uses."""
-        attribute = self.attribute(value, note)
+        attribute, beside = self.said(value, note)
         made = sdy.ShardingConstraintOp(
             op.operands[operand], attribute, loc=op.location, ip=ir.InsertionPoint(op)
         )
-        made.operation.attributes[INSERTED] = ir.UnitAttr.get()
+        _set(made.operation, {INSERTED: ir.UnitAttr.get(), **beside})
         op.operands[operand] = made.result
+
+
+def _set(op: Any, attributes: Mapping[str, ir.Attribute]) -> None:
+    """Gives an op attributes."""
+    for label, attribute in attributes.items():
+        op.attributes[label] = attribute
 
 
 def _entries(attributes: Any, rank: int) -> int:

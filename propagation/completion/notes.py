@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ...program.reductions import UNREDUCED
@@ -18,9 +18,9 @@ class Notes:
 
     def __init__(self, shardings: Shardings) -> None:
         self.shardings = shardings
-        self.facts: list[tuple[tuple[str, tuple[tuple[int, ...], ...]], ...]] = []
+        self.facts: list[tuple[tuple[str, tuple[tuple[Any, ...], ...]], ...]] = []
         self._numbers: dict[Any, Note] = {}
-        self._read: dict[tuple[Sharding, int, bool], Note] = {}
+        self._read: dict[tuple[Sharding, int], Note] = {}
 
     def number(self, facts: Facts) -> Note:
         """The number of an annotation; ``facts`` are those of a slot, without its number."""
@@ -30,10 +30,9 @@ class Notes:
             self.facts.append(key)
         return self._numbers[key]
 
-    def read(self, sharding: Sharding, entries: int, differs: bool) -> Note:
-        """The number of a sharding, of which the first dimensions are said. ``differs``: it says more than
-        options do."""
-        key = sharding, entries, differs
+    def read(self, sharding: Sharding, entries: int) -> Note:
+        """The number of a sharding, of which the first dimensions are said."""
+        key = sharding, entries
         if key not in self._read:
             held = self.shardings.facts(sharding)
             closed = {d for (d,) in held["closed"]} | {d for d, _, _ in held["sharded"]}
@@ -44,13 +43,18 @@ class Notes:
                     "says": [(d,) for d in sorted(closed) if d < entries],
                     "sharded": held["sharded"],
                     "partial": list(enumerate(partial)),
-                    "differs": [()] if differs else [],
+                    "partial_as": [(sharding.reduction,)] if partial else [],
                 }
             )
         return self._read[key]
 
     def given(
-        self, grid: int, rank: int, sharded: Iterable[tuple[int, int, int]], partial: Iterable[int]
+        self,
+        grid: int,
+        rank: int,
+        sharded: Iterable[tuple[int, int, int]],
+        partial: Sequence[int],
+        reduction: str,
     ) -> Note:
         """The number of an annotation that completion gives. It speaks of the first dimension, and of those
         before the last split one."""
@@ -62,6 +66,7 @@ class Notes:
                 "says": [(d,) for d in range(said + 1)],
                 "sharded": rows,
                 "partial": list(enumerate(partial)),
+                "partial_as": [(reduction,)] if partial else [],
             }
         )
 
@@ -79,9 +84,10 @@ class Notes:
         kept = [[part for part in self.facts[note] if part[0] != "says"] for note in (one, other)]
         return kept[0] == kept[1]
 
-    def sharding(self, note: Note, rank: int, reduction: str) -> Sharding:
+    def sharding(self, note: Note, rank: int) -> Sharding:
         """The sharding that an annotation says, all of whose dimensions are closed."""
         facts = {name: list(rows) for name, rows in self.facts[note]}
+        ((reduction,),) = facts.get("partial_as", [("sum",)])
         held: dict[str, list[tuple[Any, ...]]] = {
             "mesh": list(facts["on_grid"]),
             "sharded": list(facts.get("sharded", [])),

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...errors import ShardlogError
 from ...importers.program import ModuleReader
+from ...program.reductions import COMBINED_BY
 from ...rulebook.book import RuleBook
 from .notes import Facts, Note, Notes
 from .told import Told
@@ -17,8 +18,8 @@ _MOST_WISHES = 10  # that a candidate may drop; those after the first ten are ke
 
 @dataclass(frozen=True)
 class Seen:
-    """The annotation that an op sees of an operand or result: its number and strength. ``differs``: it says
-    more than options do, or the users of a result have different ones."""
+    """The annotation that an op sees of an operand or result: its number and strength. ``differs``: the users
+    of a result have different ones."""
 
     note: Note
     strength: str
@@ -64,14 +65,14 @@ class Options:
         return self._ops[signature]
 
     def _combines(self, signature: int, asked: Any) -> list[str]:
-        """The ops that combine the partial results of an op, by their names in StableHLO, as "add"."""
+        """The reductions that combine the partial results of an op, as "sum"."""
         said = self.book.localize(asked)
         found = {str(name) for (name,) in said["combined_by"]}
         op = self.classes.signatures.examples[signature]
         if said["combined_by_itself"] and op is not None and len(op.regions):
             inside = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
             found.update(name.partition(".")[2] for name in inside[:-1] if len(inside) == 2)
-        return sorted(found)
+        return [kind for kind, name in COMBINED_BY.items() if name.partition(".")[2] in found]
 
     def choose(
         self, signature: int, seen: tuple[tuple[int, Seen], ...], told: Told | None = None
@@ -120,7 +121,8 @@ class Options:
         for (slot,) in sorted(said["tensor"]):
             sharded = [(d, p, x) for t, d, p, x in said["becomes"] if t == slot]
             partial = [x for t, _, _, x in sorted(said["becomes_partial"]) if t == slot]
-            notes.append((slot, self.notes.given(grid, ranks[slot], sharded, partial)))
+            reduction = next((kind for t, kind in sorted(said["becomes_by"]) if t == slot), "sum")
+            notes.append((slot, self.notes.given(grid, ranks[slot], sharded, partial, reduction)))
         loops: dict[int, list[int]] = {}
         for loop, _, axis in sorted(said["loops"]):
             loops.setdefault(loop, []).append(axis)

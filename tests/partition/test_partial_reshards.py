@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 from jaxlib.mlir import ir
 from shardlog.importers.sources.text import make_context
-from shardlog.partition.layouts import COMBINED_BY, Axes, Layout, Shape
+from shardlog.partition.layouts import Axes, Layout, Shape
 from shardlog.partition.reshards.planning import Planner
 from shardlog.partition.writing.building import Builder, Scope
 from shardlog.partition.writing.steps import carry_out
+from shardlog.program.reductions import COMBINED_BY
 
 from ..support.drawing import by_day
 from ..support.traits import TRAITS

@@ -154,8 +154,7 @@ def test_ops_keep_their_names_and_places_behind_constraints_that_are_put_in() ->
     assert session.cost().sent == 2 * 4 * 6 * 10 * 4 / 2
 
 
-def test_a_maximum_is_no_sum_and_is_reduced_by_its_op() -> None:
-    """Partial results are sums here."""
+def test_a_result_stays_partial_by_the_reduction_of_its_op() -> None:
     reduced = """
 module attributes {{shard.spelling = "mesh19"}} {{
   sdy.mesh @g = <["0"=2]>
@@ -168,8 +167,9 @@ module attributes {{shard.spelling = "mesh19"}} {{
   }}
 }}
 """
-    assert 'unreduced={"0"}' in complete(reduced.format("add"))
-    assert "unreduced" not in complete(reduced.format("maximum"))
+    for op, kind in [("add", "sum"), ("maximum", "max"), ("multiply", "product")]:
+        session = shardlog.run(reduced.format(op), propagation="completion")
+        assert f"to <@g, [[]], partial = {kind}[0]> :" in session.text(notation="mesh")
 
 
 def test_a_program_that_is_local_already_is_left_alone() -> None:

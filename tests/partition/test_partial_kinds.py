@@ -1,0 +1,116 @@
+"""Values that devices have parts of, which a maximum, a product or another reduction combines: annotations in
+mesh are completed, resharded and computed by the reduction that they say."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+import shardlog
+from shardlog.errors import ShardlogError
+
+KINDS = {
+    "sum": ("stablehlo.add", "0.0"),
+    "max": ("stablehlo.maximum", "0xFF800000"),
+    "min": ("stablehlo.minimum", "0x7F800000"),
+    "product": ("stablehlo.multiply", "1.0"),
+}
+NUMPY = {
+    "sum": np.add,
+    "max": np.maximum,
+    "min": np.minimum,
+    "product": np.multiply,
+}
+SIZES = (2, 3)
+
+
+def reduced(kind: str, split: str, partial: str, users: str) -> str:
+    """A module whose rows are reduced: how its operand is split, how its result is annotated, and how its
+    users want that."""
+    op, start = KINDS[kind]
+    x, r = "tensor<6x12xf32>", "tensor<6xf32>"
+    return f"""
+mesh.mesh @g(shape = 2x3)
+func.func @main(%x: {x}) -> {r} {{
+  %c = stablehlo.constant dense<{start}> : tensor<f32>
+  %0 = mesh.shard %x to <@g, {split}> annotate_for_users : {x}
+  %1 = stablehlo.reduce(%0 init: %c) applies {op} across dimensions = [1] : ({x}, tensor<f32>) -> {r}
+  %2 = mesh.shard %1 to <@g, {partial}> : {r}
+  %3 = mesh.shard %2 to <@g, {users}> annotate_for_users : {r}
+  %4 = stablehlo.add %3, %3 : {r}
+  return %4 : {r}
+}}
+"""
+
+
+def expected(kind: str, x: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> object:
+    return 2 * NUMPY[kind].reduce(x, axis=1)
+
+
+def given(seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
+    """Powers of two: sums and products of them are exact."""
+    return np.exp2(np.random.default_rng(seed).integers(-2, 3, (6, 12))).astype(np.float32)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_partial_result_is_reduced_and_scattered_by_its_kind(kind: str) -> None:
+    text = reduced(kind, "[[], [0]]", f"[[]], partial = {kind}[0]", "[[0]]")
+    session = shardlog.run(text, propagation="completion")
+    assert f"to <@g, [[]], partial = {kind}[0]> :" in session.text(notation="mesh")
+    program = session.partition(keep_shardings=True)
+    (sent,) = program.collectives
+    assert sent.kind == "reduce-scatter" and KINDS[kind][0] in program.text()
+    x = given(0)
+    np.testing.assert_array_equal(program.compile()(x)[0], expected(kind, x))
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_completion_leaves_results_partial_as_their_op_reduces(kind: str) -> None:
+    text = reduced(kind, "[[], [0]]", "[[]]", "[[0]]")
+    lines = [line for line in text.splitlines() if "%2 =" not in line]
+    text = "\n".join(lines).replace("%3 = mesh.shard %2", "%3 = mesh.shard %1")
+    said = shardlog.run(text, propagation="completion").text(notation="mesh")
+    assert f"partial = {kind}[0]> :" in said
+
+
+def test_an_option_of_another_reduction_is_resharded() -> None:
+    """The result of a maximum is no partial sum: devices reduce it, and one of them keeps it."""
+    text = reduced("max", "[[], [0]]", "[[]], partial = sum[0]", "[[0]]")
+    session = shardlog.run(text, propagation="completion")
+    assert "partial = sum[0]" in session.text(notation="mesh")
+    x = given(1)
+    for keep in (True, False):
+        (got,) = session.partition(keep_shardings=keep).compile()(x)
+        np.testing.assert_array_equal(got, expected("max", x))
+
+
+def test_what_no_collective_combines_is_refused() -> None:
+    for kind in ("average", "bitwise_and", "generic"):
+        text = reduced("sum", "[[], [0]]", f"[[]], partial = {kind}[0]", "[[0]]")
+        with pytest.raises(ShardlogError, match=f"not supported by partitioning: {kind}"):
+            shardlog.run(text).partition()
+
+
+def layout(draw: random.Random, rank: int, axes: list[int]) -> str:
+    lists: list[list[int]] = [[] for _ in range(rank)]
+    for axis in draw.sample(axes, draw.randint(0, len(axes))):
+        lists[draw.randrange(rank)].append(axis)
+    return str(lists)
+
+
+@pytest.mark.parametrize("seed", range(10))
+def test_random_annotations_give_what_numpy_does(seed: int) -> None:
+    draw = random.Random(seed)
+    kind, other = draw.choice([*KINDS]), draw.choice([*KINDS])
+    other = draw.choice([kind, kind, other])
+    loose = draw.sample([0, 1], draw.randint(1, 2))
+    free = [axis for axis in (0, 1) if axis not in loose]
+    result = f"{layout(draw, 1, free)}, partial = {other}[{', '.join(map(str, sorted(loose)))}]"
+    text = reduced(kind, layout(draw, 2, [0, 1]), result, layout(draw, 1, [0, 1]))
+    x = given(seed)
+    for propagation in ("completion", "shardy"):
+        session = shardlog.run(text, propagation=propagation)
+        for keep in (True, False):
+            (got,) = session.partition(keep_shardings=keep).compile()(x)
+            np.testing.assert_array_equal(got, expected(kind, x))
