@@ -7,11 +7,13 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from math import prod
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError, closest
+from ..program.elements import bits_of
 from ..program.function import sharding_of
 from ..program.mlir.modules import boundary_attributes, main_function, symbols
 from ..program.mlir.places import argument_path, components, result_path
@@ -29,6 +31,7 @@ class End:
     type: str
     shape: tuple[int, ...] | None
     fixed: str = ""
+    bytes: int = 0
 
 
 @dataclass(frozen=True)
@@ -70,13 +73,14 @@ def ends_of(module: ir.Module, tie: Sequence[str]) -> Ends:
 
 
 def _end(name: str, type_: Any, attributes: Any) -> End:
-    shape = None
+    shape, bytes_ = None, 0
     if isinstance(type_, ir.RankedTensorType):
         if not type_.has_static_shape:
             hint = "automatic sharding needs sizes: lower the function for arguments of known shapes"
             raise ShardlogError(f"{name} is a {type_}, whose sizes are not known", where="auto", hint=hint)
         shape = tuple(type_.shape)
-    return End(name, str(type_), shape, _dimensions(sharding_of(attributes)))
+        bytes_ = prod(shape) * (bits_of(str(type_.element_type)) or 8) // 8
+    return End(name, str(type_), shape, _dimensions(sharding_of(attributes)), bytes_)
 
 
 def _dimensions(sharding: Any) -> str:

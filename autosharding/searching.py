@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import prod, sqrt
+from math import ceil, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,7 @@ from ..partition.improving import Aim, TooLargeError
 from ..partition.opening import Opened, Opening
 from ..partition.preparing.preparing import Preparing
 from ..partition.problem import Free
-from ..program.elements import exact_text
+from ..program.elements import bytes_text, exact_text
 from ..program.meshes import Mesh
 from ..program.mlir.modules import symbols
 from ..program.shardings import Sharding, read_mesh
@@ -40,6 +40,7 @@ from .strategies import strategies
 Progress = Callable[[str, float], None]
 TRIFLE = 1 / 1024  # bytes sent for a byte held: what costs the same is divided
 PRICES = (TRIFLE, 1 / 64)  # of memory, of the plans that are costed wherever they fit
+_LARGEST = 3  # arguments that a message about memory names
 MUTATIONS = 24  # of a plan, at most: each is costed
 _DEARER, _DEAREST = 8.0, 1e3  # from one price to the next, where memory is short
 
@@ -87,11 +88,32 @@ class Search:
         self._axes, axes = own.axes, dict(own.axes)
         self.mesh = ",".join(f"{name}={size}" for name, size in own.axes)
         self.ends, self._kept = kept(options.keep, ends, axes)
+        self._check(prod(axes.values()))
         self._source, self._of_run = source, Options(mesh=mesh)
         self.base = run_with(source, replace(self._of_run, annotate=self._kept))
         self.machine: Machine = machine(options.topology, list(axes), prod(axes.values()))
         self._costs: dict[Any, Cost | TooLargeError] = {}
         self._sums: dict[float, Opened] = {}
+
+    def _check(self, devices: int) -> None:
+        """Refuses a mesh that divides nothing, and a limit that the arguments alone exceed."""
+        sides = (*self.ends.arguments, *self.ends.results)
+        sizes = {size for end in sides if _is_free(end) for size in end.shape or ()}
+        kept_axes = any('"' in end.fixed for end in sides)
+        divides = any(size % n == 0 for size in sizes for _, n in self._axes if n > 1)
+        if devices > 1 and sizes and not (divides or kept_axes):
+            message = f"no dimension of an argument or a result is divided evenly by an axis of {self.mesh}"
+            raise ShardlogError(message, where="auto", hint="give another number of devices, or other sizes")
+        memory = self.options.memory
+        least = sum(end.bytes for end in self.ends.arguments) / devices
+        if memory is not None and least > memory:
+            large = sorted(self.ends.arguments, key=lambda end: -end.bytes)[:_LARGEST]
+            named = "; ".join(f"{end.name} : {end.type}, {bytes_text(end.bytes)}" for end in large)
+            message = (
+                f"the arguments alone need at least {exact_text(ceil(least))} on each of {devices} devices"
+            )
+            where = f"--memory {exact_text(memory)} on {self.mesh}"
+            raise ShardlogError(message, where=where, hint=f"the largest: {named}")
 
     @property
     def links(self) -> Hashable:

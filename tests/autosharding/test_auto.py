@@ -111,7 +111,11 @@ def test_the_program_gives_what_one_device_gives(found: AutoPlan) -> None:
         (["--keep", "batch[0]=data", "--keep", "batch[0]=model"], "--keep 'batch[0]=data'"),
         (["--devices", "6"], "a mesh of 8 devices, and --devices 6"),
         (["--devices", "0"], "0 devices"),
-        (["--memory", "1KiB"], "at most 1 KiB"),
+        (["--memory", "1KiB"], "the arguments alone need at least"),
+        (
+            ["--mesh", "data=7"],
+            "is divided evenly by an axis of data=7",
+        ),
         (["--topology", "v5e:2x2"], "a torus of 4 devices is too small"),
         (["--tie", "batch=result[0]"], "batch are 2 arguments"),
     ],
