@@ -160,6 +160,24 @@ def test_what_is_shifted_in_from_nowhere_is_zero() -> None:
     assert "dense<[0, 1, 1, 0, 1, 1]> : tensor<6xindex>" in done and "arith.select" in done
 
 
+def test_ops_of_linalg_have_regions() -> None:
+    """LLVM reads none without, in generic form."""
+    text = """
+    shard.grid @g(shape = 2)
+    func.func @main(%x: tensor<4x8xf32>, %y: tensor<8x6xf32>, %z: tensor<4x6xf32>) -> tensor<4x6xf32> {
+      %s = shard.sharding @g split_axes = [[0]] : !shard.sharding
+      %0 = shard.shard %x to %s : tensor<4x8xf32>
+      %1 = shard.shard %0 to %s annotate_for_users : tensor<4x8xf32>
+      %2 = linalg.matmul ins(%1, %y : tensor<4x8xf32>, tensor<8x6xf32>) outs(%z : tensor<4x6xf32>)
+          -> tensor<4x6xf32>
+      return %2 : tensor<4x6xf32>
+    }
+    """
+    run = shardlog.run(text, propagation="completion")
+    for done in (run.text("shard"), run.partition("shard").text()):
+        assert re.search(r'"linalg.matmul"\(.*\) \(\{\n.*\n.*arith.mulf', done)
+
+
 def test_dialects_are_text() -> None:
     with pytest.raises(ShardlogError, match="a program in shard is written as text"):
         shardlog.run(PRODUCT).partition("shard").bytecode()
