@@ -53,7 +53,7 @@ class Branches:
             return rows
         found = []
         for row in rows:
-            if not isinstance(row, Sequence) or isinstance(row, str):
+            if type(row) is not tuple and (not isinstance(row, Sequence) or isinstance(row, str)):
                 found.append(row)  # reported where facts are checked
                 continue
             values = list(row)

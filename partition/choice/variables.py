@@ -82,18 +82,14 @@ class Variables:
         carried: Mapping[int, bool] = MappingProxyType({}),
         opened: Collection[int] = (),
     ) -> None:
-        made = set(opened) | {
-            value
-            for spot in spots
-            for value, role in zip(spot.values, spot.known.roles, strict=True)
-            if role == "result"
-        }
-        uses = Counter(  # by ops that need it in certain layouts
-            value
-            for spot in spots
-            for t, (value, role) in enumerate(zip(spot.values, spot.known.roles, strict=True))
-            if role != "result" and t not in spot.free
-        )
+        made, uses = set(opened), Counter[int]()  # used by ops that need them in certain layouts
+        for spot in spots:
+            free = spot.free
+            for t, (value, role) in enumerate(zip(spot.values, spot.known.roles, strict=True)):
+                if role == "result":
+                    made.add(value)
+                elif t not in free:
+                    uses[value] += 1
         number: dict[int, int] = {}
         kinds: list[ValueKind] = []
         for spot in spots:

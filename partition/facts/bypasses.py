@@ -42,7 +42,7 @@ class Bypasses:
         in a rotation. Or it may pad an operand for ops that slice as much off again, as in stencils. These
         users then read the operand itself."""
         kinds = self._kinds
-        if not (known.reads or known.lowering == "call") or self.touch(kinds.operands(number)):
+        if self.touch(kinds.operands(number)):
             return False
         cut: Cut | None
         if read := only_read(known):

@@ -39,6 +39,7 @@ class Kinds:
         listing = self.listing
         self._kinds: list[int] = listing.kinds.tolist()
         self._regions: list[int] = listing.regions.tolist()
+        self._parents: list[int] = listing.parents.tolist()
         self._ends: list[int] = listing.ends.tolist()
         self._operands: list[int] = listing.operands.tolist()
         self._definers: list[int] = listing.definers.tolist()
@@ -85,7 +86,7 @@ class Kinds:
 
     def parent(self, number: int) -> int:
         """The op that contains an op."""
-        return int(self.listing.parents[number])
+        return self._parents[number]
 
     def end(self, number: int) -> int:
         """The number of the op after an op and the ops inside of it."""

@@ -356,7 +356,7 @@ class Recorder(Walk):
         if self.reading.manual[-1]:
             known = inside(known, self.reading.manual[-1])
         operands = kinds.operands(number)
-        if self.bypasses.take(number, known):
+        if (known.reads or known.lowering == "call") and self.bypasses.take(number, known):
             return False
         if self.bypasses.touch(operands):
             known, operands = self.bypasses.reading(number, known)
@@ -398,6 +398,8 @@ class Recorder(Walk):
         if not homes and not ways:
             return None
         results = self.kinds.results(number)
+        if len(results) == 1:  # most have one
+            return (homes.get(results.start),), ways.get(results.start)
         return tuple([homes.get(value) for value in results]), ways.get(results[0]) if results else None
 
     def _spread(self, number: int) -> bool:

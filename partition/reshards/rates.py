@@ -127,8 +127,9 @@ class Rates:
         rates = table.rates[ends]
         unknown = np.isnan(rates[0])
         if unknown.any():
-            for row, column in np.argwhere(unknown).tolist():
-                rates[:, row, column] = self._rate(least, starts[row], goals[column])
+            rows, columns = np.nonzero(unknown)
+            pairs = zip(rows.tolist(), columns.tolist(), strict=True)
+            rates[:, rows, columns] = np.transpose([self._rate(least, starts[r], goals[c]) for r, c in pairs])
             table.rates[ends] = rates
         return rates, times
 

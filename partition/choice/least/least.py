@@ -66,7 +66,7 @@ def settle(
     energy, turn, still = total.energy(chosen), 0, 0
     while still < _STILL and not stop() and (turn != _LOOK or energy < _FAR_ABOVE * least):
         moved = total.moved(chosen, turn)
-        less = total.energy(moved)
+        less = energy if np.array_equal(moved, chosen) else total.energy(moved)
         turn, still = turn + 1, still + 1
         if less < energy * (1 - LESS):
             chosen, energy, still = moved, less, 0

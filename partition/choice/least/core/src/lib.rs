@@ -10,9 +10,12 @@ mod kept;
 mod python;
 mod trees;
 
+use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use kept::Kept;
+use trees::Grown;
 
 /// The arguments do not fit the sum: a bug of the caller.
 #[derive(Debug, PartialEq, Eq)]
@@ -285,6 +288,8 @@ pub struct Sum {
     far: f64,
     /// By variable.
     slots: Vec<Vec<trees::Slot>>,
+    /// The variables that move, by turn: several starts take the same turns.
+    grown: Mutex<BTreeMap<u64, Arc<Grown>>>,
     kept: Vec<Kept>,
     /// The cost of each value of each variable, by all messages.
     beliefs: Rows<f64>,
@@ -318,7 +323,7 @@ impl Sum {
                 places[variable] = (places[variable].0.min(place), place);
             }
         }
-        Ok(Sum { terms, alone, size, far, slots, kept, beliefs, order, places })
+        Ok(Sum { terms, alone, size, far, slots, grown: Mutex::default(), kept, beliefs, order, places })
     }
 
     /// The sum for a choice of values.
@@ -373,6 +378,12 @@ impl Sum {
             }
         }
         Ok(Rows { width, numbers: found })
+    }
+
+    /// The variables that move in a turn.
+    fn grown(&self, turn: u64) -> Arc<Grown> {
+        let mut known = self.grown.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(known.entry(turn).or_insert_with(|| Arc::new(Grown::new(self, turn))))
     }
 
     /// A choice that is no worse. The `turn` selects trees of variables, and these get the best values while

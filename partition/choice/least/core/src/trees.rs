@@ -23,10 +23,18 @@ pub(super) fn slots_of(terms: &[Terms], count: usize) -> Vec<Vec<Slot>> {
     slots
 }
 
-/// The variables that move. They form trees: no two paths connect the same variables.
+/// The variables that move in a turn. They form trees: no two paths connect the same variables.
+pub(super) struct Grown {
+    free: Vec<bool>,
+    /// Parents first.
+    nodes: Vec<Node>,
+}
+
+/// A move of the variables of a turn.
 struct Forest<'a> {
     sum: &'a Sum,
     chosen: Vec<usize>,
+    /// Those that have not moved yet.
     free: Vec<bool>,
     /// The cost of each value of a moving variable with its subtree, variable by value.
     below: Vec<f64>,
@@ -42,84 +50,92 @@ struct Node {
 
 /// The values after a move from the `chosen` ones. The `turn` selects the variables that move.
 pub(super) fn moved(sum: &Sum, chosen: &[usize], turn: u64) -> Vec<usize> {
-    let count = sum.size.len();
+    let grown = sum.grown(turn);
     let start = chosen.iter().zip(&sum.kept).map(|(&value, kept)| kept.instead[value]);
     let mut forest = Forest {
         sum,
         chosen: start.collect(),
-        free: vec![false; count],
-        below: vec![0.0; count * sum.alone.width],
+        free: grown.free.clone(),
+        below: vec![0.0; sum.size.len() * sum.alone.width],
         total: Vec::new(),
         lines: Vec::new(),
     };
-    forest.grow(turn);
-    let nodes = forest.nodes();
-    nodes.iter().rev().for_each(|node| forest.gather(node));
-    nodes.iter().for_each(|node| forest.settle(node));
+    grown.nodes.iter().rev().for_each(|node| forest.gather(node));
+    grown.nodes.iter().for_each(|node| forest.settle(node));
     forest.chosen
 }
 
-impl Forest<'_> {
-    /// Frees variables in the order of a turn, except those that would close a cycle.
-    fn grow(&mut self, turn: u64) {
-        let count = self.free.len();
-        let mut order: Vec<usize> = (0..count).collect();
-        order.sort_by_cached_key(|&variable| mixed((turn << 32) ^ variable as u64));
-        let mut tree: Vec<usize> = (0..count).collect();
-        let starts: Vec<usize> = self
-            .sum
-            .terms
-            .iter()
-            .scan(0, |rows, term| {
-                *rows += term.counts.len();
-                Some(*rows - term.counts.len())
-            })
-            .collect();
-        let rows = self.sum.terms.iter().map(|term| term.counts.len()).sum();
-        let mut held: Vec<Option<usize>> = vec![None; rows]; // a free variable, by row
-        let mut trees = Vec::new();
-        for variable in order {
-            trees.clear();
-            let places = self.sum.slots[variable].iter().map(|slot| starts[slot.term] + slot.row);
-            trees.extend(places.clone().filter_map(|row| held[row]).map(|other| root(&mut tree, other)));
-            trees.sort_unstable();
-            if trees.windows(2).any(|pair| pair[0] == pair[1]) {
-                continue;
-            }
-            self.free[variable] = true;
-            trees.iter().for_each(|&other| tree[other] = variable);
-            places.for_each(|row| held[row] = Some(variable));
-        }
+impl Grown {
+    /// The variables that move in a turn.
+    pub(super) fn new(sum: &Sum, turn: u64) -> Self {
+        let free = grow(sum, turn);
+        let nodes = nodes(sum, &free);
+        Grown { free, nodes }
     }
+}
 
-    /// The free variables, parents first.
-    fn nodes(&self) -> Vec<Node> {
-        let mut found = Vec::new();
-        let mut seen = vec![false; self.free.len()];
-        let mut waiting = Vec::new();
-        for first in 0..self.free.len() {
-            if !self.free[first] || seen[first] {
-                continue;
-            }
-            seen[first] = true;
-            waiting.push(Node { variable: first, above: None });
-            while let Some(node) = waiting.pop() {
-                for slot in rows_below(self.sum, &node) {
-                    let term = &self.sum.terms[slot.term];
-                    for (place, &other) in term.variables.row(slot.row).iter().enumerate() {
-                        if self.free[other] && !seen[other] {
-                            seen[other] = true;
-                            let above = Some(Slot { slot: place, ..slot });
-                            waiting.push(Node { variable: other, above });
-                        }
+/// Frees variables in the order of a turn, except those that would close a cycle.
+fn grow(sum: &Sum, turn: u64) -> Vec<bool> {
+    let count = sum.size.len();
+    let mut free = vec![false; count];
+    let mut order: Vec<usize> = (0..count).collect();
+    order.sort_by_cached_key(|&variable| mixed((turn << 32) ^ variable as u64));
+    let mut tree: Vec<usize> = (0..count).collect();
+    let starts: Vec<usize> = sum
+        .terms
+        .iter()
+        .scan(0, |rows, term| {
+            *rows += term.counts.len();
+            Some(*rows - term.counts.len())
+        })
+        .collect();
+    let rows = sum.terms.iter().map(|term| term.counts.len()).sum();
+    let mut held: Vec<Option<usize>> = vec![None; rows]; // a free variable, by row
+    let mut trees = Vec::new();
+    for variable in order {
+        trees.clear();
+        let places = sum.slots[variable].iter().map(|slot| starts[slot.term] + slot.row);
+        trees.extend(places.clone().filter_map(|row| held[row]).map(|other| root(&mut tree, other)));
+        trees.sort_unstable();
+        if trees.windows(2).any(|pair| pair[0] == pair[1]) {
+            continue;
+        }
+        free[variable] = true;
+        trees.iter().for_each(|&other| tree[other] = variable);
+        places.for_each(|row| held[row] = Some(variable));
+    }
+    free
+}
+
+/// The free variables, parents first.
+fn nodes(sum: &Sum, free: &[bool]) -> Vec<Node> {
+    let mut found = Vec::new();
+    let mut seen = vec![false; free.len()];
+    let mut waiting = Vec::new();
+    for first in 0..free.len() {
+        if !free[first] || seen[first] {
+            continue;
+        }
+        seen[first] = true;
+        waiting.push(Node { variable: first, above: None });
+        while let Some(node) = waiting.pop() {
+            for slot in rows_below(sum, &node) {
+                let term = &sum.terms[slot.term];
+                for (place, &other) in term.variables.row(slot.row).iter().enumerate() {
+                    if free[other] && !seen[other] {
+                        seen[other] = true;
+                        let above = Some(Slot { slot: place, ..slot });
+                        waiting.push(Node { variable: other, above });
                     }
                 }
-                found.push(node);
             }
+            found.push(node);
         }
-        found
     }
+    found
+}
 
+impl Forest<'_> {
     /// Adds the cost of a row by each value in one of its slots, with the best values of its other free
     /// variables.
     fn hear(&mut self, at: Slot, costs: &mut [f64]) {
