@@ -20,10 +20,10 @@ from ..errors import ShardlogError
 from ..importers.annotations import to_sdy
 from ..importers.sources.text import Text
 from ..importers.sources.views import view_of
+from ..partition.choice.problem import Free
 from ..partition.improving import Aim, TooLargeError
 from ..partition.opening import Opened, Opening
 from ..partition.preparing.preparing import Preparing
-from ..partition.problem import Free
 from ..program.elements import bytes_text, exact_text
 from ..program.meshes import Mesh
 from ..program.mlir.modules import symbols

@@ -20,6 +20,7 @@ from ..program.function import location
 from ..program.shardings import Sharding
 from .choice import tuning
 from .choice.homes import NOTHING, FoundHomes, Homes
+from .choice.problem import homes_of, often, times
 from .device_program import DeviceProgram, Planned, Written
 from .executions import Executions
 from .facts.annotated import Annotated
@@ -30,7 +31,6 @@ from .finishing.combining import combined_sizes
 from .finishing.passes import FINISHED, Draft
 from .layouts import Pieces
 from .plan import Plan
-from .problem import homes_of, often, times
 from .reshards.prices import Prices
 from .writing.building import bytes_of, element_of
 from .writing.writer import Writer

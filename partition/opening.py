@@ -13,11 +13,11 @@ from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .choice.homes import FoundHomes, never
 from .choice.least.sums import FAR
+from .choice.problem import Boundary, Free, homes_of
 from .facts.flow import facts_of
 from .improving import Aim
 from .partitioning import annotated_of
 from .preparing.preparing import Preparing
-from .problem import Boundary, Free, homes_of
 
 
 @dataclass(frozen=True)

@@ -4,5 +4,5 @@ In come the rules' facts about an op (``facts/knowledge.py``) and the layouts of
 come ways with their prices, by ``rules/partition`` (``choosing.py``), and the purpose of each collective
 (``purposes.py``). If values may have other layouts than propagation chose, ``homes.py`` finds the layouts by
 which all ops together cost least (``least/``): the variables, once for repeated layers (``variables.py``),
-their candidates (``candidates.py``), and their costs (``costs.py``).
+their candidates (``candidates.py``), and their costs (``costs.py``). ``problem.py`` sets that up.
 """

@@ -6,16 +6,16 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .choice import tuning
-from .choice.candidates import Candidates
-from .choice.homes import Homes
-from .choice.variables import Need, Spot, Variables
-from .executions import Executions
-from .facts.annotated import Annotated
-from .facts.reading import Reading, static_shape
-from .facts.recording import Facts
-from .layouts import Layout, replicated
-from .writing.building import bytes_of, element_of
+from ..executions import Executions
+from ..facts.annotated import Annotated
+from ..facts.reading import Reading, static_shape
+from ..facts.recording import Facts
+from ..layouts import Layout, replicated
+from ..writing.building import bytes_of, element_of
+from . import tuning
+from .candidates import Candidates
+from .homes import Homes
+from .variables import Need, Spot, Variables
 
 
 def often(counts: Executions, what: Any) -> float:
