@@ -8,7 +8,7 @@ and the bytes that it receives for each reshard, in the stages of the device mes
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import takewhile
 from math import gcd, prod
 from typing import Any
@@ -16,7 +16,8 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
-from ..program.carried import UNKNOWN
+from ..program.carried import UNKNOWN, with_partial
+from ..program.columns import numbers
 from ..program.elements import bits_of
 from ..program.meshes import SubAxis
 from ..program.mlir.modules import boundary_attributes, operations_in, symbols
@@ -51,7 +52,7 @@ class Formulas:
         lines += [f"result {i}: {shape}" for i, shape in enumerate(self.results)]
         rows = [(each.kind, ", ".join(each.axes), each.bytes, each.place) for each in self.received]
         heads = ("collective", "axes", "bytes received by a device", "place")
-        return "\n".join([*lines, "", table(heads, rows)])
+        return "\n".join([*lines, "", table(heads, rows) if rows else "nothing is sent"])
 
     def as_json(self) -> dict[str, Any]:
         """The same as a JSON document."""
@@ -109,11 +110,43 @@ class _Formulas:
         return prod(known), tuple(self.symbols[k] for a in axes if (k := (mesh, a.name)) in self.symbols)
 
     def received(self) -> Iterator[Received]:
+        reduced = self.reduced()
         for op in operations_in(self.module):
             if op.name == "sdy.sharding_constraint":
-                goal = self.shardings.read(op.attributes["sharding"])
+                goal = self.of(op.results[0])
+                assert goal is not None
                 start = self.of(op.operands[0]) or Sharding.open(goal.mesh, len(goal.dimensions))
                 yield from self.reshard(op, start, goal)
+            elif op in reduced:
+                for result in op.results:
+                    held = self.of(result)
+                    if held is not None and (loose := self.loose(op, reduced[op], held)):
+                        yield from self.reshard(op, replace(held, unreduced=loose), held, result)
+
+    def reduced(self) -> dict[Any, set[tuple[int, int]]]:
+        """The dimensions of operands that each op reduces: its operand and the dimension."""
+        program, book = self.result.program, self.result.book
+        by_signature: dict[int, set[tuple[int, int]]] = {}
+        found: dict[Any, set[tuple[int, int]]] = {}
+        for body in self.result.bodies:
+            for node, signature in enumerate(numbers(body.function.signature).tolist()):
+                if signature not in by_signature:
+                    said = book.classify(program.classes.facts(signature))
+                    reduces = {factor for factor, kind in said["kind"] if kind == "reduction"}
+                    by_signature[signature] = {(t, d) for t, d, _, f in said["maps"] if f in reduces}
+                if by_signature[signature]:
+                    found[body.ops[node].operation] = by_signature[signature]
+        return found
+
+    def loose(self, op: Any, reduced: set[tuple[int, int]], goal: Sharding) -> tuple[SubAxis, ...]:
+        """The axes along which an op reduces what is split, and that its result is not partial on."""
+        axes: dict[SubAxis, None] = {}
+        for slot, d in sorted(reduced):
+            held = self.of(op.operands[slot]) if slot < len(op.operands) else None
+            if held is not None and held.mesh == goal.mesh:
+                axes.update(dict.fromkeys(held.dimensions[d].axes))
+        split = {axis for dimension in goal.dimensions for axis in dimension.axes}
+        return tuple(axis for axis in axes if axis not in split and axis not in goal.unreduced)
 
     def of(self, value: Any) -> Sharding | None:
         """The sharding of a value."""
@@ -123,15 +156,18 @@ class _Formulas:
             return self.shardings.read(entry["sdy.sharding"]) if "sdy.sharding" in entry else None
         op = value.owner.operation
         if op.name == "sdy.sharding_constraint":
-            return self.shardings.read(op.attributes["sharding"])
-        if "sdy.sharding" not in op.attributes:
+            found = op.attributes["sharding"]
+        elif "sdy.sharding" in op.attributes:
+            each = sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings
+            found = each[ir.OpResult(value).result_number]
+        else:
             return None
-        each = sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings
-        return self.shardings.read(each[ir.OpResult(value).result_number])
+        return with_partial(self.shardings.read(found), op.attributes, self.shardings)
 
-    def reshard(self, op: Any, start: Sharding, goal: Sharding) -> Iterator[Received]:
-        """The collectives of a reshard: all-reduces, all-gathers, and reduce-scatters as local splits."""
-        type_ = ir.RankedTensorType(op.operands[0].type)
+    def reshard(self, op: Any, start: Sharding, goal: Sharding, value: Any = None) -> Iterator[Received]:
+        """The collectives of a reshard of an op's operand, or of a ``value``: all-reduces, all-gathers, and
+        reduce-scatters as local splits."""
+        type_ = ir.RankedTensorType((op.operands[0] if value is None else value).type)
         size = prod(type_.shape) * bits_of(str(type_.element_type)) // 8
         place = self.result.source.line(location_text(op))
         split = {axis for dimension in goal.dimensions for axis in dimension.axes}

@@ -58,3 +58,23 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert main(["cost", str(module), "--propagation", "completion", "--json"]) == 0
     (received,) = json.loads(capsys.readouterr().out)["received"]
     assert received["kind"] == "all-gather" and received["axes"] == ["0"]
+
+
+REDUCED = """
+shard.grid @g(shape = ?)
+func.func @main(%x: tensor<8x16xf32>, %w: tensor<16x4xf32>) -> tensor<8x4xf32> {
+  %s = shard.sharding @g split_axes = [[], [0]] : !shard.sharding
+  %0 = shard.shard %x to %s annotate_for_users : tensor<8x16xf32>
+  %1 = stablehlo.dot_general %0, %w, contracting_dims = [1] x [0]
+      : (tensor<8x16xf32>, tensor<16x4xf32>) -> tensor<8x4xf32>
+  return %1 : tensor<8x4xf32>
+}
+"""
+
+
+def test_an_op_that_reduces_what_is_split_sends_its_result() -> None:
+    (received,) = formulas(shardlog.run(REDUCED, propagation="completion").result).received
+    assert (received.kind, received.axes, received.place[-2:]) == ("all-reduce", ("0",), ":6")
+    sized = shardlog.run(REDUCED, propagation="completion", mesh="g:0=4")
+    (collective,) = sized.partition(order="rfc", keep_shardings=True).collectives
+    assert eval(received.bytes, {"n": 4}) == collective.bytes == 2 * 8 * 4 * 4 * 3 / 4
