@@ -191,8 +191,8 @@ class Targets:
 
     def meshes(self) -> list[tuple[tuple[str, int], ...]]:
         """The axes of the module's meshes, with their sizes."""
-        found = [sdy.MeshAttr(op.attributes["mesh"]) for op in symbols(self._module, "sdy.mesh").values()]
-        return [tuple((axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes)) for mesh in found]
+        meshes = [sdy.MeshAttr(op.attributes["mesh"]) for op in symbols(self._module, "sdy.mesh").values()]
+        return [tuple((axis.name, axis.size) for axis in map(sdy.MeshAxisAttr, mesh.axes)) for mesh in meshes]
 
     def argument(self, number: int) -> str:
         """A name of an argument: its path, or as MLIR prints it."""
@@ -202,8 +202,8 @@ class Targets:
 
     def rank(self, name: str, where: str) -> int:
         """The rank of a value. Raises like ``find``, and for values that are not ranked tensors."""
-        found = self.find(name, where)
-        type_ = self.main.type.results[found] if isinstance(found, int) else found.type
+        target = self.find(name, where)
+        type_ = self.main.type.results[target] if isinstance(target, int) else target.type
         if not isinstance(type_, ir.RankedTensorType):
             raise ShardlogError(f"{name} is not a tensor but a {type_}", where=where)
         return type_.rank
@@ -302,8 +302,8 @@ def parse_sharding(module: ir.Module, sharding: str, where: str, rank: int | Non
         sharding = f"<{symbol(meshes[0])}, {sharding}>"
     hint = """expected one {...} for each dimension, as in [{"data", ?}, {}]"""
     try:
-        if found := risk(sharding.encode()):
-            raise ShardlogError("not a sharding", where=where, hint=found[1])
+        if fault := risk(sharding.encode()):
+            raise ShardlogError("not a sharding", where=where, hint=fault[1])
         attribute = ir.Attribute.parse(said := f"#sdy.sharding{sharding}")
     except UnicodeEncodeError:  # stand-ins for bytes that are not text
         raise ShardlogError("not a sharding: it is not UTF-8", where=where, hint=hint) from None

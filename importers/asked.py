@@ -53,8 +53,8 @@ def meshes_of(given: Given) -> list[Any]:
         return [mesh for part in given for mesh in meshes_of(part)]
     from jax import tree
 
-    found = tree.leaves(dict(given) if isinstance(given, Mapping) else given, is_leaf=_is_leaf)
-    return list(dict.fromkeys(sharding.mesh for sharding in found if hasattr(sharding, "spec")))
+    shardings = tree.leaves(dict(given) if isinstance(given, Mapping) else given, is_leaf=_is_leaf)
+    return list(dict.fromkeys(sharding.mesh for sharding in shardings if hasattr(sharding, "spec")))
 
 
 def annotation_texts(module: ir.Module, given: Given, interface: Interface) -> tuple[str, ...]:

@@ -168,15 +168,15 @@ class _Body:
         behind = (np.asarray(first) + listing.arguments[self.regions]).tolist()
         function.arguments = list(range(first[0], behind[0]))
         owners = (listing.owners[self.regions] - self.op).tolist()
-        found: dict[int, tuple[Region, ...]] = {}
+        by_owner: dict[int, tuple[Region, ...]] = {}
         for r in range(1, count):
             region = Region(tuple(range(first[r], behind[r])), tuple(nodes[bounds[r - 1] : bounds[r]]))
-            found[owners[r]] = (*found.get(owners[r], ()), region)
-        if found:
+            by_owner[owners[r]] = (*by_owner.get(owners[r], ()), region)
+        if by_owner:
             with_regions = np.zeros(len(function.ops), bool)
-            with_regions[list(found)] = True
+            with_regions[list(by_owner)] = True
             inner_first = self.inner_first[with_regions[self.inner_first]]
-            function.regions = {node: found[node] for node in inner_first.tolist()}
+            function.regions = {node: by_owner[node] for node in inner_first.tolist()}
 
     def read_kinds(self) -> dict[int, _OpKind]:
         """Gives the nodes signatures, in the order of ``inner_first``. Returns the kinds of the listing that
@@ -184,14 +184,14 @@ class _Body:
         function, signatures, known = self.function, self.bodies.signatures, self.bodies._kinds
         ordered = self.kinds[self.inner_first]
         kinds, first, counts = distinct(ordered)
-        found, looking = dict[int, _OpKind](), list[int]()
+        by_number, looking = dict[int, _OpKind](), list[int]()
         of_kind = np.full(int(kinds.max()) + 1, -1, np.int32)
         names = np.empty(len(of_kind), object)
         told = list(zip(first.tolist(), kinds.tolist(), counts.tolist(), strict=True))
         for at, number, _ in told:
             if number not in known:
                 known[number] = self.kind(int(self.inner_first[at]))
-            found[number] = known[number]
+            by_number[number] = known[number]
             names[number] = known[number].name
             if known[number].looks_at:
                 looking.append(number)
@@ -200,7 +200,7 @@ class _Body:
             waiting += [(at, number, 1) for at in np.nonzero(ordered == number)[0].tolist()]
         alone: dict[int, int] = {}
         for at, number, count in sorted(waiting):
-            kind, node = found[number], int(self.inner_first[at])
+            kind, node = by_number[number], int(self.inner_first[at])
             op = function.ops[node]
             if kind.looks_at:
                 key = (*kind.key, repr(surroundings(op, kind.looks_at)))
@@ -211,7 +211,7 @@ class _Body:
         function.signature = column(of_kind[self.kinds])
         for node, signature in alone.items():
             function.signature[node] = signature
-        return found
+        return by_number
 
     def kind(self, node: int) -> _OpKind:
         """The kind of a node."""
@@ -292,11 +292,11 @@ class _Body:
 
     def nodes(self, kinds: dict[int, _OpKind], wanted: Callable[[_OpKind], bool]) -> list[int]:
         """The nodes of certain kinds."""
-        found = [number for number, kind in kinds.items() if wanted(kind)]
-        if not found:
+        fitting = [number for number, kind in kinds.items() if wanted(kind)]
+        if not fitting:
             return []
         chosen = np.zeros(max(kinds) + 1, bool)
-        chosen[found] = True
+        chosen[fitting] = True
         nodes: list[int] = chosen[self.kinds].nonzero()[0].tolist()
         return nodes
 

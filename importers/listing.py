@@ -57,11 +57,11 @@ class Listing:
     @cached_property
     def functions(self) -> dict[str, int]:
         """The ops that are functions, by their names."""
-        found = {}
+        by_name = {}
         for op in np.nonzero(self.parents == 0)[0].tolist():
             if self.ops[op].name == "func.func":
-                found[text_of(self.ops[op].attributes["sym_name"])] = op
-        return found
+                by_name[text_of(self.ops[op].attributes["sym_name"])] = op
+        return by_name
 
     def value(self, number: int) -> Any:
         """The value with a number."""
@@ -122,24 +122,24 @@ class _ListingWalk:
         self.kinds: dict[Hashable, int] = {}
 
     def op(self, op: ir.Operation, parent: int, region: int) -> None:
-        found, number = self.found, len(self.ops)
+        columns, number = self.found, len(self.ops)
         self.ops.append(op)
         for name, value in (("kinds", _NONE), ("parents", parent), ("regions", region), ("ends", _NONE)):
-            found[name].append(value)
-        found["operand_offsets"].append(len(found["operands"]))
+            columns[name].append(value)
+        columns["operand_offsets"].append(len(columns["operands"]))
         operands = [self.values.get(value, _NONE) for value in op.operands]
-        found["operands"] += operands
-        found["first_results"].append(len(found["types"]))
-        found["results"].append(len(op.results))
+        columns["operands"] += operands
+        columns["first_results"].append(len(columns["types"]))
+        columns["results"].append(len(op.results))
         results = [self.value(result, number) for result in op.results]
         inside = tuple(self.region(inner, number) for inner in op.regions)
-        types = [[found["types"][v] if v >= 0 else _NONE for v in values] for values in (operands, results)]
+        types = [[columns["types"][v] if v >= 0 else _NONE for v in values] for values in (operands, results)]
         held = attributes(op)
         unread = "" if len(held) == len(op.attributes) else str(op)  # complex elements are in no object
         kind = (op.name, frozenset(held), unread, *map(tuple, types), inside)
-        found["kinds"][number] = self.kinds.setdefault(kind, len(self.kinds))
-        found["ends"][number] = len(self.ops)
-        found["inner_first"].append(number)
+        columns["kinds"][number] = self.kinds.setdefault(kind, len(self.kinds))
+        columns["ends"][number] = len(self.ops)
+        columns["inner_first"].append(number)
 
     def value(self, value: ir.Value[Any], definer: int) -> int:
         number = self.values[value] = len(self.found["types"])
@@ -150,12 +150,12 @@ class _ListingWalk:
     def region(self, region: ir.Region, owner: int) -> tuple[int, int, int]:
         """Lists a region. Returns its number of blocks, and the arguments and returned values of the
         first."""
-        found, number, blocks = self.found, len(self.found["owners"]), list(region.blocks)
+        columns, number, blocks = self.found, len(self.found["owners"]), list(region.blocks)
         arguments = len(blocks[0].arguments) if blocks else 0
-        found["owners"].append(owner)
-        found["blocks"].append(len(blocks))
-        found["first_arguments"].append(len(found["types"]))
-        found["arguments"].append(arguments)
+        columns["owners"].append(owner)
+        columns["blocks"].append(len(blocks))
+        columns["first_arguments"].append(len(columns["types"]))
+        columns["arguments"].append(arguments)
         returned = 0
         for block in blocks:
             for argument in block.arguments:

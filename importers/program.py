@@ -225,8 +225,8 @@ class ModuleReader:
             for node, callee in function.calls.items():
                 results, other = function.results[node], self.functions[callee]
                 if not any(v in function.annotations for v in results):
-                    found = dict(zip(results, other.result_annotations, strict=False))
-                    function.annotations.update((v, s) for v, s in found.items() if s is not None)
+                    by_result = dict(zip(results, other.result_annotations, strict=False))
+                    function.annotations.update((v, s) for v, s in by_result.items() if s is not None)
                     self.policy.fill("call", function, results)
                 self.policy.fill("call", other, other.arguments)
 
@@ -288,11 +288,11 @@ class ModuleReader:
         facts.update((name, np.concatenate(parts)) for name, parts in columns.items())
         answers = self.rules.constants(facts)
         ops = [answers[name][:, 0] for name in ("constant_expression", "scalar_expansion")]
-        found = np.sort(np.concatenate(ops)).astype(np.int32)
+        constants = np.sort(np.concatenate(ops)).astype(np.int32)
         scalar = [shape == () for shape in classes.signatures.shapes]
-        bounds = np.searchsorted(found, first_node)
+        bounds = np.searchsorted(constants, first_node)
         for function, start, end, nodes in zip(functions, bounds, bounds[1:], first_node, strict=False):
-            split_constants(function, found[start:end] - nodes, scalar)
+            split_constants(function, constants[start:end] - nodes, scalar)
 
     def read_groups(self, graph: Graph) -> tuple[tuple[int, ...], ...]:
         """Sharding groups: values that share a group id, directly or through other groups."""

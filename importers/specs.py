@@ -24,8 +24,8 @@ def dimensions(text: str, where: str, rank: int | None) -> str:
     """The text of a ``PartitionSpec`` in Shardy's notation, ``[{}, {"data"}]``, with ``rank`` entries. Raises
     ShardlogError for other objects, and for more entries than dimensions."""
     try:
-        if found := risk(text.encode()):
-            raise ShardlogError("not a PartitionSpec", where=where, hint=found[1])
+        if fault := risk(text.encode()):
+            raise ShardlogError("not a PartitionSpec", where=where, hint=fault[1])
         call = ast.parse(text.strip(), mode="eval").body
         if not isinstance(call, ast.Call):
             raise ValueError

@@ -87,9 +87,9 @@ def read_frontend_attributes(module: ir.Module) -> bool:
             raise ShardlogError(f"two meshes are called {symbol(mesh.name)}", where=_MESHES)
     main = functions.get("main")
     for key, label in _TUPLES.items():
-        found = _read(module.operation, key, "module", sdy.TensorShardingPerValueAttr)
-        if found is not None and main is not None:
-            _set(main, label, dict(enumerate(sdy.TensorShardingPerValueAttr(found).shardings)))
+        shardings = _read(module.operation, key, "module", sdy.TensorShardingPerValueAttr)
+        if shardings is not None and main is not None:
+            _set(main, label, dict(enumerate(sdy.TensorShardingPerValueAttr(shardings).shardings)))
     _drop(module.operation, _MESHES, *_TUPLES)  # XLA reads what it finds there in place of what sdy says
     kinds = set[str]()
     for function in functions.values():
@@ -130,8 +130,8 @@ def _named(attributes: Any, where: str) -> list[NamedSharding]:
     """The shardings by named axes, of a tuple or the only one; none where there are others."""
     if not _has_named(attributes):
         return []
-    found = parse(text_of(attributes[_TILES]), where)
-    several = found if isinstance(found, tuple) else (found,)
+    parsed = parse(text_of(attributes[_TILES]), where)
+    several = parsed if isinstance(parsed, tuple) else (parsed,)
     return [sharding for sharding in several if isinstance(sharding, NamedSharding)]
 
 
@@ -269,13 +269,13 @@ def _read_op(op: Operation, function: Operation) -> None:
 
 def _only(op: Operation) -> Any:
     """The sharding on a custom call with one result. Raises ShardlogError where there is none."""
-    found = _read(op, _SHARDING, location(op), sdy.TensorShardingPerValueAttr)
+    shardings = _read(op, _SHARDING, location(op), sdy.TensorShardingPerValueAttr)
     for sharding in _named(op.attributes, location(op)):
         return _attribute(sharding, op.results[0].type, op, location(op))
-    if found is None or len(sdy.TensorShardingPerValueAttr(found).shardings) != 1:
+    if shardings is None or len(sdy.TensorShardingPerValueAttr(shardings).shardings) != 1:
         target = text_of(op.attributes["call_target_name"])
         raise ShardlogError(f"@{target} has no sharding", where=location(op), hint=f"expected {_SHARDING}")
-    return sdy.TensorShardingAttr(sdy.TensorShardingPerValueAttr(found).shardings[0])
+    return sdy.TensorShardingAttr(sdy.TensorShardingPerValueAttr(shardings).shardings[0])
 
 
 def _replace(op: Operation, values: Any) -> None:
@@ -419,12 +419,12 @@ def _said_boundary(call: Operation, enters: list[Any], leaves: list[Any]) -> tup
     what enters it and what leaves it say them."""
     where, many = location(call), sdy.TensorShardingPerValueAttr
     ends = [(op, key) for several, key in ((enters, "in"), (leaves, "out")) for op in several]
-    found = {key: _read(op, f"xla.sdy.{key}_shardings", where, many) for op, key in ends}
+    by_end = {key: _read(op, f"xla.sdy.{key}_shardings", where, many) for op, key in ends}
     said = (_read(op, "xla.sdy.manual_axes", where, sdy.ManualAxesAttr) for op, _ in ends)
     axes = next((axes for axes in said if axes is not None), sdy.ManualAxesAttr.get([]))
     # A call that XLA itself made has them on the call.
     operands = [operand for op in enters for operand in op.operands]
-    return operands, found.get("in") or many.get([]), found.get("out") or many.get([]), axes
+    return operands, by_end.get("in") or many.get([]), by_end.get("out") or many.get([]), axes
 
 
 def _named_boundary(call: Operation, enters: list[Any], leaves: list[Any]) -> tuple[Any, ...] | None:

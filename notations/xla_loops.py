@@ -103,6 +103,6 @@ def _sharding(value: Any) -> Any:
         return sdy.TensorShardingAttr(attributes["sharding"])
     for name in ("out_shardings", "sdy.sharding"):
         if name in attributes:
-            found = sdy.TensorShardingPerValueAttr(attributes[name]).shardings
-            return sdy.TensorShardingAttr(found[number])
+            every = sdy.TensorShardingPerValueAttr(attributes[name]).shardings
+            return sdy.TensorShardingAttr(every[number])
     return None

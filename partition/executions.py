@@ -249,8 +249,8 @@ def _constant(value: Value, traits: OpTraits, loop: Operation | None = None) -> 
                 body = loop.regions[1].blocks[0]
                 unchanged = _argument(_returned(body)[number], body) == number
                 return _constant(loop.operands[number], traits) if unchanged else None
-    made = _made_by(value, "constant", traits)
-    constant = None if made is None else made.attributes["value"]
+    maker = _made_by(value, "constant", traits)
+    constant = None if maker is None else maker.attributes["value"]
     if isinstance(constant, ir.DenseIntElementsAttr) and constant.is_splat:
         return int(constant[0])
     return None

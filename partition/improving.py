@@ -135,9 +135,9 @@ class PlannedProgram:
 
         sends = self.facts.sends if is_ordered(self.facts.sent) and not repeats else None
         planned = Planned(self.plan, annotated.prepared, sends, write)
-        made = DeviceProgram(planned, annotated.chooser.reader.traits, annotated.axes, annotated.form)
-        made.found = self.found
-        return made
+        program = DeviceProgram(planned, annotated.chooser.reader.traits, annotated.axes, annotated.form)
+        program.found = self.found
+        return program
 
     @cached_property
     def sending(self) -> list[Sends]:

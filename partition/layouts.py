@@ -358,7 +358,7 @@ def digits(table: npt.NDArray[np.int64]) -> list[Digit] | None:
     """The digits of the index whose sum is the difference of a table's entry from the first one. None if the
     table is not such a sum."""
     digits_of, place, count = list[Digit](), 1, len(table)
-    made = np.full(count, table[0])
+    sums = np.full(count, table[0])
     while place < count:
         column = table[::place]
         step = int(column[1] - column[0])
@@ -367,10 +367,10 @@ def digits(table: npt.NDArray[np.int64]) -> list[Digit] | None:
         size = max(n for n in range(1, reach + 1) if len(column) % n == 0)
         if size == 1:
             return None
-        made += np.arange(count) // place % size * step
+        sums += np.arange(count) // place % size * step
         digits_of += [Digit(place, size, step)] if step else []
         place *= size
-    return digits_of if (made == table).all() else None
+    return digits_of if (sums == table).all() else None
 
 
 def _between(cuts: Iterable[int]) -> Iterator[tuple[int, int]]:

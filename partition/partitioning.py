@@ -88,11 +88,11 @@ def partition(
             return Writer(annotated, decided, hand_on, channel)
 
         with given.reading() if given else nullcontext():
-            made = Improving(annotated, write, aim, first, refuses=refuse).best().made
+            program = Improving(annotated, write, aim, first, refuses=refuse).best().made
             if given is not None:  # which is checked by this
-                _ = made.written
-        made.cut = cut
-    return made
+                _ = program.written
+        program.cut = cut
+    return program
 
 
 def annotated_of(

@@ -192,8 +192,8 @@ class Walk(ABC):
 
     def _stale(self, value: int, layout: Layout) -> bool:
         """Whether a value was gathered so long ago that it is gathered again."""
-        made = self._made_at.get((value, layout))
-        return made is not None and self.clock - made > _KEPT
+        made_at = self._made_at.get((value, layout))
+        return made_at is not None and self.clock - made_at > _KEPT
 
     def captured(self, value: Value) -> Any | None:
         """A whole value of the module that a region uses from outside."""

@@ -32,8 +32,8 @@ class Bodies:
         if op not in self.named:
             return self.terms.get(op)
         label, word = self.named[op]
-        if found := re.search(rf"\b{label}\s*=\s*#[\w.]*<\s*(\w+)\s*>", said(attributes)):
-            word = found[1]
+        if match := re.search(rf"\b{label}\s*=\s*#[\w.]*<\s*(\w+)\s*>", said(attributes)):
+            word = match[1]
         operands = ", ".join(f"i{i}" for i in range(inputs))
         return self.terms.get(f"linalg.{word}", f"{word}({operands})")
 
@@ -128,5 +128,5 @@ def _kind(type_: str) -> str:
 
 
 def _bits(type_: str) -> int:
-    found = re.search(r"\d+", type_)
-    return int(found[0]) if found else 64
+    match = re.search(r"\d+", type_)
+    return int(match[0]) if match else 64

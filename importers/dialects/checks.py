@@ -164,18 +164,18 @@ class _Check:
             hint = "only reductions may convert"
             raise self.fail(f"elements of {one.element_type} become {two.element_type}", hint)
         wanted = [one.get_dim_size(i) for i in range(one.rank)]
-        found = [two.get_dim_size(i) for i in range(two.rank)]
+        result_shape = [two.get_dim_size(i) for i in range(two.rank)]
         unknown = ir.ShapedType.get_dynamic_size()
         shape: list[int | None] = [None if size == unknown else size for size in wanted]
         group = self.grid.devices(self.axes)
         for table, grows in ((self.known.splits, False), (self.known.gathers, True)):
             if self.name in table:
                 self.resize(shape, table[self.name], group, grows)
-        if len(found) != len(shape):
+        if len(result_shape) != len(shape):
             raise self.fail(
-                f"{len(shape)} dimensions become {len(found)}", f"the result must have {len(shape)}"
+                f"{len(shape)} dimensions become {len(result_shape)}", f"the result must have {len(shape)}"
             )
-        for i, (size, given) in enumerate(zip(shape, found, strict=True)):
+        for i, (size, given) in enumerate(zip(shape, result_shape, strict=True)):
             if given == unknown and self.name in self.known.may_leave_open:
                 continue
             if size is None and self.name in self.known.keeps_shape:

@@ -36,18 +36,18 @@ class Cursor:
 
     def next(self) -> int:
         """The place of the next token."""
-        found = SPACE.match(self.text, self.at)
-        assert found is not None  # it matches nothing, too
-        return found.end()
+        space = SPACE.match(self.text, self.at)
+        assert space is not None  # it matches nothing, too
+        return space.end()
 
     def match(self, pattern: re.Pattern[str], expected: str) -> str:
         """The text that a pattern matches here."""
         at = self.next()
-        found = pattern.match(self.text, at)
-        if found is None:
+        match = pattern.match(self.text, at)
+        if match is None:
             raise UnfittingError(at, expected)
-        self.at = found.end()
-        return found[0]
+        self.at = match.end()
+        return match[0]
 
     def looks_at(self, word: str) -> bool:
         """Whether a word or a sign is here."""
@@ -83,14 +83,14 @@ class Cursor:
         if not self.text.startswith(opening, start):
             raise UnfittingError(start, f"`{opening}`")
         closing = []
-        for found in _BRACKET.finditer(self.text, start):
-            sign = found[0]
+        for bracket in _BRACKET.finditer(self.text, start):
+            sign = bracket[0]
             if sign in _OPENS:
                 closing.append(_OPENS[sign])
             elif closing and sign == closing[-1]:
                 closing.pop()
                 if not closing:
-                    self.at = found.end()
+                    self.at = bracket.end()
                     return self.text[start : self.at]
         raise UnfittingError(start, f"`{_OPENS[opening]}` for this `{opening}`")
 
@@ -114,24 +114,24 @@ class Cursor:
 
     def list(self, one: Callable[[], str]) -> list[str]:
         """One or several, with commas."""
-        found = [one()]
+        entries = [one()]
         while self.looks_at(","):
             self.take(",")
-            found.append(one())
-        return found
+            entries.append(one())
+        return entries
 
     def value(self) -> str:
         """An attribute."""
         sign = self.text[(at := self.next()) : at + 1]
         if sign and sign in "[{":
             return self.balanced(sign)
-        found = self.match(_VALUE, "an attribute")
+        text = self.match(_VALUE, "an attribute")
         if self.text.startswith("<", self.at):
-            found += self.balanced("<")
+            text += self.balanced("<")
         if self.looks_at(":") and not self.looks_at("::"):
             self.take(":")
-            return f"{found} : {self.type()}"
-        return found
+            return f"{text} : {self.type()}"
+        return text
 
     def place(self, at: int) -> str:
         """A place as MLIR says it of a text without a name."""

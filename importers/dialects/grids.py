@@ -156,10 +156,10 @@ def integers(attribute: Any) -> tuple[int, ...]:
         return tuple(number for entry in attribute for number in integers(entry))
     if isinstance(attribute, ir.IntegerAttr):
         return (attribute.value,)
-    found = _ARRAY.fullmatch(str(attribute))
-    if found is None:
+    match = _ARRAY.fullmatch(str(attribute))
+    if match is None:
         raise ValueError(attribute)
-    return tuple(map(int, _NUMBERS.findall(found[1] or "")))
+    return tuple(map(int, _NUMBERS.findall(match[1] or "")))
 
 
 def axis_lists(attribute: Any) -> tuple[tuple[int, ...], ...]:
@@ -168,10 +168,10 @@ def axis_lists(attribute: Any) -> tuple[tuple[int, ...], ...]:
         if any(isinstance(entry, ir.IntegerAttr) for entry in attribute):
             raise ValueError(attribute)
         return tuple(integers(entry) for entry in attribute)
-    found = _LISTS.search(str(attribute))
-    if found is None:
+    match = _LISTS.search(str(attribute))
+    if match is None:
         raise ValueError(attribute)
-    inner = [[entry.strip() for entry in each.split(",")] for each in _LIST.findall(found[1])]
+    inner = [[entry.strip() for entry in each.split(",")] for each in _LIST.findall(match[1])]
     return tuple(tuple(map(int, filter(None, entries))) for entries in inner)
 
 
@@ -197,10 +197,10 @@ def check_kind(kind: str, known: Collection[str], where: str) -> str:
 
 def read_partial(text: str) -> tuple[str, tuple[int, ...]]:
     """The kind and the axes that ``max[1]`` says; of no text, no axes."""
-    found = _PARTIAL.search(text)
-    if found is None:
+    match = _PARTIAL.search(text)
+    if match is None:
         return "sum", ()
-    return found[1], tuple(map(int, _NUMBERS.findall(found[2])))
+    return match[1], tuple(map(int, _NUMBERS.findall(match[2])))
 
 
 def find(grids: dict[str, Grid], name: str, where: str) -> Grid:

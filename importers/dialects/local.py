@@ -265,8 +265,10 @@ class _Global:
         scalar = ir.RankedTensorType.get([], self.i32)
         at = self.one("stablehlo.convert", [device], scalar)
         sizes = {"slice_sizes": ir.DenseI64ArrayAttr.get([1])}
-        found = self.one("stablehlo.dynamic_slice", [held, at], ir.RankedTensorType.get([1], self.i32), sizes)
-        return self.one("stablehlo.reshape", [found], scalar)
+        picked = self.one(
+            "stablehlo.dynamic_slice", [held, at], ir.RankedTensorType.get([1], self.i32), sizes
+        )
+        return self.one("stablehlo.reshape", [picked], scalar)
 
     def part(self, value: Any, dim: int, size: int, start: Table) -> Any:
         """This many rows of a dimension, from a start that each device has."""
@@ -311,15 +313,15 @@ class _Global:
         if combine is None:
             self.refuse(op, f"nothing says how it reduces ({reduction})")
         groups = self.devices.along(axes)
-        found = self.collective(kind, value, sizes, groups, attributes, combine)
+        result = self.collective(kind, value, sizes, groups, attributes, combine)
         if reduction != "average":
-            return found
-        type_ = ir.RankedTensorType(found.type)
+            return result
+        type_ = ir.RankedTensorType(result.type)
         if not isinstance(type_.element_type, ir.FloatType):
             self.refuse(op, f"an average of {type_.element_type} is no {type_.element_type}")
         count = ir.Attribute.parse(f"dense<{groups.shape[1]}.0> : {type_}")
         held = self.one("stablehlo.constant", [], type_, {"value": count})
-        return self.one("stablehlo.divide", [found, held], type_)
+        return self.one("stablehlo.divide", [result, held], type_)
 
     def all_reduce(self, op: Any) -> Any:
         return self.combined(op, "all_reduce", op.operands[0].type.shape, {})

@@ -39,7 +39,7 @@ class TextNames:
     """The names of values in a text, by the places of their definitions."""
 
     def __init__(self, data: bytes) -> None:
-        starts = [0, *(found.end() for found in re.finditer(rb"\n", data))]
+        starts = [0, *(match.end() for match in re.finditer(rb"\n", data))]
         self._names: dict[tuple[int, int], list[str]] = {}
         self._annotations: list[
             tuple[tuple[int, int], str, str]
@@ -49,14 +49,14 @@ class TextNames:
             line = bisect_right(starts, at)
             return line, at - starts[line - 1] + 1
 
-        for found in _DEFINED.finditer(data):
-            if found["argument"]:
-                self._names.setdefault(place(found.start("argument")), [found["argument"].decode()])
-            elif found["results"]:
-                results, where = _results(found["results"]), place(found.start("op"))
+        for match in _DEFINED.finditer(data):
+            if match["argument"]:
+                self._names.setdefault(place(match.start("argument")), [match["argument"].decode()])
+            elif match["results"]:
+                results, where = _results(match["results"]), place(match.start("op"))
                 self._names[where] = results
-                if found["op"].decode().strip('"') in ANNOTATIONS and found["first"]:
-                    self._annotations.append((where, results[0], found["first"].decode()))
+                if match["op"].decode().strip('"') in ANNOTATIONS and match["first"]:
+                    self._annotations.append((where, results[0], match["first"].decode()))
 
     def of(self, function: Any) -> Names | None:
         """The names of the values of a function, in their order; None where a value at its outermost level
@@ -111,11 +111,11 @@ def names_of(data: bytes, module: ir.Module) -> Callable[[Any], Names | None]:
 
 def _results(text: bytes) -> list[str]:
     """The names of results: ``%a, %b:2`` are %a, %b#0 and %b#1."""
-    found = list[str]()
+    names = list[str]()
     for result in _RESULT.finditer(text):
         name = result[1].decode()
-        found += [name] if result[2] is None else [f"{name}#{i}" for i in range(int(result[2]))]
-    return found
+        names += [name] if result[2] is None else [f"{name}#{i}" for i in range(int(result[2]))]
+    return names
 
 
 def _place(value: Any) -> tuple[int, int]:

@@ -255,7 +255,7 @@ class _Normal:
 
     def numbers(self, attribute: Any, given: Iterator[Any], where: str) -> tuple[int, ...]:
         """Numbers, some of which are operands. Constant operands are known."""
-        found = list[int]()
+        numbers = list[int]()
         for number in integers(attribute):
             if number == DYNAMIC and (value := next(given, None)) is not None:
                 owner = self.definers.get(value)
@@ -264,8 +264,8 @@ class _Normal:
                     number = constant.value
                 else:
                     self.note("a size or an offset that is computed is taken for an unknown one", where)
-            found.append(number)
-        return tuple(found)
+            numbers.append(number)
+        return tuple(numbers)
 
     def meaning(self, op: Any, type_: Any) -> _Meaning:
         """The meaning of an annotation of a tensor of a type. Equal ones are read once."""
@@ -277,10 +277,10 @@ class _Normal:
                 return self.meant[key]
         spec = self.spec_of(op)
         sharding = self.attribute(spec)
-        found = _Meaning(spec, sharding, sdy.TensorShardingPerValueAttr.get([sharding]), self.beside(spec))
+        meaning = _Meaning(spec, sharding, sdy.TensorShardingPerValueAttr.get([sharding]), self.beside(spec))
         if key is not None:
-            self.meant[key] = found
-        return found
+            self.meant[key] = meaning
+        return meaning
 
     def spec_of(self, op: Any) -> Spec:
         """The sharding that an annotation says, for the tensor that it is of."""
@@ -460,12 +460,12 @@ class _Normal:
     def said(self, spec: Spec) -> ir.Attribute:
         """The sharding of sdy that stands beside an annotation as text."""
         try:
-            found = ir.Attribute.parse(spec.said)
-            sdy.TensorShardingAttr(found)
+            attribute = ir.Attribute.parse(spec.said)
+            sdy.TensorShardingAttr(attribute)
         except (ir.MLIRError, ValueError):
             hint = "leave it out, and the annotation alone counts"
             raise ShardlogError(f"{SAID} is no sharding: {spec.said}", hint=hint) from None
-        return found
+        return attribute
 
     @cached_property
     def unit(self) -> ir.Attribute:
@@ -478,17 +478,17 @@ class _Normal:
 
     def beside(self, spec: Spec) -> dict[str, ir.Attribute]:
         """The attributes for everything that sdy cannot express."""
-        found = dict[str, ir.Attribute]()
+        attributes = dict[str, ir.Attribute]()
         if spec.entries is not None:
-            found[ENTRIES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), spec.entries)
+            attributes[ENTRIES] = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), spec.entries)
         if spec.halo:
-            found[HALO] = ir.DenseI64ArrayAttr.get(spec.halo)
+            attributes[HALO] = ir.DenseI64ArrayAttr.get(spec.halo)
         if spec.offsets:
-            found[OFFSETS] = ir.DenseI64ArrayAttr.get(spec.offsets)
+            attributes[OFFSETS] = ir.DenseI64ArrayAttr.get(spec.offsets)
         if spec.partial and spec.reduction not in self.reductions:
             axes = self.named[spec.grid].text(sorted(spec.partial))
-            found[PARTIAL] = ir.StringAttr.get(f"{spec.reduction}{{{axes}}}")
-        return found
+            attributes[PARTIAL] = ir.StringAttr.get(f"{spec.reduction}{{{axes}}}")
+        return attributes
 
     # ---- Encodings of the RFC ------------------------------------------------------------------------------
 

@@ -85,27 +85,27 @@ class _Text:
         the place of that."""
         text, parts, done, depth = self.text, list[str](), at, 0
         search = self.heads.search
-        while found := search(text, at):
-            at = found.end()
-            head = found[0]
+        while match := search(text, at):
+            at = match.end()
+            head = match[0]
             if head == "{":
                 depth += 1
             elif head == "}":
                 depth -= 1
                 if depth < 0 and closing:
-                    parts.append(text[done : found.start()])
-                    return "".join(parts), found.start()
+                    parts.append(text[done : match.start()])
+                    return "".join(parts), match.start()
             elif head[0] == '"':
-                if (rewritten := self.generic(found.start(), at)) is not None:
-                    parts.append(text[done : found.start()])
+                if (rewritten := self.generic(match.start(), at)) is not None:
+                    parts.append(text[done : match.start()])
                     parts.append(rewritten[0])
                     done = at = rewritten[1]
-            elif head[0] != "/" and text[found.start() - 1 : found.start()] in _BEFORE:
+            elif head[0] != "/" and text[match.start() - 1 : match.start()] in _BEFORE:
                 if text.startswith((" =", "=", ",", "}"), at):  # an attribute
                     continue
                 made, end = self.line(head, at) or self.statement(head, at)
                 if made:
-                    parts.append(text[done : found.start()])
+                    parts.append(text[done : match.start()])
                     parts.append(made)
                     done = at = end
         parts.append(text[done:])
@@ -183,10 +183,10 @@ class _Text:
     def alias(self, cursor: Cursor) -> str:
         """The entries of the dictionary that an alias stands for."""
         name = cursor.match(_ALIAS, "a dictionary of attributes")
-        found = re.search(rf"(?m)^[ \t]*{re.escape(name)}[ \t]*=", self.text)
-        if found is None:
+        match = re.search(rf"(?m)^[ \t]*{re.escape(name)}[ \t]*=", self.text)
+        if match is None:
             raise UnfittingError(cursor.at, f"an alias that is defined, not {name},")
-        return Cursor(self.text, found.end()).balanced("{")[1:-1].strip()
+        return Cursor(self.text, match.end()).balanced("{")[1:-1].strip()
 
     def regions(self, cursor: Cursor) -> str:
         """Regions in parentheses."""
@@ -268,9 +268,9 @@ class _Reading:
         self.types[element.name] = [element.of] if element.of else []
 
     def several(self, element: Element) -> None:
-        found = self.cursor.list(self.cursor.operand)
-        self.operands[element.name] = found
-        self.types[element.name] = [element.of] * len(found) if element.of else []
+        operands = self.cursor.list(self.cursor.operand)
+        self.operands[element.name] = operands
+        self.types[element.name] = [element.of] * len(operands) if element.of else []
 
     def optional(self, element: Element) -> None:
         """An optional part is present if its first element is."""
@@ -432,10 +432,10 @@ def _attributes(elements: tuple[Element, ...]) -> Iterator[str]:
 
 def _element(type_: str) -> str:
     """The type of the elements of a tensor or a buffer; another type is its own."""
-    found = re.fullmatch(r"(?s)(?:tensor|memref)<(?:(?:\d+|\?|\[\d+\])\s*x\s*)*(.*)>", type_)
-    if found is None:
+    match = re.fullmatch(r"(?s)(?:tensor|memref)<(?:(?:\d+|\?|\[\d+\])\s*x\s*)*(.*)>", type_)
+    if match is None:
         return type_
-    cursor = Cursor(found[1])
+    cursor = Cursor(match[1])
     return cursor.type()
 
 
@@ -458,10 +458,10 @@ def _axes(cursor: Cursor, op: str) -> str:
 def _numbers(cursor: Cursor, expected: str) -> list[str]:
     """The numbers of a list in brackets."""
     start = cursor.next()
-    found = _entries(cursor.balanced("["))
-    if not all(map(_NUMBER.fullmatch, found)):
+    numbers = _entries(cursor.balanced("["))
+    if not all(map(_NUMBER.fullmatch, numbers)):
         raise UnfittingError(start, expected)
-    return found
+    return numbers
 
 
 def _axis_lists(cursor: Cursor, op: str) -> str:
@@ -478,8 +478,8 @@ def _i64s(cursor: Cursor, op: str) -> str:
 def _dims(cursor: Cursor, op: str) -> str:
     if cursor.looks_at("["):
         return _i64s(cursor, op)
-    found = cursor.match(re.compile(r"(?:-?\d+|\?)(?:x(?:-?\d+|\?))*"), "the sizes of axes, as in 2x3")
-    return f"array<i64: {', '.join(str(DYNAMIC) if size == '?' else size for size in found.split('x'))}>"
+    sizes = cursor.match(re.compile(r"(?:-?\d+|\?)(?:x(?:-?\d+|\?))*"), "the sizes of axes, as in 2x3")
+    return f"array<i64: {', '.join(str(DYNAMIC) if size == '?' else size for size in sizes.split('x'))}>"
 
 
 def _reduction(cursor: Cursor, op: str) -> str:

@@ -10,7 +10,7 @@ Inside = tuple[tuple[str, int], ...]
 def values_inside(graph: Graph) -> dict[int, Inside]:
     """The axes that are manual where a value is, by place, outermost first, each with the item of its
     manual computation. Places outside of manual computations are left out."""
-    found: dict[int, Inside] = {}
+    by_place: dict[int, Inside] = {}
     called: dict[int, Inside] = {}  # instance -> what its call is inside of
     for instance in graph.instances:
         function, outside = instance.function, called.get(instance.number, ())
@@ -24,8 +24,8 @@ def values_inside(graph: Graph) -> dict[int, Inside]:
         around = dict.fromkeys(function.arguments, -1)
         around |= {value: node for node, region in regions for value in region.arguments}
         around |= {v: function.parent[node] for v, node in enumerate(function.definer) if node >= 0}
-        found |= {instance.place + v: axes for v, node in around.items() if (axes := inside.of(node))}
-    return found
+        by_place |= {instance.place + v: axes for v, node in around.items() if (axes := inside.of(node))}
+    return by_place
 
 
 class _Inside:

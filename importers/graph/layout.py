@@ -86,8 +86,8 @@ def lay_out(
         argument_sources=[(int(offsets[edge]), k) for k, edge in enumerate(edges.arguments)],
         result_items=edges.results,
         result_sources={
-            call: [(int(offsets[edge]), k) for k, edge in enumerate(found)]
-            for call, found in edges.results.items()
+            call: [(int(offsets[edge]), k) for k, edge in enumerate(result_edges)]
+            for call, result_edges in edges.results.items()
         },
         return_uses=return_uses,
     )
@@ -209,11 +209,17 @@ def _program_order(
 
     # Where edges go: (position in `nodes`, inner ops first, edges, the call whose callee's items come before
     # them).
-    stops = [(int(index[node]) + 1, -int(index[node]), found, node) for node, found in edges.results.items()]
-    stops += [(int(index[node]) + 1, -int(index[node]), found, -1) for node, found in edges.inside.items()]
-    for node, found in edges.after.items():
+    stops = [
+        (int(index[node]) + 1, -int(index[node]), edges_there, node)
+        for node, edges_there in edges.results.items()
+    ]
+    stops += [
+        (int(index[node]) + 1, -int(index[node]), edges_there, -1)
+        for node, edges_there in edges.inside.items()
+    ]
+    for node, edges_there in edges.after.items():
         last = structure.uses.last(node)
-        stops.append((int(index[last]) + 1, -int(index[node]), found, -1))
+        stops.append((int(index[last]) + 1, -int(index[node]), edges_there, -1))
     order: list[Ints | int] = []
     run: list[Ints] = [np.asarray(with_followers(edges.arguments, of_calls=True), np.int32)]
 
@@ -223,13 +229,13 @@ def _program_order(
         run.clear()
 
     done = 0
-    for at, _, found, call in sorted(stops, key=lambda stop: stop[:2]):
+    for at, _, edges_there, call in sorted(stops, key=lambda stop: stop[:2]):
         run.append(nodes[done:at])
         done = at
         if call >= 0:
             flush()
             order.append(call)
-        run.append(np.asarray(with_followers(found, of_calls=call >= 0), np.int32))
+        run.append(np.asarray(with_followers(edges_there, of_calls=call >= 0), np.int32))
     run.append(nodes[done:])
     flush()
     return order

@@ -30,8 +30,8 @@ class Members:
 
     def held(self, value: int) -> Sharding | None:
         """The sharding of a value, where it says anything."""
-        found = self.function.annotations.get(self.place.get(value, value))
-        return None if found is None or found.dimensions_empty else found
+        sharding = self.function.annotations.get(self.place.get(value, value))
+        return None if sharding is None or sharding.dimensions_empty else sharding
 
 
 def separate_groups(functions: Sequence[Members], classes: Classes, together: Together) -> None:

@@ -120,14 +120,14 @@ class _Splitter:
         node."""
         nodes = len(self.results)
         wave = np.arange(len(uses)) * nodes + self.definer[self.operands[uses]]
-        found = [wave]
+        waves = [wave]
         while len(wave):  # the operands of the last ones
             entries, rows = spread(self.offsets, wave % nodes)
             used = self.operands[entries]
             inner = self.copied[used]
             wave = unique((wave // nodes)[rows[inner]] * nodes + self.definer[used[inner]])
-            found.append(wave)
-        return unique(np.concatenate(found))
+            waves.append(wave)
+        return unique(np.concatenate(waves))
 
     def unused(self, kept: Ints, copied: Ints) -> npt.NDArray[np.bool_]:
         """Which nodes are constants without uses other than by sharding groups.
@@ -159,10 +159,10 @@ class _Splitter:
     def takes(self, removed: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Whether nodes can be copies themselves. Calls cannot, because every copy has a copy of the
         function. Nor can values in sharding groups."""
-        found = removed.copy()
-        found[list(self.function.calls)] = False
-        found[[self.function.definer[value] for value in self.groups]] = False
-        return found
+        taken = removed.copy()
+        taken[list(self.function.calls)] = False
+        taken[[self.function.definer[value] for value in self.groups]] = False
+        return taken
 
     def add_copies(self) -> None:
         """Adds the copies that are new to the function."""

@@ -172,7 +172,7 @@ def put_in_place_of_calls(uses: Uses, function: Function, *, callee: bool) -> No
 def _edges(function: Function, classes: Classes) -> list[DataFlow]:
     with_edges = np.zeros(len(classes.signatures.examples), bool)
     with_edges[[s for s in among(numbers(function.signature)) if classes.of(s).edges]] = True
-    order, found = numbers(function.order), []
+    order, flows = numbers(function.order), []
     for node in order[with_edges[numbers(function.signature)[order]]].tolist():
         for edge in classes.of(function.signature[node]).edges:
             owner = _value(function, node, edge.owner)
@@ -180,8 +180,8 @@ def _edges(function: Function, classes: Classes) -> list[DataFlow]:
                 continue  # tokens have no sharding
             sources = tuple(_use(function, node, source) for source in edge.sources)
             targets = tuple(_value(function, node, target) for target in edge.targets)
-            found.append(DataFlow(node, owner, sources, targets))
-    return found
+            flows.append(DataFlow(node, owner, sources, targets))
+    return flows
 
 
 def _value(function: Function, node: int, end: End) -> int:

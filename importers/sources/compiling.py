@@ -36,8 +36,8 @@ def refused(message: object, text: Text, module: ir.Module) -> ShardlogError:
     first, hint = _said(message), ""
     if "custom_partitioner" in first:
         hint = "XLA calls a Python function there (custom_partitioning): compile in the process that has it"
-    if found := _PLACED.search(first):
-        where, first = text.line((found["where"] or found["line"]).replace('"', "")), found["rest"]
+    if match := _PLACED.search(first):
+        where, first = text.line((match["where"] or match["line"]).replace('"', "")), match["rest"]
     else:
         about = next((op for op, target in _custom_calls(module) if target in first), None)
         suspected = _SUSPECTED.search(str(message))

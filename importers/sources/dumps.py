@@ -31,12 +31,14 @@ def read_dump(folder: Path, module: str = "", *, own: bool = False) -> Text:
     ``module`` is the name of one where the dump has several: ``jit_step``, or that of its folder. ``own``:
     the dump is of a compile of this process. Raises ShardlogError where the dump has none or several.
     """
-    found = _modules(folder)
-    if not found:
+    folders = _modules(folder)
+    if not folders:
         raise ShardlogError("no dump of Shardy's modules", where=str(folder), hint=_HOW)
-    names = [path.name for path in found]
+    names = [path.name for path in folders]
     chosen = (
-        [path for path in found if module in (path.name, path.name.partition(".")[2])] if module else found
+        [path for path in folders if module in (path.name, path.name.partition(".")[2])]
+        if module
+        else folders
     )
     if not chosen:
         hint = closest(module, names) or f"there are {', '.join(names)}"
@@ -71,14 +73,14 @@ def beside(text: Text, path: Path, *, own: bool = False) -> Text:
 def _modules(folder: Path) -> list[Path]:
     """The folders of modules: of a dump, of its folder ``shardy``, or one of a module itself."""
     for candidate in (folder / "shardy", folder):
-        found = sorted(p for p in candidate.iterdir() if p.is_dir()) if candidate.is_dir() else []
-        found = [path for path in found if _stage(path, _BEFORE) or _stage(path, _INPUT)]
-        if found:
-            return found
+        folders = sorted(p for p in candidate.iterdir() if p.is_dir()) if candidate.is_dir() else []
+        folders = [path for path in folders if _stage(path, _BEFORE) or _stage(path, _INPUT)]
+        if folders:
+            return folders
     return [folder] if _stage(folder, _BEFORE) or _stage(folder, _INPUT) else []
 
 
 def _stage(folder: Path, stage: str) -> Path | None:
     """The file of a stage; its number differs between versions."""
-    found = sorted(folder.glob(f"[0-9]*.{stage}.mlir"))
-    return found[0] if found else None
+    files = sorted(folder.glob(f"[0-9]*.{stage}.mlir"))
+    return files[0] if files else None

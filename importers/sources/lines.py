@@ -58,11 +58,11 @@ def _give_lines(ours: Any, theirs: Any) -> None:
 
 def _ends(block: Any) -> dict[str, list[Any]]:
     """The ops of a block whose results nothing uses, if they have any, by name."""
-    found: dict[str, list[Any]] = {}
+    by_name: dict[str, list[Any]] = {}
     for op in block.operations:
         if not is_used(op):
-            found.setdefault(op.operation.name, []).append(op)
-    return found
+            by_name.setdefault(op.operation.name, []).append(op)
+    return by_name
 
 
 def _without_added(a: Any, b: Any) -> tuple[Any, Any]:

@@ -33,8 +33,8 @@ def read_program(source: Any, module: str = "") -> tuple[Text, ir.Module | None]
         return held(source), source
     if isinstance(source, (str, Path, bytes, Text)):
         return _outside(source, module), None
-    if (found := read_jax(source)) is not None:
-        program, interface = found
+    if (from_jax := read_jax(source)) is not None:
+        program, interface = from_jax
         if isinstance(program, bytes):
             return replace(given(program, "<module>"), interface=interface), None
         return replace(held(program), interface=interface), program

@@ -60,8 +60,8 @@ def vetted(data: bytes, name: str) -> bytes:
     if (size := _written_out(data)) > _LONGEST:
         hint = f"at most {_LONGEST:,} are supported; aliases that name another twice double with every line"
         raise ShardlogError(f"an alias stands for {size:,} characters", where=name, hint=hint)
-    if found := risk(data):
-        line, hint = found
+    if fault := risk(data):
+        line, hint = fault
         return _in_child(data, name, where=f"{name}:{line}" if line else name, hint=hint)
     return data
 
@@ -176,9 +176,9 @@ def _written_out(text: bytes) -> int:
     (Locations are never expanded.)"""
     sizes: dict[bytes, int] = {}
     text = b"\n" + text
-    found = list(_ALIAS.finditer(text))
-    nexts = [*(alias.start() for alias in found), len(text)][1:]
-    for alias, following in zip(found, nexts, strict=True):
+    aliases = list(_ALIAS.finditer(text))
+    nexts = [*(alias.start() for alias in aliases), len(text)][1:]
+    for alias, following in zip(aliases, nexts, strict=True):
         used = _USED.findall(text, alias.end(), min(following, alias.end() + _ALIAS_ENDS))
         sizes[alias[1]] = len(alias[0]) + sum(sizes.get(name, len(name)) for name in used)
     return max(sizes.values(), default=0)

@@ -97,12 +97,12 @@ def _has_devices(source: Any, where: str) -> bool:
         return False
     lowering = source._lowering
     devices, platforms = getattr(lowering, "_device_list", None), getattr(lowering, "_platforms", ())
-    found = next(iter(devices)).platform if devices else "cpu"
-    known = {"gpu": ("gpu", "cuda", "rocm")}.get(found, (found,))
+    platform = next(iter(devices)).platform if devices else "cpu"
+    known = {"gpu": ("gpu", "cuda", "rocm")}.get(platform, (platform,))
     if platforms and not set(platforms) & set(known):
         name = platforms[0]
         message = (
-            f"it is lowered for {name}, but its devices are {found}" if devices else f"no {name} devices"
+            f"it is lowered for {name}, but its devices are {platform}" if devices else f"no {name} devices"
         )
         raise ShardlogError(message, where=where, hint=_INSTALL.get(name, f"lower it for devices of {name}"))
     return bool(devices)
@@ -111,8 +111,8 @@ def _has_devices(source: Any, where: str) -> bool:
 def _devices(module: ir.Module) -> int:
     """The number of devices in the meshes of a module."""
     meshes = symbols(module, "sdy.mesh").items()
-    found = (read_mesh(name, op.attributes["mesh"]) for name, op in meshes)
-    return max((prod(size for _, size in mesh.axes) for mesh in found), default=1)
+    read_meshes = (read_mesh(name, op.attributes["mesh"]) for name, op in meshes)
+    return max((prod(size for _, size in mesh.axes) for mesh in read_meshes), default=1)
 
 
 def _name_ops(module: ir.Module) -> None:

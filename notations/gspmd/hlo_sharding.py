@@ -123,13 +123,13 @@ class _Parser:
         self.at -= 1
         if self.tokens[self.at + 1 : self.at + 2] in (["{"], ["}"]):
             self.at += 1
-            found: HloSharding | NamedSharding | tuple[HloSharding | NamedSharding, ...]
-            found = self.several(self.sharding, "}")
+            sharding: HloSharding | NamedSharding | tuple[HloSharding | NamedSharding, ...]
+            sharding = self.several(self.sharding, "}")
         else:
-            found = self.sharding()
+            sharding = self.sharding()
         if self.at < len(self.tokens):
             self.fail("the end")
-        return found
+        return sharding
 
     def sharding(self) -> HloSharding | NamedSharding:
         self.expect("{")
@@ -138,11 +138,11 @@ class _Parser:
         if self.accept("maximal"):
             self.expect("device")
             self.expect("=")
-            found = HloSharding("maximal", devices=(self.number(),))
+            sharding = HloSharding("maximal", devices=(self.number(),))
         elif self.accept("devices"):
-            found = self.tiled()
+            sharding = self.tiled()
         elif self.peek in _WORDS:
-            found = HloSharding(self.next())
+            sharding = HloSharding(self.next())
         else:
             self.fail("devices=[...], mesh[...], replicated, manual, unknown, unreduced or maximal")
         group = None
@@ -154,7 +154,7 @@ class _Parser:
                 self.skip_braces()
             else:
                 self.fail("'}'")
-        return HloSharding(found.kind, found.tiles, found.devices, found.subgroups, group)
+        return HloSharding(sharding.kind, sharding.tiles, sharding.devices, sharding.subgroups, group)
 
     def tiled(self) -> HloSharding:
         self.expect("=")
@@ -210,27 +210,27 @@ class _Parser:
         """What stands behind the first brace."""
         mesh = self.mesh()
         axes: tuple[SubAxis, ...] = tuple(SubAxis(name, 1, size) for name, size in mesh.axes)
-        found: dict[str, Any] = {}
+        parts: dict[str, Any] = {}
         while self.accept(","):
             label = self.peek
             if self.accept("["):
-                found["dimensions"] = self.several(lambda: self.dimension(mesh), "]")
+                parts["dimensions"] = self.several(lambda: self.dimension(mesh), "]")
             elif label in SUBGROUPS:
                 self.next()
                 given = self.accept("=")
                 if given and label == "unreduced" and self.peek in _REDUCTIONS:
-                    found["reduction"] = self.next()
+                    parts["reduction"] = self.next()
                 if given and self.accept("{"):
-                    found[label] = self.several(lambda: self.axis(mesh), "}")
+                    parts[label] = self.several(lambda: self.axis(mesh), "}")
                 elif label != "replicated":
-                    found[label] = axes
+                    parts[label] = axes
             elif self.accept("metadata"):
                 self.expect("=")
                 self.skip_braces()
             else:
                 self.fail("the axes of dimensions, replicated, unreduced or manual")
         self.expect("}")
-        return NamedSharding(mesh, **found)
+        return NamedSharding(mesh, **parts)
 
     def mesh(self) -> Mesh:
         if (kind := self.next()) != "mesh":
@@ -286,11 +286,11 @@ class _Parser:
 
     def dimension(self, mesh: Mesh) -> Dimension:
         self.expect("{")
-        found = self.several(lambda: None if self.accept("?") else self.axis(mesh), "}")
-        axes = tuple(axis for axis in found if axis is not None)
-        if None in found[:-1]:
+        entries = self.several(lambda: None if self.accept("?") else self.axis(mesh), "}")
+        axes = tuple(axis for axis in entries if axis is not None)
+        if None in entries[:-1]:
             self.refuse("'?' is the last entry of a dimension")
-        return Dimension(axes, closed=len(axes) == len(found))
+        return Dimension(axes, closed=len(axes) == len(entries))
 
     # ---- Tokens --------------------------------------------------------------------------------------------
 
@@ -303,11 +303,11 @@ class _Parser:
         """A list separated by commas, up to and with ``end``."""
         if self.accept(end):
             return ()
-        found = [read()]
+        entries = [read()]
         while not self.accept(end):
             self.expect(",")
-            found.append(read())
-        return tuple(found)
+            entries.append(read())
+        return tuple(entries)
 
     def skip_braces(self) -> None:
         depth = 0
@@ -328,9 +328,9 @@ class _Parser:
         return self.tokens[self.at - 1]
 
     def accept(self, token: str) -> bool:
-        found = self.peek == token
-        self.at += found
-        return found
+        accepted = self.peek == token
+        self.at += accepted
+        return accepted
 
     def expect(self, token: str) -> None:
         if not self.accept(token):
@@ -342,11 +342,11 @@ class _Parser:
         return int(self.next())
 
     def fail(self, expected: str, hint: str = "") -> NoReturn:
-        found = f"'{self.peek}'" if self.peek else "the end"
+        instead = f"'{self.peek}'" if self.peek else "the end"
         known = (*_WORDS, *_GROUPS, *SUBGROUPS, "maximal", "devices", "last_tile_dim_replicate", "metadata")
         if not hint and self.peek.isidentifier() and self.peek not in known:
             hint = closest(self.peek, dict.fromkeys(known))
-        self.refuse(f"expected {expected}, found {found}", hint)
+        self.refuse(f"expected {expected}, found {instead}", hint)
 
     def refuse(self, message: str, hint: str = "") -> NoReturn:
         raise ShardlogError(f"not a sharding: {self.text}: {message}", where=self.where, hint=hint)

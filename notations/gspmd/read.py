@@ -86,8 +86,8 @@ def _parse(data: bytes) -> tuple[HloSharding, ...]:
             proto.ParseFromString(data)
             if proto.SerializeToString() == data:  # what is no buffer is read up to where it is one
                 data = _proto_text(proto).encode()
-    found: Any = parse(data.decode(errors="replace"))  # modules with named axes are read otherwise
-    return found if isinstance(found, tuple) else (found,)
+    shardings: Any = parse(data.decode(errors="replace"))  # modules with named axes are read otherwise
+    return shardings if isinstance(shardings, tuple) else (shardings,)
 
 
 def _proto_text(proto: Any) -> str:

@@ -72,8 +72,8 @@ class _Entry:
     def region(self) -> _Entry:
         while self.first.first is not self.first:
             self.first = self.first.first
-        found: _Entry = self.first
-        return found
+        first: _Entry = self.first
+        return first
 
 
 class Regions:
@@ -102,15 +102,15 @@ class Regions:
         if self._entries[-1].kind:
             message = f"a value leaves a manual region, and not by @{SHARD_TO_FULL}"
             raise ShardlogError(message, where=location(self._entries[-1].op), hint=PATTERN)
-        found: dict[_Entry, Region] = {}
+        by_first: dict[_Entry, Region] = {}
         for entry in self._entries:
             if entry.kind:
-                region = found.setdefault(entry.region, Region(first=entry.region))
+                region = by_first.setdefault(entry.region, Region(first=entry.region))
                 getattr(region, entry.kind).append(entry.op)
                 if entry.kind == "inside":
                     for value in self._captured(entry, region):
                         region.captured.append(value)
-        for region in found.values():
+        for region in by_first.values():
             if not region.leave:
                 message = f"no @{SHARD_TO_FULL} ends the manual region that begins here"
                 raise ShardlogError(message, where=location(region.enter[0]), hint=PATTERN)
@@ -136,16 +136,16 @@ class Regions:
     def _makers(self, value: Value, leaves: Callable[[Any], bool] = lambda value: False) -> list[Any] | None:
         """The ops that a value is made of, in order, up to values that are ``leaves``; None where it depends
         on the argument of a block."""
-        found, waiting = dict[Any, None](), [value.owner]
+        makers, waiting = dict[Any, None](), [value.owner]
         while waiting:
             if isinstance(waiting[-1], ir.Block) or crosses(waiting[-1]):
                 return None
             owners = [taken.owner for taken in _taken(waiting[-1].operation) if not leaves(taken)]
-            left = [owner for owner in owners if isinstance(owner, ir.Block) or owner not in found]
+            left = [owner for owner in owners if isinstance(owner, ir.Block) or owner not in makers]
             waiting += left
             if not left:
-                found[waiting.pop().operation] = None
-        return [*found]
+                makers[waiting.pop().operation] = None
+        return [*makers]
 
     def _is_shared(self, value: Value) -> bool:
         """Whether each region takes a value as it is: no constant, and a scalar or no tensor at all."""
@@ -206,14 +206,14 @@ class Regions:
 
     def _behind(self, region: Region, own: set[_Entry], between: Sequence[_Entry]) -> list[_Entry]:
         """The ops between those of a region that depend on what it gives."""
-        given, found = {value for op in region.leave for value in op.results}, list[_Entry]()
+        given, entries = {value for op in region.leave for value in op.results}, list[_Entry]()
         for entry in between:
             if not given.isdisjoint(entry.taken):
                 if entry in own:
                     raise ShardlogError(_ROUND, where=location(entry.op), hint=_APART)
-                found.append(entry)
+                entries.append(entry)
                 given.update(entry.op.results)
-        return found
+        return entries
 
     def _fill(self, made: Any, region: Region, returned: Iterable[Any]) -> None:
         block = made.regions[0].blocks.append(*(value.type for value in region.taken))

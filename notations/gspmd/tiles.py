@@ -54,14 +54,14 @@ def common_mesh(places: Mapping[HloSharding, str]) -> Mesh:
             message = f"the devices of {sharding} are not the numbers from 0 to {count - 1}"
             raise ShardlogError(message, where=places[sharding], hint="sdy's meshes have all devices")
     for order in sorted(orders, key=lambda devices: (_replicas(orders[devices]), devices)) or [()]:
-        found = {sharding: dimension_digits(sharding, order) for sharding in places}
-        if None not in found.values():
-            digits = [digit for parts in found.values() for part in parts or () for digit in part]
+        by_sharding = {sharding: dimension_digits(sharding, order) for sharding in places}
+        if None not in by_sharding.values():
+            digits = [digit for parts in by_sharding.values() for part in parts or () for digit in part]
             cuts = {1, count, *(cut for n, stride in digits for cut in (stride, n * stride))}
             kept = sorted(c for c in cuts if all(c % other == 0 or other % c == 0 for other in cuts))
             sizes = [major // minor for minor, major in pairwise(kept)][::-1]
             return Mesh("mesh", tuple((f"axis_{i}", size) for i, size in enumerate(sizes)), order)
-    other = next(sharding for sharding, digits in found.items() if digits is None)
+    other = next(sharding for sharding, digits in by_sharding.items() if digits is None)
     message = f"no mesh has its devices in an order that suits {orders[order]} and {other}"
     hint = "sdy has one order of devices for each mesh"
     raise ShardlogError(message, where=places[other], hint=hint)
@@ -88,8 +88,8 @@ def to_sharding(
         if tiled != rank:
             message = f"{sharding} is for rank {tiled}, the tensor has rank {rank}"
             raise ShardlogError(message, hint="expected one number of tiles for each dimension")
-        found = zip(dimensions, _digits(sharding, mesh), strict=False)
-        dimensions = [replace(dimension, axes=_cut(part, sharding, mesh)) for dimension, part in found]
+        parts = zip(dimensions, _digits(sharding, mesh), strict=False)
+        dimensions = [replace(dimension, axes=_cut(part, sharding, mesh)) for dimension, part in parts]
     return Sharding(number, tuple(dimensions), (), subgroup_axes(sharding, "unreduced", mesh))
 
 
@@ -99,8 +99,8 @@ def subgroup_axes(sharding: HloSharding, kind: str, mesh: Mesh) -> tuple[SubAxis
         return tuple(SubAxis(name, 1, size) for name, size in mesh.axes if size > 1)
     if kind not in sharding.subgroups:
         return ()
-    found = zip(sharding.subgroups, _digits(sharding, mesh)[-len(sharding.subgroups) :], strict=True)
-    digits = [digit for subgroup, part in found for digit in part if subgroup == kind]
+    parts = zip(sharding.subgroups, _digits(sharding, mesh)[-len(sharding.subgroups) :], strict=True)
+    digits = [digit for subgroup, part in parts for digit in part if subgroup == kind]
     return _cut(_merged(sorted(digits, key=lambda digit: -digit[1])), sharding, mesh)
 
 
@@ -110,10 +110,10 @@ def _digits(sharding: HloSharding, mesh: Mesh) -> list[list[Digit]]:
     if tiles != count:
         message = f"{sharding} is on {tiles} devices, and the mesh {_shown(mesh)} has {count}"
         raise ShardlogError(message, hint="all shardings of a module use the devices of its mesh")
-    found = dimension_digits(sharding, mesh.device_ids)
-    if found is None:
+    digits = dimension_digits(sharding, mesh.device_ids)
+    if digits is None:
         raise _unfit(sharding, mesh)
-    return found
+    return digits
 
 
 def _cut(digits: Sequence[Digit], sharding: HloSharding, mesh: Mesh) -> tuple[SubAxis, ...]:
@@ -154,10 +154,10 @@ def dimension_digits(sharding: HloSharding, order: Sequence[int]) -> list[list[D
             positions = np.argsort(np.array(order))[positions]
         if sharding.subgroups[-1:] == ("replicated",):  # whose order means nothing
             positions = np.sort(positions.reshape(-1, sharding.tiles[-1])).ravel()
-        found = _list_digits(positions)
-        if found is None:
+        listed = _list_digits(positions)
+        if listed is None:
             return None
-        rest = found
+        rest = listed
     dimensions = []
     for tile in reversed(sharding.tiles):
         digits: list[Digit] = []

@@ -91,8 +91,8 @@ class _Writer:
             kind = op.attributes["function_type"].value
             for label, types in (("arg_attrs", kind.inputs), ("res_attrs", kind.results)):
                 given = map(sharding_of, op.attributes.get(label, [{}] * len(types)))
-                found = [self.inside(s, t, manual) for s, t in zip(given, types, strict=True)]
-                self.set_values(op, label, found, manual)
+                shardings = [self.inside(s, t, manual) for s, t in zip(given, types, strict=True)]
+                self.set_values(op, label, shardings, manual)
             for block in op.regions[0].blocks:
                 self.write_block(block, manual)
         return self.versions[name, manual]
@@ -146,8 +146,8 @@ class _Writer:
         elif last or manual is None:
             return
         types = [result.type for result in op.results] or [None]
-        found = [self.inside(s, kind, manual) for s, kind in zip(given or [None], types, strict=True)]
-        if (text := self.text([s for s in found if s is not None], manual)) is not None:
+        shardings = [self.inside(s, kind, manual) for s, kind in zip(given or [None], types, strict=True)]
+        if (text := self.text([s for s in shardings if s is not None], manual)) is not None:
             op.attributes["mhlo.sharding"] = text
 
     def write_constraint(self, op: Operation, manual: _Manual | None) -> None:
@@ -261,11 +261,11 @@ class _Writer:
 
     def inside(self, attribute: Any, kind: ir.Type | None, manual: _Manual | None) -> Sharding | None:
         """The sharding of a value; inside of a manual computation, one without is not sharded further."""
-        found = None if attribute is None else self.shardings.read(attribute)
-        if manual is not None and (found is None or found.mesh != manual.mesh):
+        sharding = None if attribute is None else self.shardings.read(attribute)
+        if manual is not None and (sharding is None or sharding.mesh != manual.mesh):
             rank = kind.rank if isinstance(kind, ir.RankedTensorType) else 0
             return Sharding(manual.mesh, (Dimension(closed=True),) * rank)
-        return found
+        return sharding
 
     def text(self, shardings: Iterable[Sharding], manual: _Manual | None) -> ir.StringAttr | None:
         axes = manual.axes if manual else ()

@@ -53,8 +53,8 @@ class Holding:
         end = np.zeros(len(self._variables.of), np.int64)
         np.minimum.at(begin, every, rows)
         np.maximum.at(end, every, rows)
-        made = np.asarray([kind.made for kind in self._variables.kinds], bool)[self._variables.of]
-        return np.where(made, begin, 0), np.where(made, end, len(numbers) - 1)
+        computed = np.asarray([kind.made for kind in self._variables.kinds], bool)[self._variables.of]
+        return np.where(computed, begin, 0), np.where(computed, end, len(numbers) - 1)
 
     def _sizes(self, best: Integers) -> Floats:
         """The bytes of each variable."""

@@ -228,16 +228,16 @@ class _Rewriting:
 
     def fold(self, op: Operation) -> None:
         inner = op.operands[0].owner.operation
-        made = self.like(inner, [inner.operands[0]], op.results[0].type, before=op)
-        made.attributes["grid_axes"] = ir.DenseI16ArrayAttr.get([*_axes(inner), *_axes(op)])
-        self.replace(op, made.results[0])
+        folded = self.like(inner, [inner.operands[0]], op.results[0].type, before=op)
+        folded.attributes["grid_axes"] = ir.DenseI16ArrayAttr.get([*_axes(inner), *_axes(op)])
+        self.replace(op, folded.results[0])
 
     def scatter(self, op: Operation) -> None:
         inner = op.operands[0].owner.operation
         attributes = {label: inner.attributes[label] for label in ("grid", "reduction")}
         attributes["grid_axes"] = op.attributes["grid_axes"]  # in the order of the parts
         attributes["scatter_dim"] = op.attributes["slice_axis"]
-        made = ir.Operation.create(
+        scattered = ir.Operation.create(
             "shard.reduce_scatter",
             results=[op.results[0].type],
             operands=[inner.operands[0]],
@@ -245,7 +245,7 @@ class _Rewriting:
             loc=op.location,
             ip=ir.InsertionPoint(op.operation),
         )
-        self.replace(op, made.results[0])
+        self.replace(op, scattered.results[0])
 
     def move_down(self, op: Operation) -> None:
         """Applies an op to the operands of collectives, and one collective to its result."""
@@ -254,8 +254,8 @@ class _Rewriting:
         element = ir.RankedTensorType(op.results[0].type).element_type
         type_ = ir.RankedTensorType.get(list(ir.RankedTensorType(operands[0].type).shape), element)
         computed = self.like(op, operands, type_, before=op)
-        made = self.like(collective, computed.results, op.results[0].type, before=op)
-        self.replace(op, made.results[0])
+        moved = self.like(collective, computed.results, op.results[0].type, before=op)
+        self.replace(op, moved.results[0])
 
     @staticmethod
     def like(op: Operation, operands: Any, type_: Any, before: Any) -> Any:

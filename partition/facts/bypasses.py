@@ -88,8 +88,8 @@ class Bypasses:
         padding = self._knowledge(pads)
         if padding.lowering != "pad" or not isinstance(pads.operands[0].owner, ir.Block):
             return None
-        made = map(self._knowledge, scalars)
-        if any(each.lowering not in _COPIED or any(each.shapes) for each in made):
+        makers = map(self._knowledge, scalars)
+        if any(each.lowering not in _COPIED or any(each.shapes) for each in makers):
             return None
         slot = ir.BlockArgument(pads.operands[0]).arg_number
         return Cut(padding, op.operands[slot], operands[slot], pads.operands[1])
@@ -105,8 +105,8 @@ class Bypasses:
         read = [cut.number if cut else value for cut, value in zip(cuts, operands, strict=True)]
         if (first := cuts[0]) and not only_read(first.known):
             return shifting(known, first.known), read
-        made = (*(cut and cut.known for cut in cuts), *[None] * (len(known.roles) - len(operands)))
-        return reading_through(known, made), read
+        sources = (*(cut and cut.known for cut in cuts), *[None] * (len(known.roles) - len(operands)))
+        return reading_through(known, sources), read
 
     def taken(self, number: int) -> list[Any]:
         """The operands of an op, or the sources of skipped slices."""

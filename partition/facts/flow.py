@@ -53,8 +53,8 @@ def _pass(walk: Recorder, number: int, known: Knowledge) -> None:
     homes, results = walk.homes(number), walk.kinds.results(number)
     values = walk.entering(number, homes, results, chosen=True)
     name = walk.kinds.ops[number].name
-    made = walk.made_of(values, pure=name in walk.pure, effect=has_effect(name, walk.traits))
-    walk.define_all(results, homes, [made] * len(results))
+    given_on = walk.made_of(values, pure=name in walk.pure, effect=has_effect(name, walk.traits))
+    walk.define_all(results, homes, [given_on] * len(results))
 
 
 def _loop(walk: Recorder, number: int, known: Knowledge) -> None:
@@ -107,8 +107,8 @@ def _branches(walk: Recorder, number: int, known: Knowledge) -> None:
     for region, ops in zip(op.regions, walk.kinds.blocks(number), strict=True):
         with walk.inside(Nesting(region.blocks[0], False, walk.place.depth, walk.place)):
             walk.block(ops, homes, results)
-    made = walk.made_of([index], pure=False, effect=True)
-    walk.define_all(results, homes, results_of(made, len(results)))
+    result = walk.made_of([index], pure=False, effect=True)
+    walk.define_all(results, homes, results_of(result, len(results)))
 
 
 def _call(walk: Recorder, number: int, known: Knowledge) -> None:
@@ -126,9 +126,9 @@ def _calls(walk: Recorder, number: int, label: str) -> None:
     del walk.spots[before:]
     values = walk.entering(number, ends.takes, ends.arguments, chosen=True)
     walk.spots += within  # its body comes after its operands
-    made = walk.made_of(values, pure=False, effect=True)
+    result = walk.made_of(values, pure=False, effect=True)
     homes = walk.reading.homes(op) if "sdy.sharding" in op.attributes else ends.gives
-    given = ends.returned, results_of(made, len(results)), ends.gives
+    given = ends.returned, results_of(result, len(results)), ends.gives
     walk.received(number, results, given, homes)
 
 

@@ -282,28 +282,28 @@ class Recorder(Walk):
 
     def carry(self, held: Any, reshard: Reshard, use: Use | None, *, stale: bool) -> Any:
         """The stand-in for a value after the steps of a reshard."""
-        made, start, value = held, reshard.start, reshard.value
+        stand_in, start, value = held, reshard.start, reshard.value
         assert start is not None
         if 0 in self.tensors[value].shape and reshard.steps:  # a value without elements is never sent
             return Made()
         purpose = partial(purpose_of_reshard, self.kinds, reshard, use)
         for step in reshard.steps:
-            made = self._stepped(value, made, start, step, purpose)
+            stand_in = self._stepped(value, stand_in, start, step, purpose)
             start = step.after
-        return made
+        return stand_in
 
     def _stepped(
-        self, value: int, made: Made, start: Layout, step: moves.Step, purpose: Callable[[], Purpose]
+        self, value: int, stand_in: Made, start: Layout, step: moves.Step, purpose: Callable[[], Purpose]
     ) -> Made:
         """The stand-in for a value after a step, as ``writing/steps.py`` writes it."""
         shape, axes = self.tensors[value].shape, self.axes
         if step.kind in ("slice", "mask"):
-            return self.made_of([made], what=step.kind)
+            return self.made_of([stand_in], what=step.kind)
         group, permutes = axes.product(step.pieces), step.kind == "collective_permute"
         if permutes:
             pairs = pairs_of_step(axes, start, step.after, self.reading.manual[-1])
             if pairs is None:
-                return made
+                return stand_in
             group = len(pairs)
         before, after = axes.local(shape, start.dims), axes.local(shape, step.after.dims)
         narrow = self._is_narrow(value)
@@ -311,13 +311,13 @@ class Recorder(Walk):
         if step.kind == "all_to_all":
             padded = before[step.to] != after[step.to] * group
         if padded or narrow:
-            made = self.made_of([made])
+            stand_in = self.made_of([stand_in])
         size = round(step.price * self._width(value))
         sent = SentOnce(step.kind, step.pieces, group, size, permutes, self.place, purpose)
-        made = self._send([made], sent)
+        stand_in = self._send([stand_in], sent)
         gathered = step.kind in ("all_gather", "all_to_all")
         cut = gathered and after[step.dim] != before[step.dim] * group
-        return self.made_of([made]) if cut or narrow else made
+        return self.made_of([stand_in]) if cut or narrow else stand_in
 
     def _is_narrow(self, value: int) -> bool:
         """Whether a value is widened before it is sent, because XLA packs its elements."""
@@ -339,11 +339,11 @@ class Recorder(Walk):
         return Made(takes, depth, pure, what)
 
     def _send(self, takes: Sequence[Made], sent: SentOnce) -> Made:
-        made = self.made_of(takes, pure=False, what=sent.kind)
-        sent.put_before_loops(made.depth)
-        made.sent = sent
-        self.sent.append(made)
-        return made
+        stand_in = self.made_of(takes, pure=False, what=sent.kind)
+        sent.put_before_loops(stand_in.depth)
+        stand_in.sent = sent
+        self.sent.append(stand_in)
+        return stand_in
 
     # ---- Ops --------------------------------------------------------------------------------------------
 
@@ -438,22 +438,22 @@ class Recorder(Walk):
         takes, known_here = list[Made](), self._scope.find
         for slot, layout, home in recipe.takes:
             value = operands[slot]
-            made = locals_.get(value) if home else None
-            if made is None and ((made := known_here((value, layout))) is None or self.plan.again):
-                made = self.get(value, layout, Use(number, slot, value, recipe.computed))
-            takes.append(made)
+            operand = locals_.get(value) if home else None
+            if operand is None and ((operand := known_here((value, layout))) is None or self.plan.again):
+                operand = self.get(value, layout, Use(number, slot, value, recipe.computed))
+            takes.append(operand)
         if known.lowering == "shift":
             takes.append(self.bypasses.filling(number, lambda _, of: self.made_of(of), self.get))
         if not recipe.kept:
             every = self.lower(self.kinds.ops[number], recipe.computed, takes)
             self.give(number, recipe, every, len(operands))
             return False
-        made = self.made_of(takes, pure=pure, effect=effect, what=name)
+        operand = self.made_of(takes, pure=pure, effect=effect, what=name)
         if recipe.at_home:
             for value, tensor in zip(results, recipe.tensors, strict=True):
-                self.tensors[value], locals_[value] = tensor, made
+                self.tensors[value], locals_[value] = tensor, operand
         else:
-            self.give(number, recipe, [made] * len(results), len(operands))
+            self.give(number, recipe, [operand] * len(results), len(operands))
         return True
 
     def _about(self, number: int, recipe: Recipe) -> _About:
@@ -482,12 +482,12 @@ class Recorder(Walk):
         for sent in inner:
             if sent.result < 0:
                 each.append(self._send(takes, SentOnce(*sent[:5], self.place, serves[sent.slot])))
-        made = self.made_of([*takes, *each], pure=pure, effect=effect, what=op.name)
-        results = [made] * count
+        result = self.made_of([*takes, *each], pure=pure, effect=effect, what=op.name)
+        results = [result] * count
         for sent in inner:
             if sent.result >= 0:
                 once = SentOnce(*sent[:5], self.place, serves[sent.slot])
-                results[sent.result] = self._send([made], once)
+                results[sent.result] = self._send([result], once)
         return results
 
     def _written(self, op: Operation, computed: Computed, operands: int, captured: list[Made]) -> Template:

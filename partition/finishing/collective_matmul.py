@@ -97,8 +97,8 @@ def _scattered(op: Operation, reader: RuleReader) -> tuple[Product, ...]:
     combining = op.regions[0].blocks[0].operations[0].operation.name
     if isinstance(value.owner, ir.Block) or len(list(value.uses)) > 1 or combining != SUM:
         return ()
-    made = value.owner.operation
-    product = _product(made, len(made.operands), dim, op, reader)
+    maker = value.owner.operation
+    product = _product(maker, len(maker.operands), dim, op, reader)
     return (product,) if product else ()
 
 
@@ -125,13 +125,13 @@ def write(
 ) -> set[Any]:
     """Writes windows in a copy of the device program. Returns the collectives that pass parts on. ``copies``
     maps the ops of the program to those of the copy, and ``channel`` is the last channel in use."""
-    made = set[Any]()
+    passing = set[Any]()
     for window in found:
         builder = Builder(axes, form, channel, traits)
         _Ring(builder, window, copies).write()
-        made.update(sent.op for sent in builder.sent)
+        passing.update(sent.op for sent in builder.sent)
         channel = builder.channel
-    return made
+    return passing
 
 
 class _Ring:
@@ -152,8 +152,8 @@ class _Ring:
         _, first = self.products[0]
         self.builder.scope, self.builder.loc = Scope(first.block, before=first), first.location
         if self.window.gathers:
-            for (_, op), made in zip(self.products, self._gathered(), strict=True):
-                op.results[0].replace_all_uses_with(made)
+            for (_, op), result in zip(self.products, self._gathered(), strict=True):
+                op.results[0].replace_all_uses_with(result)
         else:
             self.op.results[0].replace_all_uses_with(self._scattered())
         ops = [op for _, op in self.products]
@@ -167,8 +167,8 @@ class _Ring:
             coming = self._handed_on(part) if step < self.count - 1 else None
             which = (self.place + step) % self.count
             for n, (product, op) in enumerate(self.products):
-                made = self._part(product, op, which, {product.slot: part})
-                results[n] = self._joined(product, op, results[n], made, which)
+                local = self._part(product, op, which, {product.slot: part})
+                results[n] = self._joined(product, op, results[n], local, which)
             part = coming
         return results
 

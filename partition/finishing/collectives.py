@@ -114,8 +114,8 @@ class Writer:
         if len(values) == 1:
             return values[0]
         first, _, *rest = shape_of(values[0])
-        made = self.type([first, sum(shape_of(value)[1] for value in values), *rest], values[0])
-        return self.one("stablehlo.concatenate", list(values), made, {"dimension": integer(1)})
+        type_ = self.type([first, sum(shape_of(value)[1] for value in values), *rest], values[0])
+        return self.one("stablehlo.concatenate", list(values), type_, {"dimension": integer(1)})
 
     def columns(self, value: Value, start: int, end: int) -> Any:
         first, width, *rest = shape_of(value)
@@ -164,7 +164,7 @@ class Writer:
     ) -> Any:
         """The result of an op. It takes over the region of ``body``, if that has one."""
         regions, ip = 0 if body is None else len(body.regions), ir.InsertionPoint(self.before)
-        made = ir.Operation.create(name, [type_], operands, attributes, None, regions, loc=self.loc, ip=ip)
+        op = ir.Operation.create(name, [type_], operands, attributes, None, regions, loc=self.loc, ip=ip)
         if regions:
-            body.regions[0].blocks[0].append_to(made.regions[0])
-        return made.results[0]
+            body.regions[0].blocks[0].append_to(op.regions[0])
+        return op.results[0]

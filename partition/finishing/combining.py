@@ -134,8 +134,8 @@ def permuted_at_once(module: ir.Module, sent: Sequence[Sent], traits: OpTraits) 
 
     def write(group: list[Any], before: Any) -> None:
         together = sorted((left.pop(op) for op in group), key=itemgetter(0))
-        made = _permute(devices, group, before)
-        left[made] = together[0][0], _as_one([each for _, each in together], made)
+        permutation = _permute(devices, group, before)
+        left[permutation] = together[0][0], _as_one([each for _, each in together], permutation)
 
     _join(module, traits, (), _permuted, disjoint, write, gone=left.pop)
     return [each for _, each in sorted(left.values(), key=itemgetter(0))]
@@ -499,10 +499,10 @@ def write_as_one(group: list[Any], before: Any, columns: int | None = None) -> N
     widths = [shape_of(row)[1] for row in rows]
     together = write.concatenated(rows)
     given = count(first) if first.name in FROM_EACH else 1
-    made = write.along_first(first, together, write.type([given, *shape_of(together)[1:]], together))
+    received = write.along_first(first, together, write.type([given, *shape_of(together)[1:]], together))
     at = 0
     for op, width in zip(group, widths, strict=True):
-        part = write.columns(made, at, at + width)
+        part = write.columns(received, at, at + width)
         op.results[0].replace_all_uses_with(write.unfolded(op, part))
         at += width
 
@@ -518,12 +518,12 @@ def _permute(count: int, group: list[Any], before: Any) -> Any:
         value = write.where(_listed(each[:, 0], count), device, op.operands[0], value)
     together = dense(np.unique(np.concatenate(pairs), axis=0))  # in one order, so that equal ones combine
     attributes = {a: together if a == PAIRS else v for a, v in first.attributes.items()}
-    made = write.one(first.name, [value], value.type, attributes)
+    sent = write.one(first.name, [value], value.type, attributes)
     zeros = write.zeros(value.type)
     for op, each in zip(group, pairs, strict=True):
-        received = write.where(_listed(each[:, 1], count), device, made, zeros)
+        received = write.where(_listed(each[:, 1], count), device, sent, zeros)
         op.results[0].replace_all_uses_with(received)
-    return made.owner.operation
+    return sent.owner.operation
 
 
 def _listed(devices: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.bool_]:

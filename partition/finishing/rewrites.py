@@ -95,13 +95,13 @@ def _negate_behind(collective: Operation, traits: OpTraits) -> None:
     """Negates the result of a collective instead of its operand."""
     user, odd, negation = collective, False, ""
     while not isinstance(user.operands[0].owner, ir.Block):
-        made = user.operands[0].owner.operation
-        if made.name in traits.family("changes_sign"):
-            user.operands[0], odd, negation = made.operands[0], not odd, made.name
-            if not any(True for _ in made.results[0].uses):
-                made.erase()
-        elif len(list(user.operands[0].uses)) == 1 and _keeps_signs(made, traits):
-            user = made
+        maker = user.operands[0].owner.operation
+        if maker.name in traits.family("changes_sign"):
+            user.operands[0], odd, negation = maker.operands[0], not odd, maker.name
+            if not any(True for _ in maker.results[0].uses):
+                maker.erase()
+        elif len(list(user.operands[0].uses)) == 1 and _keeps_signs(maker, traits):
+            user = maker
         else:
             break
     if odd:

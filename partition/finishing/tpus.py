@@ -73,8 +73,8 @@ def _gather_row(op: Operation) -> None:
     write, value = Writer(op, op.location), op.operands[0]
     row = write.reshaped(value, [1, prod(shape_of(value))])
     row = write.one("stablehlo.optimization_barrier", [row], row.type, {})
-    made = write.along_first(op, row, write.type([count(op), *shape_of(row)[1:]], row))
-    op.results[0].replace_all_uses_with(write.reshaped(made, shape_of(op.results[0])))
+    gathered = write.along_first(op, row, write.type([count(op), *shape_of(row)[1:]], row))
+    op.results[0].replace_all_uses_with(write.reshaped(gathered, shape_of(op.results[0])))
     op.erase()
 
 
@@ -117,8 +117,8 @@ def _scatter_matrices(op: Operation) -> None:
     *others, rows, columns = _matrices(shape_of(op.results[0]))
     part = [prod(others), rows, columns]
     value = write.reshaped(write.rows(op), [n * part[0], *part[1:]])
-    made = write.along_first(op, value, write.type(part, value))
-    op.results[0].replace_all_uses_with(write.reshaped(made, shape_of(op.results[0])))
+    scattered = write.along_first(op, value, write.type(part, value))
+    op.results[0].replace_all_uses_with(write.reshaped(scattered, shape_of(op.results[0])))
     op.erase()
 
 
@@ -138,6 +138,6 @@ def _exchange_and_combine(op: Operation) -> None:
     parts = write.reshaped(parts, [*shape[:d], n, shape[d] // n, *shape[d + 1 :]])
     start = write.neutral(children(op)[0].name, element_of(value))
     dims = {"dimensions": ir.DenseI64ArrayAttr.get([d])}
-    made = write.one("stablehlo.reduce", [parts, start], op.results[0].type, dims, op)
-    op.results[0].replace_all_uses_with(made)
+    combined = write.one("stablehlo.reduce", [parts, start], op.results[0].type, dims, op)
+    op.results[0].replace_all_uses_with(combined)
     op.erase()

@@ -100,9 +100,9 @@ def _joined(join: Operation, parts: list[Any], before: Any, mark: Callable[[Any,
     type_ = ir.RankedTensorType.get(sizes, element_of(parts[0]))
     attributes = {name: join.attributes[name] for name in join.attributes}
     ip = ir.InsertionPoint(before)
-    made = ir.Operation.create(join.name, [type_], parts, attributes, loc=join.location, ip=ip)
-    mark(made, join, False)
-    return made.results[0]
+    concatenation = ir.Operation.create(join.name, [type_], parts, attributes, loc=join.location, ip=ip)
+    mark(concatenation, join, False)
+    return concatenation.results[0]
 
 
 def counting_along(value: Value, traits: OpTraits) -> int | None:

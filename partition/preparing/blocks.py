@@ -175,18 +175,18 @@ class _Putting:
     def hand_on(self, uses: Sequence[tuple[Any, int]], value: Value) -> None:
         """Gives the users of a value in blocks its joined rows."""
         if uses:
-            made = self.join(value)
+            joined = self.join(value)
             for owner, number in uses:
-                owner.operands[number] = made
+                owner.operands[number] = joined
 
     def join(self, value: Value) -> Any:
         """The rows of a value in blocks, each from the part that owns it."""
         blocks = self.blocks[value]
-        made = self.lie(value, _whole(_sharding(value.owner), blocks))
+        joined = self.lie(value, _whole(_sharding(value.owner), blocks))
         for each in blocks:
-            made = self.beside([self.cut(made, each.dim, *rows) for rows in each.owned()], each.dim)
-        self.together[made] = value
-        return made
+            joined = self.beside([self.cut(joined, each.dim, *rows) for rows in each.owned()], each.dim)
+        self.together[joined] = value
+        return joined
 
     def put(self, value: Value, blocks: tuple[Blocks, ...], sharding: Any) -> Any:
         """A value in blocks, with zeros in the padding."""

@@ -230,8 +230,8 @@ def unshared(
         changes = computations or small or blocks or (picks and own_rows(kinds.ops, traits))
         if not (changes or (cut and cuts_of_joined(kinds.ops, traits))):
             return Unshared(module, kinds)
-        made = copy_of(module)
-        originals, copies = kinds.ops[1:], operations_in(made)
+        copied = copy_of(module)
+        originals, copies = kinds.ops[1:], operations_in(copied)
         marked = _marked(kinds, traits, computations or {})
         if blocks:
             marked = dict.fromkeys(range(len(originals)))
@@ -241,24 +241,24 @@ def unshared(
         if computations:
             pairs = zip(originals, copies, strict=True)
             computed = [(copy, computations[op]) for op, copy in pairs if op in computations]
-            put_in_place_of_ops(made, computed, _mark_inside)
-            copies = operations_in(made)
+            put_in_place_of_ops(copied, computed, _mark_inside)
+            copies = operations_in(copied)
         naming = set() if computations else {op.name for op in examples if named_by(op)}
-        functions, room = _called(made), _MORE
+        functions, room = _called(copied), _MORE
         while calls := _of_small_ones(copies, traits, functions, room):
             copies = []  # Python must hold no op while one around it is erased
             for call in calls:
                 function = functions[_callee(call)]
                 room -= len(operations_in(function))
                 put_in_place_of(call, function)
-            _erase_unnamed(made, functions, naming)
-            copies = operations_in(made)
+            _erase_unnamed(copied, functions, naming)
+            copies = operations_in(copied)
         if blocks:
-            put_in_blocks(copies, traits, symbols(made, "sdy.mesh"), _mark)
-            copies = operations_in(made)
+            put_in_blocks(copies, traits, symbols(copied, "sdy.mesh"), _mark)
+            copies = operations_in(copied)
         new = (picks or bool(computations)) and batch_own_rows(copies, traits, _mark)
-        new |= cut and cut_before_joining(operations_in(made) if new else copies, traits, _mark)
-        return _with_originals(made, operations_in(made) if new else copies, originals, marked, traits)
+        new |= cut and cut_before_joining(operations_in(copied) if new else copies, traits, _mark)
+        return _with_originals(copied, operations_in(copied) if new else copies, originals, marked, traits)
 
 
 def _marked(kinds: Kinds, traits: OpTraits, computations: Mapping[Any, Computation]) -> dict[int, None]:

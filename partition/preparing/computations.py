@@ -63,11 +63,11 @@ def put_in_place_of_ops(
         _rename(body, names)
         functions = symbols(body, "func.func")
         main = functions.pop(main_function(functions))
-        made = _manual(op, computation)
+        computation_op = _manual(op, computation)
         called = [function.operation.clone(ir.InsertionPoint(module.body)) for function in functions.values()]
-        _give_body(made, main.operation.clone(ir.InsertionPoint(module.body)))
-        mark(made, op, False)
-        for inner in (*operations_in(made), *chain.from_iterable(map(with_inner, called))):
+        _give_body(computation_op, main.operation.clone(ir.InsertionPoint(module.body)))
+        mark(computation_op, op, False)
+        for inner in (*operations_in(computation_op), *chain.from_iterable(map(with_inner, called))):
             if calls_back(inner):
                 message = (
                     "the function from partition calls back into Python here, and JAX drops the callback"
@@ -79,7 +79,7 @@ def put_in_place_of_ops(
             if channel_of(inner):
                 channel += 1
                 inner.attributes[CHANNEL] = stablehlo.ChannelHandle.get(channel, 1)
-        for result, value in zip(op.results, made.results, strict=True):
+        for result, value in zip(op.results, computation_op.results, strict=True):
             result.replace_all_uses_with(value)
         op.erase()
 

@@ -176,9 +176,9 @@ class _Cutting:
             attributes["sdy.sharding"] = self.op.attributes["sdy.sharding"]
         type_ = ir.RankedTensorType.get(sizes, operands[0].type.element_type)
         ip, loc = ir.InsertionPoint(self.op), self.op.location
-        made = ir.Operation.create(name, [type_], operands, attributes, loc=loc, ip=ip)
-        self.mark(made, self.op, False)
-        return made.results[0]
+        op = ir.Operation.create(name, [type_], operands, attributes, loc=loc, ip=ip)
+        self.mark(op, self.op, False)
+        return op.results[0]
 
 
 def _integers(values: Sequence[int]) -> Any:

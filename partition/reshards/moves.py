@@ -60,8 +60,8 @@ class Route:
     @classmethod
     def of(cls, steps: Iterable[Step]) -> Route:
         """The route of some steps."""
-        made = tuple(steps)
-        return cls(sum(step.price for step in made), sum(step.price > 0 for step in made), lambda: made)
+        every = tuple(steps)
+        return cls(sum(step.price for step in every), sum(step.price > 0 for step in every), lambda: every)
 
     @cached_property
     def steps(self) -> tuple[Step, ...]:

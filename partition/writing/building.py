@@ -136,18 +136,18 @@ class Builder:
 
     def copy(self, op: Operation) -> Any:
         """A clone of an op, without the attributes that only the annotated module needs."""
-        made = op.operation.clone(self.scope.end)
+        copied = op.operation.clone(self.scope.end)
         for name in OUTSIDE:
-            if name in made.attributes:
-                del made.attributes[name]
-        return made
+            if name in copied.attributes:
+                del copied.attributes[name]
+        return copied
 
     def copy_of(self, op: Operation, operands: Sequence[Any]) -> Any:
         """The result of a clone of an op with one result, on other operands."""
-        made = self.copy(op)
+        copied = self.copy(op)
         for i, operand in enumerate(operands):
-            made.operands[i] = operand
-        return made.results[0]
+            copied.operands[i] = operand
+        return copied.results[0]
 
     def one(
         self, name: str, operands: Sequence[Any], type_: Any, attributes: dict[str, Any] | None = None

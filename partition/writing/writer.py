@@ -105,23 +105,23 @@ class Writer(Walk):
 
     def run(self) -> Draft:
         """The program of each device, before any pass."""
-        made = ir.Module.create(ir.Location.unknown(self.old.context))
+        module = ir.Module.create(ir.Location.unknown(self.old.context))
         for name in self.old.operation.attributes:
-            made.operation.attributes[name] = self.old.operation.attributes[name]
-        self.module = made
+            module.operation.attributes[name] = self.old.operation.attributes[name]
+        self.module = module
         if self.form == "sdy-manual":
             for mesh in symbols(self.old, "sdy.mesh").values():
-                mesh.operation.clone(ir.InsertionPoint(made.body))
+                mesh.operation.clone(ir.InsertionPoint(module.body))
         count = ir.IntegerAttr.get(self.builder.i32, self.axes.count)
         one = ir.IntegerAttr.get(self.builder.i32, 1)
         replicas = self.form == "replica"
-        made.operation.attributes["mhlo.num_partitions"] = one if replicas else count
-        made.operation.attributes["mhlo.num_replicas"] = count if replicas else one
+        module.operation.attributes["mhlo.num_partitions"] = one if replicas else count
+        module.operation.attributes["mhlo.num_replicas"] = count if replicas else one
         self._entry(self.functions[self.main])
         having = chain.from_iterable(map(self.kinds.numbers_having, OUTSIDE))
         annotated = not all(number in self.copies for number in having)
         loops = any(self.traits.lowering(op.name) == "loop" for op in self.kinds.examples())
-        draft = Draft(made, self.builder.sent, self.traits, self.axes, self.form, annotated, loops)
+        draft = Draft(module, self.builder.sent, self.traits, self.axes, self.form, annotated, loops)
         return draft.after(COUNTED)
 
     # ---- Functions --------------------------------------------------------------------------------------
@@ -137,10 +137,10 @@ class Writer(Walk):
             ends = (type_.inputs, arguments), (type_.results, results)
             takes, gives = ([*map(self.local, *end)] for end in ends)
             type_ = ir.FunctionType.get(takes, gives)
-        made, ops = self._opened(func)
-        made.attributes["function_type"] = ir.TypeAttr.get(type_)
-        self._name_boundary(func, made, self.boundary if around else None)
-        builder, block = self.builder, made.regions[0].blocks[0]
+        function, ops = self._opened(func)
+        function.attributes["function_type"] = ir.TypeAttr.get(type_)
+        self._name_boundary(func, function, self.boundary if around else None)
+        builder, block = self.builder, function.regions[0].blocks[0]
         if around:
             whole = block.create_before(*type_.inputs, arg_locs=[func.location] * len(arguments))
             builder.scope = Scope(whole)
@@ -165,8 +165,8 @@ class Writer(Walk):
         ends."""
         name = text_of(func.attributes["sym_name"])
         if name not in self.ends:
-            made, ops = self._opened(func)
-            block, outer = made.regions[0].blocks[0], self.builder.scope
+            written, ops = self._opened(func)
+            block, outer = written.regions[0].blocks[0], self.builder.scope
             self.enter(self.in_bodies.get(name, frozenset()))
             values = self.kinds.arguments(ops)
             arguments = self.settled(values, self.reading.boundary(func)[0])
@@ -178,7 +178,7 @@ class Writer(Walk):
             self.builder.scope = outer
             self.leave()
             type_ = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in returned])
-            made.attributes["function_type"] = ir.TypeAttr.get(type_)
+            written.attributes["function_type"] = ir.TypeAttr.get(type_)
             ends = self.kinds.operands(ops[-1])
             results = [self.tensors[value].home for value in ends]
             self.ends[name] = Ends(values, arguments, ends, results)
@@ -189,12 +189,12 @@ class Writer(Walk):
         name = text_of(func.attributes["sym_name"])
         if name in self.written:  # unchanged, for a region
             self.written[name].erase()
-        self.written[name] = made = func.operation.clone(ir.InsertionPoint(self.module.body)).operation
-        for label in list(made.attributes):
+        self.written[name] = written = func.operation.clone(ir.InsertionPoint(self.module.body)).operation
+        for label in list(written.attributes):
             if label not in ("sym_name", "sym_visibility", "function_type"):
-                del made.attributes[label]
-        (ops,) = self.open(self.kinds.listing.functions[name], made)
-        return made, ops
+                del written.attributes[label]
+        (ops,) = self.open(self.kinds.listing.functions[name], written)
+        return written, ops
 
     def open(self, number: int, copy: Any = None) -> list[list[int]]:
         """Registers the ops in each block of a copied op."""
@@ -329,13 +329,13 @@ class Writer(Walk):
                 return True
             self.builder.scope.pass_by(copy)
             self.builder.loc = copy.location
-            made: Sequence[Any] = list(copy.results)
+            results: Sequence[Any] = list(copy.results)
         else:
             op = self.kinds.ops[number]
             if computed.known.names_functions or len(op.regions):
                 self.keep_named(op)
-            made = self.lower(op, computed, values)
-        self.give(number, recipe, made, len(recipe.takes))
+            results = self.lower(op, computed, values)
+        self.give(number, recipe, results, len(recipe.takes))
         return recipe.kept
 
     def _needed(self, number: int, recipe: Recipe) -> list[Any]:
@@ -369,11 +369,11 @@ class Writer(Walk):
         for name in sorted(named_in(op)):
             if name in self.functions and name not in self.written:
                 func = self.functions[name].operation
-                self.written[name] = made = func.clone(ir.InsertionPoint(self.module.body))
+                self.written[name] = written = func.clone(ir.InsertionPoint(self.module.body))
                 for label in ("arg_attrs", "res_attrs"):
                     entries = [
-                        ir.DictAttr.get(entries_of(e, *OUTSIDE)) for e in boundary_attributes(made, label)
+                        ir.DictAttr.get(entries_of(e, *OUTSIDE)) for e in boundary_attributes(written, label)
                     ]
-                    if label in made.attributes:
-                        made.attributes[label] = ir.ArrayAttr.get(entries)
+                    if label in written.attributes:
+                        written.attributes[label] = ir.ArrayAttr.get(entries)
                 self.keep_named(func)

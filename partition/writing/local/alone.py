@@ -21,14 +21,14 @@ def once(site: Site, operands: list[Any]) -> list[Any]:
         return clone(site, operands)
     types = [result.type for result in site.op.results]
     first = builder.lookup(builder.axes.index(pieces))
-    made = builder.op("stablehlo.case", [first], types, regions=2)
+    case = builder.op("stablehlo.case", [first], types, regions=2)
     outer = builder.scope
-    for number, region in enumerate(made.regions):
+    for number, region in enumerate(case.regions):
         builder.scope = Scope(region.blocks.append(), outer)
         results = clone(site, operands) if number == 0 else [_nothing(site, type_) for type_ in types]
         builder.op("stablehlo.return", results, [])
     builder.scope = outer
-    return [_spread(site, value, pieces) for value in made.results]
+    return [_spread(site, value, pieces) for value in case.results]
 
 
 def spread(site: Site, operands: list[Any]) -> list[Any]:

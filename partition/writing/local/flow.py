@@ -105,11 +105,11 @@ def _empty(walk: Writer, number: int, known: Knowledge) -> None:
 
 def _shaped(walk: Writer, op: Operation, type_: Any, attributes: dict[str, Any]) -> Any:
     """The result of a copy of an op without operands, in another type."""
-    made = walk.builder.copy(op)
-    made.results[0].set_type(type_)
+    copied = walk.builder.copy(op)
+    copied.results[0].set_type(type_)
     for name, value in attributes.items():
-        made.attributes[name] = value
-    return made.results[0]
+        copied.attributes[name] = value
+    return copied.results[0]
 
 
 def _iota(walk: Writer, number: int, known: Knowledge) -> None:
@@ -156,8 +156,8 @@ def _pass(walk: Writer, number: int, known: Knowledge) -> None:
     op = walk.kinds.ops[number]
     homes = walk.homes(number)
     values = walk.entering(number, homes, walk.kinds.results(number), chosen=True)
-    made = walk.builder.op(op.name, values, [value.type for value in values], _plain(op))
-    walk.define_all(walk.kinds.results(number), homes, made.results)
+    written = walk.builder.op(op.name, values, [value.type for value in values], _plain(op))
+    walk.define_all(walk.kinds.results(number), homes, written.results)
 
 
 def _loop(walk: Writer, number: int, known: Knowledge) -> None:
@@ -180,7 +180,7 @@ def _loop(walk: Writer, number: int, known: Knowledge) -> None:
     values = walk.entering(number, homes, carried, chosen=True, slots=around)
     types = [value.type for value in values]
     walk.builder.loc = op.location
-    made = walk.builder.op(op.name, values, types, _plain(op), regions=len(op.regions))
+    written = walk.builder.op(op.name, values, types, _plain(op), regions=len(op.regions))
     some = [homes[slot] for slot in around]
 
     def receive(numbers: range, given: Sequence[Any], beside: int = -1) -> None:
@@ -189,17 +189,17 @@ def _loop(walk: Writer, number: int, known: Knowledge) -> None:
         sources, there = [carried[slot] for slot in around], [numbers[slot] for slot in around]
         walk.received(number, there, (sources, given, some), [propagated[slot] for slot in around], beside)
 
-    with _region(walk, number, 0, made) as block:
+    with _region(walk, number, 0, written) as block:
         walk.builder.scope.move(walk.copies[test[0]])
         parts = walk.parts(block, homes)
         receive(ends[0], [parts[slot] for slot in around], test[-1])
         _return(walk, walk.block(test, [replicated(0)]))
         _erase_arguments(block, around)
-    with _region(walk, number, 1, made) as block:
+    with _region(walk, number, 1, written) as block:
         walk.arguments(body, block, homes, around)
         _return(walk, walk.block(body, homes, carried, around))
         _erase_arguments(block, around)
-    receive(ends[2], list(made.results))
+    receive(ends[2], list(written.results))
 
 
 def _erase_arguments(block: Any, kept: Sequence[int]) -> None:
@@ -217,11 +217,11 @@ def _branches(walk: Writer, number: int, known: Knowledge) -> None:
     for value, use in walk.of_several(number):
         walk.get(value, walk.copied_first[value], use)
     walk.builder.loc = op.location
-    made = walk.builder.op(op.name, [which], types, _plain(op), regions=len(op.regions))
+    written = walk.builder.op(op.name, [which], types, _plain(op), regions=len(op.regions))
     for i, ops in enumerate(walk.open(number)):
-        with _region(walk, number, i, made):
+        with _region(walk, number, i, written):
             _return(walk, walk.block(ops, homes, walk.kinds.results(number)))
-    walk.define_all(walk.kinds.results(number), homes, made.results)
+    walk.define_all(walk.kinds.results(number), homes, written.results)
 
 
 @contextmanager
@@ -254,9 +254,9 @@ def _calls(walk: Writer, number: int, attributes: dict[str, Any]) -> None:
     values = walk.entering(number, ends.takes, ends.arguments, chosen=True)
     walk.builder.loc = op.location
     types = [walk.local(t, layout) for t, layout in zip(func.type.results, ends.gives, strict=True)]
-    made = walk.builder.op("func.call", values, types, attributes)
+    written = walk.builder.op("func.call", values, types, attributes)
     homes = walk.reading.homes(op) if "sdy.sharding" in op.attributes else ends.gives
-    given = ends.returned, list(made.results), ends.gives
+    given = ends.returned, list(written.results), ends.gives
     walk.received(number, walk.kinds.results(number), given, homes)
 
 
@@ -285,9 +285,9 @@ def _collective(walk: Writer, number: int, known: Knowledge) -> bool:
     """A collective inside of a manual computation, over the same groups of devices."""
     op, first = walk.kinds.ops[number], walk.kinds.results(number)[0]
     kept = walk.computed(number)
-    made = walk.find(first, walk.known_layouts(first)[0]).owner.operation
-    if made.name == op.name:
-        walk.builder.adopt(made, walk.reading.groups(op), Purpose(op, 0, op.operands[0]))
+    written = walk.find(first, walk.known_layouts(first)[0]).owner.operation
+    if written.name == op.name:
+        walk.builder.adopt(written, walk.reading.groups(op), Purpose(op, 0, op.operands[0]))
     return kept
 
 
@@ -299,8 +299,8 @@ def _callback(walk: Writer, number: int, known: Knowledge) -> None:
 
 def _device(walk: Writer, number: int, known: Knowledge) -> None:
     op = walk.kinds.ops[number]
-    made = walk.builder.device_id(op.results[0].type, op.name)
-    walk.define(walk.kinds.results(number)[0], replicated(0), made)
+    device = walk.builder.device_id(op.results[0].type, op.name)
+    walk.define(walk.kinds.results(number)[0], replicated(0), device)
 
 
 def _plain(op: Operation) -> dict[str, Any]:

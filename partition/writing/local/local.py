@@ -151,11 +151,11 @@ _NUMBERS: tuple[Any, ...] = (_GATHER, _SCATTER, stablehlo.ConvDimensionNumbers)
 
 def clone(site: Site, operands: Sequence[Any], attributes: Mapping[str, Any] | None = None) -> list[Any]:
     """The op on other operands, with other attributes; its results have their local shapes."""
-    made = copied(site)
+    copy = copied(site)
     for i, value in enumerate(operands):
-        made.operands[i] = value
-    held = made.attributes
-    results = list(made.results)
+        copy.operands[i] = value
+    held = copy.attributes
+    results = list(copy.results)
     for result, type_ in zip(results, site.types(), strict=True):
         if type_ is not None:
             result.set_type(type_)
@@ -176,16 +176,16 @@ def copied(site: Site) -> Any:
 
     def replace(inner: Any) -> ir.WalkResult:
         for i, value in enumerate(inner.operands):
-            if inner != made.operation and value in outside:
+            if inner != copy.operation and value in outside:
                 inner.operands[i] = outside[value]
         return ir.WalkResult.ADVANCE
 
     if len(op.regions):
         op.walk(find)
-    made = site.builder.copy(op)
+    copy = site.builder.copy(op)
     if outside:
-        made.operation.walk(replace)
-    return made
+        copy.operation.walk(replace)
+    return copy
 
 
 def parts(site: Site, operands: list[Any]) -> list[Any]:
@@ -203,10 +203,10 @@ def _sizes(site: Site, value: Value) -> Any:
     maker: Any = None if isinstance(value.owner, ir.Block) else value.owner.operation
     for name, attribute in attributes(maker) if maker is not None else ():
         if isinstance(attribute, ir.DenseElementsAttr):
-            made = site.builder.copy(maker)
+            copy = site.builder.copy(maker)
             written = f"dense<{list(site.types()[0].shape)}> : {attribute.type}"
-            made.attributes[name] = ir.Attribute.parse(written)
-            return made.results[0]
+            copy.attributes[name] = ir.Attribute.parse(written)
+            return copy.results[0]
     hint = "make them a constant, which has other sizes in a part"
     raise ShardlogError("sizes that are not known before it runs", where=location(site.op), hint=hint)
 
@@ -227,13 +227,13 @@ def reduce(site: Site, operands: list[Any]) -> list[Any]:
         with site.sends(len(operands) + i):
             all_parts.append(gathered(builder, builder.one("stablehlo.reshape", [value], row), partial, 0))
     initial = operands[len(operands) // 2 :]
-    made = copied(site)
+    copy = copied(site)
     for i, value in enumerate([*all_parts, *initial]):
-        made.operands[i] = value
-    made.attributes["dimensions"] = builder.integers([0])
-    for result, value in zip(made.results, results, strict=True):
+        copy.operands[i] = value
+    copy.attributes["dimensions"] = builder.integers([0])
+    for result, value in zip(copy.results, results, strict=True):
         result.set_type(value.type)
-    return list(made.results)
+    return list(copy.results)
 
 
 def gathered(builder: Builder, value: Value, pieces: Pieces, dim: int) -> Any:
@@ -532,9 +532,9 @@ def transform(site: Site, operands: list[Any]) -> list[Any]:
     along = len(list(site.op.attributes["fft_length"]))
     rows = [prod(shape[:-along])] if len(shape) > along else []
     value = _in_order(builder, value, [*rows, *shape[-along:]])
-    made = copied(site)
-    made.operands[0] = value
-    (transformed,) = made.results
+    copy = copied(site)
+    copy.operands[0] = value
+    (transformed,) = copy.results
     transformed.set_type(builder.tensor([*rows, *whole[-along:]], element_of(transformed)))
     return [_in_order(builder, transformed, whole)]
 

@@ -265,16 +265,16 @@ def _windows(
     builder, shape = site.builder, shape_of(values[0])
     padding = np.zeros((len(shape), 2), np.int64)
     padding[dim] = low, high
-    made = copied(site)
+    copy = copied(site)
     for i, value in enumerate((*values, *initial)):
-        made.operands[i] = value
+        copy.operands[i] = value
     sizes = [n if d == dim else 1 for d, n in enumerate(shape)]
-    made.attributes["window_dimensions"] = builder.integers(sizes)
-    made.attributes["padding"] = builder.dense(padding)
+    copy.attributes["window_dimensions"] = builder.integers(sizes)
+    copy.attributes["padding"] = builder.dense(padding)
     shape[dim] = 1 + low + high
-    for result in made.results:
+    for result in copy.results:
         result.set_type(builder.tensor(shape, element_of(result)))
-    return list(made.results)
+    return list(copy.results)
 
 
 def select_and_scatter(site: Site, operands: list[Any]) -> list[Any]:
@@ -301,13 +301,13 @@ def select_and_scatter(site: Site, operands: list[Any]) -> list[Any]:
         if read.low > 0 or end > size:
             edges.append(_Edges(builder, dim, size, starts))
             value = edges[-1].repeated(value)
-    made = copied(site)
+    copy = copied(site)
     for i, operand in enumerate((value, source, neutral if edges else initial)):
-        made.operands[i] = operand
+        copy.operands[i] = operand
     unpadded = _unpadded(site, range(len(shape_of(value))), {read.dim for read in reads}, "base_dilations")
     for label, attribute in unpadded.items():
-        made.attributes[label] = attribute
-    (sums,) = made.results
+        copy.attributes[label] = attribute
+    (sums,) = copy.results
     sums.set_type(value.type)
     for each in edges:
         sums = each.combined(sums, name, neutral)
