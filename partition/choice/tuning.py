@@ -14,11 +14,12 @@ from __future__ import annotations
 
 TILE = 4096
 """Bytes of a value that a loop may carry without a price. TPUs allocate tiles of 8 by 128 elements of 4
-bytes, also for fewer elements."""
+bytes, also for fewer elements. In the sweep half of it sends 1.3 % more, and twice as much holds 0.4 %
+more."""
 
 LATE = 1 / 128
-"""Bytes, the cost of leaving a partial sum for later. It only breaks ties: far less than a collective
-costs."""
+"""Bytes, the cost of leaving a partial sum for later. It only breaks ties: in the sweep half of it, and
+twice as much, send as much."""
 
 CARRIED = 1 / 4
 """Bytes sent for each byte that a loop carries beyond propagation's layout. A guess."""
@@ -48,7 +49,7 @@ COPIES = 6
 """Layouts in which the uses of a value can share a copy. A guess."""
 
 WAYS = 96
-"""Ways to compute an op. A guess."""
+"""Ways to compute an op. A guess: in the sweep twice as many change nothing, and half send as much."""
 
 WIDENINGS = 2
 """Rounds of adding layouts: in each, ops see the layouts that their neighbours would like. A guess."""
@@ -63,7 +64,8 @@ OPEN_WAYS = 160
 """Ways to compute an op if the boundary is open. A guess."""
 
 OPEN_NAMED = 4
-"""The next best layouts of a value at an open boundary for which the op that decides is found. A guess."""
+"""The next best layouts of a value at an open boundary for which the op that decides is found. A
+guess."""
 
 # ---- How long the search for the least sum goes on -------------------------------------------------------
 
