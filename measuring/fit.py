@@ -30,17 +30,17 @@ _FIXED = ("multiprocessors", "host", "call")
 
 
 @dataclass(frozen=True)
-class Program:
+class FittedProgram:
     """A measured program, and its kernels: what is known of each, and how often it runs."""
 
     row: Row
     kernels: tuple[tuple[Mapping[str, Any], int], ...]
 
 
-def programs(rows: Sequence[Row], topology: str) -> list[Program]:
+def programs(rows: Sequence[Row], topology: str) -> list[FittedProgram]:
     """The kernels of measured programs."""
     known = machine(topology)
-    return [Program(row, tuple(kernels(run(row.text).partition(), known))) for row in rows]
+    return [FittedProgram(row, tuple(kernels(run(row.text).partition(), known))) for row in rows]
 
 
 def held_out(number: int) -> bool:
@@ -51,13 +51,13 @@ def held_out(number: int) -> bool:
 class Fit:
     """The numbers of a machine, and the error of what is said with them."""
 
-    def __init__(self, every: Sequence[Program], topology: str) -> None:
+    def __init__(self, every: Sequence[FittedProgram], topology: str) -> None:
         self.machine = machine(topology)
         self.every = every
         self._traits = RuleBook().traits
         self.numbers = dict(self.machine.kernels)
 
-    def said(self, numbers: Mapping[str, float], every: Sequence[Program]) -> list[float]:
+    def said(self, numbers: Mapping[str, float], every: Sequence[FittedProgram]) -> list[float]:
         """The microseconds of programs."""
         timing = Timing(replace(self.machine, kernels=numbers), self._traits)
         known: dict[int, float] = {}
@@ -67,7 +67,7 @@ class Fit:
                     known[id(facts)] = timing.of(facts).seconds
         return [1e6 * sum(known[id(facts)] * often for facts, often in p.kernels) for p in every]
 
-    def error(self, numbers: Mapping[str, float], every: Sequence[Program]) -> float:
+    def error(self, numbers: Mapping[str, float], every: Sequence[FittedProgram]) -> float:
         """The mean error: of what is far off more counts less."""
         said = self.said(numbers, every)
         errors = (abs(log(max(s, 1e-3) / p.row.busy)) for p, s in zip(every, said, strict=True))

@@ -23,7 +23,7 @@ class Judged:
 
 
 @dataclass(frozen=True)
-class Kind:
+class JudgedKind:
     """Programs of a kind, and the long ones among them."""
 
     all: Judged
@@ -35,7 +35,7 @@ def said(text: str, topology: str) -> float:
     return float(run(text).partition().cost(topology).seconds) * 1e6
 
 
-def judged(pairs: Iterable[tuple[Row, float]]) -> list[tuple[str, Kind]]:
+def judged(pairs: Iterable[tuple[Row, float]]) -> list[tuple[str, JudgedKind]]:
     """By kind, then of all: rows and the microseconds that are said."""
     found: dict[str, list[tuple[float, float]]] = {}
     for row, microseconds in pairs:
@@ -49,8 +49,8 @@ def judgement(found: Judged) -> str:
     return f"{found.count}, {found.within:.0%} within a quarter, mean error {found.error:.2f}"
 
 
-def _kind(pairs: Sequence[tuple[float, float]]) -> Kind:
-    return Kind(_judged(pairs), _judged([pair for pair in pairs if pair[0] >= SHORT]))
+def _kind(pairs: Sequence[tuple[float, float]]) -> JudgedKind:
+    return JudgedKind(_judged(pairs), _judged([pair for pair in pairs if pair[0] >= SHORT]))
 
 
 def _judged(pairs: Sequence[tuple[float, float]]) -> Judged:

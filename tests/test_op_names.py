@@ -74,7 +74,7 @@ KNOWN = {  # ops that are known somewhere
     "partition/writing/building.py": {"stablehlo.dynamic_slice", "stablehlo.partition_id"},
     "partition/choice/choosing.py": {"stablehlo.add"},
     "partition/facts/knowledge.py": {"stablehlo."},
-    "partition/layouts.py": {f"stablehlo.{n}" for n in ("add", "maximum", "minimum")},
+    "program/reductions.py": {f"stablehlo.{n}" for n in ("add", "maximum", "minimum", "multiply")},
     "partition/finishing/collectives.py": {
         "stablehlo.",
         *(f"stablehlo.{n}" for n in ("all_gather", "all_reduce", "all_to_all", "reduce_scatter")),
