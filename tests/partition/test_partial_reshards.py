@@ -133,7 +133,7 @@ def held_by_devices(axes: Axes, shares: Sequence[Array], state: Layout) -> list[
     return [each[int(index[device])][device] for device in range(axes.count)]
 
 
-def check(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout], kind: str) -> None:
+def check_pairs(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout], kind: str) -> None:
     """Asserts that a value gets from a state to others, exactly, on every device."""
     planner = Planner(axes)
     routes = [planner.route(shape, start, goal) for goal in goals]
@@ -173,7 +173,7 @@ def check(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout], kind
 def test_all_pairs_on_2x3(kind: str, shape: Shape) -> None:
     among = states(GRID, kind)
     for start in among:
-        check(GRID, shape, start, among, kind)
+        check_pairs(GRID, shape, start, among, kind)
 
 
 EVERY = [(kind, number) for kind in COMBINE for number in range(92)]
@@ -182,4 +182,4 @@ EVERY = [(kind, number) for kind in COMBINE for number in range(92)]
 @pytest.mark.parametrize(("kind", "number"), by_day([("sum", n) for n in range(0, 92, 13)], EVERY))
 def test_all_pairs_on_2x2x2(kind: str, number: int) -> None:
     among = states(CUBE, kind)
-    check(CUBE, (8, 8), among[number], among, kind)
+    check_pairs(CUBE, (8, 8), among[number], among, kind)

@@ -76,7 +76,7 @@ MODULES = {
 }
 
 
-def check(text: str, said: str, advice: str) -> None:
+def check_refused(text: str, said: str, advice: str) -> None:
     with pytest.raises(ShardlogError) as caught:
         shardlog.run(text)
     lines = str(caught.value).splitlines()
@@ -88,15 +88,15 @@ def check(text: str, said: str, advice: str) -> None:
 def test_shardings(sharding: str) -> None:
     text = f"shard.grid @g(shape = 2x3)\nfunc.func @f(%x: {T}) -> {T} {{\n"
     text += f"  %s = shard.sharding @g {sharding} : !shard.sharding\n"
-    check(text + f"  %0 = shard.shard %x to %s : {T}\n  return %0 : {T}\n}}\n", *SHARDINGS[sharding])
+    check_refused(text + f"  %0 = shard.shard %x to %s : {T}\n  return %0 : {T}\n}}\n", *SHARDINGS[sharding])
 
 
 @pytest.mark.parametrize("op", OPS)
 def test_ops(op: str) -> None:
     text = f"shard.grid @g(shape = 2x3)\nfunc.func @f(%x: {T}) -> {T} {{\n  %0 = {op}\n"
-    check(f"{text}  return %0 : {T}\n}}\n", *OPS[op])
+    check_refused(f"{text}  return %0 : {T}\n}}\n", *OPS[op])
 
 
 @pytest.mark.parametrize("module", MODULES)
 def test_modules(module: str) -> None:
-    check(module + "\n", *MODULES[module])
+    check_refused(module + "\n", *MODULES[module])
