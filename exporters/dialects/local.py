@@ -347,8 +347,8 @@ class _Local:
             else:
                 made = self.op(_RESHAPE, [value], [row], {}, ir.InsertionPoint(end))
                 end.operands[i] = made.results[0]
-        types = [[v.type for v in values] for values in (entry.arguments, end.operands)]
-        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(*types))
+        given, results = ([v.type for v in values] for values in (entry.arguments, end.operands))
+        function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(given, results))
 
     def part(self, value: Any, sharding: Any, place: Any) -> Any:
         """The part of a whole tensor that the device has."""
