@@ -72,6 +72,7 @@ def test_a_gpu_that_is_not_there_is_missed(
         (gzip.compress(b"[]"), "the file has no measured programs"),
         (None, "cannot read: No such file or directory"),
     ],
+    ids=["text", "no JSON", "no times", "no rows", "missing"],
 )
 def test_files_that_nothing_measured_are_refused(
     content: bytes | None,
