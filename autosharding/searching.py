@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
-from ..cost.cost import Cost
+from ..cost.cost import Cost, cost
 from ..cost.exchange import prices
 from ..cost.machine import Machine, machine
 from ..errors import ShardlogError
+from ..executing.partitioning import Partitioning
 from ..importers.annotations import to_sdy
 from ..importers.sources.text import Text
 from ..importers.sources.views import view_of
@@ -28,9 +29,11 @@ from ..program.elements import bytes_text, exact_text
 from ..program.meshes import Mesh
 from ..program.mlir.modules import symbols
 from ..program.shardings import Sharding, read_mesh
+from ..runs.choice import ProgramChoice
 from ..runs.options import Options
+from ..runs.partitioned import PartitionedRun
+from ..runs.result import Result
 from ..runs.running import run_with
-from ..session import Session
 from .ends import End, ends_of
 from .kept import kept, spec_in
 from .options import AutoOptions
@@ -93,6 +96,7 @@ class Search:
         self.base = run_with(source, replace(self._of_run, annotate=self._kept))
         self.machine: Machine = machine(options.topology, list(axes), prod(axes.values()))
         self._costs: dict[Any, Cost | TooLargeError] = {}
+        self._given: dict[Any, tuple[Spec, ...]] = {}
         self._sums: dict[float, Opened] = {}
 
     def _check(self, devices: int) -> None:
@@ -142,13 +146,12 @@ class Search:
     def _open(self) -> Opening:
         return self._opening()
 
-    def found(self, price: float, *, bound: bool = False) -> Opened:
+    def found(self, price: float) -> Opened:
         """The boundary by which the sum is least where memory has a price, in bytes sent for a byte held."""
-        known = self._sums.get(price)
-        if known is None or (bound and not known.bound):
+        if price not in self._sums:
             self._tell(f"choosing on {self.mesh}", 0.3)
-            known = self._sums[price] = self._open.find(price, bound=bound)
-        return known
+            self._sums[price] = self._open.find(price)
+        return self._sums[price]
 
     @property
     def sum(self) -> float:
@@ -167,9 +170,9 @@ class Search:
 
     # ---- Truth ------------------------------------------------------------------------------------------
 
-    def session(self, candidate: Candidate) -> Session:
+    def run(self, candidate: Candidate) -> Result:
         """The run with a candidate's shardings at the boundary."""
-        return Session(run_with(self._source, replace(self._of_run, annotate=self.annotations(candidate))))
+        return run_with(self._source, replace(self._of_run, annotate=self.annotations(candidate)))
 
     def annotations(self, candidate: Candidate) -> tuple[str, ...]:
         """A candidate as annotations of a run, kept ones first."""
@@ -189,10 +192,12 @@ class Search:
         """The cost of a candidate's program. Raises TooLargeError if it does not fit into memory."""
         key = candidate.arguments, candidate.results
         if key not in self._costs:
-            session = self.session(candidate)
+            result = self.run(candidate)
+            self._given[key] = _given(candidate, result)
+            choice = ProgramChoice(topology=self.options.topology, memory=self.options.memory)
             try:
-                cost = session.cost(topology=self.options.topology, memory=self.options.memory)
-                self._costs[key] = cost
+                program, besides = Partitioning(result).program(choice, {}, refuse=False)
+                self._costs[key] = cost(PartitionedRun(result, program, choice, besides), self.machine)
             except TooLargeError as error:
                 self._costs[key] = error
         found = self._costs[key]
@@ -277,28 +282,20 @@ class Search:
             with suppress(TooLargeError):
                 yield Costed(candidate := Candidate(name, arguments, results), self.cost(candidate))
 
-    def _settled(self, candidate: Candidate) -> tuple[Spec, ...]:
-        """The specs of all results, those that propagation decided as well."""
-        module = self.session(candidate).result.module
-        with module.context:
-            ends = ends_of(module, ("none",))
-        return tuple(
-            _stays(end) if spec is None else spec
-            for end, spec in zip(ends.results, candidate.results, strict=True)
-        )
-
     def plan_of(self, costed: Costed, tried: Sequence[Tried] = ()) -> AutoPlan:
         """A candidate as a plan."""
-        unit, least = self.machine.link.bandwidth, self.found(TRIFLE, bound=True)
+        unit, least = self.machine.link.bandwidth, self.found(TRIFLE).cost
+        self._tell(f"proving a bound on {self.mesh}", 0.9)
+        candidate = costed.candidate
         return AutoPlan(
             self.mesh,
             self.options.topology,
             costed.cost.seconds,
             costed.cost.peak,
-            least.cost / unit,
-            least.bound / unit,
-            _placed(self.ends.arguments, costed.candidate.arguments),
-            _placed(self.ends.results, self._settled(costed.candidate)),
+            least / unit,
+            self._open.bound(TRIFLE, least) / unit,
+            _placed(self.ends.arguments, candidate.arguments),
+            _placed(self.ends.results, self._given[candidate.arguments, candidate.results]),
             self.ends.state,
             self.options.memory,
             tuple(tried),
@@ -341,6 +338,16 @@ def _stays(end: End) -> Spec:
 
 def _spec_of(sharding: Sharding) -> Spec:
     return spec_of(tuple(tuple(axis.name for axis in dim.axes) for dim in sharding.dimensions))
+
+
+def _given(candidate: Candidate, result: Result) -> tuple[Spec, ...]:
+    """The specs of all results of a candidate's run, those that propagation decided as well."""
+    with result.module.context:
+        ends = ends_of(result.module, ("none",))
+    return tuple(
+        _stays(end) if spec is None else spec
+        for end, spec in zip(ends.results, candidate.results, strict=True)
+    )
 
 
 def _main_mesh(module: ir.Module, text: Text) -> Mesh:

@@ -168,14 +168,20 @@ class Targets:
         functions = {name: op for name, op in declared.items() if op.regions[0].blocks}
         self._module, self._data = module, data
         self.main = main = functions[main_function(functions)]
-        self._results = len(main.type.results)
-        self._paths: dict[str, ir.Value[Any] | int] = {f"result#{i}": i for i in range(self._results)}
-        self._paths |= {path: i for i in range(self._results) if (path := result_path(main, i))}
+        self.results: Sequence[ir.Type] = list(main.type.results)
+        results = range(len(self.results))
+        self._paths: dict[str, ir.Value[Any] | int] = {f"result#{i}": i for i in results}
+        self._paths |= {path: i for i in results if (path := result_path(main, i))}
         self._paths |= {path: a for a in main.arguments if (path := argument_path(a.location))}
 
     @cached_property
     def _values(self) -> dict[str, ir.Value[Any]]:
         return _values(self._module, self.main, self._data)
+
+    @cached_property
+    def boundary(self) -> dict[str, list[ir.Attribute]]:
+        """The attributes of the function's arguments and results, which are read once: there may be many."""
+        return {label: boundary_attributes(self.main, label) for label in ("arg_attrs", "res_attrs")}
 
     def find(self, name: str, where: str) -> ir.Value[Any] | int:
         """The value with a name, or the number of a result of the function.
@@ -203,7 +209,7 @@ class Targets:
     def rank(self, name: str, where: str) -> int:
         """The rank of a value. Raises like ``find``, and for values that are not ranked tensors."""
         target = self.find(name, where)
-        type_ = self.main.type.results[target] if isinstance(target, int) else target.type
+        type_ = self.results[target] if isinstance(target, int) else target.type
         if not isinstance(type_, ir.RankedTensorType):
             raise ShardlogError(f"{name} is not a tensor but a {type_}", where=where)
         return type_.rank
@@ -225,6 +231,7 @@ def apply_annotations(module: ir.Module, annotations: Sequence[str], data: bytes
         # Which of them is wrong shows where they come one by one; this takes its time in large modules.
         for back in reversed(undo):
             back()
+        targets = Targets(module, data)
         for text in annotations:
             _apply(module, targets, text)
             _verify(module, f"--annotate '{text}'")
@@ -252,10 +259,10 @@ def _apply(module: ir.Module, targets: Targets, text: str) -> Callable[[], None]
         hint = """expected a value and its sharding, as in %arg0=[{"data"}, {}] or %arg0=P('data')"""
         raise ShardlogError("not an annotation", where=where, hint=hint)
     target = targets.find(match["value"], where)
-    type_: Any = target.type if isinstance(target, ir.Value) else targets.main.type.results[target]
+    type_: Any = target.type if isinstance(target, ir.Value) else targets.results[target]
     rank = type_.rank if isinstance(type_, ir.RankedTensorType) else None
     sharding = parse_sharding(module, match["sharding"], where, rank)
-    return _annotate(targets.main, target, sharding, where)
+    return _annotate(targets, target, sharding, where)
 
 
 def _values(module: ir.Module, main: Any, data: bytes) -> dict[str, ir.Value[Any]]:
@@ -346,21 +353,21 @@ _OF_ARGUMENT = "argument 0 of func.func: "
 
 
 def _annotate(
-    main: Any, target: ir.Value[Any] | int, sharding: ir.Attribute, where: str
+    targets: Targets, target: ir.Value[Any] | int, sharding: ir.Attribute, where: str
 ) -> Callable[[], None]:
     """Gives a value or a result of the function a sharding; returns a function that undoes it."""
     if isinstance(target, int):
-        return _set(main, "res_attrs", _entry(main, "res_attrs", target, sharding))
+        return _set(targets.main, "res_attrs", _entry(targets, "res_attrs", target, sharding))
     owner: Any = target.owner
     if isinstance(owner, ir.Block):
-        if owner != main.regions[0].blocks[0]:
+        if owner != targets.main.regions[0].blocks[0]:
             raise ShardlogError(
                 "an argument of a region has no sharding of its own",
                 where=where,
                 hint="annotate the result of the op around it",
             )
         number = ir.BlockArgument(target).arg_number
-        return _set(main, "arg_attrs", _entry(main, "arg_attrs", number, sharding))
+        return _set(targets.main, "arg_attrs", _entry(targets, "arg_attrs", number, sharding))
     for label in RESULT_SHARDING:
         if owner.operation.name.startswith("sdy.") and label in owner.attributes:
             return _set(owner, label, sharding)
@@ -380,9 +387,9 @@ def _set(op: Any, name: str, attribute: ir.Attribute) -> Callable[[], None]:
     return back
 
 
-def _entry(main: Any, name: str, number: int, sharding: ir.Attribute) -> ir.Attribute:
+def _entry(targets: Targets, name: str, number: int, sharding: ir.Attribute) -> ir.Attribute:
     """The attributes of a function's arguments or results with a sharding for one of them."""
-    entries = boundary_attributes(main, name)
+    entries = targets.boundary[name]
     entries[number] = with_attributes(entries[number], {"sdy.sharding": sharding})
     made: ir.Attribute = ir.ArrayAttr.get(entries)
     return made

@@ -23,13 +23,12 @@ from .preparing.preparing import Preparing
 @dataclass(frozen=True)
 class Opened:
     """A choice for the boundary: the shardings of free ``arguments`` and ``results``, by number; the total
-    cost of the program in the sum that is minimised, in bytes, and a lower bound of it; and an estimate of a
-    device's peak memory in bytes."""
+    cost of the program in the sum that is minimised, in bytes; and an estimate of a device's peak memory in
+    bytes."""
 
     arguments: dict[int, Sharding]
     results: dict[int, Sharding]
     cost: float
-    bound: float
     held: float
     others: dict[int, tuple[Other, ...]] = field(default_factory=dict)
     alike: dict[int, int] = field(default_factory=dict)
@@ -67,11 +66,16 @@ class Opening:
             self._homes = homes_of(annotated, facts, boundary=self._boundary)
             self._kinds, self._ops = annotated.kinds, [number for number, _ in facts.spots]
 
-    def find(self, memory: float = 0.0, *, bound: bool = False, stop: Callable[[], bool] = never) -> Opened:
-        """The best boundary at a price of memory, in bytes sent per byte held. With ``bound`` a lower bound
-        is computed."""
+    def bound(self, memory: float, least: float) -> float:
+        """A lower bound of the total cost, in bytes, with like layers alike; ``least`` is the cost that
+        was found at this price of memory."""
         with self._module.context, ir.Location.unknown():
-            chosen = self._homes.find(memory=memory, bound=bound, alike=True, stop=stop)
+            return self._homes.bound_alike(memory, least)
+
+    def find(self, memory: float = 0.0, *, stop: Callable[[], bool] = never) -> Opened:
+        """The best boundary at a price of memory, in bytes sent per byte held."""
+        with self._module.context, ir.Location.unknown():
+            chosen = self._homes.find(memory=memory, alike=True, stop=stop)
         homes, boundary, (takes, gives) = chosen.plan.homes, self._boundary, self._given
         arguments = {n: homes.get(boundary.arguments[n], takes[n]) for n in sorted(boundary.free.arguments)}
         results = {}
@@ -84,7 +88,6 @@ class Opening:
             {n: of(layout) for n, layout in arguments.items()},
             {n: of(layout) for n, layout in results.items()},
             chosen.cost,
-            chosen.bound,
             chosen.held[0],
             others,
             {n: chosen.alike.get(boundary.arguments[n], -1 - n) for n in arguments},

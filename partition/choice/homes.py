@@ -77,15 +77,12 @@ class Homes:
     ) -> FoundHomes:
         """The homes of least total cost, until ``stop`` says so. ``memory`` is the price, in bytes sent, of a
         byte that a device holds of a value; bytes that only one op needs or gives cost a part of it. With
-        ``bound`` a lower bound is computed, of all choices or of those that lay out like layers ``alike``;
-        otherwise it is zero."""
+        ``bound`` a lower bound is computed; otherwise it is zero. With ``alike`` the result has what decides
+        at an open boundary."""
         if not self._looked:
             self._candidates.find(stop)
             self._looked = not stop()
-        if memory:
-            terms = self._costs.terms(stop, memory)
-        else:
-            terms = self._terms = self._terms or self._costs.terms(stop)
+        terms = self._priced(memory, stop)
         if terms is None:
             return NOTHING
         late = self._costs.late()
@@ -95,9 +92,7 @@ class Homes:
         best, least = self._search(total, bound, stop)
         lowest = 0.0
         if bound:
-            anew = sum_of(terms, alone, size)
-            above = _bound_alike(total, anew, least, stop) if alike else None
-            lowest = self._bound(total, anew, alone, least, stop) if above is None else above
+            lowest = self._bound(total, sum_of(terms, alone, size), alone, least, stop)
         earlier = late[np.arange(len(best)), best][:, None] - late
         more = total.gains(best) + earlier * size[:, None]  # in bytes, at any time
         taken = [total.taken(n, best) for n in range(len(terms))]
@@ -107,6 +102,34 @@ class Homes:
         decided = np.zeros_like(best)
         before = self._holding.most(decided, [total.taken(n, decided) for n in range(len(terms))])
         return replace(homes, held=(self._holding.most(best, taken), before))
+
+    def bound_alike(self, memory: float, least: float, stop: Callable[[], bool] = never) -> float:
+        """A lower bound of the sum over choices by which all that a variable stands for is alike. It ends
+        where hardly anything is gained, and is not above the ``least`` sum, which ``find`` has found at this
+        price of ``memory``."""
+        terms = self._priced(memory, stop)
+        if terms is None:
+            return 0.0
+        total = sum_of(terms, self._costs.alone(memory) + self._costs.late(), self._variables.size)
+        bound, before = 0.0, -inf
+        for number in range(tuning.PROOFS + 1):
+            if stop() or bound >= least * (1 - tuning.NEAR):
+                break
+            for _ in sweeps(total, tuning.SWEEPS, EQUALLY if number else ALL, lasting=True, stop=stop):
+                pass
+            now = total.bound()
+            bound = max(bound, now)
+            if now > 0 and now < before * (1 + tuning.STALLED):
+                break
+            before = now
+        return min(bound, least)
+
+    def _priced(self, memory: float, stop: Callable[[], bool]) -> list[Terms] | None:
+        """The terms of the sum at a price of memory; None if stopped."""
+        if memory:
+            return self._costs.terms(stop, memory)
+        self._terms = self._terms or self._costs.terms(stop)
+        return self._terms
 
     def _search(self, total: Sum, lasting: bool, stop: Callable[[], bool]) -> tuple[Integers, float]:
         """The best choice, and its sum. Messages are passed from several starts, and then go on from what
@@ -234,23 +257,6 @@ def _rise(term: Terms, row: int, slot: int, chosen: Integers, place: int) -> flo
     total = term.base + sum(table[:, chosen[n]] for table, n in zip(each, variables, strict=True))
     then = total - each[slot][:, chosen[variables[slot]]] + each[slot][:, place]
     return float((then.min() - total.min()) * term.counts[row])
-
-
-def _bound_alike(total: Sum, anew: Sum, least: float, stop: Callable[[], bool]) -> float:
-    """A lower bound of the sum over choices by which all that a variable stands for is alike; as ``_bound``,
-    but it ends where hardly anything is gained."""
-    bound, before = total.bound(), -inf
-    for number in range(tuning.PROOFS + 1):
-        if stop() or bound >= least * (1 - tuning.NEAR):
-            break
-        for _ in sweeps(anew, tuning.SWEEPS, EQUALLY if number else ALL, lasting=True, stop=stop):
-            pass
-        now = anew.bound()
-        bound = max(bound, now)
-        if now > 0 and now < before * (1 + tuning.STALLED):
-            break
-        before = now
-    return min(bound, least)
 
 
 def _patience(above: float, least: float) -> int:

@@ -285,6 +285,7 @@ def measured(name: str) -> tuple[Any, ...]:
     import shardlog
     from shardlog.autosharding.options import AutoOptions
     from shardlog.autosharding.searching import Candidate, Search
+    from shardlog.session import Session
 
     model = MODELS[name]()
     lowered = (
@@ -298,7 +299,7 @@ def measured(name: str) -> tuple[Any, ...]:
         for each in search.known():
             if each.candidate.name == "ZeRO-3":
                 begin = time.perf_counter()
-                search.session(each.candidate).partition(topology=TOPOLOGY)
+                Session(search.run(each.candidate)).partition(topology=TOPOLOGY)
                 partitioned = max(partitioned, time.perf_counter() - begin)
             by_hand[f"{each.candidate.name} {mesh}"] = each.cost
         for label, (own, specs) in model.experts.items():
