@@ -9,7 +9,7 @@ from ..errors import ShardlogError, closest
 from ..program.elements import bytes_text
 from .plan import AutoPlan, Placed, axes_of
 
-_NUMBER = re.compile(r"(?<![A-Za-z])\d+")
+_NUMBER = re.compile(r"(?<=\[)\d+(?=\])|(?<=^arg)\d+$|(?<=^result)\d+$")
 
 
 def plan_text(plan: AutoPlan) -> str:
@@ -22,11 +22,7 @@ def plan_text(plan: AutoPlan) -> str:
         f"sum {seconds_text(plan.sum)}, bound {seconds_text(plan.bound)}: gap {plan.gap:.2%}",
         *(f"{len(plan.state)} results come back as arguments" for _ in plan.state and (1,)),
         "",
-        "plan                 mesh                    seconds  peak",
-        *(
-            f"{tried.name:<20} {tried.mesh:<20} {seconds_text(tried.seconds):>10}  {bytes_text(tried.peak)}"
-            for tried in plan.tried
-        ),
+        *_table(plan),
         "",
         *_specs("argument", plan.arguments),
         *_specs("result", plan.results),
@@ -41,14 +37,42 @@ def seconds_text(seconds: float) -> str:
     return f"{seconds * 1e3:.4g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.4g} us"
 
 
+def _table(plan: AutoPlan) -> Iterator[str]:
+    """The plans that were compared, a row each."""
+    rows = [("plan", "mesh", "seconds", "peak")]
+    rows += [(each.name, each.mesh, seconds_text(each.seconds), bytes_text(each.peak)) for each in plan.tried]
+    name, mesh, seconds, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
+    for row in rows:
+        yield f"{row[0]:<{name}}  {row[1]:<{mesh}}  {row[2]:>{seconds}}  {row[3]}"
+
+
 def _specs(what: str, placed: Sequence[Placed]) -> Iterator[str]:
-    groups: dict[tuple[str, str], int] = {}
+    """The specs, a line for all names that differ only in numbers."""
+    groups: dict[tuple[tuple[str, ...], str], list[list[int]]] = {}
     for each in placed:
-        key = _NUMBER.sub("*", each.name), spec_text(each)
-        groups[key] = groups.get(key, 0) + 1
-    width = max((len(name) for name, _ in groups), default=0)
-    for (name, spec), count in groups.items():
+        numbers = [int(number) for number in _NUMBER.findall(each.name)]
+        groups.setdefault((tuple(_NUMBER.split(each.name)), spec_text(each)), []).append(numbers)
+    lines = [(_named(parts, numbers), spec, len(numbers)) for (parts, spec), numbers in groups.items()]
+    width = max((len(name) for name, _, _ in lines), default=0)
+    for name, spec, count in lines:
         yield f"{what} {name:<{width}}  {spec}" + (f"  ({count})" if count > 1 else "")
+
+
+def _named(parts: Sequence[str], numbers: Sequence[Sequence[int]]) -> str:
+    """The name with these parts, and ranges of numbers between them."""
+    ranges = [_ranges(sorted(set(each))) for each in zip(*numbers, strict=True)]
+    return "".join(part + between for part, between in zip(parts, [*ranges, ""], strict=True))
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Ascending numbers as text, such as "0-3,7"."""
+    runs = list[list[int]]()
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
 
 
 def spec_text(placed: Placed) -> str:

@@ -15,7 +15,8 @@ import shardlog
 from shardlog.autosharding.automatic import plan, program, session_of
 from shardlog.autosharding.ends import ends_of
 from shardlog.autosharding.options import AutoOptions
-from shardlog.autosharding.plan import AutoPlan
+from shardlog.autosharding.plan import AutoPlan, Placed, Tried
+from shardlog.autosharding.texts import plan_text
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
 
@@ -223,3 +224,19 @@ def test_why_plan_says_what_comes_next_and_what_it_costs(
     path.write_text("{}")
     assert main(["why-plan", "params[0]", str(path)]) == 2
     assert "not a plan" in capsys.readouterr().err
+
+
+def test_the_summary_has_straight_columns_and_ranges_of_numbers() -> None:
+    names = [*(f"arg{n}" for n in (9, 10, 11, 13)), "p['w2*'][0]", *(f"p['up'][{n}]['w']" for n in range(12))]
+    placed = tuple(Placed(name, ("data",)) for name in names)
+    tried = Tried("Megatron and ZeRO-3 over data", "data=8", 0.012, 1 << 30), Tried("mutated", "data=8", 1, 0)
+    lines = plan_text(AutoPlan("data=8", "h100", 1, 0, 1, 1, placed, (), {}, tried=tried)).splitlines()
+    begin = next(n for n, line in enumerate(lines) if line.startswith("plan "))
+    assert [
+        line.index(word) for line, word in zip(lines[begin:], ("mesh", "data=8", "data=8"), strict=False)
+    ] == [lines[begin].index("mesh")] * 3
+    assert [line.split("  ")[0].split()[1] for line in lines[begin + 4 :]] == [
+        "arg9-11,13",
+        "p['w2*'][0]",
+        "p['up'][0-11]['w']",
+    ]
