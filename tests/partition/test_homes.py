@@ -15,7 +15,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from jaxlib.mlir import ir
 from shardlog.cli.partitioning import collectives_text
 from shardlog.explanations.partitioned import Partitioned
-from shardlog.partition import improving
+from shardlog.partition.choice import tuning
 from shardlog.partition.choice.candidates import Candidates
 from shardlog.partition.choice.choosing import Chooser
 from shardlog.partition.choice.costs import Costs
@@ -302,7 +302,7 @@ def test_what_a_loop_carries_is_laid_out_otherwise_with_all_that_it_goes_through
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """What the first loop of a gradient stacks, whole along "data": the second one need not gather it."""
-    monkeypatch.setattr(improving, "_COLLECTIVES", inf)  # or less is left to gain
+    monkeypatch.setattr(tuning, "COLLECTIVES", inf)  # or less is left to gain
     result = shardlog.run(scanned_step())
     assert sends(result.partition()) < 15_000_000  # 16,908,292 if it does
 
