@@ -12,6 +12,7 @@ from .autosharding.plan import AutoPlan
 from .autosharding.texts import plan_text
 from .errors import ShardlogError
 from .explanations.partitioned import Partitioned
+from .importers.asked import mesh_text
 from .importers.sources.jax import lowered
 from .importers.sources.views import view_of
 from .jitted import jit
@@ -131,6 +132,8 @@ def auto(
     memory as it may.
     """
     asked = {name: keywords.pop(name) for name in _OPTIONS if name in keywords}
+    if asked.get("mesh") is not None:
+        asked["mesh"] = mesh_text(asked["mesh"])
     options = AutoOptions.of(**asked)
     program = lowered(source, args, keywords)
     return Auto(source, program, options, plan(program, options, progress))

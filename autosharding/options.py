@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..errors import ShardlogError, closest
-from ..importers.asked import mesh_text
 from ..runs.options import TOPOLOGY, memory_of
 from .meshes import MOST_AXES
 
@@ -50,15 +49,12 @@ class AutoOptions:
 
     @staticmethod
     def of(**given: Any) -> AutoOptions:
-        """The options from a user's values: a mesh may be an object, a size a text, and several texts one
-        text.
+        """The options from a user's values: a size may be a text, and several texts one text.
 
         Raises ShardlogError as ``AutoOptions`` does.
         """
         known = {option.name for option in fields(AutoOptions)}
         asked = {name: value for name, value in given.items() if name in known and value is not None}
-        if "mesh" in asked:
-            asked["mesh"] = mesh_text(asked["mesh"])
         if "memory" in asked:
             try:
                 asked["memory"] = memory_of(asked["memory"])
