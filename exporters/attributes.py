@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..importers.graph.graph import Graph
 from ..program.boundaries import boundary_axes
-from ..program.carried import HALO, OFFSETS
+from ..program.carried import HALO, OFFSETS, SPELLING, UNEVEN
 from ..program.classes import Classes
 from ..program.columns import among, numbers
 from ..program.function import RESULT_SHARDING, location
@@ -205,41 +206,49 @@ class Attributes:
     def set_values(self, label: str, values: Any, shardings: list[Sharding | None]) -> None:
         attributes, old = self.func.attributes, boundary_attributes(self.func, label)
         shardings = shardings or [None] * len(values)
-        fitted: dict[tuple[int, int, bool], ir.Attribute | None] = {}  # by a sharding's identity, and a type
-        entries: dict[tuple[Any, int], Any] = {}  # by an entry, and the identity of an attribute
+        fitted: dict[tuple[int, int, bool], dict[str, Any]] = {}  # by a sharding's identity, and a type
+        entries: dict[tuple[Any, int], Any] = {}  # by an entry, and the identity of what is added
+        spelled = self.root and SPELLING in self.func.operation.parent.attributes
         new = []
         for value, entry, sharding in zip(values, old, shardings, strict=True):
             uneven = HALO in entry or OFFSETS in entry
             key = (id(sharding), self.function.types[value], uneven)
             if key not in fitted:
-                found = sharding
+                found, shape = sharding, self.shapes[key[1]] or ()
                 if not uneven:
-                    found = self.written.fitted(sharding, self.shapes[key[1]] or (), entry=self.entry)
-                fitted[key] = None if found is None else self.written.attribute(found)
-            attribute = fitted[key]
-            one = (entry, id(attribute))
+                    found = self.written.fitted(sharding, shape, entry=self.entry)
+                fitted[key] = {} if found is None else {"sdy.sharding": self.written.attribute(found)}
+                if spelled and sharding is not None and found != sharding and not _is_even(sharding, shape):
+                    fitted[key][UNEVEN] = ir.StringAttr.get(str(self.written.attribute(sharding)))
+            added = fitted[key]
+            one = (entry, id(added))
             made = entries.get(one)
             if made is None:
-                made = entries[one] = self.entry_with(entry, attribute)
+                made = entries[one] = self.entry_with(entry, added)
             new.append(made)
         if any(len(entry) for entry in new):
             attributes[label] = ir.ArrayAttr.get(new)
         elif label in attributes:
             del attributes[label]
 
-    def entry_with(self, entry: Any, attribute: ir.Attribute | None) -> Any:
+    def entry_with(self, entry: Any, added: dict[str, Any]) -> Any:
         """The attributes of an argument or a result, with a sharding or without one."""
         kept = entries_of(entry) if self.root else {}
-        known = kept.pop("sdy.sharding", None)
+        known, attribute = kept.pop("sdy.sharding", None), added.get("sdy.sharding")
         if self.root and (known is attribute or (known and attribute and known == attribute)):
             return entry
-        if attribute is not None:
-            kept["sdy.sharding"] = attribute
-        return ir.DictAttr.get(kept)
+        kept.pop(UNEVEN, None)
+        return ir.DictAttr.get(kept | added)
 
 
 def _result_sharding(attributes: Any) -> str | None:
     return next((label for label in RESULT_SHARDING if label in attributes), None)
+
+
+def _is_even(sharding: Sharding, shape: Sequence[int]) -> bool:
+    """Whether the axes of each dimension divide it."""
+    each = zip(sharding.dimensions, shape, strict=True)
+    return all(size % prod(axis.size for axis in dimension.axes) == 0 for dimension, size in each)
 
 
 def _replicated(sharding: Sharding) -> Sharding:

@@ -20,6 +20,7 @@ UNKNOWN = "shard.unknown"  # on a mesh: the axes whose sizes are not known
 AXES = "shard.axes"  # on a grid: a name for each axis; "x:(2)4" is a part of an axis
 HALO, OFFSETS, PARTIAL = "shard.halo", "shard.offsets", "shard.partial"  # as the dialects have them
 ENTRIES = "shard.entries"  # of how many dimensions an annotation speaks, where not of all
+UNEVEN = "shard.uneven"  # on an argument or a result: its sharding, with axes that do not divide it, as text
 SAID = "shard.said"  # on an annotation: all that sdy says, as text
 INSERTED = "shard.inserted"  # on a constraint that completion has put before an op, or behind it
 SPELLING = "shard.spelling"  # on a module: it is of one of the sharding dialects of MLIR, spelled like this

@@ -10,7 +10,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
-from ...program.carried import ENTRIES, HALO, OFFSETS, PARTIAL, SPELLING, UNKNOWN, with_partial
+from ...program.carried import ENTRIES, HALO, OFFSETS, PARTIAL, SPELLING, UNEVEN, UNKNOWN, with_partial
 from ...program.function import location
 from ...program.meshes import Meshes
 from ...program.mlir.modules import boundary_attributes, copy_of, entries_of, operations_in, symbols
@@ -21,6 +21,7 @@ from .spelling import Spelling
 
 SHARDING = "sdy.sharding"
 _KEPT = (HALO, OFFSETS, ENTRIES, PARTIAL)  # beside a sharding; the dialects have words for them
+_OF_ENDS = (SHARDING, UNEVEN, *_KEPT)  # of arguments and results
 _CONSTRAINTS = ("sdy.sharding_constraint", "sdy.reshard")
 _OWN = ("stablehlo.mesh", UNKNOWN)
 
@@ -112,7 +113,7 @@ class _Writer:
     def boundary(self, function: Any, label: str) -> list[_Said | None]:
         """What the arguments or results of a function say."""
         entries = boundary_attributes(function, label)
-        return [self.said(entry[SHARDING], entry) if SHARDING in entry else None for entry in entries]
+        return [self.said(_whole(entry), entry) if SHARDING in entry else None for entry in entries]
 
     def of_op(self, op: Any) -> list[_Said | None]:
         """What an op says of its results."""
@@ -232,7 +233,7 @@ class _Writer:
         """Annotates what a function returns, where that is sharded otherwise."""
         for label in ("arg_attrs", "res_attrs"):
             if label in function.attributes:
-                entries = [entries_of(e, SHARDING, *_KEPT) for e in boundary_attributes(function, label)]
+                entries = [entries_of(e, *_OF_ENDS) for e in boundary_attributes(function, label)]
                 function.attributes[label] = ir.ArrayAttr.get([ir.DictAttr.get(e) for e in entries])
         if not len(function.regions[0].blocks):
             return
@@ -246,3 +247,9 @@ class _Writer:
     def is_said(self, value: Any, said: _Said) -> bool:
         """Whether a value is annotated for its users alike."""
         return self.spelling.says(value, self.spec(said))
+
+
+def _whole(entry: Any) -> ir.Attribute:
+    """The sharding of an argument or a result, with axes that do not divide it: the dialects have those."""
+    whole: ir.Attribute = entry[SHARDING]
+    return ir.Attribute.parse(text_of(entry[UNEVEN])) if UNEVEN in entry else whole

@@ -304,11 +304,15 @@ class _Local:
             function.name.value, ir.FunctionType.get(given, results), ip=ir.InsertionPoint(function)
         )
         entry = made.add_entry_block()
-        order = [ir.BlockArgument(v).arg_number for v in computation.operands]
+        order = [ir.BlockArgument(_unconstrained(value)).arg_number for value in computation.operands]
         values = [entry.arguments[i] for i in order]
         last = ir.InsertionPoint(entry)
         if self.whole:
             shardings = computation.attributes["in_shardings"]
+            for i, sharding in zip(order, sdy.TensorShardingPerValueAttr(shardings).shardings, strict=True):
+                if sdy.TensorShardingAttr(sharding).unreduced_axes:
+                    message = f"argument {i} is a partial result, and a device has no part of the whole"
+                    raise ShardlogError(message, where=location(function), hint="leave out --whole-arguments")
             values = [
                 self.part(value, sharding, last)
                 for value, sharding in zip(values, _shardings(shardings), strict=True)
@@ -398,6 +402,12 @@ def _zero(element: Any) -> str:
     if str(element).startswith("complex"):
         return "(0.0, 0.0)"
     return "0.0" if isinstance(element, ir.FloatType) else "0"
+
+
+def _unconstrained(value: Any) -> Any:
+    """An argument. The constraint of a partial result around it says nothing new."""
+    of_argument = isinstance(value.owner, ir.Block)
+    return value if of_argument else _unconstrained(value.owner.operation.operands[0])
 
 
 def _is_constant(value: Any) -> bool:

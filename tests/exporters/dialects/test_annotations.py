@@ -141,3 +141,24 @@ def test_each_version_has_one_dialect() -> None:
     assert "mesh" in caught.value.hint
     with pytest.raises(ShardlogError, match="no version '18'"):
         written(NET, "shard", dialect_version="18")
+
+
+UNEVEN = """
+mesh.mesh @m(shape = 2x4)
+func.func @main(%x: tensor<6x4xf32>) -> tensor<6x4xf32> {
+  %0 = mesh.shard %x to <@m, [[0, 1]]> : tensor<6x4xf32>
+  %1 = tosa.tanh %0 : (tensor<6x4xf32>) -> tensor<6x4xf32>
+  return %1 : tensor<6x4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("propagation", ["completion", "shardy"])
+def test_arguments_keep_axes_that_do_not_divide_them(propagation: Literal["completion", "shardy"]) -> None:
+    run = shardlog.run(UNEVEN, propagation=propagation)
+    assert 'sdy.sharding = #sdy.sharding<@m, [{"0"}, {}]>' in run.text()  # what a device has
+    for again in (run, shardlog.run(run.text())):
+        done = again.text("mesh")
+        assert "mesh.mesh @m(shape = 2x4)" in done
+        assert "mesh.shard %arg0 to <@m, [[0, 1]]>" in done
+        assert not re.findall(r"\[\[0\](?:, \[\])?\]", done)  # nowhere less

@@ -115,3 +115,16 @@ def test_the_program_of_each_device_has_the_collective() -> None:
     ).partition()
     assert "all_gather_dim = 1" in program.text()
     assert "tensor<2x4xf32>) -> tensor<2x8xf32>" in program.text()
+
+
+def test_the_program_of_each_device_takes_its_partial_result() -> None:
+    run = shardlog.run(text("all_reduce %x {mesh_axis = [1]}", SUMS, ROWS))
+    found = run.partition(form="shard").text()
+    assert "(%arg0: tensor<2x8xf32>) -> tensor<2x8xf32>" in found
+    assert "shard.all_reduce %arg0 on @d grid_axes = [1]" in found
+
+
+def test_no_part_of_a_whole_argument_is_a_partial_result() -> None:
+    run = shardlog.run(text("all_reduce %x {mesh_axis = [1]}", SUMS, ROWS))
+    with pytest.raises(ShardlogError, match="argument 0 is a partial result"):
+        run.partition(form="shard", whole_arguments=True).text()
