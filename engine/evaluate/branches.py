@@ -93,8 +93,6 @@ class Branches:
         return name, branch
 
     def _outward(self, column: Column, value: Any) -> Any:
-        if column.type_name not in self._holding or value is None:
-            return value
         if not self._remembers:
             return self._read_outward(column, value)
         key = column.type_name, value
@@ -105,6 +103,8 @@ class Branches:
         return outside
 
     def _read_outward(self, column: Column, value: Any) -> Any:
+        if column.type_name not in self._holding or value is None:
+            return value
         found: list[Any] = []
         if column.type_name in self._names:
             name = self._names[column.type_name][value[0]]
@@ -114,7 +114,7 @@ class Branches:
         else:
             fields, slots = self._plan.records[column.type_name], tuple(range(len(value)))
         for field, slot in zip(fields, slots, strict=True):
-            found.append(self._outward(field, value[slot]))
+            found.append(self._read_outward(field, value[slot]))
         return tuple(found)
 
 

@@ -104,6 +104,6 @@ def test_completion(tmp_path: Path) -> None:
         subprocess.run(command, env={**os.environ, **asked}, capture_output=True, check=False)
         return written.read_text().split("\n")
 
-    assert completions("shardlog wh") == ["why", "why-not", "what-if"]
+    assert completions("shardlog wh") == ["why-plan", "why", "why-not", "what-if"]
     assert "--annotate" in completions("shardlog run --a")
     assert completions("shardlog run --strategy a") == ["aggressive"]
