@@ -15,12 +15,12 @@ from ..partition.improving import TooLargeError
 from ..runs.options import Options
 from ..runs.running import run_with
 from ..session import Session
-from .meshes import devices_of, meshes_of
+from .meshes import meshes_of
 from .options import AutoOptions
 from .plan import AutoPlan
 from .searching import Costed, Search, prices_of_memory
 
-_COSTED = 2  # meshes whose programs are written and costed
+_COSTED = 2  # meshes whose programs are written and costed; more, if no program fits into memory
 _SLOWER, _SMALLER = 0.005, 0.05  # the parts of time and memory at which a plan is better than the fastest
 
 
@@ -35,15 +35,20 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
     searches = _searches(source, options, tell)
     refused = list[ShardlogError]()
     costed = list[tuple[Search, Costed]]()
-    for search in searches[:_COSTED]:
+    for n, search in enumerate(searches):
+        if n >= _COSTED and costed:
+            break
+        found = list[Costed]()
         try:
-            costed += [(search, each) for each in search.costed()]
-            if options.compare and search is searches[0]:
-                costed += [(search, each) for each in search.known()]
+            found += search.costed()
+            if options.compare and not (n and found):
+                found += search.known()
         except ShardlogError as error:
             refused.append(error)
+        costed += [(search, each) for each in found]
     if not costed:
-        raise refused[0]
+        too_large = [least for search in searches if (least := search.too_large())]
+        raise min(too_large, key=lambda each: each.least) if too_large else refused[0]
     costed.sort(key=lambda each: each[1].cost.seconds)
     fastest = costed[0][1].cost
     near = [each for each in costed if _as_good(each[1].cost, fastest)]
@@ -114,11 +119,6 @@ def program(source: Any, plan: AutoPlan) -> Partitioned:
 
 
 def _meshes(options: AutoOptions) -> list[str | None]:
-    if options.devices is None:
+    if options.devices is None or options.mesh is not None:
         return [options.mesh]
-    if options.mesh is None:
-        return [*meshes_of(options.devices, options.axes)]
-    if devices_of(options.mesh) != options.devices:
-        message = f"a mesh of {devices_of(options.mesh):,} devices, and --devices {options.devices:,}"
-        raise ShardlogError(message, where=f"--mesh {options.mesh}", hint="leave one of them out")
-    return [options.mesh]
+    return [*meshes_of(options.devices, options.axes)]

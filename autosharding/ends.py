@@ -68,7 +68,10 @@ def ends_of(module: ir.Module, tie: Sequence[str]) -> Ends:
     texts = [text for text in tie if text not in TIES]
     state = {} if "none" in tie or texts else donated or _by_name(names, paths, ends) or _by_type(ends)
     for text in texts:
-        state |= _tied(text, ends)
+        for result, argument in _tied(text, ends).items():
+            if state.setdefault(result, argument) != argument:
+                known = f"{ends.results[result].name} is tied to {ends.arguments[state[result]].name}"
+                raise ShardlogError(known, where=f"--tie '{text}'", hint="tie a result to one argument")
     return Ends(arguments, results, dict(sorted(state.items())))
 
 

@@ -14,6 +14,7 @@ from .plan import spec_of, text_of
 
 _NONE = ("", "-", "none", "None")
 _AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_WHOLE_AXES = re.compile(r"""\[\s*(?:\{(?:"(?:[^"\\]|\\.)*"|[?,\s])*\}[,\s]*)*\]""")
 
 
 def kept(texts: Sequence[str], ends: Ends, axes: Mapping[str, int]) -> tuple[Ends, tuple[str, ...]]:
@@ -29,6 +30,11 @@ def kept(texts: Sequence[str], ends: Ends, axes: Mapping[str, int]) -> tuple[End
     for what, side in sides.items():
         for n, end in enumerate(side):
             if end.fixed:
+                if not _WHOLE_AXES.fullmatch(end.fixed):
+                    hint = "give the parts of an axis names of their own in the mesh"
+                    raise ShardlogError(
+                        f"{end.name} is {end.fixed}: a plan has whole axes", where="auto", hint=hint
+                    )
                 said[what, n] = end.fixed, f"the module's sharding of {end.name}"
     for text in texts:
         where = f"--keep '{text}'"
@@ -79,15 +85,18 @@ def _sharding(text: str, end: End, where: str, axes: Mapping[str, int]) -> str:
     if end.shape is None:
         raise ShardlogError(f"{end.name} is not a tensor", where=where, hint="keep what has dimensions")
     if text.startswith("["):
-        return text
-    if is_spec(text):
+        if not _WHOLE_AXES.fullmatch(text):
+            hint = 'expected axes for each dimension, as in [{"data"}, {}]'
+            raise ShardlogError("not a sharding to keep", where=where, hint=hint)
+        dims = spec_in(text)
+    elif is_spec(text):
         found = dimensions(text, where, len(end.shape))
         dims = tuple(tuple(_AXIS.findall(part)) for part in re.findall(r"\{([^}]*)\}", found))
     else:
         parts = [part.strip() for part in text.split(",")]
         dims = tuple(() if part in _NONE else tuple(part.split("+")) for part in parts)
         dims += ((),) * (len(end.shape) - len(dims))
-    if len(dims) > len(end.shape):
+    if len(dims) > len(end.shape) or (text.startswith("[") and len(dims) < len(end.shape)):
         message = f"{len(dims)} entries for {end.name}, which has {len(end.shape)} dimensions"
         raise ShardlogError(message, where=where, hint="give the axes of each dimension, from the first")
     used = [name for dim in dims for name in dim]

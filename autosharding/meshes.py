@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from math import prod
 
 MOST_AXES = 3
 NAMES = {1: ("data",), 2: ("data", "model"), 3: ("data", "model", "seq")}
@@ -19,11 +18,6 @@ def meshes_of(devices: int, most: int) -> list[str]:
 def mesh_of(sizes: tuple[int, ...]) -> str:
     """The mesh with axes of these sizes, as in ``--mesh``."""
     return ",".join(f"{name}={size}" for name, size in zip(NAMES[len(sizes)], sizes, strict=True))
-
-
-def devices_of(mesh: str) -> int:
-    """The number of devices of a mesh."""
-    return prod(int(axis.rpartition("=")[2]) for axis in mesh.split(","))
 
 
 def _factorisations(number: int, axes: int) -> Iterator[tuple[int, ...]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -37,14 +37,14 @@ class AutoOptions:
     method: str = METHODS[0]
 
     def __post_init__(self) -> None:
-        if self.devices is not None and self.devices < 1:
-            message, hint = f"{self.devices} devices", "expected a number of devices, one or more"
+        if self.devices is not None and not _is_count(self.devices):
+            message, hint = f"{self.devices!r} devices", "expected a number of devices, one or more"
             raise ShardlogError(message, where="--devices", hint=hint)
         if self.method not in METHODS:
             hint = closest(self.method, METHODS)
             raise ShardlogError(f"there is no method {self.method!r}", where="--method", hint=hint)
-        if not 1 <= self.axes <= MOST_AXES:
-            message, hint = f"meshes of {self.axes} axes", f"expected 1 to {MOST_AXES}"
+        if not (_is_count(self.axes) and self.axes <= MOST_AXES):
+            message, hint = f"meshes of {self.axes!r} axes", f"expected 1 to {MOST_AXES}"
             raise ShardlogError(message, where="--axes", hint=hint)
 
     @staticmethod
@@ -62,9 +62,16 @@ class AutoOptions:
                 raise ShardlogError(str(error), where="--memory") from None
         for name in ("keep", "tie"):
             if name in asked:
-                asked[name] = _texts(asked[name])
+                asked[name] = _texts(asked[name], f"--{name}")
         return AutoOptions(**asked)
 
 
-def _texts(given: str | Sequence[str]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else tuple(given)
+def _is_count(number: object) -> bool:
+    return isinstance(number, int) and not isinstance(number, bool) and number >= 1
+
+
+def _texts(given: Any, where: str) -> tuple[str, ...]:
+    texts = (given,) if isinstance(given, str) else tuple(given) if isinstance(given, Iterable) else None
+    if texts is None or not all(isinstance(text, str) for text in texts):
+        raise ShardlogError(f"{given!r} is neither a text nor several", where=where, hint="give texts")
+    return texts

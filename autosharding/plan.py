@@ -114,9 +114,17 @@ class AutoPlan:
                 placed["results"],
                 {int(result): int(argument) for result, argument in given["state"].items()},
                 None if given["memory"] is None else int(given["memory"]),
-                tuple(Tried(**each) for each in given["tried"]),
                 tuple(
-                    tuple(Other(**{**each, "spec": _spec(each["spec"])}) for each in argument)
+                    Tried(str(each["name"]), str(each["mesh"]), float(each["seconds"]), int(each["peak"]))
+                    for each in given["tried"]
+                ),
+                tuple(
+                    tuple(
+                        Other(
+                            _spec(each["spec"]), float(each["seconds"]), str(each["op"]), str(each["where"])
+                        )
+                        for each in argument
+                    )
                     for argument in given["others"]
                 ),
             )
@@ -127,6 +135,8 @@ class AutoPlan:
 
 
 def _spec(given: Any) -> Spec:
+    if not isinstance(given, list):
+        raise ValueError(given)
     entries = [tuple(map(str, entry)) if isinstance(entry, list) else entry for entry in given]
     if not all(entry is None or isinstance(entry, str | tuple) for entry in entries):
         raise ValueError(given)

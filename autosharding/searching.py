@@ -19,6 +19,7 @@ from ..cost.machine import Machine, machine
 from ..errors import ShardlogError
 from ..executing.partitioning import Partitioning
 from ..importers.annotations import to_sdy
+from ..importers.asked import axes_text
 from ..importers.sources.text import Text
 from ..importers.sources.views import view_of
 from ..partition.choice.problem import Free
@@ -89,7 +90,7 @@ class Search:
             to_sdy(module, text, mesh)
             ends, own = ends_of(module, options.tie), _main_mesh(module, text)
         self._axes, axes = own.axes, dict(own.axes)
-        self.mesh = ",".join(f"{name}={size}" for name, size in own.axes)
+        self.mesh = axes_text(own.axes)
         self.ends, self._kept = kept(options.keep, ends, axes)
         self._check(prod(axes.values()))
         self._source, self._of_run = source, Options(mesh=mesh)
@@ -100,7 +101,11 @@ class Search:
         self._sums: dict[float, Opened] = {}
 
     def _check(self, devices: int) -> None:
-        """Refuses a mesh that divides nothing, and a limit that the arguments alone exceed."""
+        """Refuses a mesh of another number of devices, one that divides nothing, and a limit that the
+        arguments alone exceed."""
+        if self.options.devices not in (None, devices):
+            message = f"a mesh of {devices:,} devices, and --devices {self.options.devices:,}"
+            raise ShardlogError(message, where=f"--mesh {self.mesh}", hint="leave one of them out")
         sides = (*self.ends.arguments, *self.ends.results)
         sizes = {size for end in sides if _is_free(end) for size in end.shape or ()}
         kept_axes = any('"' in end.fixed for end in sides)
@@ -247,8 +252,8 @@ class Search:
         return Candidate("mutated", arguments, results)
 
     def costed(self) -> list[Costed]:
-        """The candidates that fit, the best first. Raises ShardlogError where none does."""
-        fitting, refused = list[Costed](), list[TooLargeError]()
+        """The candidates that fit, the best first."""
+        fitting = list[Costed]()
         low, high = 0.0, 0.0
         for price in prices_of_memory():
             if fitting and price not in PRICES:
@@ -256,11 +261,8 @@ class Search:
             try:
                 fitting.append(self.at(price))
                 high = high or price
-            except TooLargeError as error:
-                refused.append(error)
+            except TooLargeError:
                 low = price
-        if not fitting:
-            raise self._too_large(min(refused, key=lambda error: error.least))
         if 0 < low < high:  # the least price that fits is between them
             with suppress(TooLargeError):
                 fitting.append(self.at(sqrt(low * high)))
@@ -299,11 +301,16 @@ class Search:
             self.ends.state,
             self.options.memory,
             tuple(tried),
-            tuple(self._others(costed.opened, n) for n in range(len(self.ends.arguments))),
+            tuple(self._others(costed, n) for n in range(len(self.ends.arguments))),
         )
 
-    def _others(self, opened: Opened | None, argument: int) -> tuple[Other, ...]:
-        others = () if opened is None else opened.others.get(argument, ())
+    def _others(self, costed: Costed, argument: int) -> tuple[Other, ...]:
+        """Other specs of an argument. Where mutation gave it another one, the sum has no prices beside it."""
+        opened = costed.opened
+        if opened is None or argument not in opened.arguments:
+            return ()
+        chosen = costed.candidate.arguments[argument] == _spec_of(opened.arguments[argument])
+        others = opened.others.get(argument, ()) if chosen else ()
         unit, line = self.machine.link.bandwidth, self.base.source.line
         return tuple(
             Other(_spec_of(other.sharding), other.more / unit, other.op, line(other.where))
@@ -318,10 +325,17 @@ class Search:
         ]
         return [Tried(c.candidate.name, self.mesh, c.cost.seconds, c.cost.peak) for c in unique]
 
-    def _too_large(self, least: TooLargeError) -> ShardlogError:
+    def too_large(self) -> TooLargeError | None:
+        """The error that says the least memory of all that did not fit, if anything did not."""
+        errors = (each for each in self._costs.values() if isinstance(each, TooLargeError))
+        least = min(errors, key=lambda error: error.least, default=None)
+        if least is None:
+            return None
         memory = exact_text(self.options.memory or 0)
         message = f"no plan was found that needs at most {memory}; the least has {exact_text(least.least)}"
-        return ShardlogError(message, where=f"--memory on {self.mesh}", hint=least.hint)
+        error = TooLargeError(message, where=f"--memory on {self.mesh}", hint=least.hint)
+        error.least = least.least
+        return error
 
 
 def _placed(ends: Sequence[End], specs: Sequence[Spec]) -> tuple[Placed, ...]:

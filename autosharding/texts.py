@@ -100,7 +100,7 @@ def why_text(plan: AutoPlan, argument: str) -> str:
     placed, others = plan.arguments[n], plan.others[n] if n < len(plan.others) else ()
     lines = [f"{placed.name} has {spec_text(placed)} on {plan.mesh}"]
     if not others:
-        lines.append("nothing else was weighed: it was kept, or the plan is a known strategy")
+        lines.append("nothing else was weighed: it was kept or mutated, or the plan is a known strategy")
     for other in others:
         more = f"+{seconds_text(other.seconds)}" if other.seconds > 0 else "no more"
         why = f"{other.op} at {other.where}" if other.op else "memory: no op costs more"

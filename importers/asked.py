@@ -38,6 +38,11 @@ def mesh_text(mesh: Any) -> str:
         raise ShardlogError(
             f"cannot read a mesh from a {type(mesh).__name__}", where="mesh", hint=hint
         ) from None
+    return axes_text(axes)
+
+
+def axes_text(axes: Iterable[tuple[str, int]]) -> str:
+    """``data=2,model=4`` for axes and their sizes."""
     return ",".join(f"{quoted(name)}={size}" if _odd(name) else f"{name}={size}" for name, size in axes)
 
 

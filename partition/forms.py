@@ -41,7 +41,10 @@ class PlanFile:
         except ValueError:
             data = None
         if not isinstance(data, dict) or "reshards" not in data or "version" not in data:
-            raise ShardlogError("not a plan", where=self.where, hint=REMAKE)
+            of_auto = isinstance(data, dict) and "bound" in data
+            hint = "its program: shardlog auto MODULE --program OUT" if of_auto else REMAKE
+            message = "a plan of shardlog auto, which has no choices inside" if of_auto else "not a plan"
+            raise ShardlogError(message, where=self.where, hint=hint)
         if data["version"] != VERSION:
             message = f"a plan of version {data['version']}, and this is version {VERSION}"
             raise ShardlogError(message, where=self.where, hint=REMAKE)

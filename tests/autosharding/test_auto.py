@@ -16,9 +16,11 @@ from shardlog.autosharding.automatic import plan, program, session_of
 from shardlog.autosharding.ends import ends_of
 from shardlog.autosharding.options import AutoOptions
 from shardlog.autosharding.plan import AutoPlan, Placed, Tried
+from shardlog.autosharding.searching import Search
 from shardlog.autosharding.texts import plan_text
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
+from shardlog.partition.improving import TooLargeError
 
 _SIZES = (64, 256, 64)
 
@@ -119,6 +121,12 @@ def test_the_program_gives_what_one_device_gives(found: AutoPlan) -> None:
         ),
         (["--topology", "v5e:2x2"], "a torus of 4 devices is too small"),
         (["--tie", "batch=result[0]"], "batch are 2 arguments"),
+        (["--tie", "params[0]=result[1][0]", "--tie", "batch[0]=result[1][0]"], "--tie 'batch[0]=result"),
+        (["--mesh", "data=x", "--devices", "8"], "--mesh 'data=x': error: not a mesh"),
+        (["--keep", 'batch[0]=[{"data"}]'], "1 entries for batch[0], which has 2 dimensions"),
+        (["--keep", 'batch[0]=[{"data":(1)2}, {}]'], "--keep 'batch[0]=[{\"data\":(1)2}, {}]'"),
+        (["--keep", 'batch[0]=[{"nosuch"}, {}]'], "the mesh has no axis nosuch"),
+        (["--keep", 'batch[0]=[{"data", {}]'], "not a sharding to keep"),
     ],
 )
 def test_bad_input_is_one_message_and_no_plan(
@@ -160,9 +168,43 @@ def test_the_command_writes_the_plan_and_the_program(
     assert "func.func" in (tmp_path / "p.mlir").read_text()
 
 
-def test_errors_are_shardlogs() -> None:
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"devices": -1},
+        {"devices": "8"},
+        {"devices": 8.5},
+        {"devices": True},
+        {"axes": "2"},
+        {"keep": 5},
+        {"keep": ["batch=data", 3]},
+        {"tie": [("params", "result[1]")]},
+    ],
+)
+def test_values_of_other_types_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ShardlogError):
-        AutoOptions(devices=-1)
+        AutoOptions.of(**given)
+
+
+def test_names_of_axes_may_have_spaces() -> None:
+    found = plan(_text(), AutoOptions(mesh='"a b"=4,model=2', topology="h100", compare=False))
+    assert found.mesh == '"a b"=4,model=2'
+    assert session_of(_text(), found).cost(topology="h100").seconds == found.seconds
+
+
+def test_a_known_strategy_is_taken_where_no_choice_fits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Search, "costed", lambda search: [])
+    limited = plan(_text(), AutoOptions(mesh="data=4,model=2", topology="h100", memory=2**20))
+    assert limited.peak <= 2**20
+    assert limited.tried[0].name in {"data parallel", "ZeRO-1", "ZeRO-3"} or "over" in limited.tried[0].name
+
+
+def test_what_is_refused_names_the_least_of_all_that_was_costed() -> None:
+    options = AutoOptions(devices=8, topology="h100", memory=100_000)
+    unlimited = plan(_text(), AutoOptions(devices=8, topology="h100"))
+    with pytest.raises(TooLargeError) as refused:
+        plan(_text(), options)
+    assert refused.value.least <= min(tried.peak for tried in unlimited.tried)
 
 
 def test_a_function_gets_specs_in_the_shape_of_its_arguments() -> None:
@@ -206,7 +248,10 @@ def test_known_strategies_are_costed_and_none_is_better(found: AutoPlan) -> None
 def test_mutation_is_never_worse(found: AutoPlan) -> None:
     options = AutoOptions(mesh="data=4,model=2", topology="h100", method="mutate", compare=False)
     chosen = [tried.seconds for tried in found.tried if tried.name.startswith("memory")]
-    assert plan(_text(), options).seconds <= 1.005 * min(chosen)
+    mutated = plan(_text(), options)
+    assert mutated.seconds <= 1.005 * min(chosen)
+    for argument, others in zip(mutated.arguments, mutated.others, strict=True):
+        assert argument.spec not in [other.spec for other in others]
 
 
 def test_why_plan_says_what_comes_next_and_what_it_costs(
@@ -221,9 +266,25 @@ def test_why_plan_says_what_comes_next_and_what_it_costs(
     assert any("stablehlo." in line or "func.return" in line for line in said[1:])
     assert main(["why-plan", "params[9]", str(path)]) == 2
     assert "the plan has no argument params[9]" in capsys.readouterr().err
-    path.write_text("{}")
-    assert main(["why-plan", "params[0]", str(path)]) == 2
-    assert "not a plan" in capsys.readouterr().err
+    whole = json.loads(path.read_text())
+    worse: list[dict[str, Any]] = [
+        {},
+        whole | {"others": [[{"spec": [], "seconds": "x", "op": "", "where": ""}]]},
+        whole | {"arguments": [{"name": "params[0]", "spec": "data"}]},
+    ]
+    for document in worse:
+        path.write_text(json.dumps(document))
+        assert main(["why-plan", "params[0]", str(path)]) == 2
+        assert "not a plan" in capsys.readouterr().err
+
+
+def test_a_plan_is_no_plan_of_partition(
+    found: AutoPlan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "m.mlir").write_text(_text())
+    (tmp_path / "plan.json").write_text(found.text)
+    assert main(["partition", str(tmp_path / "m.mlir"), "--plan", str(tmp_path / "plan.json")]) == 2
+    assert "shardlog auto MODULE --program OUT" in capsys.readouterr().err
 
 
 def test_the_summary_has_straight_columns_and_ranges_of_numbers() -> None:
