@@ -14,6 +14,7 @@ from .plan import spec_of, text_of
 
 _NONE = ("", "-", "none", "None")
 _AXIS = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_PART = re.compile(r'":\(')  # of an axis
 _WHOLE_AXES = re.compile(r"""\[\s*(?:\{(?:"(?:[^"\\]|\\.)*"|[?,\s])*\}[,\s]*)*\]""")
 
 
@@ -30,7 +31,7 @@ def kept(texts: Sequence[str], ends: Ends, axes: Mapping[str, int]) -> tuple[End
     for what, side in sides.items():
         for n, end in enumerate(side):
             if end.fixed:
-                if not _WHOLE_AXES.fullmatch(end.fixed):
+                if _PART.search(end.fixed):
                     hint = "give the parts of an axis names of their own in the mesh"
                     raise ShardlogError(
                         f"{end.name} is {end.fixed}: a plan has whole axes", where="auto", hint=hint

@@ -152,6 +152,22 @@ def test_unknown_sizes_are_refused(tmp_path: Path, capsys: pytest.CaptureFixture
     assert "sizes are not known" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("sharding", ['[{"data"}p1, {?}]', '[{"data":(1)2}, {}]'])
+def test_a_sharding_of_the_module_stays_unless_it_has_parts_of_an_axis(sharding: str) -> None:
+    text = f"""sdy.mesh @mesh = <["data"=4, "model"=2]>
+func.func @main(%x: tensor<64x16xf32> {{sdy.sharding = #sdy.sharding<@mesh, {sharding}>}})
+    -> tensor<64x16xf32> {{
+  %0 = stablehlo.tanh %x : tensor<64x16xf32>
+  return %0 : tensor<64x16xf32>
+}}
+"""
+    if "(1)2" not in sharding:
+        assert plan(text, AutoOptions(compare=False)).arguments[0].spec == ("data", None)
+        return
+    with pytest.raises(ShardlogError, match="a plan has whole axes"):
+        plan(text, AutoOptions(compare=False))
+
+
 def test_the_command_writes_the_plan_and_the_program(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
