@@ -9,18 +9,13 @@ from math import inf, prod
 
 import numpy as np
 import pytest
-from jaxlib.mlir import ir
-from shardlog.importers.sources.text import make_context
 from shardlog.partition.layouts import Axes, Layout, Shape
 from shardlog.partition.reshards.planning import Planner
-from shardlog.partition.writing.building import Builder, Scope
-from shardlog.partition.writing.steps import carry_out
 from shardlog.program.reductions import COMBINED_BY
 
 from ..support.drawing import by_day
-from ..support.traits import TRAITS
-from .running import Array, execute, load, parts_of, whole_of
-from .test_reshards import CUBE, axes_of, layouts, steps
+from .running import Array, execute, parts_of, whole_of
+from .test_reshards import CUBE, axes_of, layouts, loaded_reshards, steps
 
 GRID = axes_of((2, 3))
 COMBINE = {"sum": np.add, "max": np.maximum, "min": np.minimum}
@@ -136,25 +131,8 @@ def held_by_devices(axes: Axes, shares: Sequence[Array], state: Layout) -> list[
 def check_pairs(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout], kind: str) -> None:
     """Asserts that a value gets from a state to others, exactly, on every device."""
     planner = Planner(axes)
-    routes = [planner.route(shape, start, goal) for goal in goals]
-    with make_context(), ir.Location.unknown():
-        builder = Builder(axes, "replica", 0, TRAITS)
-        f32 = ir.F32Type.get()
-        source = builder.tensor(axes.local(shape, start.dims), f32)
-        types = [builder.tensor(axes.local(shape, goal.dims), f32) for goal in goals]
-        module = ir.Module.create()
-        attributes = {
-            "sym_name": ir.StringAttr.get("main"),
-            "function_type": ir.TypeAttr.get(ir.FunctionType.get([source], types)),
-        }
-        place = ir.InsertionPoint(module.body)
-        func = ir.Operation.create("func.func", attributes=attributes, regions=1, ip=place)
-        block = func.regions[0].blocks.append(source, arg_locs=[ir.Location.unknown()])
-        builder.scope = Scope(block)
-        found = [carry_out(builder, block.arguments[0], shape, start, route.steps) for route in routes]
-        builder.op("func.return", found, [])
-        module.operation.verify()
-        loaded = load(module, axes.count)
+    ways = [(goal, planner.route(shape, start, goal)) for goal in goals]
+    loaded = loaded_reshards(axes, shape, start, ways)
     count = axes.product(start.partial)
     shares = np.random.default_rng(0).integers(-50, 50, (count, *shape)).astype(np.float32)
     expected = COMBINE[kind].reduce(shares)

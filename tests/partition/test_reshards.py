@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import pairwise, permutations, product
 from math import inf, prod
+from typing import Any
 
 import numpy as np
 import pytest
@@ -227,12 +228,8 @@ def test_reshards_go_by_way_of_parts_of_axes() -> None:
 # ---- Running them ------------------------------------------------------------------------------------------
 
 
-def check_reshards(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout]) -> None:
-    """Asserts that a tensor gets from a layout to others, on eight devices, also by one collective."""
-    planner, ways = Planner(axes), list[tuple[Layout, Route]]()
-    for goal in goals:
-        plan = planner.route(shape, start, goal)
-        ways += [(goal, each) for each in (plan, plan.at_once) if each is not None]
+def loaded_reshards(axes: Axes, shape: Shape, start: Layout, ways: Sequence[tuple[Layout, Route]]) -> Any:
+    """A program that brings a tensor from a layout to others, each by a route."""
     with make_context(), ir.Location.unknown():
         builder = Builder(axes, "replica", 0, TRAITS)
         f32 = ir.F32Type.get()
@@ -248,10 +245,19 @@ def check_reshards(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layo
         block = func.regions[0].blocks.append(source, arg_locs=[ir.Location.unknown()])
         builder.scope = Scope(block)
         value = block.arguments[0]
-        found = [carry_out(builder, value, shape, start, plan.steps) for _, plan in ways]
+        found = [carry_out(builder, value, shape, start, route.steps) for _, route in ways]
         builder.op("func.return", found, [])
         module.operation.verify()
-        loaded = load(module, axes.count)
+        return load(module, axes.count)
+
+
+def check_reshards(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout]) -> None:
+    """Asserts that a tensor gets from a layout to others, on eight devices, also by one collective."""
+    planner, ways = Planner(axes), list[tuple[Layout, Route]]()
+    for goal in goals:
+        plan = planner.route(shape, start, goal)
+        ways += [(goal, each) for each in (plan, plan.at_once) if each is not None]
+    loaded = loaded_reshards(axes, shape, start, ways)
     array = np.arange(prod(shape), dtype=np.float32).reshape(shape)
     whole = start.complete
     results = execute(loaded, [parts_of(axes, array, whole)])
