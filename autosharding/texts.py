@@ -6,9 +6,12 @@ import re
 from collections.abc import Iterator, Sequence
 
 from ..errors import ShardlogError, closest
+from ..explanations.answers.visualize import ranges
 from ..program.elements import bytes_text
+from ..runs.table import time_text
 from .plan import AutoPlan, Placed, axes_of
 
+_DIGITS = 4  # of a time: plans differ by less than a percent
 _NUMBER = re.compile(r"(?<=\[)\d+(?=\])|(?<=^arg)\d+$|(?<=^result)\d+$")
 
 
@@ -18,8 +21,8 @@ def plan_text(plan: AutoPlan) -> str:
     within = f" (at most {bytes_text(plan.memory)})" if plan.memory is not None else ""
     lines = [
         f"mesh {plan.mesh} on {plan.topology}",
-        f"{seconds_text(plan.seconds)} a step, {bytes_text(plan.peak)} at the peak{within}",
-        f"sum {seconds_text(plan.sum)}, bound {seconds_text(plan.bound)}: gap {plan.gap:.2%}",
+        f"{time_text(plan.seconds, _DIGITS)} a step, {bytes_text(plan.peak)} at the peak{within}",
+        f"sum {time_text(plan.sum, _DIGITS)}, bound {time_text(plan.bound, _DIGITS)}: gap {plan.gap:.2%}",
         *(f"{len(plan.state)} results come back as arguments" for _ in plan.state and (1,)),
         "",
         *_table(plan),
@@ -30,17 +33,12 @@ def plan_text(plan: AutoPlan) -> str:
     return "\n".join(lines)
 
 
-def seconds_text(seconds: float) -> str:
-    """A time with its unit."""
-    if seconds >= 1:
-        return f"{seconds:.3g} s"
-    return f"{seconds * 1e3:.4g} ms" if seconds >= 1e-3 else f"{seconds * 1e6:.4g} us"
-
-
 def _table(plan: AutoPlan) -> Iterator[str]:
     """The plans that were compared, a row each."""
     rows = [("plan", "mesh", "seconds", "peak")]
-    rows += [(each.name, each.mesh, seconds_text(each.seconds), bytes_text(each.peak)) for each in plan.tried]
+    rows += [
+        (each.name, each.mesh, time_text(each.seconds, _DIGITS), bytes_text(each.peak)) for each in plan.tried
+    ]
     name, mesh, seconds, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
     for row in rows:
         yield f"{row[0]:<{name}}  {row[1]:<{mesh}}  {row[2]:>{seconds}}  {row[3]}"
@@ -60,19 +58,8 @@ def _specs(what: str, placed: Sequence[Placed]) -> Iterator[str]:
 
 def _named(parts: Sequence[str], numbers: Sequence[Sequence[int]]) -> str:
     """The name with these parts, and ranges of numbers between them."""
-    ranges = [_ranges(sorted(set(each))) for each in zip(*numbers, strict=True)]
-    return "".join(part + between for part, between in zip(parts, [*ranges, ""], strict=True))
-
-
-def _ranges(numbers: Sequence[int]) -> str:
-    """Ascending numbers as text, such as "0-3,7"."""
-    runs = list[list[int]]()
-    for number in numbers:
-        if runs and number == runs[-1][-1] + 1:
-            runs[-1].append(number)
-        else:
-            runs.append([number])
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 1 else f"{run[0]}" for run in runs)
+    between = [ranges(sorted(set(each)), 2) for each in zip(*numbers, strict=True)]
+    return "".join(part + inner for part, inner in zip(parts, [*between, ""], strict=True))
 
 
 def spec_text(placed: Placed) -> str:
@@ -102,7 +89,7 @@ def why_text(plan: AutoPlan, argument: str) -> str:
     if not others:
         lines.append("nothing else was weighed: it was kept or mutated, or the plan is a known strategy")
     for other in others:
-        more = f"+{seconds_text(other.seconds)}" if other.seconds > 0 else "no more"
+        more = f"+{time_text(other.seconds, _DIGITS)}" if other.seconds > 0 else "no more"
         why = f"{other.op} at {other.where}" if other.op else "memory: no op costs more"
         lines.append(f"  {spec_text(Placed('', other.spec)):<28} {more:<12} {why}")
     return "\n".join(lines)

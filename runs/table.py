@@ -41,13 +41,13 @@ def short_table(names: Sequence[str], rows: Sequence[Sequence[Any]], most: int |
     return [*found, f"... {left:,} more (--full shows all)"] if left else found
 
 
-def time_text(seconds: float) -> str:
+def time_text(seconds: float, digits: int = 3) -> str:
     """A time in the largest unit that it reaches, without powers of ten."""
     if 0 < seconds < _LEAST_TIME:
         return f"<{_LEAST_TIME / 1e-6:g} us"
     unit, scale = next((pair for pair in _TIMES if seconds >= _ROUNDED * pair[1]), _TIMES[-1])
     number = seconds / scale
-    return f"{number:,.0f} {unit}" if number >= 1000 else f"{number:.3g} {unit}"
+    return f"{number:,.0f} {unit}" if number >= 1000 else f"{number:.{digits}g} {unit}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -202,10 +202,10 @@ def _picture(dims: Iterable[Iterable[SubAxis]], mesh: Mesh, shape: tuple[int, ..
     return Picture(mesh.axes, axes_of_dims, shape, devices)
 
 
-def ranges(numbers: Sequence[int]) -> str:
-    """Sorted numbers as text: ``0-3,8``."""
+def ranges(numbers: Sequence[int], least: int = 3) -> str:
+    """Sorted numbers as text: ``0-3,8``. ``least`` is the fewest numbers in a row that are a range."""
     runs = [[n for _, n in run] for _, run in groupby(enumerate(numbers), lambda pair: pair[1] - pair[0])]
-    return ",".join(f"{run[0]}-{run[-1]}" if len(run) > 2 else ",".join(map(str, run)) for run in runs)
+    return ",".join(f"{run[0]}-{run[-1]}" if len(run) >= least else ",".join(map(str, run)) for run in runs)
 
 
 def _axis_text(mesh: Sequence[tuple[str, int]]) -> Any:
