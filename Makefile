@@ -40,6 +40,7 @@ bench: .venv/ready
 	$(BIN)/python -m shardlog.tests.bench.partitioning
 	$(BIN)/python -m shardlog.tests.bench.datalog
 	$(BIN)/python -m shardlog.tests.bench.commands
+	$(BIN)/python -m shardlog.tests.bench.size
 	$(BIN)/python -m shardlog.tests.bench.dispatch
 	$(BIN)/python -m pytest -q -m bench
 

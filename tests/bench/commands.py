@@ -58,12 +58,16 @@ def written(depth: int, file: Path) -> int:
 
 def taken(arguments: Sequence[str]) -> Taken:
     """What a command of shardlog takes. Raises CalledProcessError where it fails."""
-    command = [sys.executable, "-m", "shardlog", *arguments]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-        _, status, usage = os.wait4(process.pid, 0)
-        process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode != 0:
-        raise subprocess.CalledProcessError(process.returncode, command)
+    return process([sys.executable, "-m", "shardlog", *arguments])
+
+
+def process(command: Sequence[str]) -> Taken:
+    """What a process takes. Raises CalledProcessError where it fails."""
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
+        _, status, usage = os.wait4(running.pid, 0)
+        running.returncode = os.waitstatus_to_exitcode(status)
+    if running.returncode != 0:
+        raise subprocess.CalledProcessError(running.returncode, command)
     return Taken(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
 
 
