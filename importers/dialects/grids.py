@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError, closest
 from ...program.carried import DYNAMIC
 
-_ARRAY = re.compile(r"array<i\d+(?::([^>]*))?>|dense<([^>]*)> : tensor<\d*x?i\d+>")
+_ARRAY = re.compile(r"array<i\d+(?::([^>]*))?>")
 _NUMBERS = re.compile(r"-?\d+")
 _LISTS = re.compile(r"\[\s*((?:\[[^\[\]]*\]\s*,?\s*)*)\]")
 _LIST = re.compile(r"\[([^\[\]]*)\]")
@@ -156,6 +156,8 @@ def integers(attribute: Any) -> tuple[int, ...]:
         return tuple(number for entry in attribute for number in integers(entry))
     if isinstance(attribute, ir.IntegerAttr):
         return (attribute.value,)
+    if isinstance(attribute, ir.DenseIntElementsAttr):
+        return tuple(attribute)
     match = _ARRAY.fullmatch(str(attribute))
     if match is None:
         raise ValueError(attribute)

@@ -22,6 +22,7 @@ _KEYWORD = re.compile(r"\b(\w+)(\s*=\s*)([A-Za-z_]\w*)(?=\s*(?:,|$))")
 _BEFORE = {"", *" \t\n\r={}:)"}  # the name of an op
 _ALIAS = re.compile(r"#[\w$.-]+")
 _ITERATOR = re.compile(r"#linalg\.iterator_type<(\w+)>")
+_ENCODING = re.compile(r"#mesh\.shard<[\[\]\s\d,-]+>")  # of the RFC; MLIR compares types by their text
 _NAME = re.compile(r"(%[\w$.#-]+)")
 _PLACE = re.compile(r"%(\d+)\b")
 _NUMBER = re.compile(r"-?\d+")
@@ -61,11 +62,17 @@ def in_generic_form(data: bytes, *, bodies: bool = False) -> bytes:
     if b"dlti" in data:  # of the target, by the name of a dialect alone, which jaxlib does not have
         data = _TARGET.sub(rb"\1dlti.map\2", data)
     text = _ITERATOR.sub(r'"\1"', data.decode(errors="surrogateescape"))  # as statements write them
+    text = _ENCODING.sub(lambda found: _spaced(found[0]), text)
     try:
         return _Text(text, bodies).all().encode(errors="surrogateescape")
     except RecursionError:
         hint = "programs nest some levels deep; move what is inside into a function"
         raise ShardlogError("regions or types nest too deeply", hint=hint) from None
+
+
+def _spaced(encoding: str) -> str:
+    """An encoding as MLIR spaces it, on as many lines as it has."""
+    return "".join(encoding.split()).replace(",", ", ") + "\n" * encoding.count("\n")
 
 
 class _Text:
