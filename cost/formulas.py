@@ -26,6 +26,7 @@ from ..program.shardings import Sharding
 from ..runs.result import Result
 from ..runs.table import table
 
+_SHARDED = "out_sharding"  # of a collective of sdy
 Known = tuple[int, tuple[str, ...]]  # a product: of a number, and of unknown sizes
 
 
@@ -112,7 +113,7 @@ class _Formulas:
     def received(self) -> Iterator[Received]:
         reduced = self.reduced()
         for op in operations_in(self.module):
-            if op.name == "sdy.sharding_constraint":
+            if op.name == "sdy.sharding_constraint" or _SHARDED in op.attributes:
                 goal = self.of(op.results[0])
                 assert goal is not None
                 start = self.of(op.operands[0]) or Sharding.open(goal.mesh, len(goal.dimensions))
@@ -157,6 +158,8 @@ class _Formulas:
         op = value.owner.operation
         if op.name == "sdy.sharding_constraint":
             found = op.attributes["sharding"]
+        elif _SHARDED in op.attributes:
+            found = op.attributes[_SHARDED]
         elif "sdy.sharding" in op.attributes:
             each = sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings
             found = each[ir.OpResult(value).result_number]

@@ -22,6 +22,7 @@ HALO, OFFSETS, PARTIAL = "shard.halo", "shard.offsets", "shard.partial"  # as th
 ENTRIES = "shard.entries"  # of how many dimensions an annotation speaks, where not of all
 UNEVEN = "shard.uneven"  # on an argument or a result: its sharding, with axes that do not divide it, as text
 SAID = "shard.said"  # on an annotation: all that sdy says, as text
+OPTION = "shard.option"  # on an op: its grid and the axes of each of its loops, as --option says them
 INSERTED = "shard.inserted"  # on a constraint that completion has put before an op, or behind it
 SPELLING = "shard.spelling"  # on a module: it is of one of the sharding dialects of MLIR, spelled like this
 LOCAL = (

@@ -83,7 +83,7 @@ class _Op:
 
     def written(self) -> str:
         """What stands behind the op's name."""
-        (elements, *_) = self.statement.formats
+        elements = self.statement.fitting(self.attributes, len(self.operands))
         words = [word for element in elements for word in self.of(element)]
         if self.waiting or self.attributes:
             raise UnfittingError(0, "no more than the form says")

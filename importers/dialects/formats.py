@@ -48,15 +48,19 @@ class Statement:
 
     def lacks(self, attributes: Container[str], operands: int) -> str:
         """What an op lacks for its first format; empty if it fits one of its formats."""
-        said = ""
-        for format_ in self.formats[: self.own]:
-            labels, values = _needed(format_)
-            missing = [label for label in labels if label not in attributes and label not in self.defaults]
-            if not missing and operands >= values:
-                return ""
-            few = f"{operands} of at least {values} operands"
-            said = said or (f"no attribute {missing[0]}" if missing else few)
-        return said
+        each = [self._lacks(format_, attributes, operands) for format_ in self.formats[: self.own]]
+        return each[0] if each and all(each) else ""
+
+    def fitting(self, attributes: Container[str], operands: int) -> tuple[Element, ...]:
+        """The first format that an op fits, or the first of all."""
+        fits = (format_ for format_ in self.formats if not self._lacks(format_, attributes, operands))
+        return next(fits, self.formats[0])
+
+    def _lacks(self, format_: tuple[Element, ...], attributes: Container[str], operands: int) -> str:
+        labels, values = _needed(format_)
+        missing = [label for label in labels if label not in attributes and label not in self.defaults]
+        few = f"{operands} of at least {values} operands" if operands < values else ""
+        return f"no attribute {missing[0]}" if missing else few
 
 
 class Formats:

@@ -157,7 +157,7 @@ def integers(attribute: Any) -> tuple[int, ...]:
     if isinstance(attribute, ir.IntegerAttr):
         return (attribute.value,)
     if isinstance(attribute, ir.DenseIntElementsAttr):
-        return tuple(attribute)
+        return tuple(attribute[i] for i in range(len(attribute)))
     match = _ARRAY.fullmatch(str(attribute))
     if match is None:
         raise ValueError(attribute)

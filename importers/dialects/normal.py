@@ -16,9 +16,10 @@ Those of the RFC take whole tensors, and become those of sdy. ``shard.spelling``
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -26,7 +27,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, sdy
 
 from ...errors import ShardlogError
-from ...program.carried import AXES, DYNAMIC, ENTRIES, HALO, OFFSETS, PARTIAL, SAID, SPELLING, UNKNOWN
+from ...program.carried import AXES, DYNAMIC, ENTRIES, HALO, OFFSETS, OPTION, PARTIAL, SAID, SPELLING, UNKNOWN
 from ...program.function import location
 from ...program.meshes import Mesh, symbol
 from ...program.mlir.modules import (
@@ -42,8 +43,8 @@ from ...program.signature import text_of
 from .axes import Axes, axes_of
 from .checks import check_collective, collectives
 from .formats import formats
-from .grids import Grid, Spec, axis_lists, check_kind, find, integers, kind_of, read_partial
-from .rfc import attributes_of, read_whole
+from .grids import Grid, Spec, axis_lists, check_kind, counted, find, integers, kind_of, read_partial
+from .rfc import attributes_of, read_target, read_whole
 
 _STAND_IN = 2  # for a size that is not known: axes of size 1 shard nothing
 MARKS = (b"shard.", b"mesh.")  # signs of these dialects in a text
@@ -52,8 +53,14 @@ _SHARDINGS = ("shard.sharding", "mesh.sharding")
 ANNOTATIONS = ("shard.shard", "mesh.shard", "mesh.annotate")
 _ENCODING = "#mesh.shard"
 ENCODING = _ENCODING.encode()
+_RFC = {"mesh_axis", "tensor_axis", "sharding"}  # the attributes of its annotations and collectives
+_AXES_SAID = re.compile(r"(?:#mesh\.shard<|mesh_axis = |sharding = )([\[\]\s\d,]+)")
 _OLD = {"mesh": "grid", "mesh_axes": "grid_axes"}
-_NEW_NAMES = {"mesh.mesh_shape": "shard.grid_shape", "mesh.local_split": "shard.all_slice"}
+_NEW_NAMES = {
+    "mesh.mesh_shape": "shard.grid_shape",
+    "mesh.cluster_shape": "shard.grid_shape",
+    "mesh.local_split": "shard.all_slice",
+}
 
 
 def to_normal_form(module: ir.Module, data: bytes, place: Callable[[str], str] = str) -> bool:
@@ -107,6 +114,8 @@ class _Normal:
         shardings = [op for op in ours if op.name in _SHARDINGS]
         annotations = [op for op in ours if op.name in ANNOTATIONS]
         others = [op for op in ours if op.name not in (*_GRIDS, *_SHARDINGS, *ANNOTATIONS)]
+        if spelling == "rfc" and not grids:
+            grids = [self.assumed_cluster()]
         for op in grids:
             self.look_at(op, self.read_grid)
         if annotations or shardings or spelling == "rfc":
@@ -117,6 +126,10 @@ class _Normal:
             self.look_at(op, self.read_sharding)
         for op in annotations:
             self.look_at(op, self.annotate)
+        if spelling == "rfc":
+            for op, name in zip(ops, names, strict=True):
+                if not name.startswith(("shard.", "mesh.", "sdy.")) and "sharding" in op.attributes:
+                    self.read_option(op)
         for op in others:
             self.look_at(op, self.read_collective)
         for op in shardings:
@@ -145,7 +158,7 @@ class _Normal:
         name, place, message = op.name, op.location, ""
         statement = formats().of(name)
         key = name, *op.attributes, len(op.operands)
-        if statement is not None and key not in self.fitting and "mesh_axis" not in op.attributes:
+        if statement is not None and key not in self.fitting and not _RFC & {*op.attributes}:
             if lacks := statement.lacks(op.attributes, len(op.operands)):
                 message = f"{name} has {lacks}"
             self.fitting.add(key)
@@ -202,6 +215,19 @@ class _Normal:
             raise ShardlogError(f"{len(given)} sizes for a cluster of rank {rank}", where=where, hint=hint)
         sizes = [size if size > 0 else None for size in given]
         return (*sizes, *(None,) * (rank - len(sizes)))
+
+    def assumed_cluster(self) -> Any:
+        """A cluster of unknown sizes, in a module that declares none, with the axes that it names."""
+        said = " ".join(_AXES_SAID.findall(str(self.module)))
+        rank = max(map(int, re.findall(r"\d+", said)), default=0) + 1
+        self.note(f"no cluster is declared: one of {counted(rank, 'axis', 'axes')} is assumed", "-:1:1")
+        held = {
+            "sym_name": ir.StringAttr.get("cluster"),
+            "rank": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), rank),
+        }
+        place = ir.InsertionPoint.at_block_begin(self.module.body)
+        place_of_text = ir.Location.file("-", 1, 1)
+        return ir.Operation.create("mesh.cluster", attributes=held, loc=place_of_text, ip=place)
 
     def write_grid(self, op: Any) -> None:
         """Puts a mesh in the place of a grid."""
@@ -367,6 +393,16 @@ class _Normal:
         if made is not None:
             self.of_values[made.result] = meaning.spec
             self.definers[made.result] = made
+
+    def read_option(self, op: Any) -> None:
+        """Reads the sharding option of an op, which the RFC calls its sharding."""
+        lists, where = op.attributes["sharding"], location(op)
+        if not isinstance(lists, ir.ArrayAttr) or not all(isinstance(each, ir.ArrayAttr) for each in lists):
+            return  # an attribute of others
+        name, loops = self.cluster_of(op, where), [[*integers(axes)] for axes in lists]
+        find(self.grids, name, where).check([axis for axes in loops for axis in axes], where)
+        op.attributes[OPTION] = ir.StringAttr.get(f"@{name}{loops}")
+        del op.attributes["sharding"]
 
     def erase(self, op: Any) -> None:
         """Erases an op."""
@@ -539,7 +575,10 @@ class _Normal:
     def read_collective(self, op: Any) -> None:
         """Gives a collective its newest spelling, and checks it."""
         held, where = op.attributes, location(op)
-        if op.name.startswith("mesh.") and ("mesh_axis" in held or "tensor_axis" in held):
+        if op.name == "mesh.size":
+            self.read_size(op, where)
+            return
+        if op.name.startswith("mesh.") and _RFC & {*held}:
             self.read_rfc(op, where)
             return
         made = self.respelled(op)
@@ -564,6 +603,18 @@ class _Normal:
         self.erase(op)
         return made
 
+    def read_size(self, op: Any, where: str) -> None:
+        """The size of an axis of a cluster: a constant where it is known."""
+        grid = find(self.grids, self.cluster_of(op, where), where)
+        axes = integers(op.attributes["axis"])
+        grid.check(axes, where)
+        if (size := grid.devices(axes)) is None:
+            held = {"grid": ir.FlatSymbolRefAttr.get(grid.name), "axes": ir.DenseI16ArrayAttr.get([*axes])}
+            put_like(op, "shard.grid_shape", held)
+        else:
+            put_like(op, "arith.constant", {"value": ir.IntegerAttr.get(op.results[0].type, size)})
+        self.erase(op)
+
     def read_rfc(self, op: Any, where: str) -> None:
         """A collective of the RFC becomes that of sdy."""
         name = _new_name(op)
@@ -577,9 +628,19 @@ class _Normal:
                 message = f"{op.name} with reduction {reduction} is not known"
             hint = f"known are, of whole tensors: {', '.join(collectives().whole)}; as sums"
             raise ShardlogError(message, where=where, hint=hint)
-        whole, note = read_whole(op, name, grid, reduction, where)
-        if note:
-            self.note(note, where)
+        if "sharding" in op.attributes:
+            target = self.of_rfc(axis_lists(op.attributes["sharding"]), type_.rank, op, where)
+            target = target.fit(grid, type_.rank, where)
+            before = before or replace(target, axes=((),) * type_.rank)
+            whole = read_target(op, name, before, target, where)
+        else:
+            whole, note = read_whole(op, name, grid, reduction, where)
+            if note:
+                self.note(note, where)
+        if not whole.of and not whole.axes:  # it does nothing
+            op.results[0].replace_all_uses_with(value)
+            self.erase(op)
+            return
         if before is None:
             before = self.of_values[value] = whole.before(type_.rank, grid.name)
             self.define(value, self.attribute(before), {})

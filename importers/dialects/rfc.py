@@ -103,6 +103,22 @@ def read_whole(op: Any, name: str, grid: Grid, reduction: str, where: str) -> tu
     return Whole(name, where, dict(zip(dimensions, lists, strict=True)), (), reduction), note
 
 
+def read_target(op: Any, name: str, before: Spec, target: Spec, where: str) -> Whole:
+    """The meaning of a collective that says the sharding of its result instead of its axes, from that of its
+    operand. Raises ShardlogError where it does more than gather or split."""
+    less, more = (target, before) if name in collectives().gathers else (before, target)
+    of, known = dict[int, Axes](), name in collectives().whole and "reduce" not in name
+    for i, (kept, axes) in enumerate(zip(less.axes, more.axes, strict=True)):
+        known = known and axes[: len(kept)] == kept
+        if axes != kept:
+            of[i] = axes[len(kept) :]
+    if not known or set(before.partial) != set(target.partial):
+        hint = "a split adds axes to those of its operand, and a gather removes them"
+        message = f"{op.name} from {before.lists()} to {target.lists()}"
+        raise ShardlogError(message, where=where, hint=hint)
+    return Whole(name, where, of, (), "sum")
+
+
 def attributes_of(whole: Whole, rank: int) -> dict[str, ir.Attribute]:
     """The attribute of sdy's collective that says its axes."""
     label = collectives().whole[whole.name][1]

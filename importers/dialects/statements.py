@@ -22,7 +22,7 @@ _KEYWORD = re.compile(r"\b(\w+)(\s*=\s*)([A-Za-z_]\w*)(?=\s*(?:,|$))")
 _BEFORE = {"", *" \t\n\r={}:)"}  # the name of an op
 _ALIAS = re.compile(r"#[\w$.-]+")
 _ITERATOR = re.compile(r"#linalg\.iterator_type<(\w+)>")
-_ENCODING = re.compile(r"#mesh\.shard<[\[\]\s\d,-]+>")  # of the RFC; MLIR compares types by their text
+_ENCODING = re.compile(r"#mesh\.shard<[^<>\"]*>")  # of a type; MLIR compares them by their text
 _NAME = re.compile(r"(%[\w$.#-]+)")
 _PLACE = re.compile(r"%(\d+)\b")
 _NUMBER = re.compile(r"-?\d+")
@@ -72,7 +72,7 @@ def in_generic_form(data: bytes, *, bodies: bool = False) -> bytes:
 
 def _spaced(encoding: str) -> str:
     """An encoding as MLIR spaces it, on as many lines as it has."""
-    return "".join(encoding.split()).replace(",", ", ") + "\n" * encoding.count("\n")
+    return "".join(encoding.split()).replace(",", ", ").replace("=", " = ") + "\n" * encoding.count("\n")
 
 
 class _Text:

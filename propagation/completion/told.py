@@ -1,4 +1,4 @@
-"""Sharding options that a user gives ops, as in ``%4=[[], [], [], [0]]``: the axes of each loop of an op."""
+"""Sharding options of ops, as in ``%4=[[], [], [], [0]]``: the axes of each loop."""
 
 from __future__ import annotations
 
@@ -13,11 +13,17 @@ from jaxlib.mlir import ir
 
 from ...errors import ShardlogError, closest
 from ...importers.annotations import Targets
+from ...program.carried import OPTION
+from ...program.function import location
 from ...program.meshes import SubAxis, symbol
+from ...program.mlir.modules import operations_in
 from ...program.shardings import Shardings
+from ...program.signature import text_of
 from .notes import Facts
 
-_OPTION = re.compile(r"\s*(?P<value>\S.*?)\s*=\s*(?:@(?P<grid>[\w$.-]+)\s*)?(?P<lists>\[.*\])\s*", re.DOTALL)
+_LOOPS = r"(?:@(?P<grid>[\w$.-]+)\s*)?(?P<lists>\[.*\])\s*"
+_OF_OP = re.compile(_LOOPS, re.DOTALL)
+_OPTION = re.compile(rf"\s*(?P<value>\S.*?)\s*=\s*{_LOOPS}", re.DOTALL)
 _EXPECTED = "expected an op's result and the axes of each of its loops, as in %4=[[], [], [], [0]]"
 
 
@@ -40,7 +46,8 @@ class Told:
 def read_told(
     module: ir.Module, texts: Sequence[str], shardings: Shardings, data: bytes
 ) -> dict[ir.Operation, Told]:
-    """The options that texts give ops of the main function, called as ``data`` calls their results.
+    """The options that texts give ops of the main function, called as ``data`` calls their results, and those
+    that other ops have in the module.
 
     Raises ShardlogError for a text that is none, a value that no op gives, axes that the grid does not have,
     and for two options of an op.
@@ -65,6 +72,12 @@ def read_told(
             message = f"{match['value']} has two sharding options"
             raise ShardlogError(message, where=where, hint="give one for each op")
         found[op] = _read(match, shardings, where)
+    for op in operations_in(module):
+        if OPTION in op.attributes and op not in found:
+            where = location(op)
+            if (match := _OF_OP.fullmatch(text_of(op.attributes[OPTION]))) is None:
+                raise ShardlogError(f"{OPTION} is no sharding option", where=where, hint=_EXPECTED)
+            found[op] = _read(match, shardings, where)
     return found
 
 

@@ -78,3 +78,17 @@ def test_an_op_that_reduces_what_is_split_sends_its_result() -> None:
     sized = shardlog.run(REDUCED, propagation="completion", mesh="g:0=4")
     (collective,) = sized.partition(order="rfc", keep_shardings=True).collectives
     assert eval(received.bytes, {"n": 4}) == collective.bytes == 2 * 8 * 4 * 4 * 3 / 4
+
+
+COLLECTIVE = """
+mesh.cluster @c(rank = 1, dim_sizes = [0])
+func.func @main(%x: tensor<8x4xf32, #mesh.shard<[[], [], [0]]>>) -> tensor<8x4xf32> {
+  %0 = mesh.all_reduce %x {mesh_axis = [0]} : tensor<8x4xf32, #mesh.shard<[[], [], [0]]>> -> tensor<8x4xf32>
+  return %0 : tensor<8x4xf32>
+}
+"""
+
+
+def test_collectives_of_the_program_count() -> None:
+    (received,) = formulas(shardlog.run(COLLECTIVE).result).received
+    assert (received.kind, received.bytes) == ("all-reduce", "256 * (n - 1) / n")

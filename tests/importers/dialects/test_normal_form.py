@@ -84,6 +84,11 @@ def test_partial_sums_are_unreduced() -> None:
     assert '[{}, {"1"}], unreduced={"0"}>' in found
 
 
+def test_sizes_of_a_cluster_may_be_dense() -> None:
+    held = 'dim_sizes = dense<[7, 3]> : tensor<2xi64>, rank = 2 : i64, sym_name = "d"'
+    assert 'sdy.mesh @d = <["0"=7, "1"=3]>' in read(f'"mesh.cluster"() <{{{held}}}> : () -> ()')
+
+
 def test_sizes_that_are_not_known() -> None:
     assert 'sdy.mesh @d = <["0"=2, "1"=4]> {shard.unknown = array<i64: 0>}' in read(
         "shard.grid @d(shape = ?x4)"
@@ -177,6 +182,8 @@ def test_a_statement_that_is_not_one_says_its_form() -> None:
     message = fails("shard.grid @d(shape 5x3)")
     assert message.startswith("t.mlir:1:21: error: shard.grid: expected `=`")
     assert "@name(shape = 2x3)" in message
+    scatter = "shard.reduce_scatter %x on @d grid_axes = [0] : tensor<6xf32> -> tensor<6xf32>"
+    assert "expected `scatter_dim`" in fails(f"func.func @f(%x: tensor<6xf32>) {{\n  %0 = {scatter}\n}}")
 
 
 def test_lines_stay_where_they_are() -> None:
