@@ -32,7 +32,7 @@ from .finishing.passes import FINISHED, Draft
 from .layouts import Pieces
 from .plan import Plan
 from .reshards.prices import Prices
-from .writing.building import bytes_of, element_of
+from .writing.building import Sent, bytes_of, element_of, pairs_of
 from .writing.writer import Writer
 
 _LARGEST = 3  # values that a message about memory names
@@ -153,9 +153,15 @@ class PlannedProgram:
         if combined:
             sizes = combined_sizes(draft.module, draft.traits, combined)
         return [
-            Sends(each.kind, each.pieces, each.bytes, often(counts, each.op), 1.0 / sizes.get(each.op, 1))
+            Sends(each.kind, self._along(each), each.bytes, often(counts, each.op), 1 / sizes.get(each.op, 1))
             for each in draft.sent
         ]
+
+    def _along(self, sent: Sent) -> Pieces:
+        """The pieces along which devices send."""
+        if sent.pieces or not sent.permutes:
+            return sent.pieces
+        return self.annotated.axes.between(pairs_of(sent.op))
 
     @property
     def bytes(self) -> float:

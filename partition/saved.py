@@ -84,10 +84,10 @@ class SavedPlan:
             return tuple([(int(factor), of(names)) for factor, names in given])
 
         def step(given: Mapping[str, Any]) -> Step:
-            kind, places = given["kind"], [int(given.get(name, -1)) for name in ("dim", "to")]
+            kind, dim, to = given["kind"], *(int(given.get(name, -1)) for name in ("dim", "to"))
             if kind not in get_args(moves.StepKind):
                 raise ValueError(kind)
-            return Step(kind, of(given["axes"]), layout(given["after"]), float(given["sends"]), *places)
+            return Step(kind, of(given["axes"]), layout(given["after"]), float(given["sends"]), dim, to)
 
         def reshard(given: Mapping[str, Any]) -> Reshard:
             op, slot, value = (int(given[name]) for name in ("op", "slot", "value"))

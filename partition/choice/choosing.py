@@ -345,15 +345,12 @@ class Chooser:
             if exchange:
                 busy[pieces] = busy.get(pieces, 0) + exchange.busy
                 mean[pieces] = mean.get(pieces, 0.0) + exchange.turns
-        permuting, by_operand = (
-            self.planner.weighed("collective_permute", ()),
-            dict[int, tuple[float, float]](),
-        )
+        by_operand = dict[int, tuple[float, float]]()
         for t, pieces, elements, exchange in all_sent:
             size, before = elements * known.widths[t], by_operand.get(t, (0.0, 0.0))
             if exchange:
                 share = float(busy[pieces].max()) / mean[pieces] if mean[pieces] else 0.0
-                rounds = exchange.turns * share
+                rounds, permuting = exchange.turns * share, self.planner.weighed("collective_permute", pieces)
                 price = permuting.once * rounds + permuting.byte * exchange.rows * share * size
             else:
                 rounds = float(not by_operand)

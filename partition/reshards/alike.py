@@ -45,6 +45,7 @@ class Alike:
         return replace(
             step,
             pieces=tuple(given[p] for p in step.pieces),
+            along=tuple(given[p] for p in step.along),
             after=after,
             price=step.price * self.times,
             dim=order[step.dim] if step.dim >= 0 else -1,

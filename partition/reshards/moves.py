@@ -35,7 +35,7 @@ class Step:
     """A step of a plan. ``dim`` is the dimension that is gathered, sliced or scattered. An exchange splits
     dimension ``to``.
 
-    ``price`` is in elements that a device sends.
+    ``price`` is in elements that a device sends. A permutation has no pieces: it moves parts ``along`` some.
     """
 
     kind: StepKind
@@ -44,6 +44,12 @@ class Step:
     price: float
     dim: int = -1
     to: int = -1
+    along: Pieces = ()
+
+    @property
+    def sends_along(self) -> Pieces:
+        """The pieces along which devices send."""
+        return self.along or self.pieces
 
 
 @dataclass(eq=False)
@@ -203,7 +209,8 @@ class Moves:
         else:
             arrangements = self._towards(usable, dims, goal.dims)
         for new in arrangements:
-            yield Step("collective_permute", (), Layout(new, layout.partial, layout.combine), price)
+            after = Layout(new, layout.partial, layout.combine)
+            yield Step("collective_permute", (), after, price, along=changed(dims, new))
 
     def _towards(self, usable: Pieces, dims: Dims, wanted: Dims) -> Iterable[Dims]:
         """Dimensions in the same number of parts, some beginning with the goal's pieces, the others with
@@ -269,6 +276,12 @@ def straight(after: Dims, dims: Dims, wanted: Dims) -> bool:
         if new != held and not {*held, *there}.issuperset(new):
             return False
     return True
+
+
+def changed(dims: Dims, after: Dims) -> Pieces:
+    """The pieces of the dimensions that differ."""
+    pairs = zip(dims, after, strict=True)
+    return tuple(sorted({p for held, new in pairs if held != new for p in (*held, *new)}))
 
 
 def with_pieces(dims: Dims, d: int, pieces: Pieces) -> Dims:

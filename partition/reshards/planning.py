@@ -144,7 +144,7 @@ class Planner:
         once = byte = 0.0
         for step in route.steps:
             if step.price:
-                price = self.weighed(step.kind, step.pieces)
+                price = self.weighed(step.kind, step.sends_along)
                 once += price.once
                 byte += price.byte * step.price
         return once, byte
@@ -183,14 +183,16 @@ class Planner:
         return least, prod(shape) / prod(least)
 
     def price(self, kind: str, pieces: Pieces) -> Price:
-        """The price of a collective over groups along pieces."""
+        """The price of a collective over groups along pieces, or of a permutation of parts along pieces."""
         if self.prices.collective is None:
             return PLAIN
         key = kind, pieces
         if key not in self._known_prices:
-            name, group = kind.replace("_", "-"), self.axes.product(pieces)
+            name, group, names = kind.replace("_", "-"), self.axes.product(pieces), self.axes.names(pieces)
             groups = self.axes.groups(pieces).tolist() if pieces else []
-            self._known_prices[key] = self.prices.collective(name, group, self.axes.names(pieces), groups)
+            if kind == "collective_permute":  # each device sends to one other
+                names, groups = (), [[first, other] for first, *rest in groups for other in rest]
+            self._known_prices[key] = self.prices.collective(name, group, names, groups)
         return self._known_prices[key]
 
     def weighed(self, kind: str, pieces: Pieces) -> Price:

@@ -35,7 +35,9 @@ class RouteSearch:
         self._edges: dict[tuple[int, Pieces, str, int], list[Edge]] = {}
         self._permuting: dict[int, list[Edge]] = {}
         self._towards: dict[tuple[int, int], list[Edge]] = {}
-        self._permutes: dict[tuple[tuple[int, ...], Pieces, str, int], list[Edge]] = {}
+        self._permutes: dict[tuple[tuple[int, ...], Dims, Pieces, str, int], list[Edge]] = {}
+        permuting = {rate("collective_permute", (p,)) for p in axes.numbers}
+        self._links_differ = len(permuting) > 1
         self._to_come: dict[int, dict[int, float]] = {}  # by goal: a lower bound
         self._lacking: dict[Dims, dict[Dims, int]] = {}  # by goal
         self._routes: dict[tuple[int, int], Route] = {}
@@ -158,8 +160,8 @@ class RouteSearch:
         return chain(self._edges[key], self._edges_of(at_once)) if at_once else self._edges[key]
 
     def _permuted(self, number: int, goal: int, most: int) -> list[Edge]:
-        """The steps to layouts with the same numbers of parts; shared by all of these layouts. With many
-        pieces, only steps towards a goal are tried."""
+        """The steps to layouts with the same numbers of parts; shared by all of these layouts, unless some
+        links are slower. With many pieces, only steps towards a goal are tried."""
         if self._moves.most > most:
             key = number, goal
             if key not in self._towards:
@@ -169,7 +171,8 @@ class RouteSearch:
         if number not in self._permuting:
             layout = self._layouts[number]
             counts = tuple(map(self._moves.axes.product, layout.dims))
-            alike = counts, layout.partial, layout.combine, self._moves.mesh_of(layout)
+            own = layout.dims if self._links_differ else ()
+            alike = counts, own, layout.partial, layout.combine, self._moves.mesh_of(layout)
             if alike not in self._permutes:
                 self._permutes[alike] = self._edges_of(self._moves.permutes(self._shape, layout))
             self._permuting[number] = self._permutes[alike]
@@ -186,7 +189,7 @@ class RouteSearch:
             (
                 self._number(step.after),
                 _STEP if step.price else _STEP / 1000,
-                step.price * self._rate(step.kind, step.pieces),
+                step.price * self._rate(step.kind, step.sends_along),
                 step,
             )
             for step in steps

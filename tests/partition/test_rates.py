@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -68,3 +69,22 @@ def test_what_a_process_keeps_for_axes_is_bounded(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(planning, "_MOST_KEPT", 2)
     planning.kept_for(19).ways.update({key: [] for key in range(3)})
     assert planning.kept_for(19).size == 0
+
+
+def test_a_permutation_between_nodes_costs_as_on_their_network() -> None:
+    inner, beyond = 1.0, 9.0
+
+    def collective(kind: str, group: int, along: tuple[str, ...], groups: Sequence[Sequence[int]]) -> Price:
+        apart = any(len({device // 2 for device in each}) > 1 for each in groups)
+        return Price(beyond if apart else inner)
+
+    axes = axes_of((2, 2, 2))  # nodes of two devices: along the last axis
+    planner = Planner(axes, Prices(collective=collective))
+    held = [Layout((numbered(pieces), (), ())) for pieces in ((0,), (1,), (2,))]
+    plan = planner.route((8, 8, 8), held[0], held[1])
+    assert [(step.kind, step.sends_along) for step in plan.steps] == [
+        ("slice", (2,)),  # each device of a node sends a part to the other one
+        ("collective_permute", (0, 1)),
+        ("all_gather", (2,)),
+    ]
+    assert planner.total(plan, 1) == 8 * 8 * 2 * (beyond + inner)
