@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from .autosharding.applying import applied
 from .autosharding.automatic import pareto, plan, session_of
 from .autosharding.options import AutoOptions
 from .autosharding.plan import AutoPlan
@@ -45,8 +46,9 @@ class Auto:
         return self.plan.peak
 
     @property
-    def bound(self) -> float:
-        """A lower bound of the sum that the search made least, in seconds; see ``plan.sum``."""
+    def bound(self) -> float | None:
+        """A lower bound of the sum that the search minimised, in seconds; see ``plan.sum``. None for a plan
+        that was applied."""
         return self.plan.bound
 
     @cached_property
@@ -92,19 +94,23 @@ class Auto:
     def jit(self, **options: Any) -> Any:
         """The function, compiled with the program that was costed: ``shardlog.jit`` with these shardings.
 
-        ``options`` are those of ``shardlog.jit``. Raises ShardlogError where there is no function.
+        ``options`` are those of ``shardlog.jit``. A function of ``jax.jit`` keeps its static and donated
+        arguments, and its other options. Raises ShardlogError where there is no function.
         """
         if not callable(self._function):
             message, hint = "there is no function to compile", "give shardlog.auto a function"
             raise ShardlogError(message, where="auto", hint=hint)
+        from .executing.dispatch import unjitted
+
+        function, own = unjitted(self._function)
         return jit(
-            self._function,
+            function,
             mesh=self.plan.mesh,
             annotate=self.plan.annotations,
             partitioner="shardlog",
             topology=self.plan.topology,
             memory=self.plan.memory,
-            **options,
+            **{**own, **options},
         )
 
     def pareto(self) -> tuple[AutoPlan, ...]:
@@ -126,14 +132,21 @@ def auto(
     Keywords are ``mesh``, or ``devices`` and at most how many ``axes`` their mesh has; ``topology``, the
     machine; ``memory``, the most that a device may use; ``keep``, shardings that stay, as in
     'batch[0]=data'; ``tie``, which results are state; ``compare``, whether known strategies are
-    costed as well; ``method``, "choose" or "mutate" (``docs/auto.md``). Others are the function's.
+    costed as well; ``method``, "choose" or "mutate" (``docs/auto.md``). With ``plan``, an ``AutoPlan`` or its
+    file, of the same model in another size, that plan is applied and nothing is searched. Other keywords are
+    the function's.
 
     Returns an ``Auto``. Raises ShardlogError for bad input, and where no plan was found that needs as little
     memory as it may.
     """
     asked = {name: keywords.pop(name) for name in _OPTIONS if name in keywords}
+    given = keywords.pop("plan", None)
+    if given is not None:
+        given = given if isinstance(given, AutoPlan) else AutoPlan.read(given)
+        asked.setdefault("topology", given.topology)
     if asked.get("mesh") is not None:
         asked["mesh"] = mesh_text(asked["mesh"])
     options = AutoOptions.of(**asked)
     program = lowered(source, args, keywords)
-    return Auto(source, program, options, plan(program, options, progress))
+    found = plan(program, options, progress) if given is None else applied(program, given, options, progress)
+    return Auto(source, program, options, found)

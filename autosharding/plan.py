@@ -53,25 +53,30 @@ class Tried:
 class AutoPlan:
     """A plan. ``mesh`` is such as "data=4,model=2", ``topology`` the machine. ``seconds`` are those of a step
     of the partitioned program, and ``peak`` the bytes of a device, by ``docs/cost.md``. ``sum`` is the sum
-    that the search minimised, in seconds, and ``bound`` a lower bound of it. ``state`` has, by result, the
-    argument that it becomes. ``tried`` are all plans whose cost was computed, the best first."""
+    that the search minimised, in seconds, and ``bound`` a lower bound of it; None if nothing was searched.
+    ``state`` has, by result, the argument that it becomes. ``tried`` are all plans whose cost was computed,
+    the best first. ``others`` are for each argument its next best specs. ``notes`` say where an applied plan
+    differs from the one that was given."""
 
     mesh: str
     topology: str
     seconds: float
     peak: int
-    sum: float
-    bound: float
+    sum: float | None
+    bound: float | None
     arguments: tuple[Placed, ...]
     results: tuple[Placed, ...]
     state: Mapping[int, int]
     memory: int | None = None
     tried: tuple[Tried, ...] = ()
     others: tuple[tuple[Other, ...], ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
-    def gap(self) -> float:
-        """The relative gap between the sum and its bound."""
+    def gap(self) -> float | None:
+        """The relative gap between the sum and its bound; None if nothing was searched."""
+        if self.sum is None or self.bound is None:
+            return None
         return 1 - self.bound / self.sum if self.sum else 0.0
 
     @property
@@ -108,8 +113,8 @@ class AutoPlan:
                 str(given["topology"]),
                 float(given["seconds"]),
                 int(given["peak"]),
-                float(given["sum"]),
-                float(given["bound"]),
+                None if given["sum"] is None else float(given["sum"]),
+                None if given["bound"] is None else float(given["bound"]),
                 placed["arguments"],
                 placed["results"],
                 {int(result): int(argument) for result, argument in given["state"].items()},
@@ -127,6 +132,7 @@ class AutoPlan:
                     )
                     for argument in given["others"]
                 ),
+                tuple(map(str, given.get("notes", ()))),
             )
         except OSError as error:
             raise ShardlogError(f"cannot read: {error.strerror}", where=str(path)) from None

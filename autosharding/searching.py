@@ -89,7 +89,7 @@ class Search:
         with text.places(), module.context, ir.Location.unknown():
             to_sdy(module, text, mesh)
             ends, own = ends_of(module, options.tie), _main_mesh(module, text)
-        self._axes, axes = own.axes, dict(own.axes)
+        self.axes, axes = own.axes, dict(own.axes)
         self.mesh = axes_text(own.axes)
         self.ends, self._kept = kept(options.keep, ends, axes)
         self._check(prod(axes.values()))
@@ -109,7 +109,7 @@ class Search:
         sides = (*self.ends.arguments, *self.ends.results)
         sizes = {size for end in sides if _is_free(end) for size in end.shape or ()}
         kept_axes = any('"' in end.fixed for end in sides)
-        divides = any(size % n == 0 for size in sizes for _, n in self._axes if n > 1)
+        divides = any(size % n == 0 for size in sizes for _, n in self.axes if n > 1)
         if devices > 1 and sizes and not (divides or kept_axes):
             message = f"no dimension of an argument or a result is divided evenly by an axis of {self.mesh}"
             raise ShardlogError(message, where="auto", hint="give another number of devices, or other sizes")
@@ -128,9 +128,9 @@ class Search:
     def links(self) -> Hashable:
         """The sizes of the axes, and the links along each and along all of them: on meshes that are alike in
         them everything costs the same."""
-        numbers = np.arange(prod(size for _, size in self._axes)).reshape([size for _, size in self._axes])
+        numbers = np.arange(prod(size for _, size in self.axes)).reshape([size for _, size in self.axes])
         found = []
-        for n, (name, size) in enumerate(self._axes):
+        for n, (name, size) in enumerate(self.axes):
             groups = np.moveaxis(numbers, n, -1).reshape(-1, size).tolist()
             found.append((size, self.machine.link_of([name], groups)))
         return tuple(sorted(found, key=repr))
@@ -172,6 +172,24 @@ class Search:
         return Candidate(
             name, specs(self.ends.arguments, opened.arguments), specs(self.ends.results, opened.results)
         )
+
+    def candidate_of(
+        self, name: str, given: Mapping[int, Spec], results: Mapping[int, Spec] | None = None
+    ) -> Candidate:
+        """The candidate with these specs of arguments, and of results that are no state, by number. Kept
+        shardings stay, other arguments are whole, and other results are as propagation has them."""
+        ends, others = self.ends, results or {}
+        arguments = tuple(
+            given.get(n, _stays(end)) if _is_free(end) else _stays(end)
+            for n, end in enumerate(ends.arguments)
+        )
+
+        def of_result(n: int, end: End) -> Spec | None:
+            if not _is_free(end):
+                return _stays(end)
+            return arguments[ends.state[n]] if n in ends.state else others.get(n)
+
+        return Candidate(name, arguments, tuple(of_result(n, end) for n, end in enumerate(ends.results)))
 
     # ---- Truth ------------------------------------------------------------------------------------------
 
@@ -270,38 +288,37 @@ class Search:
 
     def known(self) -> Iterator[Costed]:
         """The known strategies that fit, which keep what is kept."""
-        ends = self.ends
-        for name, specs in strategies(ends, self._axes).items():
-            arguments = tuple(
-                specs.get(n, _stays(end)) if _is_free(end) else _stays(end)
-                for n, end in enumerate(ends.arguments)
-            )
-            results = tuple(
-                _stays(end) if not _is_free(end) else arguments[ends.state[n]] if n in ends.state else None
-                for n, end in enumerate(ends.results)
-            )
+        for name, specs in strategies(self.ends, self.axes).items():
             self._tell(f"costing {name} on {self.mesh}", 0.8)
             with suppress(TooLargeError):
-                yield Costed(candidate := Candidate(name, arguments, results), self.cost(candidate))
+                yield Costed(candidate := self.candidate_of(name, specs), self.cost(candidate))
 
     def plan_of(self, costed: Costed, tried: Sequence[Tried] = ()) -> AutoPlan:
         """A candidate as a plan."""
         unit, least = self.machine.link.bandwidth, self.found(TRIFLE).cost
         self._tell(f"proving a bound on {self.mesh}", 0.9)
+        others = tuple(self._others(costed, n) for n in range(len(self.ends.arguments)))
+        bound = self._open.bound(TRIFLE, least) / unit
+        return replace(
+            self.unsearched(costed), sum=least / unit, bound=bound, tried=tuple(tried), others=others
+        )
+
+    def unsearched(self, costed: Costed, notes: Sequence[str] = ()) -> AutoPlan:
+        """A candidate as a plan, of which nothing is said but its cost."""
         candidate = costed.candidate
         return AutoPlan(
             self.mesh,
             self.options.topology,
             costed.cost.seconds,
             costed.cost.peak,
-            least / unit,
-            self._open.bound(TRIFLE, least) / unit,
+            None,
+            None,
             _placed(self.ends.arguments, candidate.arguments),
             _placed(self.ends.results, self._given[candidate.arguments, candidate.results]),
             self.ends.state,
             self.options.memory,
-            tuple(tried),
-            tuple(self._others(costed, n) for n in range(len(self.ends.arguments))),
+            tuple(self.tried([costed])),
+            notes=tuple(notes),
         )
 
     def _others(self, costed: Costed, argument: int) -> tuple[Other, ...]:

@@ -9,10 +9,11 @@ from ..errors import ShardlogError, closest
 from ..explanations.answers.visualize import ranges
 from ..program.elements import bytes_text
 from ..runs.table import time_text
-from .plan import AutoPlan, Placed, axes_of
+from .comparing import PlanDiff
+from .plan import AutoPlan, Placed, Spec, axes_of
 
 _DIGITS = 4  # of a time: plans differ by less than a percent
-_NUMBER = re.compile(r"(?<=\[)\d+(?=\])|(?<=^arg)\d+$|(?<=^result)\d+$")
+_NUMBER = re.compile(r"(?<=\[)\d+(?=\])|(?<= arg)\d+$|(?<= result)\d+$")
 
 
 def plan_text(plan: AutoPlan) -> str:
@@ -22,7 +23,8 @@ def plan_text(plan: AutoPlan) -> str:
     lines = [
         f"mesh {plan.mesh} on {plan.topology}",
         f"{time_text(plan.seconds, _DIGITS)} a step, {bytes_text(plan.peak)} at the peak{within}",
-        f"sum {time_text(plan.sum, _DIGITS)}, bound {time_text(plan.bound, _DIGITS)}: gap {plan.gap:.2%}",
+        *_proof(plan),
+        *plan.notes,
         *(f"{len(plan.state)} results come back as arguments" for _ in plan.state and (1,)),
         "",
         *_table(plan),
@@ -31,6 +33,14 @@ def plan_text(plan: AutoPlan) -> str:
         *_specs("result", plan.results),
     ]
     return "\n".join(lines)
+
+
+def _proof(plan: AutoPlan) -> Iterator[str]:
+    """How near a plan is to the best one, if it was searched for."""
+    if plan.sum is not None and plan.bound is not None:
+        yield (
+            f"sum {time_text(plan.sum, _DIGITS)}, bound {time_text(plan.bound, _DIGITS)}: gap {plan.gap:.2%}"
+        )
 
 
 def _table(plan: AutoPlan) -> Iterator[str]:
@@ -46,14 +56,20 @@ def _table(plan: AutoPlan) -> Iterator[str]:
 
 def _specs(what: str, placed: Sequence[Placed]) -> Iterator[str]:
     """The specs, a line for all names that differ only in numbers."""
+    return _grouped([(f"{what} {each.name}", spec_text(each)) for each in placed])
+
+
+def _grouped(named: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """A line for each name and what is said of it; a line for all names that differ only in numbers and of
+    which the same is said."""
     groups: dict[tuple[tuple[str, ...], str], list[list[int]]] = {}
-    for each in placed:
-        numbers = [int(number) for number in _NUMBER.findall(each.name)]
-        groups.setdefault((tuple(_NUMBER.split(each.name)), spec_text(each)), []).append(numbers)
-    lines = [(_named(parts, numbers), spec, len(numbers)) for (parts, spec), numbers in groups.items()]
+    for name, said in named:
+        numbers = [int(number) for number in _NUMBER.findall(name)]
+        groups.setdefault((tuple(_NUMBER.split(name)), said), []).append(numbers)
+    lines = [(_named(parts, numbers), said, len(numbers)) for (parts, said), numbers in groups.items()]
     width = max((len(name) for name, _, _ in lines), default=0)
-    for name, spec, count in lines:
-        yield f"{what} {name:<{width}}  {spec}" + (f"  ({count})" if count > 1 else "")
+    for name, said, count in lines:
+        yield f"{name:<{width}}  {said}" + (f"  ({count})" if count > 1 else "")
 
 
 def _named(parts: Sequence[str], numbers: Sequence[Sequence[int]]) -> str:
@@ -71,6 +87,26 @@ def spec_text(placed: Placed) -> str:
     while parts and parts[-1] == "None":
         parts.pop()
     return f"P({', '.join(parts)})"
+
+
+def diff_text(diff: PlanDiff) -> str:
+    """Two plans compared: their meshes and costs, and the specs that differ. Names that differ only in
+    numbers share a line."""
+    rows = zip(diff.mesh, diff.seconds, diff.peak, strict=True)
+    lines = [
+        f"{mesh}: {time_text(seconds, _DIGITS)} a step, {bytes_text(peak)} at the peak"
+        for mesh, seconds, peak in rows
+    ]
+    named = [
+        (f"{each.what} {each.name}", f"{_or_nothing(each.before)} -> {_or_nothing(each.after)}")
+        for each in diff.changed
+    ]
+    lines += ["", *_grouped(named)] if named else ["all arguments and results have the same specs"]
+    return "\n".join(lines)
+
+
+def _or_nothing(spec: Spec | None) -> str:
+    return "not there" if spec is None else spec_text(Placed("", spec))
 
 
 def why_text(plan: AutoPlan, argument: str) -> str:

@@ -24,8 +24,8 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     auto.add_argument("--devices", type=int, metavar="N", help=about)
     about = "with --devices: the most axes that a mesh may have, 1 to 3; default: %(default)s"
     auto.add_argument("--axes", type=int, metavar="N", default=2, help=about)
-    about = "the machine, by name or as a TOML file; default: %(default)s"
-    auto.add_argument("--topology", metavar="MACHINE", default=TOPOLOGY, help=about)
+    about = f"the machine, by name or as a TOML file; default: that of --plan, or {TOPOLOGY}"
+    auto.add_argument("--topology", metavar="MACHINE", help=about)
     about = "the most memory that a device may use, as in 16GiB"
     auto.add_argument("--memory", metavar="SIZE", type=reads(memory_of), help=about)
     about = (
@@ -43,6 +43,8 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     auto.add_argument("--compare", action=compare, default=True, help=f"{about}; default: do")
     about = "mutate: try other layouts for the arguments of the best plan as well, one by one"
     auto.add_argument("--method", choices=METHODS, default=METHODS[0], help=f"{about}; default: %(default)s")
+    about = "apply this plan, of the same model in another size, and search nothing"
+    auto.add_argument("--plan", metavar="PLAN.json", help=about)
     auto.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan")
     about = "write the program that each device runs; .mlirbc is bytecode"
     auto.add_argument("--program", metavar="OUT", help=about)
@@ -56,6 +58,26 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     why.add_argument("plan", metavar="PLAN.json", help="a plan that shardlog auto wrote")
     why.set_defaults(carry_out=_why)
 
+    diff = commands.add_parser("diff-plan", help="compare two plans of a model")
+    diff.add_argument("plan", metavar="PLAN.json", help="a plan that shardlog auto wrote")
+    diff.add_argument("changed", metavar="OTHER.json", help="another one, also of another size")
+    add_json(diff, "print the comparison as JSON")
+    diff.set_defaults(carry_out=_diff)
+
+
+def _diff(options: argparse.Namespace) -> int:
+    """Returns 1 if the plans differ in a spec."""
+    from ..autosharding.comparing import compared
+    from ..autosharding.plan import AutoPlan
+    from ..autosharding.texts import diff_text
+
+    found = compared(AutoPlan.read(options.plan), AutoPlan.read(options.changed))
+    if options.json:
+        print_json(found.as_json())
+    else:
+        show(diff_text(found))
+    return int(bool(found.changed))
+
 
 def _why(options: argparse.Namespace) -> None:
     from ..autosharding.plan import AutoPlan
@@ -65,18 +87,21 @@ def _why(options: argparse.Namespace) -> None:
 
 
 def _auto(options: argparse.Namespace) -> None:
+    from ..autosharding.applying import applied
     from ..autosharding.automatic import plan
     from ..autosharding.options import AutoOptions
+    from ..autosharding.plan import AutoPlan
     from ..autosharding.texts import plan_text
     from ..outputs import output, refuse_loss
 
     written = [("-o", options.output), ("--program", options.program)]
-    refuse_loss(written, [] if options.module == "-" else [options.module])
+    refuse_loss(written, [None if options.module == "-" else options.module, options.plan])
+    given = None if options.plan is None else AutoPlan.read(options.plan)
     asked = AutoOptions.of(
         mesh=options.mesh,
         devices=options.devices,
         axes=options.axes,
-        topology=options.topology,
+        topology=options.topology or (given and given.topology),
         memory=options.memory,
         keep=options.keep,
         tie=options.tie or None,
@@ -87,7 +112,9 @@ def _auto(options: argparse.Namespace) -> None:
     with ExitStack() as stack:
         files = [stack.enter_context(output(name)) if name else None for _, name in written]
         with Progress() as progress:
-            found = plan(source, asked, progress)
+            found = (
+                plan(source, asked, progress) if given is None else applied(source, given, asked, progress)
+            )
         if files[0] is not None:
             files[0].write_text(found.text)
         if files[1] is not None:

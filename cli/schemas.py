@@ -216,15 +216,22 @@ _DOCUMENTS = {
         topology=TEXT,
         seconds=_SIZE,
         peak=NUMBER,
-        sum=_SIZE,
-        bound=_SIZE,
-        gap=_SIZE,
+        sum=or_null(_SIZE),
+        bound=or_null(_SIZE),
+        gap=or_null(_SIZE),
         arguments=_PLACED,
         results=_PLACED,
         state={"type": "object", "additionalProperties": NUMBER},  # of results: the arguments that they are
         memory=or_null(NUMBER),
         tried=array(_of(Tried)),
         others=array(array(record(spec=_SPEC, seconds=_SIZE, op=TEXT, where=TEXT))),  # of each argument
+        notes=TEXTS,
+    ),
+    "diff-plan": record(
+        mesh=TEXTS,
+        seconds=array(_SIZE),
+        peak=NUMBERS,
+        changed=array(record(what=TEXT, name=TEXT, before=or_null(_SPEC), after=or_null(_SPEC))),
     ),
     # With sizes that are not known, formulas.
     "cost": {

@@ -140,6 +140,21 @@ class Jitted:
         return f"<shardlog.jit of {vars(self)['__wrapped__']!r}>"
 
 
+def unjitted(function: Any) -> tuple[Any, dict[str, Any]]:
+    """The function that ``jax.jit`` was given, and the options, if it made this one."""
+    if not isinstance(function, _jax.PjitFunction):
+        return function, {}
+    info = function._jit_info
+    names = "static_argnums", "static_argnames", "donate_argnums", "donate_argnames", "keep_unused", "inline"
+    options = {name: getattr(info, name) for name in (*names, "device", "backend")}
+    options["compiler_options"] = dict(info.compiler_options_kvs) or None
+    for name in ("in_shardings", "out_shardings"):
+        leaves = getattr(info, f"{name}_leaves")
+        if any(type(leaf).__name__ != "UnspecifiedValue" for leaf in leaves):
+            options[name] = jax.tree.unflatten(getattr(info, f"{name}_treedef"), leaves)
+    return function._fun, options
+
+
 def _transforms_arrays(trace: Any) -> bool:
     """Whether JAX differentiates or batches what it computes meanwhile, and puts no program together."""
     outer = trace

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError, validate
+from shardlog.autosharding.plan import AutoPlan, Placed
 from shardlog.cli import main, parser
 from shardlog.cli.schemas import schema
 
@@ -34,6 +35,8 @@ DOCUMENTS = {
     "run with stages": ["run m.mlir --stages", "--schedule", "batch: x[1] -> model"],
     "partition": ["partition m.mlir"],
     "auto": ["auto exec.mlir --topology h100"],
+    "auto with a plan": ["auto exec.mlir --plan plan.json"],
+    "diff-plan": ["diff-plan plan.json other.json"],
     "exec": ["exec exec.mlir"],
     "cost": ["cost m.mlir"],
     "compile": ["compile exec.mlir --target cpu"],
@@ -65,6 +68,10 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Path("shard.mlir").write_text(SHARD)
     Path("p.dl").write_text(".decl a(x: number)\na(1).\n.decl b(x: number)\nb(x) :- a(x), x < 2.\n")
     Path("other.mlir").write_text(MODULE.replace('{"data"}p1', "{}"))
+    for name, spec in (("plan", ("data", None)), ("other", (None, ("data", "model")))):
+        placed = (Placed("x", spec),)
+        plan = AutoPlan("data=2,model=4", "v5e", 1.0, 1, None, None, placed, placed, {})
+        Path(f"{name}.json").write_text(plan.text)
     Path("expected.toml").write_text('"%u" = \'[{}, {"model"}]\'\n"x" = \'[{"data"}, {"model"}]\'\n')
 
 

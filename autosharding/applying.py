@@ -1,0 +1,98 @@
+"""A plan applied to another size of its model: arguments are matched by name, and nothing is searched."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from math import prod
+from typing import Any
+
+from ..errors import ShardlogError, closest
+from .ends import End
+from .options import AutoOptions
+from .plan import AutoPlan, Placed, Spec, axes_of, spec_of
+from .searching import Costed, Search
+
+_INDEX = re.compile(r"(?<=\[)\d+(?=\])")
+_WHERE = "--plan"
+
+
+def applied(
+    source: Any, plan: AutoPlan, options: AutoOptions, progress: Callable[[str, float], None] | None = None
+) -> AutoPlan:
+    """A plan for another size of its model. Each argument and result has the spec of that with its name, or
+    else of that whose name differs only in indices, the nearest. Kept shardings stay. ``notes`` say what is
+    replicated: dimensions that their axes do not divide, and arguments that the plan does not have. The mesh
+    is that of the plan unless ``options`` have another. ``sum`` and ``bound`` are None: nothing is searched.
+
+    Raises ShardlogError for a program of another model, for axes that the mesh does not have, and if the
+    program needs more memory than ``options`` allow.
+    """
+    search = Search(source, options.mesh or plan.mesh, options, progress or (lambda what, done: None))
+    axes, notes = dict(search.axes), list[str]()
+    missing = next((name for name in _axes(plan) if name not in axes), None)
+    if missing is not None:
+        hint = f"{closest(missing, axes)}; a plan is for axes of the same names"
+        raise ShardlogError(f"the mesh has no axis {missing}, which the plan uses", where=_WHERE, hint=hint)
+    arguments = _specs(plan.arguments, search.ends.arguments, axes, notes)
+    results = _specs(plan.results, search.ends.results, axes, [])
+    if not arguments and plan.arguments:
+        message = f"this program has no argument of the plan, such as {plan.arguments[0].name}"
+        raise ShardlogError(message, where=_WHERE, hint="apply a plan to another size of its model")
+    candidate = search.candidate_of("applied", arguments, results)
+    return search.unsearched(Costed(candidate, search.cost(candidate)), notes)
+
+
+def _axes(plan: AutoPlan) -> list[str]:
+    """The axes that a plan uses."""
+    placed = (*plan.arguments, *plan.results)
+    return [name for each in placed for names in axes_of(each.spec) for name in names]
+
+
+def _specs(
+    placed: Sequence[Placed], ends: Sequence[End], axes: Mapping[str, int], notes: list[str]
+) -> dict[int, Spec]:
+    """The specs of those ends that a plan has, by number."""
+    by_name = {each.name: each for each in placed}
+    by_pattern: dict[str, list[tuple[list[int], Placed]]] = {}
+    for each in placed:
+        by_pattern.setdefault(_INDEX.sub("", each.name), []).append((_indices(each.name), each))
+    found = dict[int, Spec]()
+    for n, end in enumerate(ends):
+        alike = by_pattern.get(_INDEX.sub("", end.name), ())
+        near = min(alike, key=lambda pair: _distance(pair[0], _indices(end.name)), default=None)
+        given = by_name.get(end.name) or (near and near[1])
+        if end.shape is None:
+            continue
+        if given is None:
+            notes.append(f"{end.name} is replicated: the plan has nothing of this name")
+        elif len(given.spec) != len(end.shape):
+            message = f"{end.name} has {len(end.shape)} dimensions, and {len(given.spec)} in the plan"
+            raise ShardlogError(message, where=_WHERE, hint="apply a plan to another size of its model")
+        else:
+            found[n] = _dividing(given.spec, end, axes, notes)
+    return found
+
+
+def _indices(name: str) -> list[int]:
+    return [int(number) for number in _INDEX.findall(name)]
+
+
+def _distance(one: Sequence[int], other: Sequence[int]) -> list[int]:
+    """How far indices are apart, the outermost first."""
+    return [abs(n - m) for n, m in zip(one, other, strict=True)]
+
+
+def _dividing(spec: Spec, end: End, axes: Mapping[str, int], notes: list[str]) -> Spec:
+    """The spec without axes that do not divide a dimension."""
+    kept = list[tuple[str, ...]]()
+    for dim, (names, size) in enumerate(zip(axes_of(spec), end.shape or (), strict=True)):
+        divided = names
+        while size % prod(axes[name] for name in divided):
+            divided = divided[:-1]
+        if divided != names:
+            said = f"on {'+'.join(divided)} only" if divided else "whole"
+            parts = prod(axes[name] for name in names)
+            notes.append(f"{end.name} is {said} in dimension {dim}: {parts} parts do not divide {size}")
+        kept.append(divided)
+    return spec_of(tuple(kept))

@@ -1,0 +1,199 @@
+"""Plans that are applied to another size of their model, compared, and carried out by a jitted function."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+import shardlog
+from shardlog.autosharding.applying import applied
+from shardlog.autosharding.automatic import plan, session_of
+from shardlog.autosharding.comparing import Changed, compared
+from shardlog.autosharding.options import AutoOptions
+from shardlog.autosharding.plan import AutoPlan
+from shardlog.cli import main
+from shardlog.cost.hlo import hlo_bytes
+from shardlog.errors import ShardlogError
+
+_KEPT = ("batch=data", "params['layers'][0]['up']=-,model", "params['layers'][0]['down']=model")
+_OPTIONS = AutoOptions(mesh="data=4,model=2", topology="h100", compare=False, keep=_KEPT)
+
+
+def _loss(params: Any, batch: Any) -> Any:
+    x = batch["x"]
+    for layer in params["layers"]:
+        x = x + jnp.tanh(x @ layer["up"]) @ layer["down"]
+    return ((x @ params["last"]) ** 2).mean()
+
+
+def _step(params: Any, batch: Any) -> Any:
+    return jax.tree.map(lambda p, g: p - 0.1 * g, params, jax.grad(_loss)(params, batch))
+
+
+def _values(layers: int = 1, width: int = 64, hidden: int = 256, rows: int = 256, *, last: int = 8) -> Any:
+    def array(*shape: int) -> Any:
+        return jax.ShapeDtypeStruct(shape, jnp.float32)  # type: ignore[no-untyped-call]
+
+    layer = {"up": array(width, hidden), "down": array(hidden, width)}
+    return {"layers": [layer] * layers, "last": array(width, last)}, {"x": array(rows, width)}
+
+
+def _text(**sizes: int) -> str:
+    lowered = jax.jit(_step).trace(*_values(**sizes)).lower(lowering_platforms=("cpu",))
+    return str(lowered.as_text(debug_info=True))
+
+
+@pytest.fixture(scope="module")
+def small() -> AutoPlan:
+    return plan(_text(), _OPTIONS)
+
+
+def _by_name(of: AutoPlan) -> dict[str, Any]:
+    return {placed.name: placed.spec for placed in of.arguments}
+
+
+def test_a_plan_fits_a_model_that_is_wider_and_deeper(small: AutoPlan) -> None:
+    text = _text(layers=3, width=128, rows=512)
+    large = applied(text, small, AutoOptions(topology="h100"))
+    specs, before = _by_name(large), _by_name(small)
+    for n in range(3):
+        assert specs[f"params['layers'][{n}]['up']"] == (None, "model") == before["params['layers'][0]['up']"]
+    assert specs["batch['x']"] == before["batch['x']"]
+    assert (large.notes, large.sum, large.bound, large.gap) == ((), None, None, None)
+    cost = session_of(text, large).cost(topology="h100")
+    assert (large.seconds, large.peak) == (cost.seconds, cost.peak)
+
+
+def test_it_comes_back_from_its_file(small: AutoPlan, tmp_path: Path) -> None:
+    large = applied(_text(layers=2), small, AutoOptions())
+    (tmp_path / "plan.json").write_text(large.text)
+    assert AutoPlan.read(tmp_path / "plan.json") == large
+
+
+def test_what_axes_do_not_divide_is_whole_and_said(small: AutoPlan) -> None:
+    odd = applied(_text(hidden=255), small, AutoOptions())
+    assert _by_name(odd)["params['layers'][0]['up']"] == (None, None)
+    note = "params['layers'][0]['up'] is whole in dimension 1: 2 parts do not divide 255"
+    assert note in odd.notes
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"mesh": "data=8"}, "the mesh has no axis model"),
+        ({"devices": 6}, "a mesh of 8 devices, and --devices 6"),
+        ({"memory": "70KiB"}, "at most 70 KiB"),
+        ({"memory": "1KiB"}, "the arguments alone need"),
+    ],
+)
+def test_what_does_not_fit_is_refused(small: AutoPlan, change: dict[str, Any], said: str) -> None:
+    with pytest.raises(ShardlogError, match=said):
+        applied(_text(), small, AutoOptions.of(**change))
+
+
+def test_a_plan_of_another_model_is_refused(small: AutoPlan) -> None:
+    other = jax.jit(lambda other: jnp.tanh(other)).lower(jnp.ones((64, 64))).as_text(debug_info=True)
+    with pytest.raises(ShardlogError, match="this program has no argument of the plan"):
+        applied(other, small, AutoOptions())
+    batch = jax.ShapeDtypeStruct((8, 8, 8), jnp.float32)  # type: ignore[no-untyped-call]
+    deep = jax.jit(lambda batch: jnp.tanh(batch["x"])).lower({"x": batch}).as_text(debug_info=True)
+    with pytest.raises(ShardlogError, match="has 3 dimensions, and 2 in the plan"):
+        applied(deep, small, AutoOptions())
+
+
+def test_plans_are_compared_by_name(small: AutoPlan) -> None:
+    other = plan(_text(layers=2), AutoOptions(mesh="data=8", topology="h100", keep=("batch=-,data",)))
+    found = compared(small, other)
+    assert Changed("argument", "batch['x']", ("data", None), (None, "data")) in found.changed
+    assert found.mesh == ("data=4,model=2", "data=8")
+    added = [each for each in found.changed if each.name == "params['layers'][1]['up']"]
+    assert [each.before for each in added] == [None]
+    assert compared(small, small).changed == ()
+
+
+def _run(words: Sequence[str | Path]) -> int:
+    return main([*map(str, words)])
+
+
+def test_commands_apply_and_compare_plans(
+    small: AutoPlan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, before, after = tmp_path / "m.mlir", tmp_path / "small.json", tmp_path / "large.json"
+    module.write_text(_text(layers=2, hidden=255))
+    before.write_text(small.text)
+    assert _run(["auto", module, "--plan", before, "-o", after, "--program", tmp_path / "p.mlir"]) == 0
+    said = capsys.readouterr().out
+    assert "mesh data=4,model=2 on h100" in said
+    assert "params['layers'][1]['up'] is whole in dimension 1" in said
+    assert "gap" not in said
+    assert "func.func" in (tmp_path / "p.mlir").read_text()
+    assert _run(["diff-plan", before, after]) == 1
+    assert "argument params['layers'][0]['up']    P(None, 'model') -> P()" in capsys.readouterr().out
+    assert _run(["diff-plan", before, before, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["changed"] == []
+
+
+@pytest.mark.parametrize("text", ["{}", "no JSON", '{"version": 2}', None])
+def test_what_is_no_plan_is_refused_and_nothing_written(
+    text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, given, output = tmp_path / "m.mlir", tmp_path / "given.json", tmp_path / "out.json"
+    module.write_text(_text())
+    if text is not None:
+        given.write_text(text)
+    assert _run(["auto", module, "--plan", given, "-o", output]) == 2
+    assert "given.json: error: " in capsys.readouterr().err
+    assert not output.exists()
+    assert _run(["auto", module, "--plan", given, "-o", given]) == 2
+    assert _run(["diff-plan", given, given]) == 2
+
+
+def test_a_function_takes_a_plan(small: AutoPlan, tmp_path: Path) -> None:
+    (tmp_path / "plan.json").write_text(small.text)
+    params, batch = _values(layers=2, width=32)
+    found = shardlog.auto(_step, params, batch, plan=tmp_path / "plan.json")
+    assert tuple(found.specs[0]["layers"][1]["up"]) == (None, "model")
+    assert found.plan.topology == "h100"
+    rng = np.random.default_rng(0)
+    values = jax.tree.map(lambda s: rng.normal(size=s.shape).astype(np.float32) / 8, (params, batch))
+    outputs, expected = found.jit()(*values), jax.jit(_step)(*values)
+    for one, other in zip(jax.tree.leaves(outputs), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
+
+
+def test_a_jitted_function_keeps_its_static_and_donated_arguments() -> None:
+    def repeated(times: int, w: Any, x: Any, *, doubled: bool = True) -> Any:
+        for _ in range(times):
+            x = jnp.tanh(x @ w)
+        return (w * 2 if doubled else w + 1), x.sum()
+
+    jitted = jax.jit(repeated, static_argnums=0, static_argnames="doubled", donate_argnums=1)
+    w, x = np.ones((64, 64), np.float32), np.ones((256, 64), np.float32)
+    for doubled in (True, False):
+        found = shardlog.auto(jitted, 2, w, x, doubled=doubled, mesh="data=8", compare=False)
+        assert found.plan.state == {0: 0}
+        given = jax.device_put(w, jax.sharding.NamedSharding(_mesh(found), found.specs[0]))
+        new, total = found.jit()(2, given, x, doubled=doubled)
+        np.testing.assert_allclose(total, repeated(2, w, x)[1], rtol=1e-5)
+        np.testing.assert_allclose(new, w * 2 if doubled else w + 1)
+        assert given.is_deleted()
+
+
+def _mesh(found: Any) -> Any:
+    axes = [axis.split("=") for axis in found.plan.mesh.split(",")]
+    return jax.make_mesh([int(size) for _, size in axes], [name for name, _ in axes])
+
+
+def test_the_program_sends_in_xla_what_its_plan_says(small: AutoPlan) -> None:
+    by_data = AutoOptions(mesh="data=8", topology="h100", compare=False, keep=("batch=data",))
+    for text, of in ((_text(), small), (_text(layers=2), plan(_text(layers=2), by_data))):
+        program = session_of(text, of).partition(topology=of.topology)
+        ours = sum(each.total for each in program.collectives)
+        assert ours > 0
+        assert hlo_bytes(program.compile().hlo) <= 1.1 * ours
