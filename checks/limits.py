@@ -83,9 +83,25 @@ def time(session: Session, most: float, choice: ProgramChoice) -> Iterator[Findi
 
 
 def new_collectives(session: Session, before: Session, choice: ProgramChoice) -> Iterator[Finding]:
-    """The collectives of the program that that of another run has not, most bytes first. Those are the same
-    that are of one kind, over the same axes and for the same slot of such an op, whatever line it has come
-    to."""
+    """The collectives of the program that that of another run has not, most bytes first."""
+    for each in changed_collectives(session, before, choice)[0]:
+        yield new_collective(each, "the saved run")
+
+
+def new_collective(each: Collective, before: str) -> Finding:
+    """The finding of a collective that the program called ``before`` lacks."""
+    said = f"{each.total:,} bytes for {each.slot} of {each.op}; {before} has no such collective"
+    what = f"{each.kind} {each.number} of {each.value or 'a value'}"
+    because = tuple(f"because of {cause}" for cause in each.causes)
+    return Finding("new-collective", what, each.where, each.stack, each.total, said, because)
+
+
+def changed_collectives(
+    session: Session, before: Session, choice: ProgramChoice
+) -> tuple[list[Collective], list[Collective]]:
+    """The collectives that only the program of ``session`` has, and those that only that of ``before`` has,
+    most bytes first. Those are the same that are of one kind, over the same axes and for the same slot of
+    such an op, whatever line it has come to."""
     found = list(session.programs.asked(choice).collectives)
     known = list(before.programs.asked(choice).collectives)
     keys: tuple[Callable[[Collective], Any], ...] = (
@@ -95,11 +111,8 @@ def new_collectives(session: Session, before: Session, choice: ProgramChoice) ->
     )
     for key in keys:
         found, known = _without(found, known, key), _without(known, found, key)
-    for each in sorted(found, key=lambda c: (-c.total, c.number)):
-        said = f"{each.total:,} bytes for {each.slot} of {each.op}; the saved run has no such collective"
-        what = f"{each.kind} {each.number} of {each.value or 'a value'}"
-        because = tuple(f"because of {cause}" for cause in each.causes)
-        yield Finding("new-collective", what, each.where, each.stack, each.total, said, because)
+    new, gone = (sorted(some, key=lambda c: (-c.total, c.number)) for some in (found, known))
+    return new, gone
 
 
 def _kind(each: Collective) -> tuple[Any, ...]:

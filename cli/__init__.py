@@ -112,13 +112,14 @@ _FILES = {
     "file",
     "examples",
     "inputs",
+    "baseline",
 }
 
 # What newcomers type, and what it is called here.
 _MEANT = {
     "explain": "why, why-not and conflicts explain; report writes a page about a run",
-    "lint": "run --fail-on LINT, or expect --fail-on LINT (docs/checks.md)",
-    "test": "expect compares shardings with a file of expected ones",
+    "lint": "check --fail-on LINT (docs/checks.md)",
+    "test": "check compares a program with expected shardings, a baseline and limits",
     "shard": "run decides shardings, partition writes the program of each device",
     "propagate": "run propagates shardings",
     "annotate": "run --annotate VALUE=SHARDING",

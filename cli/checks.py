@@ -1,4 +1,4 @@
-"""``shardlog expect``, and ``--fail-on`` of it and of ``run``: checks that end with exit status 1."""
+"""``shardlog check`` and ``expect``, and ``--fail-on``: checks that end with exit status 1."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TextIO
 
 from ..console.colours import show
 from ..console.printing import print_json
+from ..errors import ShardlogError, closest
 from .choosing import checked_choice, choice_arguments, choice_of, refuse_choice
-from .running import add_json, open_or_run
+from .running import add_json, inputs, open_or_run, opened, session_of
 
 if TYPE_CHECKING:
     from ..checks.findings import Finding
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
     from ..session import Session
 
 _FAILED = 1
+FORMATS = ("text", "github", "sarif", "junit", "markdown")
 MEANT = "which one --fail-on checks; the default moves the fewest bytes"
 
 
@@ -35,6 +37,24 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     add_json(expect, "print differences and findings as JSON")
     add_fail_on(expect)
     expect.set_defaults(carry_out=_expect)
+
+    about = "which one is checked; the default moves the fewest bytes"
+    check = commands.add_parser(
+        "check",
+        parents=[common, choice_arguments(about)],
+        help="check a program for CI: expected shardings, a baseline, limits",
+    )
+    about = "a TOML file of expected shardings, as shardlog expect --update writes it"
+    check.add_argument("--expect", dest="file", metavar="SHARDINGS", help=about)
+    about = "a saved run or a module: new collectives are errors, changed shardings are warnings"
+    check.add_argument("--baseline", metavar="RUN", help=about)
+    add_fail_on(check)
+    about = f"how to print the verdict ({', '.join(FORMATS)}), to a file if one is given; may be repeated"
+    check.add_argument(
+        "--format", dest="formats", metavar="FORMAT[=FILE]", action="append", default=[], help=about
+    )
+    add_json(check, "print the verdict as JSON")
+    check.set_defaults(carry_out=_check)
 
 
 def add_fail_on(parser: argparse.ArgumentParser) -> None:
@@ -98,3 +118,65 @@ def _expect(options: argparse.Namespace) -> int:
         print_json(document)
         return _FAILED if differences or found else 0
     return max(report(differences, sys.stdout), report(found, sys.stdout, choice))
+
+
+def _check(options: argparse.Namespace) -> int:
+    """Returns 1 where the program has errors."""
+    from ..checks.expectations import read_expectations
+    from ..checks.formats import FORMATS
+    from ..checks.lint import Lint
+    from ..checks.verdict import verdict
+    from ..outputs import refuse_loss, write
+    from ..runs.records.saved_file import is_saved
+
+    if Path(options.module).suffix in (".dl", ".rules"):
+        hint = "shardlog rules check checks rule files"
+        raise ShardlogError("these are op rules, not a module", where=options.module, hint=hint)
+    if not (options.file or options.baseline or options.fail_on):
+        hint = "give --expect SHARDINGS, --baseline RUN or --fail-on LINT (docs/checks.md)"
+        raise ShardlogError("there is nothing to check", where="check", hint=hint)
+    formats = [_format(text) for text in options.formats]
+    files = [file for file in (options.file, options.baseline) if file]
+    refuse_loss([(f"--format {name}", file or None) for name, file in formats], [*inputs(options), *files])
+    wanted, choice = [Lint.parse(text) for text in options.fail_on], checked_choice(options)
+    for each in wanted:
+        each.check(choice)
+    if options.file:
+        read_expectations(Path(options.file))  # errors in the file come before the work
+    session = open_or_run(options)
+    baseline = None
+    if options.baseline:
+        if is_saved(Path(options.baseline)):
+            baseline = opened(options.baseline)
+        else:
+            baseline = session_of(argparse.Namespace(**{**vars(options), "module": options.baseline}))
+    found = verdict(
+        session,
+        expected=Path(options.file) if options.file else None,
+        baseline=baseline,
+        lints=wanted,
+        choice=choice,
+    )
+    if options.json:
+        print_json(found.as_json())
+    elif not formats:
+        formats = [("text", "")]
+    for name, file in formats:
+        text = FORMATS[name](found)
+        if file:
+            write(file, text.encode())
+        else:
+            show(text.removesuffix("\n"), sys.stdout)
+    return _FAILED if found.errors else 0
+
+
+def _format(text: str) -> tuple[str, str]:
+    """A format and the file that is written in it, if one is given."""
+    name, equals, file = text.partition("=")
+    if name not in FORMATS:
+        raise ShardlogError(
+            f"there is no format {name!r}", where=f"--format {text}", hint=closest(name, FORMATS)
+        )
+    if equals and not file:
+        raise ShardlogError("no file", where=f"--format {text}", hint=f"as in {name}=FILE")
+    return name, file

@@ -1,4 +1,4 @@
-"""``shardlog check``, ``ops`` and ``rules show``."""
+"""``shardlog ops``, ``rules show`` and ``rules check``."""
 
 from __future__ import annotations
 
@@ -18,25 +18,15 @@ if TYPE_CHECKING:
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
     """Adds the commands; none of them runs a module, as ``common`` is for."""
-    check = commands.add_parser("check", help="check op rules, also by computing each op in parts")
-    check.add_argument("rules", metavar="RULES", nargs="*", help="rule files; default: those of shardlog")
-    about = "a module with ops on which to check the rules; may be repeated"
-    check.add_argument("--examples", metavar="MODULE", action="append", default=[], help=about)
-    about = "a Python function of NumPy arrays that computes an op, as in @target=package.module:function"
-    check.add_argument("--reference", metavar="OP=FUNCTION", action="append", default=[], help=about)
-    add_options(check, *ON_RULES[1:])
-    check.set_defaults(carry_out=_check)
-
     ops = commands.add_parser("ops", help="list the ops of a module and their rules")
     ops.add_argument("module", metavar="MODULE", help=MODULE)
     add_options(ops, *ON_RULES)
     add_json(ops, "print rows as JSON instead of a table")
     ops.set_defaults(carry_out=_ops)
 
-    rules = commands.add_parser("rules", help="show the rules of an op")
-    show = rules.add_subparsers(dest="what", required=True, metavar="WHAT").add_parser(
-        "show", help="print the rules of an op, with a worked example"
-    )
+    rules = commands.add_parser("rules", help="show the rules of an op, or check op rules")
+    what = rules.add_subparsers(dest="what", required=True, metavar="WHAT")
+    show = what.add_parser("show", help="print the rules of an op, with a worked example")
     show.add_argument(
         "name", metavar="NAME", help="as in stablehlo.dot_general, or @target for a custom call"
     )
@@ -44,6 +34,15 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     about = "a module with such an op, for the worked example; may be repeated"
     show.add_argument("--examples", metavar="MODULE", action="append", default=[], help=about)
     show.set_defaults(carry_out=_show)
+
+    check = what.add_parser("check", help="check op rules, also by computing each op in parts")
+    check.add_argument("rules", metavar="RULES", nargs="*", help="rule files; default: those of shardlog")
+    about = "a module with ops on which to check the rules; may be repeated"
+    check.add_argument("--examples", metavar="MODULE", action="append", default=[], help=about)
+    about = "a Python function of NumPy arrays that computes an op, as in @target=package.module:function"
+    check.add_argument("--reference", metavar="OP=FUNCTION", action="append", default=[], help=about)
+    add_options(check, *ON_RULES[1:])
+    check.set_defaults(carry_out=_check)
 
 
 def _check(options: argparse.Namespace) -> None:
@@ -63,7 +62,7 @@ def _check(options: argparse.Namespace) -> None:
         hint = "give it ops: --examples MODULE"
         raise ShardlogError("only types were checked", where=", ".join(options.rules), hint=hint)
     if report.wrong:
-        raise ShardlogError(f"{len(report.wrong)} wrong", where="check", hint="see above")
+        raise ShardlogError(f"{len(report.wrong)} wrong", where="rules check", hint="see above")
 
 
 def _reference(text: str) -> tuple[str, Reference]:

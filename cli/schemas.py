@@ -10,6 +10,7 @@ from typing import Any
 
 from ..autosharding.plan import Tried
 from ..checks.findings import Finding
+from ..checks.verdict import Problem, Totals
 from ..console.schemas import (
     EXPLANATION,
     FLAG,
@@ -310,6 +311,21 @@ _DOCUMENTS = {
         {"program": TEXT},  # with --fail-on
         differences=array(_DIFFERENCE),
         findings=_FINDINGS,
+    ),
+    "check": record(
+        program=TEXT,
+        checks=TEXTS,
+        problems=array(_of(Problem)),
+        changes=or_null(
+            record(
+                baseline=TEXT,
+                before=_of(Totals),
+                after=_of(Totals),
+                new=array(_of(Collective)),
+                gone=array(_of(Collective)),
+                diff=_DIFF,
+            )
+        ),
     ),
     "ops": array(record(op=TEXT, signatures=NUMBER, rule=TEXT, says=TEXT)),
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 Schema = dict[str, Any]
 
@@ -29,6 +29,8 @@ def of_type(kind: Any, as_text: Collection[Any] = ()) -> Schema:
         return {"anyOf": [of_type(argument, as_text) for argument in arguments]}
     if origin is tuple and arguments[-1:] == (Ellipsis,):
         return array(of_type(arguments[0], as_text))
+    if origin is Literal:
+        return {"enum": list(arguments)}
     if origin is Mapping:
         return {"type": "object", "additionalProperties": of_type(arguments[1], as_text)}
     if origin is tuple:

@@ -56,6 +56,7 @@ DOCUMENTS = {
     "mutate": ["mutate exec.mlir", "--option", '%0=[["model"]]'],
     "why with the choice": ["why exec.mlir %0 --no-keep-shardings"],
     "expect": ["expect m.mlir expected.toml --fail-on unknown-op"],
+    "check": ["check m.mlir --expect expected.toml --baseline other.mlir --fail-on unknown-op"],
     "ops": ["ops m.mlir"],
 }
 

@@ -231,8 +231,20 @@ class _Maker:
         ]
 
     def _check(self) -> list[str]:
-        examples = ["--examples", self.module("module", saved=False)] if self.chance(2) else []
-        return [self.file("more.dl", "rules", changed=not self.chance(8)), *examples]
+        kinds = ("text", "github", "sarif", "junit", "markdown")
+        expected = ["--expect", self.file("expected.toml", "expectations", changed=not self.chance(4))]
+        baseline = [
+            "--baseline",
+            self.file("before", self.random.choice(("modules", "saved")), changed=False),
+        ]
+        return [
+            self.module("module", saved=True),
+            *(expected if self.chance(2) else []),
+            *(baseline if self.chance(2) else []),
+            *(["--format", self.random.choice(kinds)] if self.chance(2) else []),
+            *self.lints(),
+            *self.common(),
+        ]
 
     def _ops(self) -> list[str]:
         rules = ["--rules", self.file("more.dl", "rules", changed=True)] if self.chance(2) else []
@@ -240,6 +252,8 @@ class _Maker:
 
     def _rules(self) -> list[str]:
         name = self.text("", ("stablehlo.dot_general", "@target", "stablehlo.tanh", "sdy.manual_computation"))
-        rules = ["--rules", self.file("more.dl", "rules", changed=True)] if self.chance(2) else []
         examples = ["--examples", self.module("module", saved=False)] if self.chance(3) else []
+        if self.chance(2):
+            return ["check", self.file("more.dl", "rules", changed=not self.chance(8)), *examples]
+        rules = ["--rules", self.file("more.dl", "rules", changed=True)] if self.chance(2) else []
         return ["show", name, *rules, *examples]

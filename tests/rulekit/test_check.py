@@ -146,7 +146,7 @@ def test_random_signatures(family: str) -> None:
 
 
 def test_examples() -> None:
-    """`shardlog check` without files."""
+    """`shardlog rules check` without files."""
     report = check_rules([])
     assert report.wrong == []
     assert report.cases > 100

@@ -145,14 +145,14 @@ def test_check(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules, examples = tmp_path / "mine.rules", tmp_path / "m.mlir"
     rules.write_text("stablehlo.dot: i j, j k -> i k\n")
     examples.write_text(MODULE)
-    assert main(["check", str(rules), "--examples", str(examples)]) == 2
+    assert main(["rules", "check", str(rules), "--examples", str(examples)]) == 2
     shown = capsys.readouterr()
     assert f"{examples}:3:8: error: stablehlo.dot: factor 1" in shown.out
-    assert "check: error: 1 wrong" in shown.err
+    assert "rules check: error: 1 wrong" in shown.err
 
 
 def test_check_of_a_reference_that_is_not_there(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     rules = tmp_path / "mine.rules"
     rules.write_text("@kernel: i -> i\n")
-    assert main(["check", str(rules), "--reference", "@kernel=nowhere:f"]) == 2
+    assert main(["rules", "check", str(rules), "--reference", "@kernel=nowhere:f"]) == 2
     assert "--reference @kernel=nowhere:f: error: cannot load the function" in capsys.readouterr().err

@@ -1,0 +1,176 @@
+"""A plugin for pytest: the fixture and the marker ``shardlog``, and ``--shardlog-update``.
+
+pytest loads it wherever shardlog is installed: what a test needs is imported when it asks for it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from .errors import ShardlogError, closest
+
+if TYPE_CHECKING:
+    from .checks.expect import Difference
+    from .runs.choice import ProgramChoice
+    from .runs.collectives import Collective
+    from .session import Session
+
+_UPDATE = "--shardlog-update"
+_MARKER = (
+    "shardlog(**options): options of shardlog.run and of Session.partition for the programs of a test, "
+    'as in mesh="data=8", topology="v5e"'
+)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Adds the option that writes snapshots."""
+    group = parser.getgroup("shardlog")
+    group.addoption(_UPDATE, action="store_true", help="write the present shardings to the snapshots")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Declares the marker."""
+    config.addinivalue_line("markers", _MARKER)
+
+
+@pytest.fixture
+def shardlog(request: pytest.FixtureRequest) -> Checks:
+    """Checks of the shardings and collectives of programs; the marker ``shardlog`` has their options."""
+    options: dict[str, Any] = {}
+    for marker in request.node.iter_markers("shardlog"):  # the nearest first
+        options = {**marker.kwargs, **options}
+    name = re.sub(r"[^\w.\[\]=-]", "_", request.node.name)
+    snapshot = request.path.parent / "__shardlog__" / request.path.stem / f"{name}.toml"
+    return Checks(options, snapshot, update=request.config.getoption(_UPDATE))
+
+
+class Checks:
+    """The fixture ``shardlog``: runs programs and asserts what was decided.
+
+    An assertion without a function is about the program that was run last.
+    """
+
+    def __init__(self, options: Mapping[str, Any], snapshot: Path, *, update: bool) -> None:
+        self._options, self._snapshot, self._update = dict(options), snapshot, update
+        self._session: Session | None = None
+        self._choice: ProgramChoice
+
+    @property
+    def session(self) -> Session:
+        """The ``Session`` of the program that was run last. Raises ShardlogError if none was."""
+        if self._session is None:
+            hint = "call shardlog.run(function, *args) or shardlog.assert_sharded(...) before"
+            raise ShardlogError("no program was run in this test", where="fixture shardlog", hint=hint)
+        return self._session
+
+    def run(self, function: Any, *args: Any, **options: Any) -> Session:
+        """Runs a program as ``shardlog.run`` does, and returns its ``Session``.
+
+        ``options`` are those of ``shardlog.run`` and of ``Session.partition``, beside those of the marker.
+        """
+        from .api import run
+        from .runs.choice import ProgramChoice
+
+        given = self._options | options
+        of_program = {option.name for option in fields(ProgramChoice)}
+        self._choice = ProgramChoice(**{name: given.pop(name) for name in of_program & given.keys()})
+        self._session = run(function, *args, **given)
+        return self._session
+
+    def assert_sharded(
+        self, function: Any, args: tuple[Any, ...], expected: Mapping[str, Any], **options: Any
+    ) -> Session:
+        """Runs a program and asserts the shardings of some of its values; returns its ``Session``.
+
+        ``expected`` has a ``PartitionSpec``, or a sharding as text, for each name. Names and patterns are
+        those of files of expectations, as in ``"params['layers'][*]['w']"``. The message says why each value
+        differs. Raises ShardlogError for malformed shardings.
+        """
+        __tracebackhide__ = True
+        from .checks.expect import Expected
+        from .checks.expectations import Expectation, Expectations
+
+        session = self.run(function, *args, **options)
+        entries = tuple(Expectation(name, (str(sharding),), 0, 1) for name, sharding in expected.items())
+        found = Expected(session).differences(Expectations("expected", (), entries))
+        if found:
+            raise AssertionError(_differences([replace(d, where=f"expected[{d.key!r}]") for d in found]))
+        return session
+
+    def assert_no_collective(self, kind: str | None = None, *, axis: str | None = None) -> None:
+        """Asserts that the program has no collective of this kind ("all-gather"), over this axis.
+
+        By default of any kind, and over any axis. The message says where each is and why.
+        """
+        __tracebackhide__ = True
+        if kind is not None:
+            _check_kind(kind)
+        found = [
+            each
+            for each in self._collectives()
+            if kind in (None, each.kind)
+            and (axis is None or axis in {name.partition(":")[0] for name in each.axes})
+        ]
+        if found:
+            raise AssertionError(self._told(found))
+
+    def assert_collectives(self, expected: Mapping[str, int]) -> None:
+        """Asserts how many collectives of each kind the program has; kinds that are left out must be none."""
+        __tracebackhide__ = True
+        for kind in expected:
+            _check_kind(kind)
+        found = self._collectives()
+        counts = {kind: sum(each.kind == kind for each in found) for kind in (*expected, *_kinds())}
+        wrong = {kind for kind, count in counts.items() if count != expected.get(kind, 0)}
+        parts = (f"{counts[kind]} {kind}, not {expected.get(kind, 0)}" for kind in counts if kind in wrong)
+        if wrong:
+            told = self._told([each for each in found if each.kind in wrong])
+            raise AssertionError(f"{', '.join(parts)}\n{told}")
+
+    def assert_snapshot(self, name: str = "") -> None:
+        """Asserts that arguments and results are sharded as in the snapshot of this test.
+
+        Snapshots are in ``__shardlog__`` beside the test, in the format of ``shardlog expect``; with
+        ``--shardlog-update`` they are written. ``name`` tells several snapshots of a test apart.
+        """
+        __tracebackhide__ = True
+        from .checks.expect import check, update
+
+        path = self._snapshot.with_stem(f"{self._snapshot.stem}-{name}") if name else self._snapshot
+        if self._update:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            update(self.session, path)
+            return
+        if not path.exists():
+            raise AssertionError(f"there is no snapshot {path}: pytest {_UPDATE} writes it")
+        if found := check(self.session, path):
+            raise AssertionError(f"{_differences(found)}\npytest {_UPDATE} accepts the present shardings")
+
+    def _collectives(self) -> tuple[Collective, ...]:
+        __tracebackhide__ = True
+        return self.session.programs.asked(self._choice).collectives
+
+    def _told(self, found: list[Collective]) -> str:
+        program = self.session.programs.asked(self._choice)
+        return "\n\n".join([self._choice.line, *(str(program.why(each.number)) for each in found)])
+
+
+def _differences(found: list[Difference]) -> str:
+    return "\n".join(map(str, found))
+
+
+def _kinds() -> tuple[str, ...]:
+    from .cost.hlo import KINDS
+
+    return KINDS
+
+
+def _check_kind(kind: str) -> None:
+    if kind not in _kinds():
+        raise ShardlogError(f"there is no collective {kind!r}", where="assert", hint=closest(kind, _kinds()))
