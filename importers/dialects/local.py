@@ -306,6 +306,9 @@ class _Global:
     def combined(self, op: Any, kind: str, sizes: Sequence[int], attributes: Any) -> Any:
         """The result of a collective that reduces."""
         axes, value = self.group_axes(op), op.operands[0]
+        element = ir.RankedTensorType(op.results[0].type).element_type
+        if element != ir.RankedTensorType(value.type).element_type:  # it reduces in the type of its result
+            value = self.one("stablehlo.convert", [value], ir.RankedTensorType.get(value.type.shape, element))
         if not axes:
             return value
         reduction = kind_of(op.attributes.get("reduction"))

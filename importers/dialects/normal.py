@@ -50,6 +50,7 @@ _STAND_IN = 2  # for a size that is not known: axes of size 1 shard nothing
 MARKS = (b"shard.", b"mesh.")  # signs of these dialects in a text
 _GRIDS = ("shard.grid", "mesh.mesh", "mesh.cluster")
 _SHARDINGS = ("shard.sharding", "mesh.sharding")
+_ASKING = ("shard.get_sharding", "mesh.get_sharding")
 ANNOTATIONS = ("shard.shard", "mesh.shard", "mesh.annotate")
 _ENCODING = "#mesh.shard"
 ENCODING = _ENCODING.encode()
@@ -113,7 +114,8 @@ class _Normal:
         grids = [op for op in ours if op.name in _GRIDS]
         shardings = [op for op in ours if op.name in _SHARDINGS]
         annotations = [op for op in ours if op.name in ANNOTATIONS]
-        others = [op for op in ours if op.name not in (*_GRIDS, *_SHARDINGS, *ANNOTATIONS)]
+        asking = [op for op in ours if op.name in _ASKING]
+        others = [op for op in ours if op.name not in (*_GRIDS, *_SHARDINGS, *ANNOTATIONS, *_ASKING)]
         if spelling == "rfc" and not grids:
             grids = [self.assumed_cluster()]
         for op in grids:
@@ -132,7 +134,7 @@ class _Normal:
                     self.read_option(op)
         for op in others:
             self.look_at(op, self.read_collective)
-        for op in shardings:
+        for op in (*asking, *shardings):
             if not is_used(op):
                 op.erase()
         for op in grids:
@@ -298,9 +300,10 @@ class _Normal:
         held, key = op.attributes, None
         if SAID not in held and op.name != "mesh.annotate":
             spec = self.specs.get(op.operands[1]) if len(op.operands) > 1 else None
-            key = held["shard"] if "shard" in held else id(spec), type_
-            if key in self.meant:
-                return self.meant[key]
+            if spec is not None or "shard" in held:
+                key = held["shard"] if spec is None else id(spec), type_
+                if key in self.meant:
+                    return self.meant[key]
         spec = self.spec_of(op)
         sharding = self.attribute(spec)
         meaning = _Meaning(spec, sharding, sdy.TensorShardingPerValueAttr.get([sharding]), self.beside(spec))
@@ -318,11 +321,7 @@ class _Normal:
         elif "shard" in held:
             spec = self.of_attribute(str(held["shard"]), rank, op, where)
         else:
-            value = op.operands[1]
-            if value not in self.specs:
-                hint = "give it a sharding that shard.sharding makes"
-                raise ShardlogError("the sharding is not known here", where=where, hint=hint)
-            spec = self.specs[value]
+            spec = self.sharding_of(op.operands[1], where)
         grid = find(self.grids, spec.grid, where)
         if rank is None:
             hint = "only tensors with a rank have shardings"
@@ -334,6 +333,16 @@ class _Normal:
             shape = [None if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(rank)]
             fitted.check_offsets(grid, shape, where)
         return fitted
+
+    def sharding_of(self, value: Any, where: str) -> Spec:
+        """The sharding that a value is. Raises ShardlogError for one that is not known."""
+        if value in self.specs:
+            return self.specs[value]
+        op = self.definers.get(value)
+        if op is not None and op.name in _ASKING and op.operands[0] in self.of_values:
+            return self.of_values[op.operands[0]]
+        hint = "give it one that shard.sharding makes, or that of a value that is annotated before"
+        raise ShardlogError("the sharding is not known here", where=where, hint=hint)
 
     def of_attribute(self, text: str, rank: int | None, op: Any, where: str) -> Spec:
         """The sharding that ``#mesh.shard<@m, [[0]], partial = max[1]>`` says, or one without a grid."""
@@ -583,7 +592,7 @@ class _Normal:
             return
         made = self.respelled(op)
         name = made.name
-        if name in ("shard.get_sharding", "shard.shard_shape") or not collectives().knows(name):
+        if name == "shard.shard_shape" or not collectives().knows(name):
             if "grid" in made.attributes:
                 find(self.grids, ir.FlatSymbolRefAttr(made.attributes["grid"]).value, where)
             return

@@ -115,6 +115,13 @@ func.func @main(%x: tensor<12x18xf32>) -> tensor<12x18xf32> {
 """
 
 
+def test_a_reduction_into_another_type_reduces_in_that_type() -> None:
+    op = f"shard.all_reduce %x on @g grid_axes = [1] : {T} -> tensor<6x12xi32>"
+    x = np.full((6, 6, 12), 16777217.9, np.float32)  # a sum of three is no float32
+    (output,) = shardlog.run(program({"r": op})).partition().compile(jax.devices()[:6])(x)
+    np.testing.assert_array_equal(np.asarray(output), x.astype(np.int32) * 3)
+
+
 def test_a_program_that_was_written_runs_again() -> None:
     """Its sends and receives are one permutation."""
     text = shardlog.run(RESHARD, propagation="completion").partition(form="shard").text()
