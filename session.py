@@ -217,7 +217,7 @@ class Session:
             from .exporters.dialects.text import spelled
 
             with self.result.source.places():
-                return spelled(self._in("sdy", bind), notation, dialect_version, self.result.source.name)
+                return spelled(self._in("sdy", bind), notation, dialect_version)
         self._refuse_unknown(notation)
         return str(self._in(notation, bind).operation.get_asm(assume_verified=True))
 

@@ -46,7 +46,7 @@ def _simplify(options: argparse.Namespace) -> None:
         module = parse_module(text)
         with text.places():
             done = simplify(module, RuleBook(map(Path, options.rules)), options.rewrite)
-            written = respelled(module, options.dialect_version, text.name).encode()
+            written = respelled(module, options.dialect_version).encode()
         if file is not None:
             file.write_bytes(written)
         elif not options.json:

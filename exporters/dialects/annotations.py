@@ -26,28 +26,29 @@ _CONSTRAINTS = ("sdy.sharding_constraint", "sdy.reshard")
 _OWN = ("stablehlo.mesh", UNKNOWN)
 
 
-def to_dialect(module: ir.Module, spelling: Spelling, where: str) -> ir.Module:
+def to_dialect(module: ir.Module, spelling: Spelling) -> ir.Module:
     """A copy of a module whose annotations are those of a dialect.
 
     Raises ShardlogError for what the dialect cannot say.
     """
     made = copy_of(module)
     with made.context, ir.Location.unknown():
-        _Writer(made, spelling, where).write()
+        _Writer(made, spelling).write()
     return made
 
 
 @dataclass(frozen=True)
 class _Said:
-    """A sharding, and what stands beside it."""
+    """A sharding, what stands beside it, and the op that says it."""
 
     sharding: Sharding
     beside: Mapping[str, ir.Attribute]
+    op: Any
 
 
 class _Writer:
-    def __init__(self, module: ir.Module, spelling: Spelling, where: str) -> None:
-        self.module, self.spelling, self.where = module, spelling, where
+    def __init__(self, module: ir.Module, spelling: Spelling) -> None:
+        self.module, self.spelling = module, spelling
         declared = symbols(module, "sdy.mesh")
         meshes = Meshes([read_mesh(name, op.attributes["mesh"]) for name, op in declared.items()])
         self.shardings = Shardings(meshes, {name: i for i, name in enumerate(declared)})
@@ -72,7 +73,8 @@ class _Writer:
             for name, op in self.declared.items()
             if UNKNOWN in op.attributes
         }
-        self.grids = grids_of(self.shardings.meshes, used, self.where, unknown)
+        places = {name: location(op) for name, op in self.declared.items()}
+        self.grids = grids_of(self.shardings.meshes, used, places, unknown)
         for grid in self.grids:
             self.declare(grid)
         for op in ops:
@@ -113,21 +115,22 @@ class _Writer:
     def boundary(self, function: Any, label: str) -> list[_Said | None]:
         """What the arguments or results of a function say."""
         entries = boundary_attributes(function, label)
-        return [self.said(_whole(entry), entry) if SHARDING in entry else None for entry in entries]
+        return [self.said(_whole(entry), entry, function) if SHARDING in entry else None for entry in entries]
 
     def of_op(self, op: Any) -> list[_Said | None]:
         """What an op says of its results."""
         held = op.attributes
         if op.name in _CONSTRAINTS:
-            return [self.said(held["sharding"], held)]
+            return [self.said(held["sharding"], held, op)]
         if SHARDING not in held or not len(op.results):
             return []
         each = sdy.TensorShardingPerValueAttr(held[SHARDING]).shardings
-        return [self.said(attribute, held) for attribute in each]
+        return [self.said(attribute, held, op) for attribute in each]
 
-    def said(self, attribute: ir.Attribute, held: Any) -> _Said:
+    def said(self, attribute: ir.Attribute, held: Any, op: Any) -> _Said:
         beside = {label: held[label] for label in _KEPT if label in held}
-        return _Said(with_partial(self.shardings.read(attribute), held, self.shardings), beside)
+        sharding = with_partial(self.shardings.read(attribute), held, self.shardings)
+        return _Said(sharding, beside, op)
 
     def declare(self, grid: Grid) -> None:
         """Writes a grid."""
@@ -179,13 +182,13 @@ class _Writer:
         if not self.spelling.values and (found["halo"] or found["offsets"]):
             message = f"{'halo sizes' if found['halo'] else 'offsets of parts'} of a sharding on @{grid.name}"
             hint = "mesh of LLVM 19 has no words for them: write shard"
-            raise ShardlogError(message, where=self.where, hint=hint)
+            raise ShardlogError(message, where=location(said.op), hint=hint)
         plain = all(d.closed and not d.priority for d in sharding.dimensions)
         carries = sharding.unreduced and not self.spelling.partial
         if carries and not is_writable(sharding.reduction):
             message = f"a partial result, {sharding.reduction}, of a sharding on @{grid.name}"
             hint = "shard has no words for it: write mesh"
-            raise ShardlogError(message, where=self.where, hint=hint)
+            raise ShardlogError(message, where=location(said.op), hint=hint)
         if not plain or sharding.replicated or carries:
             found["more"] = ir.StringAttr.get(self.shardings.text(sharding))
         return found

@@ -53,9 +53,10 @@ class Grid:
 
 
 def grids_of(
-    meshes: Meshes, shardings: Iterable[Sharding], where: str, unknown: dict[str, Any]
+    meshes: Meshes, shardings: Iterable[Sharding], places: dict[str, str], unknown: dict[str, Any]
 ) -> list[Grid]:
-    """A grid for each mesh. An axis of which shardings use parts becomes several axes.
+    """A grid for each mesh. An axis of which shardings use parts becomes several axes. ``places`` are those
+    of the meshes, for messages.
 
     Raises ShardlogError for a mesh with an order of devices of its own, and for parts that no cut of an axis
     gives.
@@ -70,14 +71,14 @@ def grids_of(
         if mesh.device_ids:
             hint = "a grid lists its devices row by row; give the mesh no device_ids"
             message = f"mesh {symbol(mesh.name)} has device_ids, which a grid cannot say"
-            raise ShardlogError(message, where=where, hint=hint)
+            raise ShardlogError(message, where=places[mesh.name], hint=hint)
         axes = list[SubAxis]()
         for name, size in mesh.axes:
             ends = sorted({1, size} | cuts.get((number, name), set()))
             if any(high % low for low, high in pairwise(ends)):
                 message = f"the axis {quoted(name)} is used in parts that overlap, which a grid cannot say"
                 hint = f"parts that end at {', '.join(map(str, ends[1:-1]))} do not divide one another"
-                raise ShardlogError(message, where=where, hint=hint)
+                raise ShardlogError(message, where=places[mesh.name], hint=hint)
             parts = [SubAxis(name, low, high // low) for low, high in pairwise(ends)]
             axes += parts or [SubAxis(name, 1, size)]
         found.append(Grid(mesh.name, mesh, tuple(axes), tuple(unknown.get(mesh.name, ()))))

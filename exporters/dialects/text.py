@@ -8,8 +8,9 @@ from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 from ...errors import ShardlogError, closest
 from ...partition.layouts import Axes
 from ...program.carried import SPELLING
+from ...program.function import location
 from ...program.meshes import SubAxis, symbol
-from ...program.mlir.modules import operations_in
+from ...program.mlir.modules import operations_in, symbols
 from ...program.signature import text_of
 from .annotations import to_dialect
 from .grids import Grid
@@ -26,24 +27,24 @@ _CAME = {"rfc": "19", "mesh19": "19", "shard22": "22", "shard": "main"}
 LATEST = {"mesh": "19", "shard": "main"}
 
 
-def spelled(module: ir.Module, dialect: str, version: str | None, where: str) -> str:
+def spelled(module: ir.Module, dialect: str, version: str | None) -> str:
     """The text of an annotated module in "shard" or "mesh", as a version of LLVM reads it (``VERSIONS``).
 
     Ops that LLVM lacks are in generic form, which it reads with ``-allow-unregistered-dialect``. Raises
     ShardlogError for a version without the dialect, and for what the dialect cannot say.
     """
     spelling = _spelling(dialect, version)
-    return pretty(_as_llvm_reads_it(to_dialect(module, spelling, where)))
+    return pretty(_as_llvm_reads_it(to_dialect(module, spelling)))
 
 
-def respelled(module: ir.Module, version: str | None, where: str) -> str:
+def respelled(module: ir.Module, version: str | None) -> str:
     """The text of a module in the normal form, in the dialect that it came in, or in that of a version of
     LLVM. Raises ShardlogError as ``spelled`` does."""
     if version is None:
         held = module.operation.attributes
         came = text_of(held[SPELLING]) if SPELLING in held else "shard"
         version = _CAME[came]
-    return spelled(module, _version(version).dialect, version, where)
+    return spelled(module, _version(version).dialect, version)
 
 
 def local_text(
@@ -63,7 +64,9 @@ def local_text(
         raise ShardlogError("the program has no mesh", hint="annotate it: shard.grid @g(shape = 2x2)")
     if mesh.device_ids:
         hint = "a grid lists its devices row by row; give the mesh no device_ids"
-        raise ShardlogError(f"mesh {symbol(mesh.name)} has device_ids", hint=hint)
+        declared = symbols(module, "sdy.mesh").get(mesh.name)
+        where = "" if declared is None else location(declared)
+        raise ShardlogError(f"mesh {symbol(mesh.name)} has device_ids", where=where, hint=hint)
     parts = [SubAxis(p.axis, p.pre, p.size) for p in axes.pieces if p.mesh == axes.main]
     grid = Grid(mesh.name, mesh, tuple(parts))
     made = localized(module, grid, spelling.scatter, whole_arguments=whole_arguments)

@@ -109,17 +109,20 @@ class _Rewriting:
         self._answers: dict[Any, list[str]] = {}
 
     def run(self) -> dict[str, int]:
-        while self.sweep():
-            pass
+        """Rewrites until nothing applies: first what only removes, which a reduce_scatter would hide."""
+        does = _words().does
+        for names in ([name for name in self.names if does[name] in ("operand", "skip")], self.names):
+            while self.sweep(names):
+                pass
         return {name: self.done[name] for name in self.names if name in self.done}
 
-    def sweep(self) -> bool:
-        """Rewrites ops in order. Returns whether any changed."""
+    def sweep(self, names: Collection[str]) -> bool:
+        """Rewrites ops in order by some rewrites. Returns whether any changed."""
         changed = False
         for op in operations_in(self.module):
             if not self.alive(op) or len(op.results) != 1 or not len(op.operands) or op in self.kept:
                 continue
-            if (name := self.choose(op)) is not None:
+            if (name := self.choose(op, names)) is not None:
                 _DONE[_words().does[name]](self, op)
                 self.done[name] = self.done.get(name, 0) + 1
                 changed = True
@@ -133,8 +136,8 @@ class _Rewriting:
         except RuntimeError:  # it has been erased
             return False
 
-    def choose(self, op: Operation) -> str | None:
-        """The first rewrite that applies to an op."""
+    def choose(self, op: Operation, names: Collection[str]) -> str | None:
+        """The first of some rewrites that applies to an op."""
         makers = [self.maker(value) for value in op.operands]
         if not any(each is not None and each.name.startswith("shard.") for each in (op, *makers)):
             return None
@@ -143,7 +146,7 @@ class _Rewriting:
         if key not in self._answers:
             applying = {name for (name,) in self.solver.solve(facts, ["applies"])["applies"]}
             self._answers[key] = [name for name in self.names if name in applying]
-        return next(iter(self._answers[key]), None)
+        return next((name for name in self._answers[key] if name in names), None)
 
     @staticmethod
     def maker(value: Value) -> Any:
@@ -233,6 +236,17 @@ class _Rewriting:
         self.replace(op, folded.results[0])
 
     def scatter(self, op: Operation) -> None:
+        self.replace(op, self.scattered(op))
+
+    def scatter_first(self, op: Operation) -> None:
+        inner = op.operands[0].owner.operation
+        reduced = self.like(inner, [self.scattered(op)], op.results[0].type, before=op)
+        left = [axis for axis in _axes(inner) if axis not in _axes(op)]
+        reduced.attributes["grid_axes"] = ir.DenseI16ArrayAttr.get(left)
+        self.replace(op, reduced.results[0])
+
+    def scattered(self, op: Operation) -> Any:
+        """The part that a device has of a sum over the axes of a slice, before that slice."""
         inner = op.operands[0].owner.operation
         attributes = {label: inner.attributes[label] for label in ("grid", "reduction")}
         attributes["grid_axes"] = op.attributes["grid_axes"]  # in the order of the parts
@@ -245,7 +259,7 @@ class _Rewriting:
             loc=op.location,
             ip=ir.InsertionPoint(op.operation),
         )
-        self.replace(op, scattered.results[0])
+        return scattered.results[0]
 
     def move_down(self, op: Operation) -> None:
         """Applies an op to the operands of collectives, and one collective to its result."""
@@ -275,6 +289,7 @@ _DONE: dict[str, Callable[[_Rewriting, Any], None]] = {
     "skip": _Rewriting.skip,
     "fold": _Rewriting.fold,
     "scatter": _Rewriting.scatter,
+    "scatter_first": _Rewriting.scatter_first,
     "move_down": _Rewriting.move_down,
 }
 

@@ -65,6 +65,14 @@ CASES = {
         program(reduced("%0", "%x", "[1]"), f"{SLICED} : {T} -> tensor<2xf32>", result="tensor<2xf32>"),
         ["shard.reduce_scatter [1]"],
     ),
+    "slice-of-larger-all-reduce": (
+        program(
+            reduced("%0", "%x", "[1, 0]", "max"),
+            f"{SLICED} : {T} -> tensor<2xf32>",
+            result="tensor<2xf32>",
+        ),
+        ["shard.reduce_scatter [1]", "shard.all_reduce [0]"],
+    ),
     "all-reduce-reassociation": (
         program(reduced("%0", "%x"), reduced("%1", "%y"), f"%2 = arith.addf %0, %1 : {T}"),
         ["arith.addf", "shard.all_reduce [0]"],
@@ -109,6 +117,16 @@ def test_every_rewrite_has_a_case() -> None:
 
 UNCHANGED = {
     "another kind": program(reduced("%0", "%x"), reduced("%1", "%0", "[1]", "max")),
+    "a smaller all-reduce": program(
+        reduced("%0", "%x", "[1]"),
+        f"{SLICED.replace('[1]', '[0, 1]')} : {T} -> tensor<1xf32>",
+        result="tensor<1xf32>",
+    ),
+    "another use of a larger all-reduce": program(
+        reduced("%0", "%x", "[0, 1]"),
+        f"{SLICED} : {T} -> tensor<2xf32>",
+        f"%2 = arith.addf %0, %0 : {T}",
+    ),
     "the same axis": program(reduced("%0", "%x"), reduced("%1", "%0")),
     "another use": program(reduced("%0", "%x"), reduced("%1", "%0", "[1]"), f"%2 = arith.subf %1, %0 : {T}"),
     "no step of it": program(reduced("%0", "%x"), reduced("%1", "%y"), f"%2 = arith.mulf %0, %1 : {T}"),
