@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -162,6 +162,7 @@ class ModuleReader:
         for members in groups:
             cells[list(members)] = min(members)
         initial, unshared = self.read_initial(graph, groups, cells)
+        graph = self.keep_apart(graph, unshared)
         return ImportedModule(self.module, self.shardings, classes, graph, cells, initial, unshared, groups)
 
     def structures(self) -> dict[str, Structure]:
@@ -345,6 +346,30 @@ class ModuleReader:
             if found is not None:
                 initial[int(place)] = found
         return initial, unshared
+
+    def keep_apart(self, graph: Graph, unshared: dict[int, Sharding]) -> Graph:
+        """The graph in which turns know the ``unshared`` shardings of their slots, as
+        ``rules/propagation/turn/members.dl`` says."""
+        if not unshared:
+            return graph
+        own: dict[int, dict[str, list[tuple[Any, ...]]]] = {}  # item -> facts
+        for row in np.flatnonzero(np.isin(graph.slots, list(unshared))).tolist():
+            item = int(np.searchsorted(graph.slot_offsets, row, "right")) - 1
+            slot = row - int(graph.slot_offsets[item])
+            facts = self.shardings.facts(unshared[int(graph.slots[row])])
+            for name in ("mesh", "fixed"):
+                rows = own.setdefault(item, {}).setdefault(f"own_{name}", [])
+                rows += [(slot, *fact) for fact in facts[name]]
+        classes, retirement = graph.classes.copy(), graph.retirement
+        later = None if retirement is None else retirement.later.copy()
+        for item, found in own.items():
+            more = tuple((name, tuple(rows)) for name, rows in found.items())
+            for class_of in (classes,) if later is None else (classes, later):
+                if class_of[item] >= 0:
+                    class_of[item] = self.classes.with_facts(int(class_of[item]), more)
+        if retirement is not None and later is not None:
+            retirement = retirement._replace(later=later)
+        return replace(graph, classes=classes, retirement=retirement)
 
     def check_group(self, one: Sharding, two: Sharding, function: Function, value: int) -> None:
         if one == two:

@@ -169,6 +169,11 @@ class Classes:
             known = self._by_signature[key] = (self._intern(found), found)
         return known
 
+    def with_facts(self, number: int, more: StaticFacts) -> int:
+        """The class of items for whose turns ``more`` facts hold, and else those of class ``number``."""
+        known = self.known[number]
+        return self._intern(replace(known, static={**known.static, **dict(more)}))
+
     def _intern(self, found: SignatureAnswers) -> int:
         number = self._by_facts.setdefault(found.turns, len(self.known))
         if number == len(self.known):

@@ -83,6 +83,22 @@ func.func @main(%x: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {
   return %q : tensor<8x4xf32>
 }
 """
+# The shardings of the members of one group.
+OWN = """
+sdy.mesh @mesh = <["a"=2, "b"=2]>
+sdy.mesh @reversed = <["a"=2, "b"=2], device_ids=[3, 2, 1, 0]>
+sdy.mesh @device = <[], device_ids=[0]>
+func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, {}]>}, %y: tensor<8x4xf32>)
+    -> (tensor<8x4xf32>, tensor<8x4xf32>) {
+  %0 = stablehlo.maximum %x, %x FIRST : tensor<8x4xf32>
+  sdy.sharding_group %0 group_id = 0 : tensor<8x4xf32>
+  %1 = stablehlo.exponential %y SECOND : tensor<8x4xf32>
+  sdy.sharding_group %1 group_id = 0 : tensor<8x4xf32>
+  %2 = stablehlo.add %1, %y : tensor<8x4xf32>
+  return %0, %2 : tensor<8x4xf32>, tensor<8x4xf32>
+}
+"""
+ALONE = ["@device, []", "@reversed, [{?}, {?}]", '@mesh, [{?}, {?}], replicated={"a"}']
 
 
 @pytest.mark.filterwarnings("ignore:the members of sharding group")
@@ -95,6 +111,21 @@ func.func @main(%x: tensor<4x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{?}, {
 def test_members(text: str, closed: bool) -> None:
     got = shardlog.run(text, separate_groups=True, closed=closed).text()
     assert differences(got, propagate(text, closed=closed)) == []
+
+
+@pytest.mark.parametrize("first", [None, *ALONE])
+@pytest.mark.parametrize("second", [None, *ALONE, '@mesh, [{"b"}, {?}]'])
+def test_an_annotation_without_axes_counts_for_its_member_alone(
+    first: str | None, second: str | None
+) -> None:
+    """Until the group has a sharding: on one device, on a mesh of another order, or explicitly replicated."""
+    one, two = (
+        "" if said is None else f"{{sdy.sharding = #sdy.sharding_per_value<[<{said}>]>}}"
+        for said in (first, second)
+    )
+    text = OWN.replace("FIRST", one).replace("SECOND", two)
+    got = shardlog.run(text, separate_groups=True).text()
+    assert differences(got, propagate(text)) == []
 
 
 def test_members_stay_alike_where_one_leaves_a_manual_computation() -> None:
