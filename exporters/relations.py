@@ -18,10 +18,11 @@ from ..importers.program import ImportedModule
 from ..importers.sources.text import Text, parse_module
 from ..program.carried import INSERTED
 from ..program.function import Function
-from ..program.meshes import axis_text
+from ..program.meshes import Mesh, axis_text
 from ..program.mlir.modules import symbols
 from ..program.mlir.origins import UNKNOWN, Origin, origin
 from ..program.mlir.places import argument_path, result_path
+from ..program.shardings import Sharding
 from .schema import SCHEMA
 from .shardings import FinalShardings
 
@@ -44,13 +45,29 @@ def relations(
 ) -> dict[str, Rows]:
     """The relations of ``SCHEMA`` as sorted tuples. ``names`` are those of every function, by its name."""
     rows: dict[str, Rows] = {name: [] for name in SCHEMA}
-    meshes = program.shardings.meshes.meshes
-    for mesh in meshes:
-        rows["mesh_axis"].extend((mesh.name, axis, size) for axis, size in mesh.axes)
+    rows |= boundary_relations(program, names)
     for instance in program.graph.instances:
         _instance(program, written, instance, names[instance.function.name], rows)
     # They are nearly in order, which a set would lose.
     return {name: [row for row, _ in groupby(sorted(found))] for name, found in rows.items()}
+
+
+def boundary_relations(program: ImportedModule, names: Mapping[str, Names]) -> dict[str, Rows]:
+    """The relations of meshes and of what the program is given and returns, sorted."""
+    main = program.graph.main
+    function, value_of = main.function, value_names(program, main, names[main.function.name].values)
+    returned = function.operands[function.terminator]
+    arguments = zip(
+        function.arguments, map(argument_path, (a.location for a in function.op.arguments)), strict=True
+    )
+    results = ((v, result_path(function.op, i)) for i, v in enumerate(returned))
+    found: dict[str, Rows] = {
+        "mesh_axis": [(m.name, axis, size) for m in program.shardings.meshes.meshes for axis, size in m.axes],
+        "argument": [(value_of[v], i) for i, v in enumerate(function.arguments)],
+        "returned": [(value_of[v], i) for i, v in enumerate(returned)],
+        "path": [(value_of[v], path) for v, path in (*arguments, *results) if path],
+    }
+    return {name: sorted(set(rows)) for name, rows in found.items()}
 
 
 def value_names(program: ImportedModule, instance: Instance, names: Sequence[str]) -> list[str]:
@@ -85,35 +102,19 @@ def _instance(
     function, classes = instance.function, program.classes
     shapes, meshes = classes.signatures.shapes, program.shardings.meshes.meshes
     value_of = value_names(program, instance, names.values)
+    said: dict[Sharding | None, dict[str, Rows]] = {}
     type_texts = {number: str(type_) for type_, number in classes.signatures.types.items()}
-    live = {v for node in function.order for v in function.results[node]} | set(function.arguments)
-    live |= {v for regions in function.regions.values() for region in regions for v in region.arguments}
-    for v in sorted(live):
+    for v in live_values(function):
         name, shape = value_of[v], shapes[function.types[v]]
         rows["value"].append((name, type_texts[function.types[v]]))
         rows["dim"].extend((name, d, size) for d, size in enumerate(shape or ()))
         if v in function.annotations:
             rows["annotated"].append((name,))
         sharding = written.sharding(instance.place + int(instance.layout.place[v]), len(shape or ()))
-        if sharding is None:
-            continue
-        mesh = meshes[sharding.mesh]
-        rows["mesh"].append((name, mesh.name))
-        for d, dimension in enumerate(sharding.dimensions):
-            rows["sharded"].extend((name, d, k, axis_text(x, mesh)) for k, x in enumerate(dimension.axes))
-            if dimension.closed:
-                rows["closed"].append((name, d))
-        rows["fixed"].extend((name, axis_text(x, mesh), "replicated") for x in sharding.replicated)
-        rows["fixed"].extend((name, axis_text(x, mesh), "unreduced") for x in sharding.unreduced)
-        rows["partial"].extend((name, axis_text(x, mesh), sharding.reduction) for x in sharding.unreduced)
-    if instance is program.graph.main:
-        returned = function.operands[function.terminator]
-        rows["argument"].extend((value_of[v], i) for i, v in enumerate(function.arguments))
-        rows["returned"].extend((value_of[v], i) for i, v in enumerate(returned))
-        paths = [argument_path(argument.location) for argument in function.op.arguments]
-        rows["path"].extend((value_of[v], p) for v, p in zip(function.arguments, paths, strict=True) if p)
-        paths = [result_path(function.op, i) for i in range(len(returned))]
-        rows["path"].extend((value_of[v], p) for v, p in zip(returned, paths, strict=True) if p)
+        if sharding not in said:
+            said[sharding] = sharding_rows(sharding, meshes)
+        for relation, found in said[sharding].items():
+            rows[relation].extend((name, *row) for row in found)
     for node in function.order:
         op = instance.item + node
         rows["op"].append((op, function.names[node]))
@@ -124,6 +125,30 @@ def _instance(
         static = classes.known[int(instance.layout.classes[node])].static
         rows["factor"].extend((op, *row) for row in static["factor"])
         rows["maps"].extend((op, *row) for row in static["maps"])
+
+
+def live_values(function: Function) -> list[int]:
+    """The values of a function that are in its relations."""
+    live = {v for node in function.order for v in function.results[node]} | set(function.arguments)
+    live |= {v for regions in function.regions.values() for region in regions for v in region.arguments}
+    return sorted(live)
+
+
+def sharding_rows(sharding: Sharding | None, meshes: Sequence[Mesh]) -> dict[str, Rows]:
+    """The rows about a value with a sharding, without its name."""
+    if sharding is None:
+        return {}
+    mesh = meshes[sharding.mesh]
+    axes = [[axis_text(x, mesh) for x in d.axes] for d in sharding.dimensions]
+    replicated = [(axis_text(x, mesh), "replicated") for x in sharding.replicated]
+    unreduced = [axis_text(x, mesh) for x in sharding.unreduced]
+    return {
+        "mesh": [(mesh.name,)],
+        "sharded": [(d, k, x) for d, found in enumerate(axes) for k, x in enumerate(found)],
+        "closed": [(d,) for d, dimension in enumerate(sharding.dimensions) if dimension.closed],
+        "fixed": [*replicated, *((x, "unreduced") for x in unreduced)],
+        "partial": [(x, sharding.reduction) for x in unreduced],
+    }
 
 
 def arrays(rows: dict[str, Rows]) -> dict[str, npt.NDArray[Any]]:

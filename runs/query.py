@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -16,7 +16,8 @@ from ..rulebook.book import LIMITS
 from .table import html_table, table
 
 QUERY_LIMITS = replace(LIMITS, tuples=10_000_000)
-Relation = Callable[[str], list[tuple[Any, ...]]]  # the relations of a run by name
+# The relations of a run by name. Rows whose first column is none of those given may be left out.
+Relation = Callable[[str, Collection[str | int] | None], list[tuple[Any, ...]]]
 
 # The relation that has all there is of a column; others have it themselves.
 _ALL = {"v": ("value", 0), "m": ("mesh_axis", 0), "x": ("mesh_axis", 1)}
@@ -52,7 +53,8 @@ class Query:
 
         ``relation`` gives the relations of a run (``Record.relation``), ``limits`` changes ``QUERY_LIMITS``.
         """
-        facts = {name: relation(name) for name in sorted(self._mentions.relations)}
+        firsts = self._mentions.firsts
+        facts = {name: relation(name, firsts.get(name)) for name in sorted(self._mentions.relations)}
         answers = self._program.evaluate(facts, limits=QUERY_LIMITS.changed(limits))["answer"]
         found = Rows(sorted(answers, key=_natural))
         found.names = tuple(self._names)
@@ -63,14 +65,19 @@ class Query:
         for name, column, symbol in self._mentions.symbols:
             variable, _ = SCHEMA[name][column]
             home, at = _ALL.get(variable, (name, column))
-            known = _KINDS.get(variable) or sorted({row[at] for row in relation(home)}, key=_natural)
             axis, given = symbol, None
             if variable == "x" and (part := _SUB_AXIS.fullmatch(symbol)):
                 axis, given = part[1], part
+            if variable in _KINDS:
+                known = set(_KINDS[variable])
+            else:
+                known = {row[at] for row in relation(home, None if at else [axis])}
             if axis not in known:
-                yield f'no {variable} of {name} is "{symbol}": {closest(axis, known)}'
+                if variable not in _KINDS and not at:
+                    known = {row[at] for row in relation(home, None)}
+                yield f'no {variable} of {name} is "{symbol}": {closest(axis, sorted(known, key=_natural))}'
             elif given:
-                sizes = {size for _, of, size in relation("mesh_axis") if of == axis}
+                sizes = {size for _, of, size in relation("mesh_axis", None) if of == axis}
                 first, count = int(given[2]), int(given[3])
                 if not any(first * count and size % (first * count) == 0 and count < size for size in sizes):
                     whole = " or ".join(map(str, sorted(sizes)))

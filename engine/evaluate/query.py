@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,10 +18,14 @@ from .program import LoadedProgram
 @dataclass(frozen=True)
 class Mentions:
     """The relations in a query, and the symbols that it wants in their columns, as (relation, column,
-    symbol)."""
+    symbol).
+
+    ``firsts``: of relations whose first column is a constant wherever they stand, these constants.
+    """
 
     relations: frozenset[str]
     symbols: tuple[tuple[str, int, str], ...]
+    firsts: Mapping[str, frozenset[str | int]]
 
 
 def load_query(body: str, declarations: str) -> LoadedProgram:
@@ -50,7 +54,15 @@ def mentions(body: str) -> Mentions:
         for column, term in enumerate(atom.args)
         for symbol in _symbols(term, equal)
     )
-    return Mentions(frozenset(atom.name for atom in atoms), tuple(wanted))
+    firsts: dict[str, set[str | int] | None] = {}
+    for atom in atoms:
+        first, so_far = atom.args[0] if atom.args else None, firsts.setdefault(atom.name, set())
+        if not isinstance(first, Constant) or not isinstance(first.value, (str, int)):
+            firsts[atom.name] = None
+        elif so_far is not None:
+            so_far.add(first.value)
+    constants = {name: frozenset(found) for name, found in firsts.items() if found is not None}
+    return Mentions(frozenset(atom.name for atom in atoms), tuple(wanted), constants)
 
 
 def _symbols(term: Any, equal: dict[str, list[str]]) -> list[str]:

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import overload
+from typing import Any, overload
 
 from ...program.ids import Cell
 from ...runs.records.history import Event
+from ...runs.records.record import Way
 from ..steps import WhyStep
 
 
@@ -54,6 +55,28 @@ class Chain:
         return chain.last
 
 
+class KeptChain(Sequence[tuple[Event, int]]):
+    """The same, of a saved run, which keeps it."""
+
+    def __init__(self, way: Way, event: Callable[[int], Event]) -> None:
+        self.origin, self.number = way.origin, way.number
+        self._changes, self._event = way.changes, event
+
+    def __len__(self) -> int:
+        return len(self._changes)
+
+    @overload
+    def __getitem__(self, index: int) -> tuple[Event, int]: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[tuple[Event, int]]: ...
+    def __getitem__(self, index: Any) -> Any:
+        """A change with its dimension; 0 is the latest."""
+        if isinstance(index, slice):
+            return [self[i] for i in range(*index.indices(len(self)))]
+        change, dim = self._changes[index]
+        return self._event(change), dim
+
+
 class Chains:
     """Makes chains, and numbers them."""
 
@@ -80,7 +103,7 @@ class Steps(Sequence[WhyStep]):
     """The steps of a chain, latest first, each made when it is asked for, and those ``behind`` it."""
 
     def __init__(
-        self, chain: Chain, made: Callable[[Event, int], WhyStep], behind: Sequence[WhyStep] = ()
+        self, chain: Chain | KeptChain, made: Callable[[Event, int], WhyStep], behind: Sequence[WhyStep] = ()
     ) -> None:
         self._chain, self._made, self._behind = chain, made, behind
         self._kept: dict[int, WhyStep] = {}

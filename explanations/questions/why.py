@@ -12,12 +12,12 @@ from ...program.factors import factor_name, loop_name
 from ...program.ids import Cell, Place
 from ...rulebook import columns
 from ...rulebook.columns import Compatible, Gains, Loses, Sharded
-from ...runs.records.history import Event, History
+from ...runs.records.history import Event, History, given
 from ...runs.records.obstacles import Obstacles
 from ...runs.records.record import Annotation, Record, Value
 from ..answers.why import Explanation
 from ..steps import Loss, Site, WhyStep, rule_place
-from .chains import Chain, Chains, Steps
+from .chains import Chain, Chains, KeptChain, Steps
 from .values import Values
 from .visits import Visits
 
@@ -96,10 +96,10 @@ class Explainer:
 
     def explain(self, value: Value, dim: int, atoms: Sequence[int]) -> Explanation:
         """Why dimension ``dim`` of a value is sharded on atoms of an axis that went the same way."""
-        cell, end = self.history.cell(value.place), self.history.end
+        cell = self.history.cell(value.place)
         way = self.way(cell, dim, atoms[0])
         origin = way.origin
-        needs = sorted({n for atom in atoms for n in self.needs((cell, dim, atom, end))} - {origin})
+        needs = sorted({n for atom in atoms for n in self._rests_on(cell, dim, atom)} - {origin})
         axis, site = self.axes(atoms), Site(value.name, value.type, dim, value.where, value.stack)
         visits, given = self.visits.chain(
             self, origin, lambda: self._began(way, site, atoms[0]), tuple(atoms)
@@ -114,7 +114,7 @@ class Explainer:
             tuple(map(self.annotation, (given, *needs))),
         )
 
-    def _began(self, way: Chain, site: Site, atom: int) -> Site:
+    def _began(self, way: Chain | KeptChain, site: Site, atom: int) -> Site:
         """The dimension that the way of an atom begins at; ``site``, where it has no changes."""
         if not len(way):
             return site
@@ -129,8 +129,12 @@ class Explainer:
         way = self.way(cell, dim, atom)
         return len(way), way.origin
 
-    def way(self, cell: Cell, dim: int, atom: int) -> Chain:
+    def way(self, cell: Cell, dim: int, atom: int) -> Chain | KeptChain:
         """The changes that brought an atom to a dimension."""
+        kept = self.record.way(cell, dim, atom)
+        return self._way(cell, dim, atom) if kept is None else KeptChain(kept, self.history.event)
+
+    def _way(self, cell: Cell, dim: int, atom: int) -> Chain:
         waiting: list[tuple[Held, Event]] = []
         held: Held = (cell, dim, atom, self.history.end)
         while held not in self._ways:
@@ -244,6 +248,11 @@ class Explainer:
         factor = factor_name(Gains(*gains.row).factor) if gains else ""
         return factor, next((p for p in proof.steps() if _passes(p, atom)), gains or proof)
 
+    def _rests_on(self, cell: Cell, dim: int, atom: int) -> Iterable[Cell]:
+        kept = self.record.way(cell, dim, atom)
+        found = None if kept is None else kept.needs
+        return self.needs((cell, dim, atom, self.history.end)) if found is None else found
+
     def needs(self, sharded: Held) -> Iterable[Cell]:
         """The annotated cells that an axis rests on, by way of all axes that its proofs use."""
         waiting = [sharded]
@@ -321,12 +330,6 @@ class Explainer:
             return str(value)
 
         return fill(proof.source.sentence, {v: name(v, value) for v, value in proof.bindings})
-
-
-def given(proof: Proof) -> Iterator[Sharded]:
-    """The contents of slots among the premises of a proof."""
-    steps = (step for step in proof.steps() if step.relation == "sharded" and step.source is None)
-    return (Sharded(*step.row) for step in steps)
 
 
 def factor_along(proof: Proof, atom: int) -> int | None:

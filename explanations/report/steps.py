@@ -15,9 +15,9 @@ from ...engine.provenance.proof import Proof
 from ...program.factors import factor_name
 from ...program.ids import Item
 from ...rulebook.columns import SLOT, Loses
-from ...runs.records.history import Event
+from ...runs.records.history import Event, given
 from ...runs.records.live import Live
-from ..questions.why import Explainer, factor_along, given
+from ..questions.why import Explainer, factor_along
 from ..steps import rule_place
 
 

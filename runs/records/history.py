@@ -10,6 +10,7 @@ from ...engine import Solver
 from ...engine.provenance.proof import Derivations, Proof
 from ...engine.provenance.proof_check import Checker
 from ...program.ids import Cell, Content, Item, Place
+from ...rulebook.columns import Sharded
 from .record import Change, Facts, Key, Record, Row, Stage
 
 
@@ -62,6 +63,10 @@ class History:
         if content not in self._held:
             self._held[content] = self.record.facts(content)
         return self._held[content]
+
+    def held(self, content: int) -> Facts:
+        """The facts of a content, by its number in the log."""
+        return self.facts(Content(content))
 
     def events(self, cell: Cell, before: int) -> list[int]:
         """The changes of a cell before a change, latest first, as numbers of the log."""
@@ -122,11 +127,14 @@ class History:
 
     def proof(self, event: Event, row: Row) -> Proof:
         """The proof of a row of ``puts``, or else of ``becomes_sharded``, in the turn that made a change."""
-        key = self.around(event)
+        return self.proof_in(self.around(event), row)
+
+    def proof_in(self, key: Key, row: Row) -> Proof:
+        """The same in a turn in a neighbourhood."""
         kept = self.record.proofs(key)
         if kept is not None:
             return kept[row]
-        turn = self.turn(event)
+        turn = self._solved(key, ("becomes_sharded",))
         proof = turn.proof("puts", row) or turn.proof("becomes_sharded", row)
         assert proof is not None, "a turn gives again what it gave"
         return proof
@@ -191,3 +199,9 @@ class History:
 
     def _has(self, content: Content, dim: int, atom: int) -> bool:
         return any(d == dim and x == atom for d, _, x in self.facts(content).get("sharded", ()))
+
+
+def given(proof: Proof) -> Iterator[Sharded]:
+    """The contents of slots among the premises of a proof."""
+    steps = (step for step in proof.steps() if step.relation == "sharded" and step.source is None)
+    return (Sharded(*step.row) for step in steps)

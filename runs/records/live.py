@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, cached_property
 from typing import Any, NamedTuple
@@ -23,7 +23,7 @@ from ...propagation.completion.visits import Held
 from ...rulebook.book import reasons
 from ..data import RunData
 from .live_turns import LiveTurns
-from .record import Annotation, Facts, Key, Op, Stage, Value, Visited
+from .record import Annotation, Facts, Key, Op, Stage, Value, Visited, is_file
 
 _OP_FACTS = ("factor", "maps", "elementwise", "kind", "blocked", "known", "no_rule", "same_value")
 
@@ -66,13 +66,14 @@ class Live(LiveTurns):
         self._wheres: dict[tuple[int, int], tuple[str, str]] = {}
         self._arounds: dict[int, Origin] = {}
 
-    def relation(self, name: str) -> list[tuple[Any, ...]]:
+    def relation(self, name: str, among: Collection[str | int] | None = None) -> list[tuple[Any, ...]]:
         return self.run.facts[name]
 
     # ---- Names ------------------------------------------------------------------------------------------
 
     @cached_property
-    def _names(self) -> list[list[str]]:
+    def value_names(self) -> list[list[str]]:
+        """The names of the values of each instance."""
         return [
             value_names(self._program, i, self.run.names[i.function.name].values)
             for i in self._graph.instances
@@ -83,10 +84,10 @@ class Live(LiveTurns):
         return {number: str(type_) for type_, number in self._program.classes.signatures.types.items()}
 
     @cached_property
-    def _tensors(self) -> list[int]:
+    def tensors(self) -> list[int]:
         """The values that are tensors, and still there."""
         shapes, found = self._program.classes.signatures.shapes, list[int]()
-        for instance, names in zip(self._graph.instances, self._names, strict=True):
+        for instance, names in zip(self._graph.instances, self.value_names, strict=True):
             function = instance.function
             for v in range(len(names)):
                 if shapes[function.types[v]] is not None and function.definer[v] not in function.removed:
@@ -105,9 +106,9 @@ class Live(LiveTurns):
                 found.setdefault(path, [main.place + v])
         for i in range(len(self._returned)):
             found.setdefault(self._result_path(i), [self._first_result + i])
-        tensors = set(self._tensors)
+        tensors = set(self.tensors)
         found = {name: numbers for name, numbers in found.items() if tensors.issuperset(numbers)}
-        for number in self._tensors:
+        for number in self.tensors:
             same = found.setdefault(self._name(number), [])
             if same[:1] != [number]:  # it may be there by its path; thousands share a name
                 same.append(number)
@@ -130,7 +131,7 @@ class Live(LiveTurns):
             called = {instance.function.name for instance in self._graph.instances}
             if function not in called:
                 return f"nothing calls @{function}"
-        if any(name in names for names in self._names):
+        if any(name in names for names in self.value_names):
             return "no result depends on it, so it is dead"
         return ""
 
@@ -155,22 +156,23 @@ class Live(LiveTurns):
             name, where, place = f"result#{i}", self._result_path(i), Place(number)
             where, stack = "" if where == name else where, ""
         else:
-            name = self._names[instance.number][v]
+            name = self.value_names[instance.number][v]
             place = Place(instance.place + int(instance.layout.place[v]))
-            where, stack = self._born(place)
+            where, stack = self.born(place)
         type_ = instance.function.types[v]
         shape = self._program.classes.signatures.shapes[type_] or ()
-        manual = self._manual.get(number, ())
+        manual = self.manual.get(number, ())
         return Value(number, name, place, self._types[type_], shape, where, manual, stack)
 
     @cached_property
-    def _manual(self) -> dict[int, tuple[tuple[str, str], ...]]:
+    def manual(self) -> dict[int, tuple[tuple[str, str], ...]]:
+        """The axes that are manual around values, see ``Value``."""
         wheres = cache(lambda item: said(*self._told_apart(*self._node(item))))
         inside = values_inside(self._graph)
         return {number: tuple((a, wheres(item)) for a, item in axes) for number, axes in inside.items()}
 
     def values(self) -> Iterator[Value]:
-        return map(self.value, self._tensors)
+        return map(self.value, self.tensors)
 
     def _owner(self, number: int) -> tuple[Instance, int]:
         """The instance with a value, and its number there; that of the returned value for a result."""
@@ -182,7 +184,7 @@ class Live(LiveTurns):
     def _result_path(self, i: int) -> str:
         return result_path(self._graph.main.function.op, i) or f"result#{i}"
 
-    def _born(self, place: Place) -> tuple[str, str]:
+    def born(self, place: Place) -> tuple[str, str]:
         """The line and the name stack that a value comes from."""
         instance, v = self._owner(place)
         function = instance.function
@@ -221,15 +223,15 @@ class Live(LiveTurns):
         return self._indices[function.name]
 
     def from_line(self, file: str, line: int) -> list[Value]:
-        return [self.value(v) for v, (path, n) in self._lines if n == line and _is_file(path, file)]
+        return [self.value(v) for v, (path, n) in self._lines if n == line and is_file(path, file)]
 
     def lines(self, file: str) -> list[int]:
-        return sorted({n for _, (path, n) in self._lines if _is_file(path, file)})
+        return sorted({n for _, (path, n) in self._lines if is_file(path, file)})
 
     @property
     def _lines(self) -> Iterator[tuple[int, tuple[str, int]]]:
         """Tensors with the frames of their locations."""
-        for number in self._tensors:
+        for number in self.tensors:
             if (item := self.definer(number)) >= 0:
                 for frame in self._origin(*self._node(item)).frames:
                     yield number, (frame.file, frame.line)
@@ -247,7 +249,7 @@ class Live(LiveTurns):
 
     def in_scope(self, scope: Scope) -> list[Value]:
         has = cache(scope.has)
-        makers = ((number, self.definer(number)) for number in self._tensors)
+        makers = ((number, self.definer(number)) for number in self.tensors)
         found = (v for v, item in makers if item >= 0 and has(self._origin(*self._node(item)).path))
         return [self.value(number) for number in found]
 
@@ -261,9 +263,9 @@ class Live(LiveTurns):
 
     def _origin(self, instance: Instance, node: int) -> Origin:
         """Where an op comes from, and the calls around it."""
-        return self._own(instance, node).within(self._around(instance.number))
+        return self._own(instance, node).within(self.around(instance.number))
 
-    def _around(self, number: int) -> Origin:
+    def around(self, number: int) -> Origin:
         """Where the calls around an instance come from."""
         waiting = list[int]()
         while number not in self._arounds and number in self._callers:
@@ -281,7 +283,7 @@ class Live(LiveTurns):
     # ---- Shardings --------------------------------------------------------------------------------------
 
     @cached_property
-    def _boundary(self) -> dict[int, bool]:
+    def boundary(self) -> dict[int, bool]:
         """The values that arguments and results of functions are; whether of the main function."""
         found: dict[int, bool] = {}
         for instance in self._graph.instances:
@@ -293,13 +295,13 @@ class Live(LiveTurns):
 
     def is_boundary(self, number: int) -> bool:
         """Whether a value is an argument or a result of the program."""
-        return self._boundary.get(number, False)
+        return self.boundary.get(number, False)
 
     def axes(self, number: int) -> tuple[tuple[int, ...], ...]:
         value, written = self.value(number), self.run.written
         found = written.sharding(value.place, len(value.shape))
-        if number in self._boundary:
-            found = written.fitted(found, value.shape, entry=self._boundary[number])
+        if number in self.boundary:
+            found = written.fitted(found, value.shape, entry=self.boundary[number])
         if found is None or not found.dimensions:
             return ((),) * len(value.shape)
         split, mesh = self.meshes.split, found.mesh
@@ -326,13 +328,13 @@ class Live(LiveTurns):
 
     def _annotation(self, instance: Instance, v: int) -> tuple[str, str, str, str]:
         """A constraint that became its operand's own sharding is what the user wrote."""
-        function, names = instance.function, self._names[instance.number]
+        function, names = instance.function, self.value_names[instance.number]
         if v in function.specs:
             node, spec = function.specs[v]
             return names[v], *self._told_apart(instance, node), spec
         held = self._held(instance, v)
         if held is not None and held.visit >= 0:
-            return names[v], *self._born(Place(instance.place + v)), "completion"
+            return names[v], *self.born(Place(instance.place + v)), "completion"
         node = self._constraint(instance, v)
         if node >= 0:
             return names[function.results[node][0]], *self._told_apart(instance, node), "user"
@@ -340,7 +342,7 @@ class Live(LiveTurns):
         if node in function.constraints and node not in function.created:
             return names[v], *self._told_apart(instance, node), "user"
         written = v in function.attributes or not function.annotations[v].empty
-        return names[v], *self._born(Place(instance.place + v)), "user" if written else "import"
+        return names[v], *self.born(Place(instance.place + v)), "user" if written else "import"
 
     def _constraint(self, instance: Instance, v: int) -> int:
         """The constraint that a value has its annotation from; -1: none."""
@@ -496,7 +498,7 @@ class Live(LiveTurns):
         if number >= self._first_result:
             return f"result#{number - self._first_result}"
         instance, v = self._owner(number)
-        return self._names[instance.number][v]
+        return self.value_names[instance.number][v]
 
     def op_facts(self, item: Item) -> Facts:
         if item >= self.items - len(self._graph.result_items):
@@ -523,7 +525,3 @@ class Live(LiveTurns):
 
     def lost(self, number: int) -> None:
         return None
-
-
-def _is_file(path: str, file: str) -> bool:
-    return path == file or path.endswith(f"/{file}")

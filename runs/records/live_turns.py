@@ -52,7 +52,7 @@ class LiveTurns(Record):
         return found
 
     @cached_property
-    def _by_cell(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
+    def by_cell(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
         """The slots of all items in the order of their cells: cells, items and slots."""
         offsets, places = self._agenda.slots
         cells = self._agenda.place_cell[places]
@@ -61,7 +61,7 @@ class LiveTurns(Record):
         return cells[order], items[order], order - offsets[items[order]]
 
     def turns(self, cell: Cell) -> list[tuple[Item, int]]:
-        cells, items, slots = self._by_cell
+        cells, items, slots = self.by_cell
         low, high = _run(cells, cell)
         return list(zip(items[low:high].tolist(), slots[low:high].tolist(), strict=True))
 
@@ -148,15 +148,26 @@ class LiveTurns(Record):
     def log(self) -> Iterator[tuple[Key, Change]]:
         """The changes in order, with the neighbourhoods in which they were made."""
         turns, items, slots, _, old, new = (column.tolist() for column in self._log)
-        contents, places = self._fixpoint.initial.tolist(), self._agenda.place_cell
-        last, key = (-1, -1), tuple[int, ...]()
-        for change in map(Change, turns, items, slots, self._log_cells, old, new):
-            if (change.turns, change.item) != last:
-                last = change.turns, change.item
-                held = (contents[cell] for cell in places[self.slots(change.item)].tolist())
-                key = (self.static(change.item, change.turns), *held)
-            contents[change.cell] = change.new
-            yield key, change
+        changes = map(Change, turns, items, slots, self._log_cells, old, new)
+        keys = (key for _, key, *_ in self.turns_in_order())
+        return zip(keys, changes, strict=True)
+
+    def turns_in_order(self) -> Iterator[tuple[int, Key, list[int], int, int, int, int]]:
+        """For each change the first one of its turn, the neighbourhood of the turn, the cells of the item's
+        slots, and the slot, its cell, and the old and the new content of the change."""
+        log = zip(*(column.tolist() for column in self._log), self._log_cells, strict=True)
+        contents, classes = self._fixpoint.initial.tolist(), self._classes.tolist()
+        offsets, places = self._agenda.slots
+        ends, cells = offsets.tolist(), self._agenda.place_cell[places].tolist()
+        last, start, key, held = (-1, -1), 0, tuple[int, ...](), list[int]()
+        for number, (turns, item, slot, _, old, new, cell) in enumerate(log):
+            if (turns, item) != last:
+                last, start = (turns, item), number
+                held = cells[ends[item] : ends[item + 1]]
+                static = self.statics(classes[item]).get(turns, -1)
+                key = (static, *[contents[each] for each in held])
+            contents[cell] = new
+            yield start, key, held, slot, cell, old, new
 
 
 def _run(cells: npt.NDArray[Any], cell: Cell) -> Any:

@@ -8,7 +8,7 @@ value whose sharding another one holds has that one's *place*; a place is the nu
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from posixpath import normpath
 from typing import Any, NamedTuple
@@ -116,6 +116,19 @@ class Change(NamedTuple):
     new: Content
 
 
+class Way(NamedTuple):
+    """How an atom came to a dimension: ``changes`` with the dimensions that they gave it to, latest first,
+    back to the annotated cell ``origin``. Ways with the same changes and origin have one ``number``.
+
+    ``needs`` are all annotated cells that it rests on; None: they are not kept.
+    """
+
+    origin: Cell
+    number: int
+    changes: Sequence[tuple[int, int]]
+    needs: frozenset[Cell] | None
+
+
 class Record(ABC):
     """A run, as explanations read it. Nothing is read before it is asked for."""
 
@@ -190,8 +203,9 @@ class Record(ABC):
         """The items that can take turns in program order, then the function results."""
 
     @abstractmethod
-    def relation(self, name: str) -> list[Row]:
-        """A relation of the run, as in ``Result.facts``."""
+    def relation(self, name: str, among: Collection[str | int] | None = None) -> list[Row]:
+        """A relation of the run, as in ``Result.facts``. Rows whose first column is none of ``among`` may be
+        left out."""
 
     # ---- Completion -------------------------------------------------------------------------------------
 
@@ -259,6 +273,10 @@ class Record(ABC):
     def change(self, number: int) -> Change:
         """A change."""
 
+    def way(self, cell: Cell, dim: int, atom: int) -> Way | None:
+        """How an atom came to a dimension of a cell by the end; None: it is not kept."""
+        return None
+
     @abstractmethod
     def annotation(self, cell: Cell) -> Annotation:
         """The annotation of a cell; its text is empty where the user gave none."""
@@ -286,6 +304,11 @@ class Record(ABC):
     def lost(self, number: int) -> list[tuple[Row, Proof]] | None:
         """The rows of ``loses`` in the turn of a change, where they are kept, each with the step of its
         proof that gives the reason."""
+
+
+def is_file(path: str, file: str) -> bool:
+    """Whether a path is that of a file, which may be its end."""
+    return path == file or path.endswith(f"/{file}")
 
 
 def rule_file(source: Source) -> str:

@@ -1,12 +1,12 @@
-"""A saved run, as explanations read it: each answer is a look-up by an index of the file (see ``save``)."""
+"""A saved run, as explanations read it: answers are look-ups in the columns of its file (see ``save``)."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
-from itertools import groupby
+from functools import cache, cached_property
+from itertools import groupby, takewhile
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,8 +23,10 @@ from ...program.mlir.origins import origin as origin_of
 from ...program.mlir.places import Scope
 from ...rulebook.book import reasons
 from ...version import __version__
-from .record import Annotation, Change, Facts, Key, Op, Record, Row, Stage, Value
+from .columns import Column, Gains, rows, same
+from .record import Annotation, Change, Facts, Key, Op, Record, Row, Stage, Value, Way, is_file
 from .saved_file import AGAIN, Database
+from .saved_relations import saved_relation
 
 if TYPE_CHECKING:
     from ...importers.given import Given
@@ -87,9 +89,10 @@ class Saved(Record):
         unknown = self._all("SELECT * FROM unknown_op ORDER BY rowid")
         names = ("name", "count", "location", "reason", "stack")
         self.unknown_ops = tuple(dict(zip(names, row, strict=True)) for row in unknown)
-        self._values: dict[int, tuple[Value, Cell]] = {}
+        self._rows: dict[tuple[str, int], Any] = {}
+        self._values: dict[int, Value] = {}
+        self._ops: dict[Item, Op] = {}
         self._slots: dict[Item, list[Place]] = {}
-        self._classes: dict[Item, int] = {}
         self._statics: dict[int, Mapping[int, int]] = {}
         self._proofs: dict[Key, Mapping[Row, Proof]] = {}
         self._sources: dict[int, Source] = {}
@@ -98,123 +101,169 @@ class Saved(Record):
         found = self._all(query, *arguments)
         return found[0] if found else None
 
+    # ---- Columns ----------------------------------------------------------------------------------------
+
+    def _column(self, name: str) -> Column:
+        return self._file.column(name)
+
+    def _text(self, column: str, row: int) -> str:
+        """The text in a row of a column of texts."""
+        return self._file.texts[self._column(column)[row]]
+
+    def _json(self, table: str, number: int) -> Any:
+        """What a row of a table of JSON says."""
+        if (table, number) not in self._rows:
+            ((text,),) = (self._all(f"SELECT * FROM {table} WHERE number = ?", number)[0][1:],)
+            self._rows[table, number] = json.loads(text)
+        return self._rows[table, number]
+
     # ---- Values and ops ---------------------------------------------------------------------------------
 
     def named(self, name: str) -> list[Value]:
-        query = f"{_VALUES} WHERE number IN (SELECT value FROM name WHERE name = ?) ORDER BY number"
-        found = map(_value, self._all(query, name))
-        return [self._values.setdefault(value.number, (value, cell))[0] for value, cell in found]
+        return [self.value(number) for number in sorted(self._numbered(self._file.texts.find(name)))]
+
+    def _numbered(self, text: int) -> list[int]:
+        """The values with a name, by the number of its text."""
+        numbers = self._column("name.value")
+        return [numbers[row] for row in same(self._column("name.text"), text)] if text >= 0 else []
+
+    def _first_of_names(self, rows: range) -> Iterator[tuple[str, int, int]]:
+        """The names in rows, each with its first value, and its place among all names."""
+        texts, numbers, ranks = (self._column(f"name.{name}") for name in ("text", "value", "rank"))
+        for text, same_name in groupby(rows, key=texts.__getitem__):
+            found = list(same_name)
+            name = self._file.texts[text]
+            yield name, min(numbers[row] for row in found), min(ranks[row] for row in found)
 
     def names(self) -> Mapping[str, int]:
-        return dict(self._all("SELECT name, min(value) FROM name GROUP BY name ORDER BY min(rank)"))
+        found = self._first_of_names(range(len(self._column("name.text"))))
+        return {name: number for name, number, _ in sorted(found, key=itemgetter(2))}
 
     def numbered(self, start: str) -> list[int]:
         # The texts that start so are those up to it with its last character raised by one.
-        query = "SELECT name, min(value) FROM name WHERE name >= ? AND name < ? GROUP BY name"
-        rows = self._all(query, start, f"{start[:-1]}{chr(ord(start[-1]) + 1)}")
-        found = [(name[len(start) :], number) for name, number in rows]
+        column, texts = self._column("name.text"), self._file.texts
+        ends = (texts.first(start), texts.first(f"{start[:-1]}{chr(ord(start[-1]) + 1)}"))
+        rows = range(*(same(column, end).start for end in ends))
+        found = [(name[len(start) :], number) for name, number, _ in self._first_of_names(rows)]
         return [number for _, number in sorted((int(end), n) for end, n in found if end.isdecimal())]
 
     def value(self, number: int) -> Value:
-        return self._value(number)[0]
-
-    def _value(self, number: int) -> tuple[Value, Cell]:
-        """A value and its cell."""
         if number not in self._values:
-            (row,) = self._all(f"{_VALUES} WHERE number = ?", number)
-            self._values[number] = _value(row)
+            self._values[number] = self._value(number)
         return self._values[number]
 
+    def _value(self, number: int) -> Value:
+        name, where, stack = (self._text(f"value.{column}", number) for column in ("name", "where", "stack"))
+        type_, shape = self._types[self._column("value.type")[number]]
+        place = Place(self._column("value.place")[number])
+        return Value(number, name, place, type_, shape, where, self._manual.get(number, ()), stack)
+
+    @cached_property
+    def _types(self) -> dict[int, tuple[str, tuple[int, ...]]]:
+        rows = self._all("SELECT number, text, shape FROM type")
+        return {number: (text, tuple(json.loads(shape))) for number, text, shape in rows}
+
+    @cached_property
+    def _manual(self) -> dict[int, tuple[tuple[str, str], ...]]:
+        rows = self._all("SELECT value, axes FROM manual")
+        return {number: tuple(map(tuple, json.loads(axes))) for number, axes in rows}
+
     def values(self) -> Iterator[Value]:
-        rows = self._all(f"{_VALUES} WHERE sharding IS NOT NULL ORDER BY number")
-        return (_value(row)[0] for row in rows)
+        return map(self.value, self._tensors)
+
+    @property
+    def _tensors(self) -> Iterator[int]:
+        return (number for number, axes in enumerate(self._column("value.axes")) if axes >= 0)
+
+    def _of_ops(self, items: Collection[int]) -> list[Value]:
+        """The tensors that some ops make."""
+        made, items = self._column("value.op"), set(items)
+        return [self.value(number) for number in self._tensors if made[number] in items]
+
+    def _from_origins(self, origins: Collection[int]) -> list[Value]:
+        return self._of_ops([op for op, origin in enumerate(self._column("op.origin")) if origin in origins])
 
     def from_line(self, file: str, line: int) -> list[Value]:
-        query = (
-            f"{_VALUES} WHERE sharding IS NOT NULL AND op IN (SELECT number FROM op WHERE origin IN "
-            f"(SELECT origin FROM frame WHERE line = ? AND {_FILE})) ORDER BY number"
-        )
-        return [_value(row)[0] for row in self._all(query, line, file, _ending(file))]
+        files, origins = self._files(file), self._column("frame.origin")
+        of = self._column("frame.file")
+        found = {origins[row] for row in rows(self._column("frame.line"), line) if of[row] in files}
+        return self._from_origins(found) if found else []
 
     def lines(self, file: str) -> list[int]:
-        query = f"SELECT DISTINCT line FROM frame WHERE {_FILE} ORDER BY line"
-        return [line for (line,) in self._all(query, file, _ending(file))]
+        files, lines = self._files(file), self._column("frame.line")
+        return sorted({lines[row] for row, of in enumerate(self._column("frame.file")) if of in files})
+
+    def _files(self, file: str) -> set[int]:
+        """The texts of the files that a name stands for."""
+        found = set(self._column("frame.file"))
+        return {text for text in found if is_file(self._file.texts[text], file)}
 
     def axes(self, number: int) -> tuple[tuple[int, ...], ...]:
-        ((found,),) = self._all("SELECT sharding FROM value WHERE number = ?", number)
-        return tuple(map(tuple, json.loads(found)))
+        return tuple(map(tuple, self._json("axes", self._column("value.axes")[number])))
 
     def op(self, item: Item) -> Op:
-        ((name, where, stack),) = self._all("SELECT name, location, stack FROM op WHERE number = ?", item)
-        query = (
-            "SELECT value, value.name, role FROM slot JOIN value ON value.number = value "
-            "WHERE slot.op = ? ORDER BY slot"
-        )
-        rows = self._all(query, item)
-        values, names, roles = zip(*rows, strict=True) if rows else ((), (), ())
-        return Op(name, where, values, names, roles, stack)
+        if item not in self._ops:
+            self._ops[item] = self._op(item)
+        return self._ops[item]
+
+    def _op(self, item: Item) -> Op:
+        name, where, stack = (self._text(f"op.{column}", item) for column in ("name", "where", "stack"))
+        values = self._slot_values(item)
+        names = tuple(self._text("value.name", value) for value in values)
+        return Op(name, where, values, names, self._roles(item), stack)
+
+    def _roles(self, item: Item) -> tuple[str, ...]:
+        return tuple(self._json("roles", self._column("op.roles")[item]))
+
+    def _slot_values(self, item: Item) -> tuple[int, ...]:
+        start, end = self._column("op.slots")[item : item + 2]
+        return tuple(self._column("slot.value")[start:end])
 
     def ops(self) -> Iterator[tuple[Item, Op]]:
-        query = (
-            "SELECT op.number, op.name, op.location, op.stack, value, value.name, role FROM op "
-            "JOIN slot ON slot.op = op.number JOIN value ON value.number = value "
-            "WHERE op.number < ? ORDER BY op.number, slot"
-        )
-        for about, rows in groupby(self._all(query, self.items), key=itemgetter(0, 1, 2, 3)):
-            item, name, where, stack = about
-            values, names, roles = zip(*(row[4:] for row in rows), strict=True)
-            yield item, Op(name, where, values, names, roles, stack)
+        items = (Item(item) for item, class_ in enumerate(self._column("op.class")) if class_ >= 0)
+        return ((item, self.op(item)) for item in takewhile(lambda item: item < self.items, items))
 
     def in_scope(self, scope: Scope) -> list[Value]:
-        numbers = [number for number, path in self._all("SELECT * FROM origin") if scope.has(path)]
-        query = (
-            f"{_VALUES} WHERE sharding IS NOT NULL AND op IN (SELECT number FROM op WHERE origin IN "
-            "(SELECT value FROM json_each(?))) ORDER BY number"
-        )
-        return [_value(row)[0] for row in self._all(query, json.dumps(numbers))]
+        texts, has = self._file.texts, cache(scope.has)
+        paths = enumerate(self._column("origin.path"))
+        found = {origin for origin, path in paths if has(texts[path])}
+        return self._from_origins(found) if found else []
 
     def origin(self, item: Item) -> Origin | None:
-        query = "SELECT text FROM op JOIN source ON source.number = source WHERE op.number = ?"
-        found = self._one(query, item)
-        return None if found is None else origin_of(found[0])
+        source = self._column("op.source")[item]
+        return None if source < 0 else origin_of(self._file.texts[source])
 
     def order(self) -> list[Item]:
-        query = "SELECT number FROM op WHERE position IS NOT NULL ORDER BY position"
-        return [item for (item,) in self._all(query)]
+        return [Item(item) for item in self._column("order")]
 
-    def relation(self, name: str) -> list[Row]:
-        ((data,),) = self._all("SELECT rows FROM relation WHERE name = ?", name)
-        return list(map(tuple, json.loads(self._file.unpacked(data))))
+    def relation(self, name: str, among: Collection[str | int] | None = None) -> list[Row]:
+        return saved_relation(self._file, name, among)
 
     # ---- The agenda -------------------------------------------------------------------------------------
 
     def slots(self, item: Item) -> list[Place]:
         if item not in self._slots:
-            query = "SELECT place FROM slot JOIN value ON number = value WHERE slot.op = ? ORDER BY slot"
-            self._slots[item] = [Place(place) for (place,) in self._all(query, item)]
+            places = self._column("value.place")
+            self._slots[item] = [Place(places[value]) for value in self._slot_values(item)]
         return self._slots[item]
 
     def turns(self, cell: Cell) -> list[tuple[Item, int]]:
-        query = "SELECT op, slot FROM slot WHERE cell = ? ORDER BY op, slot"
-        return [(item, slot) for item, slot in self._all(query, cell)]
+        items, slots = self._column("held.item"), self._column("held.slot")
+        found = same(self._column("held.cell"), cell)
+        return sorted((Item(items[row]), slots[row]) for row in found)
 
     def cell(self, place: Place) -> Cell:
-        return self._value(place)[1]
+        return Cell(self._column("value.cell")[place])
 
     def contents(self, cell: Cell) -> tuple[Content, Content]:
-        found = self._one("SELECT first, last FROM cell WHERE number = ?", cell)
-        first, last = found or (0, 0)
-        return Content(first), Content(last)
+        return Content(self._column("cell.first")[cell]), Content(self._column("cell.last")[cell])
 
     def facts(self, content: Content) -> Facts:
         ((facts,),) = self._all("SELECT facts FROM content WHERE number = ?", content)
         return _facts(facts)
 
     def class_of(self, item: Item) -> int:
-        if item not in self._classes:
-            found = self._one("SELECT class FROM op WHERE number = ?", item)
-            self._classes[item] = -1 if found is None else int(found[0])
-        return self._classes[item]
+        return self._column("op.class")[item]
 
     def statics(self, class_: int) -> Mapping[int, int]:
         if class_ not in self._statics:
@@ -227,26 +276,40 @@ class Saved(Record):
         return _facts(facts)
 
     def op_facts(self, item: Item) -> Facts:
-        query = "SELECT facts FROM op JOIN known ON known.number = known WHERE op.number = ?"
-        ((facts,),) = self._all(query, item)
-        return _facts(facts)
+        return _rows(self._json("known", self._column("op.known")[item]))
 
     def at_end(self) -> Iterator[tuple[Item, Key]]:
-        query = (
-            "SELECT op.number, static, ifnull(last, 0) FROM op JOIN turn USING (class) "
-            "JOIN slot ON slot.op = op.number LEFT JOIN cell ON cell.number = slot.cell "
-            "WHERE pass = ? AND op.number < ? ORDER BY op.number, slot"
-        )
-        rows = self._all(query, len(self.stage_of) - 1, self.items)
-        for (item, static), group in groupby(rows, key=itemgetter(0, 1)):
-            yield item, (static, *(content for _, _, content in group))
+        last, starts = len(self.stage_of) - 1, self._column("op.slots")
+        cells, contents = self._column("slot.cell"), self._column("cell.last")
+        for item, class_ in enumerate(self._column("op.class")):
+            static = self.statics(class_).get(last) if class_ >= 0 and item < self.items else None
+            if static is not None:
+                held = (contents[cell] for cell in cells[starts[item] : starts[item + 1]])
+                yield Item(item), (static, *held)
 
     def changes(self, cell: Cell) -> list[int]:
-        return [n for (n,) in self._all("SELECT number FROM change WHERE cell = ? ORDER BY number", cell)]
+        order = self._column("change.by_cell")
+        return [order[row] for row in same(order, cell, self._column("change.cell").__getitem__)]
 
     def change(self, number: int) -> Change:
-        (columns,) = self._all(f"SELECT {_CHANGE} FROM change WHERE number = ?", number)
-        return Change(*columns)
+        turns, item, slot, cell, old, new = (self._column(f"change.{name}")[number] for name in _CHANGE)
+        return Change(turns, Item(item), slot, Cell(cell), Content(old), Content(new))
+
+    def way(self, cell: Cell, dim: int, atom: int) -> Way | None:
+        changes, dims, atoms, before = (self._column(f"gain.{name}") for name in _GAIN)
+        for change in reversed(self.changes(cell)):
+            for gain in same(changes, change):
+                if (dims[gain], atoms[gain]) == (dim, atom):
+                    origin, number, length, needs = (
+                        self._column(f"gain.{name}")[gain] for name in ("origin", "way", "length", "needs")
+                    )
+                    gains = Gains(changes, dims, before, gain, length)
+                    return Way(Cell(origin), number, gains, self._needed(needs))
+        return Way(cell, -1 - cell, (), frozenset([cell]))
+
+    def _needed(self, number: int) -> frozenset[Cell] | None:
+        found = self._all("SELECT cells FROM needs WHERE number = ?", number)
+        return frozenset(map(Cell, json.loads(found[0][0]))) if found else None
 
     def annotation(self, cell: Cell) -> Annotation:
         query = "SELECT value, location, cell, sharding, given_by, stack FROM annotation WHERE cell = ?"
@@ -297,9 +360,8 @@ class Saved(Record):
         return {tuple(row): proofs[number] for row, number in kept["of"]}
 
     def lost(self, number: int) -> list[tuple[Row, Proof]]:
-        query = "SELECT steps FROM change JOIN loss ON loss.number = lost WHERE change.number = ?"
-        found = self._one(query, number)
-        rows = [] if found is None else json.loads(found[0])
+        lost = self._column("change.lost")[number]
+        rows = [] if lost < 0 else self._json("loss", lost)
         return [(tuple(row), self._lost(tuple(row), *says)) for row, *says in rows]
 
     def _lost(self, row: Row, rule: int, bindings: list[list[Any]]) -> Proof:
@@ -360,20 +422,12 @@ class Saved(Record):
 
     def _changed(self, result: Result) -> bool:
         """Whether the log of a run differs from that of the file."""
-        changes = self._all(f"SELECT {_CHANGE} FROM change ORDER BY number")
-        return any(Change(*columns) != result.record.change(n) for n, columns in enumerate(changes))
+        return any(self.change(number) != result.record.change(number) for number in range(self.end))
 
 
 _RULE = "file, line, text, sentence, types"
-_CHANGE = "pass, op, slot, cell, old, new"
-_FILE = "(file = ? OR file LIKE ? ESCAPE '!')"
-_VALUES = "SELECT number, name, place, type, shape, location, manual, stack, cell FROM value"
-
-
-def _value(row: tuple[Any, ...]) -> tuple[Value, Cell]:
-    number, name, place, type_, shape, where, manual, stack, cell = row
-    inside = tuple(map(tuple, json.loads(manual))) if manual else ()
-    return Value(number, name, place, type_, tuple(json.loads(shape)), where, inside, stack), cell
+_CHANGE = ("pass", "op", "slot", "cell", "old", "new")
+_GAIN = ("change", "dim", "atom", "before")
 
 
 def _source(file: str, line: int, text: str, sentence: str, types: str) -> Source:
@@ -381,9 +435,8 @@ def _source(file: str, line: int, text: str, sentence: str, types: str) -> Sourc
 
 
 def _facts(text: str) -> Facts:
-    return {name: list(map(tuple, rows)) for name, rows in json.loads(text).items()}
+    return _rows(json.loads(text))
 
 
-def _ending(file: str) -> str:
-    """A pattern of LIKE for the paths that end with a file."""
-    return "%/" + "".join(f"!{c}" if c in "!%_" else c for c in file)
+def _rows(found: dict[str, Any]) -> Facts:
+    return {name: list(map(tuple, rows)) for name, rows in found.items()}

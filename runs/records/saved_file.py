@@ -9,13 +9,15 @@ from __future__ import annotations
 import os
 import sqlite3
 import zlib
+from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ...errors import ShardlogError
+from .columns import Column, Texts, numbers_of
 
 APPLICATION = 0x53684C67  # "ShLg", in the header of the file
-FORMAT = 7
+FORMAT = 8
 AGAIN = "run it again: shardlog run MODULE --save FILE"
 _SQLITE = b"SQLite format 3\0"
 _CHECKSUM = 4  # bytes, of the CRC-32 of the database
@@ -35,30 +37,23 @@ _COLUMNS = """
 distinct_turns INTEGER, changes INTEGER)
     pass(number INTEGER PRIMARY KEY, stage INTEGER)
     unknown_op(name TEXT, count INTEGER, location TEXT, reason TEXT, stack TEXT)
-    value(number INTEGER PRIMARY KEY, name TEXT, place INTEGER, cell INTEGER, type TEXT, shape TEXT, \
-location TEXT, op INTEGER, sharding TEXT, manual TEXT, stack TEXT)
-    name(name TEXT, value INTEGER, rank INTEGER, PRIMARY KEY (name, value)) WITHOUT ROWID
-    op(number INTEGER PRIMARY KEY, name TEXT, location TEXT, class INTEGER, source INTEGER, \
-known INTEGER, position INTEGER, origin INTEGER, stack TEXT)
+    column(name TEXT PRIMARY KEY, width TEXT, numbers BLOB) WITHOUT ROWID
+    type(number INTEGER PRIMARY KEY, text TEXT, shape TEXT)
+    axes(number INTEGER PRIMARY KEY, atoms TEXT)
+    sharding(number INTEGER PRIMARY KEY, rows TEXT)
+    manual(value INTEGER PRIMARY KEY, axes TEXT)
+    roles(number INTEGER PRIMARY KEY, names TEXT)
+    op_rows(number INTEGER PRIMARY KEY, rows TEXT)
     known(number INTEGER PRIMARY KEY, facts TEXT)
-    slot(op INTEGER, slot INTEGER, value INTEGER, cell INTEGER, role TEXT, \
-PRIMARY KEY (op, slot)) WITHOUT ROWID
-    source(number INTEGER PRIMARY KEY, text TEXT)
-    origin(number INTEGER PRIMARY KEY, path TEXT)
-    frame(origin INTEGER, file TEXT, line INTEGER)
     content(number INTEGER PRIMARY KEY, facts TEXT)
-    cell(number INTEGER PRIMARY KEY, first INTEGER, last INTEGER)
     annotation(cell INTEGER PRIMARY KEY, value TEXT, location TEXT, sharding TEXT, given_by TEXT, stack TEXT)
     static(number INTEGER PRIMARY KEY, facts TEXT)
     turn(pass INTEGER, class INTEGER, static INTEGER, PRIMARY KEY (class, pass)) WITHOUT ROWID
-    change(number INTEGER PRIMARY KEY, pass INTEGER, op INTEGER, slot INTEGER, cell INTEGER, old INTEGER, \
-new INTEGER, lost INTEGER)
+    needs(number INTEGER PRIMARY KEY, cells TEXT)
     loss(number INTEGER PRIMARY KEY, steps TEXT)
     proof(neighbourhood TEXT PRIMARY KEY, steps TEXT) WITHOUT ROWID
 """
 TABLES = tuple(f"CREATE TABLE {table.strip()}" for table in _COLUMNS.strip().splitlines())
-_INDEXED = {"change": "cell", "slot": "cell", "frame": "line", "op": "origin", "value": "op"}
-INDICES = tuple(f"CREATE INDEX by_{t}_{column} ON {t}({column})" for t, column in _INDEXED.items())
 
 
 def is_saved(path: Path) -> bool:
@@ -110,11 +105,12 @@ class Database:
         # Whose bytes are known needs no locks, and no journal beside it is read.
         uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
         self._database = sqlite3.connect(uri, uri=True)
+        self._columns: dict[str, Column] = {}
         self._steps = 0
         self._most = 10 + 8 * size // _EVERY  # more than any query over all rows takes
         self._database.set_progress_handler(self._goes_on, _EVERY)
         found = self.all("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
-        if found != [(statement,) for statement in (*TABLES, *INDICES)]:
+        if found != [(statement,) for statement in TABLES]:
             raise self.damaged("it has other tables than a saved run")
 
     def _check(self, file: BinaryIO, length: int) -> None:
@@ -155,6 +151,21 @@ class Database:
             return []
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self.damaged(error) from error
+
+    def column(self, name: str) -> Column:
+        """A column of numbers. Raises KeyError where there is none."""
+        if name not in self._columns:
+            rows = self.all("SELECT width, numbers FROM column WHERE name = ?", name)
+            if not rows:
+                raise KeyError(name)
+            self._columns[name] = numbers_of(*rows[0])
+        return self._columns[name]
+
+    @cached_property
+    def texts(self) -> Texts:
+        """The texts that columns refer to."""
+        ((data,),) = self.all("SELECT numbers FROM column WHERE name = 'text'")
+        return Texts(self.column("text.end"), data)
 
     def unpacked(self, data: bytes) -> bytes:
         """A column that was packed with zlib."""

@@ -17,6 +17,7 @@ from shardlog.errors import ShardlogError
 from shardlog.explanations.questions.replay import replay
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.questions.why_not import after_removal, why_not
+from shardlog.exporters.schema import SCHEMA
 from shardlog.runs.records.saved import check_saved, open_saved
 from shardlog.runs.records.saved_file import is_saved, seal
 
@@ -52,6 +53,12 @@ def answers(run: shardlog.Session) -> Iterator[Any]:
                 yield [found.as_json() for found in why_not(explainer, value.name, dim, "data")]
             except ShardlogError as error:  # because it is sharded on the axis
                 yield str(error)
+    for name in SCHEMA:
+        relation = explainer.record.relation(name)
+        yield relation
+        for first in {row[0] for row in relation[:: max(1, len(relation) // SAMPLE)]}:
+            among = explainer.record.relation(name, [first])
+            yield [row for row in among if row[0] == first]
     yield run.conflicts(keep_shardings=True)
 
 
@@ -124,13 +131,7 @@ func.func @main(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 
 def test_other_rules(file: Path, tmp_path: Path) -> None:
     """A run that the present rules do not give is explained as it was, but not run again."""
-    path = tmp_path / "older.shardlog"
-    path.write_bytes(file.read_bytes())
-    with sqlite3.connect(path) as database:
-        database.execute("UPDATE change SET old = old + 1")
-    database.close()
-    seal(path)
-    saved = shardlog.open(path)
+    saved = shardlog.open(edited(file, tmp_path, UNCHANGED))
     with pytest.raises(ShardlogError, match="the run does not come out as it was saved"):
         _ = saved.result
 
@@ -219,9 +220,9 @@ ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELEC
     [
         "CREATE VIEW more AS SELECT 1",
         "CREATE TRIGGER again AFTER INSERT ON run BEGIN DELETE FROM run; END",
-        f"DROP TABLE change; CREATE VIEW change AS {ENDLESS}",
-        "ALTER TABLE value ADD COLUMN more TEXT",
-        "DROP INDEX by_op_origin",
+        f"DROP TABLE loss; CREATE VIEW loss AS {ENDLESS}",
+        "ALTER TABLE type ADD COLUMN more TEXT",
+        "CREATE INDEX by_text ON type(text)",
     ],
 )
 def test_other_tables(file: Path, tmp_path: Path, change: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -231,17 +232,24 @@ def test_other_tables(file: Path, tmp_path: Path, change: str, capsys: pytest.Ca
     )
 
 
+UNCHANGED = "UPDATE column SET numbers = zeroblob(length(numbers)) WHERE name = 'change.old'"
+
+
 @pytest.mark.parametrize(
     ("command", "change"),
     [
         ("why {} %0", "DELETE FROM run"),
         ("why {} %0", "UPDATE proof SET steps = '[]'"),
         ("why {} %0", "UPDATE content SET facts = '{\"sharded\": [[0]]}'"),
-        ("why {} %0", "UPDATE value SET shape = 'x'"),
-        ("report {} -o report.html", "UPDATE change SET slot = 9 WHERE number = 0"),
+        ("why {} %0", "UPDATE type SET shape = 'x'"),
+        ("why {} %0", "UPDATE column SET width = 'h' WHERE name = 'value.cell'"),
+        ("why {} %0", "UPDATE column SET width = 'q' WHERE name = 'gain.change'"),
+        ("why {} %0", "DELETE FROM column WHERE name = 'text'"),
+        ("why {} result#0", "UPDATE column SET numbers = x'090909' WHERE name = 'gain.before'"),
+        ("report {} -o report.html", "UPDATE column SET numbers = x'09' WHERE name = 'change.slot'"),
         ("what-if {} --drop %arg0", "UPDATE module SET options = '[]'"),
         ("what-if {} --drop %arg0", "UPDATE module SET data = x'00'"),
-        ("diff {} {}", "UPDATE value SET sharding = 'x'"),
+        ("diff {} {}", "UPDATE axes SET atoms = 'x'"),
     ],
 )
 def test_other_things_under_a_right_checksum(
@@ -281,9 +289,7 @@ def test_other_things_in_the_api(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    change = (
-        "UPDATE value SET shape = 'x'; UPDATE relation SET rows = x'00'; UPDATE module SET options = '[]'"
-    )
+    change = "UPDATE type SET shape = 'x'; UPDATE op_rows SET rows = 'x'; UPDATE module SET options = '[]'"
     run = shardlog.open(edited(file, tmp_path, change))
     with pytest.raises(ShardlogError, match="the file is damaged"):
         ask(shardlog.explain(run) if explained else run)
@@ -305,7 +311,7 @@ def test_errors_of_ours_stay_errors(file: Path, monkeypatch: pytest.MonkeyPatch)
     def broken(*_: object) -> None:
         raise KeyError("ours")
 
-    monkeypatch.setattr("shardlog.runs.records.saved.Saved.slots", broken)
+    monkeypatch.setattr("shardlog.runs.records.saved.Saved.cell", broken)
     with pytest.raises(KeyError, match="ours"):
         main(["why", str(file), "%0"])
     with pytest.raises(KeyError, match="ours"):

@@ -1,0 +1,313 @@
+"""The columns of a saved run (see ``save``), made from a run in memory: arrays, not an object for each op."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from ...exporters.relations import live_values, sharding_rows
+from ...importers.graph.graph import Instance
+from ...program.columns import numbers, spread_ranges, widths
+from ...program.ids import Item, Place
+from ...program.mlir.origins import Origin
+from ..result import Result
+from .columns import WIDTHS
+from .live import Live
+
+Ints = npt.NDArray[np.signedinteger[Any]]
+Row = tuple[Any, ...]
+T = TypeVar("T")
+
+
+class Distinct(dict[T, int]):
+    """Things by number, in the order in which they first come."""
+
+    def __missing__(self, thing: T) -> int:
+        number = self[thing] = len(self)
+        return number
+
+    def of(self, things: Iterable[T]) -> Ints:
+        """The number of each thing."""
+        return np.fromiter(map(self.__getitem__, things), np.int32)
+
+
+class SaveColumns:
+    """The columns ``numbers`` by name, and ``tables``: rows of what is many an op's."""
+
+    def __init__(self, result: Result, record: Live) -> None:
+        self.result, self.record, self.graph = result, record, result.program.graph
+        self.agenda = result.fixpoint.graph
+        self.numbers: dict[str, Ints] = {}
+        self.tables: dict[str, list[Row]] = {}
+        self._texts = Distinct[str]()
+        self._of_texts = set[str]()  # the columns of texts
+        self._places = dict[int, tuple[int, int]]()  # id of an op's own origin -> the texts of its place
+        self._where, self._stack = self._wheres()
+        self._values()
+        self._names()
+        self._ops()
+        self._cells()
+        self.numbers["order"] = np.asarray(record.order(), np.int32)
+
+    def column(self, name: str, found: Any) -> None:
+        """Adds a column of numbers."""
+        self.numbers[name] = np.asarray(found)
+
+    def texts(self, name: str, found: Ints | Iterable[str]) -> None:
+        """Adds a column of texts, or of their numbers so far; -1 is none."""
+        self._of_texts.add(name)
+        self.numbers[name] = found if isinstance(found, np.ndarray) else self._texts.of(found)
+
+    def written(self) -> list[tuple[str, str, bytes]]:
+        """The name, the width and the bytes of every column."""
+        found = sorted(self._texts)
+        rank = np.empty(len(found) + 1, np.int32)
+        rank[self._texts.of(found)] = np.arange(len(found), dtype=np.int32)
+        rank[-1] = -1  # no text is none
+        data = [text.encode() for text in found]
+        columns = {name: rank[c] if name in self._of_texts else c for name, c in self.numbers.items()}
+        columns["text.end"] = np.cumsum(np.fromiter(map(len, data), np.int64, len(data)))
+        order = np.lexsort((columns["name.value"], columns["name.text"]))
+        columns |= {name: columns[name][order] for name in ("name.text", "name.value", "name.rank")}
+        return [("text", "b", b"".join(data)), *((name, *_packed(c)) for name, c in columns.items())]
+
+    # ---- Values -----------------------------------------------------------------------------------------
+
+    def _wheres(self) -> tuple[list[Ints], list[Ints]]:
+        """For each instance, the texts of the line and the name stack of every node."""
+        wheres, stacks = list[Ints](), list[Ints]()
+        for instance in self.graph.instances:
+            own, texts, seen = self._own(instance), self._texts, dict[int, tuple[int, int]]()
+            for origin in own:
+                if id(origin) not in seen:
+                    where, stack = origin.within(self.record.around(instance.number)).place
+                    seen[id(origin)] = texts[where], texts[stack]
+            found = np.array([seen[id(origin)] for origin in own], np.int32).reshape(-1, 2)
+            wheres.append(found[:, 0])
+            stacks.append(found[:, 1])
+        return wheres, stacks
+
+    def _own(self, instance: Instance) -> list[Origin]:
+        """The own origin of every node of an instance."""
+        return self._of_nodes(instance, self.result.names[instance.function.name].origins)
+
+    @staticmethod
+    def _of_nodes(instance: Instance, in_module: list[T]) -> list[T]:
+        """What the nodes of an instance have of the ops in the module."""
+        function = instance.function
+        if not function.originals and not function.created:
+            return in_module[: len(function.ops)]
+        return [in_module[function.source(node)] for node in range(len(function.ops))]
+
+    def _values(self) -> None:
+        record, types = self.record, self.result.program.classes.signatures
+        parts: dict[str, list[Any]] = {name: [] for name in ("name", "place", "type", "where", "stack", "op")}
+        for instance, names in zip(self.graph.instances, record.value_names, strict=True):
+            definer, place = numbers(instance.function.definer), instance.layout.place
+            where, stack = (self._born(instance, w, definer[place]) for w in (self._where, self._stack))
+            for v in np.flatnonzero(definer[place] < 0).tolist():
+                texts = record.born(Place(instance.place + int(place[v])))
+                where[v], stack[v] = self._texts[texts[0]], self._texts[texts[1]]
+            parts["name"].append(self._texts.of(names))
+            parts["place"].append(place + instance.place)
+            parts["type"].append(numbers(instance.function.types))
+            parts["where"].append(where)
+            parts["stack"].append(stack)
+            parts["op"].append(np.where(definer < 0, -1, definer + instance.item))
+        results = [record.value(int(number)) for number in self.graph.result_places]
+        main = self.graph.main.function
+        parts["name"].append(self._texts.of(value.name for value in results))
+        parts["place"].append(self.graph.result_places)
+        parts["type"].append(numbers(main.types)[list(main.operands[main.terminator])])
+        parts["where"].append(self._texts.of(value.where for value in results))
+        parts["stack"].append(self._texts.of(value.stack for value in results))
+        parts["op"].append(np.full(len(results), -1, np.int32))
+        for name, found in parts.items():
+            joined = np.concatenate(found).astype(np.int32)
+            (self.texts if name in ("name", "where", "stack") else self.column)(f"value.{name}", joined)
+        self.tables["type"] = [
+            (number, str(type_), _json(types.shapes[number] or ())) for type_, number in types.types.items()
+        ]
+        self.column("value.cell", self.agenda.place_cell[self.numbers["value.place"]])
+        self.tables["manual"] = [(number, _json(manual)) for number, manual in record.manual.items()]
+        self._shardings()
+
+    @staticmethod
+    def _born(instance: Instance, texts: Sequence[Ints], node: Ints) -> Ints:
+        of_nodes = texts[instance.number]
+        return of_nodes[np.maximum(node, 0)] if len(of_nodes) else np.zeros(len(node), np.int32)
+
+    def _shardings(self) -> None:
+        """The sharding of every tensor, as it is written, and as queries see it."""
+        record, written = self.record, self.result.written
+        axes, seen = Distinct[str](), Distinct[str]()
+        # Places whose sharding is not that of their content.
+        own = written.unchanged.keys() | written.returned.keys()
+        place, types = (self.numbers[f"value.{name}"].tolist() for name in ("place", "type"))
+        contents, shapes = written.contents.tolist(), self.result.program.classes.signatures.shapes
+        shardings, rows = dict[Any, int](), dict[Any, int]()
+        of_axes, of_rows = np.full(len(place), -1, np.int32), np.full(len(place), -1, np.int32)
+        for number in record.tensors:
+            at = place[number]
+            key = at if at in own else (contents[at], types[number], record.boundary.get(number))
+            if key not in shardings:
+                shardings[key] = axes[_json(record.axes(number))]
+            of_axes[number] = shardings[key]
+        annotated = list[int]()
+        for instance in self.graph.instances:
+            for v in live_values(instance.function):
+                number = instance.place + v
+                at = place[number]
+                key = at if at in own else (contents[at], types[number])
+                if key not in rows:
+                    found = written.sharding(at, len(shapes[types[number]] or ()))
+                    rows[key] = seen[_json(sharding_rows(found, record.meshes.meshes))]
+                of_rows[number] = rows[key]
+                if v in instance.function.annotations:
+                    annotated.append(number)
+        self.column("value.axes", of_axes)
+        self.column("value.rows", of_rows)
+        self.column("annotated", np.asarray(annotated, np.int32))
+        self.tables["axes"] = [(number, text) for text, number in axes.items()]
+        self.tables["sharding"] = [(number, text) for text, number in seen.items()]
+
+    def _names(self) -> None:
+        by_name = self.record.by_name
+        counts = np.fromiter(map(len, by_name.values()), np.int32, len(by_name))
+        self.texts("name.text", self._texts.of(by_name).repeat(counts))
+        self.column("name.value", np.fromiter(chain.from_iterable(by_name.values()), np.int32))
+        self.column("name.rank", np.arange(len(by_name), dtype=np.int32).repeat(counts))
+
+    # ---- Ops --------------------------------------------------------------------------------------------
+
+    def _ops(self) -> None:
+        """What takes turns, removed ops left out: the nodes of functions, data flow between them, function
+        results, and annotations with priorities."""
+        record, items = self.record, len(self.agenda.classes)
+        offsets, slots = self.agenda.slots
+        text = {name: np.full(items, -1, np.int32) for name in ("name", "where", "stack", "source")}
+        found = {name: np.full(items, -1, np.int32) for name in ("origin", "known", "roles", "rows")}
+        values, roles, known = slots.astype(np.int32), Distinct[tuple[str, ...]](), Distinct[str]()
+        origins, statics, listed = Distinct[Origin](), Distinct[str](), list[Ints]()
+        answers, relations = dict[int, int](), dict[int, int]()
+        there = np.ones(items, bool)
+        there[: len(self.graph.classes)] = self.graph.classes >= 0
+        other = there.copy()  # items that are no nodes
+        for instance in self.graph.instances:
+            function, first = instance.function, instance.item
+            nodes = slice(first, first + len(function.ops))
+            other[nodes] = False
+            names, own = self.result.names[function.name], self._own(instance)
+            text["name"][nodes] = self._texts.of(function.names)
+            text["where"][nodes], text["stack"][nodes] = (
+                self._where[instance.number],
+                self._stack[instance.number],
+            )
+            text["source"][nodes] = self._texts.of(self._of_nodes(instance, names.locations))
+            around, whole = record.around(instance.number), dict[int, int]()
+            for origin in own:
+                if id(origin) not in whole:
+                    whole[id(origin)] = origins[origin.within(around)]
+            found["origin"][nodes] = [whole[id(origin)] for origin in own]
+            counts = np.column_stack([function.operands.counts, numbers(function.results.counts)])
+            pairs, which = np.unique(counts, axis=0, return_inverse=True)
+            of_pairs = roles.of(_roles(*pair) for pair in pairs.tolist())
+            found["roles"][nodes] = of_pairs[which.reshape(-1)] if len(of_pairs) else 0
+            self._slot_values(instance, counts, values, there)
+            signatures, classes = function.signature.tolist(), instance.layout.classes.tolist()
+            for node, signature in enumerate(signatures):
+                if signature not in answers and there[first + node]:
+                    answers[signature] = known[_json(record.op_facts(Item(first + node)))]
+            found["known"][nodes] = [answers.get(signature, -1) for signature in signatures]
+            order = numbers(function.order)
+            for class_ in {classes[node] for node in function.order} - relations.keys():
+                static = self.result.program.classes.known[class_].static
+                relations[class_] = statics[_json({name: static[name] for name in ("factor", "maps")})]
+            found["rows"][first + order] = [relations[classes[node]] for node in order.tolist()]
+            listed.append(first + order)
+        nothing = known[_json({})]
+        for item in np.flatnonzero(other).tolist():
+            op = record.op(Item(item))
+            for name, said in (("name", op.name), ("where", op.where), ("stack", op.stack)):
+                text[name][item] = self._texts[said]
+            found["roles"][item], found["known"][item] = roles[op.roles], nothing
+        for name, column in text.items():
+            self.texts(f"op.{name}", column)
+        for name, column in found.items():
+            self.column(f"op.{name}", column)
+        self.column("op.class", np.where(there, self.agenda.classes, -1))
+        self.column("op.slots", offsets)
+        self.column("slot.value", values)
+        self.column("slot.cell", self.agenda.place_cell[slots])
+        self._held(there)
+        self.tables["known"] = [(number, facts) for facts, number in known.items()]
+        self.tables["roles"] = [(number, _json(said)) for said, number in roles.items()]
+        self.tables["op_rows"] = [(number, facts) for facts, number in statics.items()]
+        self.texts("origin.path", (origin.path for origin in origins))
+        frames = [
+            (number, *line)
+            for origin, number in origins.items()
+            for line in dict.fromkeys((f.file, f.line) for f in origin.frames)
+        ]
+        self.column("frame.origin", np.array([number for number, _, _ in frames], np.int32))
+        self.texts("frame.file", (file for _, file, _ in frames))
+        self.column("frame.line", np.array([line for _, _, line in frames], np.int64))
+
+    def _slot_values(
+        self, instance: Instance, counts: Ints, values: Ints, there: npt.NDArray[np.bool_]
+    ) -> None:
+        """Puts the operands and results of nodes into their slots: those of items are places."""
+        function, (offsets, _) = instance.function, self.agenda.slots
+        first_item, end = instance.item, instance.item + len(function.ops)
+        offsets, rows = offsets[first_item : end + 1], np.flatnonzero(there[first_item:end])
+        starts, (operands, results) = offsets[rows], counts[rows].T
+        assert (widths(offsets)[rows] == operands + results).all(), "a slot is an operand or a result"
+        first = numbers(function.operands.offsets)[rows]
+        at, which = spread_ranges(first, operands)
+        used = numbers(function.operands.values)[at]
+        values[starts[which] + at - first[which]] = used + instance.place
+        first = numbers(function.results.first)[rows]
+        at, which = spread_ranges(first, results)
+        values[(starts + operands)[which] + at - first[which]] = at + instance.place
+
+    def _held(self, there: npt.NDArray[np.bool_]) -> None:
+        """The slots in the order of their cells."""
+        cells, items, slots = self.record.by_cell
+        kept = there[items]
+        for name, found in (("cell", cells), ("item", items), ("slot", slots)):
+            self.column(f"held.{name}", found[kept])
+
+    # ---- Cells ------------------------------------------------------------------------------------------
+
+    def _cells(self) -> None:
+        fixpoint = self.result.fixpoint
+        self.column("cell.first", fixpoint.initial)
+        self.column("cell.last", fixpoint.outcome.contents)
+        log = fixpoint.outcome.log
+        for name, found in (("pass", log.number), ("op", log.item), ("slot", log.slot)):
+            self.column(f"change.{name}", found)
+        cells = self.agenda.place_cell[log.place] if len(log.place) else np.zeros(0, np.int32)
+        self.column("change.cell", cells)
+        self.column("change.old", log.old)
+        self.column("change.new", log.new)
+        self.column("change.by_cell", np.argsort(cells, kind="stable"))
+
+
+def _roles(operands: int, results: int) -> tuple[str, ...]:
+    found = [f"operand {i}" for i in range(operands)]
+    return (*found, *(f"result {i}" if results > 1 else "result" for i in range(results)))
+
+
+def _packed(column: Ints) -> tuple[str, bytes]:
+    """The width of a column, and its bytes: no more than its largest number needs."""
+    low, high = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+    width = next(w for w in WIDTHS if np.iinfo(w).min <= low and high <= np.iinfo(w).max)
+    return width, column.astype(f"<{width}").tobytes()
+
+
+_json = json.JSONEncoder(separators=(",", ":")).encode
