@@ -5,7 +5,6 @@ Equal layers get equal layouts (``least/folding.py``), so equal ops are one row.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple, NewType
@@ -82,20 +81,22 @@ class Variables:
         carried: Mapping[int, bool] = MappingProxyType({}),
         opened: Collection[int] = (),
     ) -> None:
-        made, uses = set(opened), Counter[int]()  # used by ops that need them in certain layouts
+        made, uses = set(opened), dict[int, int]()  # used by ops that need them in certain layouts
         for spot in spots:
             free = spot.free
             for t, (value, role) in enumerate(zip(spot.values, spot.known.roles, strict=True)):
                 if role == "result":
                     made.add(value)
                 elif t not in free:
-                    uses[value] += 1
+                    uses[value] = uses.get(value, 0) + 1
         number: dict[int, int] = {}
         kinds: list[ValueKind] = []
         for spot in spots:
-            for t, value in enumerate(spot.values):
-                shape, several = spot.known.shapes[t], uses[value] > 1
-                if shape and value not in number and (value in made or (t not in spot.free and several)):
+            for t, (value, shape) in enumerate(zip(spot.values, spot.known.shapes, strict=True)):
+                if not shape or value in number:
+                    continue
+                several = uses.get(value, 0) > 1
+                if value in made or (several and t not in spot.free):
                     number[value] = len(kinds)
                     width, home, goes_around = spot.known.widths[t], spot.held[t], carried.get(value)
                     kind = ValueKind(shape, width, home, value in made, several, goes_around, value in opened)

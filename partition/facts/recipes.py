@@ -80,23 +80,17 @@ class Recipes:
         self, kind: Kind, known: Knowledge, operands: Iterable[Tensor | None], chosen: Chosen
     ) -> Recipe | None:
         """How an equal op with these operands was computed; None if there was none."""
-        return self._known.get(self._key(kind, known, operands, chosen))
+        return self._known.get((kind, known, self.reading.manual[-1], chosen, *operands))
 
     def of(
         self, op: Operation, kind: Kind, known: Knowledge, operands: Sequence[Tensor], chosen: Chosen
     ) -> Recipe:
         """How an op with these operands is computed."""
-        key = self._key(kind, known, operands, chosen)
+        key = kind, known, self.reading.manual[-1], chosen, *operands
         recipe = self._known.get(key)
         if recipe is None:
             recipe = self._known[key] = self._new(op, kind, known, operands, chosen)
         return recipe
-
-    def _key(
-        self, kind: Kind, known: Knowledge, operands: Iterable[Tensor | None], chosen: Chosen
-    ) -> tuple[Any, ...]:
-        """Equal for ops that are computed alike."""
-        return kind, known, self.reading.manual[-1], chosen, *operands
 
     def _new(
         self,
