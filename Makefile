@@ -8,7 +8,7 @@ SEED := $(shell date +%Y%m%d)
 CRATES := engine/core importers/core partition/choice/least/core
 SOURCES := pyproject.toml Cargo.toml Cargo.lock $(shell find $(CRATES) -name Cargo.toml -o -path "*/src/*.rs")
 
-.PHONY: test test-nightly test-versions lint demo bench clean
+.PHONY: test test-nightly test-versions lint demo bench vscode clean
 
 test: lint
 	@if command -v $(CARGO) >/dev/null; then $(CARGO) test --workspace --no-default-features --quiet; \
@@ -44,6 +44,11 @@ bench: .venv/ready
 	$(BIN)/python -m shardlog.tests.bench.dispatch
 	$(BIN)/python -m pytest -q -m bench
 
+# The extension for VS Code, built and tested; needs Node.js.
+vscode: .venv/ready
+	cd editors/vscode && npm ci --ignore-scripts && npm run package
+	cd editors/vscode && SHARDLOG="$(CURDIR)/$(BIN)/shardlog" npm test
+
 # The link gives the repository root the name of the package, whatever the clone is called.
 .venv/ready: $(SOURCES)
 	test -d .venv || $(PYTHON) -m venv .venv
@@ -52,4 +57,4 @@ bench: .venv/ready
 	touch $@
 
 clean:
-	rm -rf .venv .venvs build target $(CRATES:core=_core*.so)
+	rm -rf .venv .venvs build target editors/vscode/node_modules editors/vscode/dist $(CRATES:core=_core*.so)

@@ -15,7 +15,7 @@ from ...rulebook.notations.einsum import SUFFIXES
 from ...rulebook.shipped import RULES
 from .factors import KINDS, factors_of
 from .names import Declaration, Name, Names, is_name
-from .programs import Library
+from .programs import MODULES, Library
 from .scopes import Scopes
 
 _PRIMITIVES = ("number", "symbol", "unsigned", "float")
@@ -52,6 +52,8 @@ def _factors(text: str) -> Names:
 
 def names_in(library: Library, path: Path) -> Names:
     """The names in a file, whatever its notation."""
+    if path.suffix in MODULES:
+        return Names()
     if path.suffix in SUFFIXES:
         return _factors(library.text(path) or "")
     return library.names(path)
@@ -197,6 +199,8 @@ def _stands(name: Name) -> tuple[str, tuple[str, ...]]:
 
 def proposals(library: Library, path: Path, offset: int) -> list[Proposal]:
     """What may stand at a place."""
+    if path.suffix in MODULES:
+        return []
     names = names_in(library, path)
     text = library.text(path) or ""
     scope = next((i for i, (start, end) in enumerate(names.statements) if start <= offset <= end), None)

@@ -22,6 +22,7 @@ from ...rulebook.shipped import RULES
 from .factors import factors_of
 from .names import Names, names_of
 
+MODULES = (".mlir",)  # the suffixes of modules, which ``modules.py`` is about
 OPS = (RULES / "ops/main.dl").resolve()
 _FILES = 5_000  # of a folder that are looked at
 _ROOTS = 4  # programs of which a file is a part

@@ -9,14 +9,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TypeVar
 
-from ...engine import DatalogError
+from ...engine import DatalogError, EngineError
 from ...engine.language.sources import line_and_column, line_starts
 from ...errors import ShardlogError, from_extra
 from ..formatting.files import format_text
 from . import answers
 from .answers import Occurrence, Proposal
 from .names import Name
-from .programs import Library, Problem
+from .programs import MODULES, Library, Problem
 
 with from_extra("lsp", "pygls"):
     from lsprotocol import types as lsp
@@ -158,7 +158,7 @@ def _add_documents(ls: RuleServer) -> None:
             change, text = ls.changes.get(file), ls.library.opened.get(file)
             if text is None or not (file == path or await loop.run_in_executor(None, _meet, ls, path, file)):
                 continue
-            problems = await loop.run_in_executor(None, ls.library.problems, file)
+            problems = await loop.run_in_executor(None, _problems, ls, file, text)
             if ls.changes.get(file) == change:  # or it is being checked again
                 shown = [ls.diagnostic(text, problem) for problem in problems]
                 ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(other, shown))
@@ -184,8 +184,19 @@ def _add_documents(ls: RuleServer) -> None:
         await publish(params.text_document.uri)  # others have it as it is on disk now
 
 
+def _problems(ls: RuleServer, path: Path, text: str) -> list[Problem]:
+    """What is wrong with a file."""
+    if path.suffix not in MODULES:
+        return ls.library.problems(path)
+    from .modules import problems  # MLIR and all that a run takes, for those who open a module
+
+    return problems(path, text)
+
+
 def _meet(ls: RuleServer, path: Path, other: Path) -> bool:
     """Whether two files are of one program."""
+    if path.suffix in MODULES or other.suffix in MODULES:
+        return path == other
     return path in ls.library.files(other) or other in ls.library.files(path)
 
 
@@ -204,8 +215,10 @@ def _add_questions(ls: RuleServer) -> None:
         return ls.locations(wanted)
 
     @ls.feature(lsp.TEXT_DOCUMENT_HOVER)
-    def _hover(params: lsp.HoverParams) -> lsp.Hover | None:
+    async def _hover(params: lsp.HoverParams) -> lsp.Hover | None:
         path, offset = ls.place(params.text_document.uri, params.position)
+        if path.suffix in MODULES:
+            return await asyncio.get_running_loop().run_in_executor(None, _of_module, ls, path, offset)
         found = answers.hover(ls.library, path, offset)
         if found is None:
             return None
@@ -240,8 +253,25 @@ def _add_questions(ls: RuleServer) -> None:
     def _formatting(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
         path = path_of(params.text_document.uri)
         text = ls.library.text(path) or ""
+        if path.suffix in MODULES:
+            return []
         found = _asked(lambda: format_text(text, str(path)))
         return [lsp.TextEdit(ls.range(text, 0, len(text)), found)] if found != text else []
+
+
+def _of_module(ls: RuleServer, path: Path, offset: int) -> lsp.Hover | None:
+    """What is known of the value at a place in a module; why it is not, where the module cannot be run."""
+    from .modules import hover
+
+    text = ls.library.text(path) or ""
+    try:
+        found = hover(path, text, offset)
+    except (ShardlogError, DatalogError, EngineError) as error:
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, str(error)))
+    if found is None:
+        return None
+    start, end, said = found
+    return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, said), ls.range(text, start, end))
 
 
 def _item(proposal: Proposal) -> lsp.CompletionItem:
