@@ -36,7 +36,8 @@ _GROUPS = (
 
 
 def parser() -> Parser:
-    """The arguments of the command line; ``carry_out`` of what is parsed is the function of its command."""
+    """The arguments of the command line; ``carry_out`` of the parsed arguments is the function of the
+    command."""
     from ..version import __version__
 
     top = Parser(
@@ -115,7 +116,7 @@ _FILES = {
     "baseline",
 }
 
-# What newcomers type, and what it is called here.
+# Words that newcomers type, and the commands that they mean.
 _MEANT = {
     "explain": "why, why-not and conflicts explain; report writes a page about a run",
     "lint": "check --fail-on LINT (docs/checks.md)",

@@ -46,7 +46,7 @@ def _fmt(options: argparse.Namespace) -> int:
     if options.rules == ["-"]:
         sys.stdout.write(format_stream(sys.stdin.buffer, options.stdin_name))
         return 0
-    # All of them are read before the first one is written: what is wrong with one leaves all as they are.
+    # All files are read before the first one is written: an error in one leaves all unchanged.
     changed = [
         found
         for file in rule_files(map(Path, options.rules or ["."]))

@@ -89,7 +89,7 @@ def lint(session: Session, wanted: list[Lint], choice: ProgramChoice) -> list[Fi
 
 
 def report(found: list[Any], file: TextIO, choice: ProgramChoice | None = None) -> int:
-    """Prints what was found, in the program that is meant; returns the exit status."""
+    """Prints the findings about the chosen program. Returns the exit status."""
     if choice is not None and found:
         show(choice.line, file)
     for entry in found:

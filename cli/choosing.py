@@ -35,7 +35,7 @@ def choice_of(options: argparse.Namespace) -> ProgramChoice:
 
 
 def refuse_choice(options: argparse.Namespace, about: str, wanted: str) -> None:
-    """Refuses options that say which program is meant, where nothing is said about one."""
+    """Refuses options that choose a program, where the command describes none."""
     for option in fields(ProgramChoice):
         asked = getattr(options, option.name)
         if asked is not None and asked != [] and asked != option.default:
@@ -46,7 +46,7 @@ def refuse_choice(options: argparse.Namespace, about: str, wanted: str) -> None:
 
 
 def checked_choice(options: argparse.Namespace) -> ProgramChoice:
-    """As ``choice_of``; what is wrong with the machine is said before anything runs."""
+    """Like ``choice_of``; an error in the machine is reported before anything runs."""
     choice = choice_of(options)
     if choice.topology is not None:
         from ..cost.machine import machine
@@ -62,7 +62,7 @@ def program_of(options: argparse.Namespace, session: Session) -> Partitioned:
 
 
 def asked_of(options: argparse.Namespace, session: Session) -> Partitioned:
-    """As ``program_of``, for asking what it moves and costs: devices may not be able to run it."""
+    """Like ``program_of``, to ask for its collectives and its cost: devices may not be able to run it."""
     return _warned(session.programs.asked(choice_of(options)))
 
 

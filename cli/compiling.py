@@ -32,7 +32,7 @@ def _compile(options: argparse.Namespace) -> None:
     from ..cost.targets import read_target
     from ..outputs import output, refuse_loss
 
-    read_target(options.target)  # what is wrong with it is said before anything runs
+    read_target(options.target)  # errors in it are reported before anything runs
     refuse_loss([("-o", options.output)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:
         checked_choice(options)

@@ -32,7 +32,7 @@ def _cost(options: argparse.Namespace) -> None:
     from ..program.carried import has_unknown_sizes
 
     topology = machine_of_costs(options.topology)
-    machine(topology)  # what is wrong with it is said before anything runs
+    machine(topology)  # errors in it are reported before anything runs
     session = session_of(options)
     if has_unknown_sizes(session.module):
         unknown = formulas(session.result)
@@ -44,7 +44,7 @@ def _cost(options: argparse.Namespace) -> None:
         bound = f"the bound of {bytes_text(options.memory)} is on tensors without tiles"
         needed = f"on {found.machine.name}, where they take whole tiles, {bytes_text(found.peak)} are needed"
         warn(f"{bound}; {needed}: --topology {topology} bounds that")
-    if found.peak > found.machine.memory and not program.exceeds:  # which has been said
+    if found.peak > found.machine.memory and not program.exceeds:  # reported before
         warn_of_memory(found.peak, found.machine)
     if options.json:
         print_json(found.as_json())

@@ -190,7 +190,7 @@ def _why(options: argparse.Namespace) -> None:
 
 
 def _refuse(options: argparse.Namespace, names: Sequence[str], about: str, wanted: str) -> None:
-    """Refuses options that say nothing about what is asked."""
+    """Refuses options that do not concern the question."""
     for name in names:
         given = getattr(options, name)
         if given is not None and given is not False and given != []:
@@ -267,7 +267,7 @@ def _diff(options: argparse.Namespace) -> int:
 
     sessions: list[Session] = []
     saved = [is_saved(Path(name)) for name in (options.module, options.other)]
-    if all(saved):  # otherwise, the options are those of the module
+    if all(saved):  # otherwise, the options belong to the module
         refuse_changes(options, options.module)
     if saved[1] and options.as_is:
         raise ShardlogError("--as-is cannot change a saved run", where=options.other, hint="give the module")

@@ -101,7 +101,7 @@ def _written(program: Partitioned, suffix: str) -> bytes:
 def _execute(options: argparse.Namespace) -> int:
     """Runs ``shardlog exec``; returns 1 if a result is wrong."""
     if os.environ["TF_CPP_MIN_LOG_LEVEL"] == "1":
-        os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # nor XLA's warnings, such as that GSPMD is going to go
+        os.environ["TF_CPP_MIN_LOG_LEVEL"] = "2"  # nor XLA's warnings, such as that GSPMD will be removed
     from ..executing.execution import devices_for
     from ..executing.inputs import write_outputs
     from ..executing.judging import Trial
@@ -159,7 +159,7 @@ def _inputs(
 
 
 def _verdict(found: Sequence[Comparison]) -> str:
-    """What all comparisons say together: equal is said only where nothing else is possible."""
+    """The verdict of all comparisons. It is "equal" only where nothing else is possible."""
     wrong = sum(not comparison.right for comparison in found)
     open_ = sum(not comparison.judged for comparison in found)
     unjudged = f"{open_} of {len(found)} results cannot be judged"

@@ -80,7 +80,7 @@ def add_option(parser: argparse._ActionsContainer, option: Field[Any]) -> None:
 
 
 def reads(read: Callable[[str], Any]) -> Callable[[str], Any]:
-    """A reader whose message argparse shows as it is."""
+    """A reader whose message argparse shows unchanged."""
 
     def reader(text: str) -> Any:
         try:

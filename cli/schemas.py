@@ -1,6 +1,6 @@
-"""The JSON schema of what each command prints with ``--json``: a schema of the whole document.
+"""The JSON schema of each command's output with ``--json``: a schema of the whole document.
 
-Data classes that are printed as they are have their schema from their fields.
+Data classes that are printed unchanged get their schema from their fields.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ from ..runs.records.record import Stage
 
 
 def schema(command: str) -> Schema:
-    """The schema of what a command prints."""
+    """The schema of a command's output."""
     return document(f"what shardlog {command} --json prints", _DOCUMENTS[command])
 
 

@@ -1,4 +1,4 @@
-"""Colours for people who read in a terminal; text that goes anywhere else stays as it is."""
+"""Colours for people who read in a terminal. Text that goes anywhere else stays unchanged."""
 
 from __future__ import annotations
 

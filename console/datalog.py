@@ -52,7 +52,8 @@ class _Refused(argparse.Action):
 
 
 def describe(command: argparse.ArgumentParser) -> None:
-    """Adds the arguments; ``carry_out`` of what is parsed is the function that carries the command out."""
+    """Adds the arguments; ``carry_out`` of the parsed arguments is the function that carries the command
+    out."""
     add_program(command)
     about = "the folder where .output writes its files; - is standard output; default: this one"
     command.add_argument("-D", "--output-dir", metavar="DIR", default=".", help=about)
@@ -94,7 +95,7 @@ def _schema(name: str) -> Schema:
 
 
 def add_program(command: argparse.ArgumentParser) -> None:
-    """Adds the program that a command runs, and what it runs it with."""
+    """Adds the program that a command runs, and its options."""
     command.add_argument("program", metavar="PROGRAM", help="a program in Soufflé's dialect")
     about = "the folder from which .input reads files; default: this one"
     command.add_argument("-F", "--fact-dir", metavar="DIR", default=".", help=about)
@@ -120,7 +121,8 @@ def add_program(command: argparse.ArgumentParser) -> None:
 
 
 def program_of(options: argparse.Namespace, threads: int = 1, **how: Any) -> Program:
-    """The program that options name, with ``how`` for ``Program``; warns of what nobody heeds in it."""
+    """The program that options name, with the arguments ``how`` for ``Program``. Warns of ignored
+    directives."""
     from pathlib import Path
 
     from ..datalog import Limits, Program

@@ -1,4 +1,4 @@
-"""The parser of arguments: argparse's, with one line and a hint for what is wrong."""
+"""The parser of arguments: argparse's, with one line and a hint for each error."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _CHOICES = re.compile(r"(.*: invalid choice: '(.*)') \(choose from (.*)\)")
 
 
 class _Formatter(argparse.HelpFormatter):
-    """Is told how wide the terminal is: argparse makes one with every argument, and each would ask."""
+    """Takes the width of the terminal as given: argparse makes a formatter for every argument, and each
+    would ask for it."""
 
     width = 0
 
@@ -41,7 +42,7 @@ class Parser(argparse.ArgumentParser):
         super().__init__(**options, formatter_class=_Formatter)
 
     def error(self, message: str, hint: str = "") -> NoReturn:
-        """Prints what is wrong, and ends with status 2."""
+        """Prints the error, and ends with status 2."""
         # argparse prints the usage too, which is longer than a page.
         if found := _CHOICES.fullmatch(message):
             names = [name.strip("' ") for name in found[3].split(",")]

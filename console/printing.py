@@ -33,7 +33,7 @@ def show_warnings(warnings: Iterable[Diagnostic]) -> None:
 
 @contextmanager
 def warnings_shown() -> Iterator[None]:
-    """Prints the warnings about a program that has errors, too: they may say what is misspelt."""
+    """Prints the warnings about a program that has errors, too: they may point at a misspelt name."""
     from ..engine import DatalogError
 
     try:

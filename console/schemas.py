@@ -1,4 +1,4 @@
-"""JSON schemas (draft 2020-12), and those of data classes, from their fields."""
+"""JSON schemas (draft 2020-12). The schemas of data classes come from their fields."""
 
 from __future__ import annotations
 

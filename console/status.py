@@ -1,4 +1,4 @@
-"""The end of a command: its exit status, and one message for what went wrong."""
+"""The end of a command: its exit status, and one message for an error."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _carried_out(carry_out: Callable[[], int | None]) -> int:
 
 
 def is_bad_input(error: Exception) -> bool:
-    """Whether an error is about what the user gave, and says so."""
+    """Whether an error is about the user's input, and says so."""
     from ..engine import DatalogError, EngineError
 
     return isinstance(error, ShardlogError | DatalogError | EngineError)

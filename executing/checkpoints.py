@@ -22,8 +22,8 @@ def read_checkpoint(directory: Path, values: Sequence[Value]) -> dict[str, Any]:
     """The arrays of a checkpoint for those arguments that it has, by the names of these.
 
     The leaf at ``params/w`` is the argument ``params['w']``, or, in a checkpoint of one argument alone,
-    ``state.params['w']``. Leaves that no argument takes are left out. Raises ShardlogError where orbax is not
-    installed, for what is no checkpoint of its, and where no argument is in it.
+    ``state.params['w']``. Leaves that no argument takes are left out. Raises ShardlogError if orbax is not
+    installed, if the folder is no checkpoint of orbax, and if it has no argument.
     """
     with from_extra("orbax", "orbax"):
         import orbax.checkpoint as ocp

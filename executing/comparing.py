@@ -1,4 +1,4 @@
-"""What a partitioned program gives beside what one device gives, and how far they may be apart."""
+"""The results of a partitioned program beside those of one device, and how far they may be apart."""
 
 from __future__ import annotations
 
@@ -30,15 +30,14 @@ class Comparison:
 
     ``off`` is the largest difference between two elements, and ``allowed`` the difference that sums in
     another order explain, both relative to the largest element; integers must be equal. ``off`` is infinite
-    where only one of the two is finite, or they have infinities of opposite signs. Neither is known to be
-    wrong in the elements that are ``unlike``, where one has a NaN and the other an infinity (compilers may
-    pass over NaNs in maxima, as XLA does on CPUs), and in those that ``overflow``, of which one is infinite:
-    where others are near the largest number there is, or if with inputs that are changed in their last bit
-    other elements are finite. ``divided`` is by how much the random inputs were divided, so that it can be
-    judged.
+    where only one of the two is finite, or they have infinities of opposite signs. Two kinds of elements
+    show no error. In those that are ``unlike`` one result has a NaN and the other an infinity; compilers
+    may ignore NaNs in maxima, as XLA does on CPUs. In those that ``overflow`` one is infinite, and others
+    are near the largest number of the type, or other elements are finite if inputs change in their last
+    bit. ``divided`` is by how much the random inputs were divided, so that it can be judged.
 
-    What is off by more may be right all the same: ``exact`` says how far it is from the program in 64 bits,
-    and how far that of one device is, where that settles it. ``reason`` is why nothing can be said. Of its
+    A larger difference may still be right: ``exact`` says how far it, and the result of one device, are
+    from the program in 64 bits, if that settles it. ``reason`` is why there is no verdict. Of its
     ``elements`` one device has so many ``nans``.
     """
 
@@ -80,7 +79,7 @@ class Comparison:
 
     @property
     def only_nans(self) -> bool:
-        """Whether one device has nothing else."""
+        """Whether one device has only NaNs."""
         return 0 < self.elements == self.nans
 
     @property
@@ -123,9 +122,9 @@ class Comparison:
 def compare(result: Result, alone: Alone, inputs: Arrays, outputs: Arrays) -> tuple[Comparison, ...]:
     """The results of a partitioned program beside those of the program ``alone`` on a device.
 
-    How far a result may be off follows from how much is summed up on the way to it, and from how much it
-    changes where the inputs change by the last bit: by several times that, as what would be zero but for
-    rounding is.
+    How far a result may be off depends on how much is summed on the way to it, and on how much it changes
+    if the inputs change in their last bit. It may be off by several times that: values that would be zero
+    without rounding are.
     """
     arguments, _ = boundary(result)
     expected, moved = run_alone(result, alone, inputs, nudged(arguments, inputs))
@@ -133,7 +132,7 @@ def compare(result: Result, alone: Alone, inputs: Arrays, outputs: Arrays) -> tu
 
 
 def beside(result: Result, outputs: Arrays, expected: Arrays, moved: Arrays) -> tuple[Comparison, ...]:
-    """Results beside those that are ``expected``, which are ``moved`` where inputs change by the last bit."""
+    """Results beside the ``expected`` ones. These become ``moved`` if inputs change in their last bit."""
     _, results = boundary(result)
     allowed = Roundings(result).results()
     found = []
@@ -169,7 +168,7 @@ def nudged(values: Sequence[Value], inputs: Arrays, bits: int = 1, seed: int = 0
 
 
 def _unlike(one: Any, other: Any) -> int:
-    """The elements that are no number on one side only, of those that are finite on neither."""
+    """The elements that are NaN on one side only, among those that are finite on neither."""
     mine, theirs = wide_array(one), wide_array(other)
     neither = ~(np.isfinite(mine) | np.isfinite(theirs))
     return int(np.sum(neither & (np.isnan(mine) != np.isnan(theirs))))

@@ -1,4 +1,5 @@
-"""What is compiled for a run, and for which devices; by us, or by JAX in place of what it lowered."""
+"""The module that is compiled for a run, and its devices. We compile it, or JAX does in place of the module
+that it lowered."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ if TYPE_CHECKING:
 def chosen(
     result: Result, devices: Sequence[Any] | None, known: tuple[Any, ...], program: DeviceProgram | None
 ) -> Chosen:
-    """What JAX compiles in place of what it lowered for the devices ``known``, as ``compiled``."""
+    """The module that JAX compiles, as ``compiled`` says, in place of the one that it lowered for the
+    devices ``known``."""
     from .dispatch import Chosen
 
     whole = not main_mesh(result.program.shardings.meshes.meshes).axes
@@ -36,9 +38,9 @@ def chosen(
 def devices_for(
     result: Result, devices: Sequence[Any] | None = None, known: Sequence[Any] = ()
 ) -> Sequence[Any]:
-    """The devices of a run: those that are asked for; or else those that are ``known``, those of its mesh, if
-    it is JAX's, or the first that there are, whichever are as many as the mesh has. Raises ShardlogError
-    where none are."""
+    """The devices of a run: the requested ones; or else the ``known`` ones, those of its mesh, if it is
+    JAX's, or the first ones of JAX. There must be as many as the mesh has. Raises ShardlogError where none
+    are."""
     with from_extra("jax", "JAX"):
         import jax
         from jax.sharding import Mesh
@@ -56,7 +58,7 @@ def devices_for(
 
 
 def module_for(result: Result, devices: Sequence[Any], program: DeviceProgram | None) -> ir.Module:
-    """What XLA compiles for a run on these devices: with shardings that bind, or as it is partitioned."""
+    """The module that XLA compiles for a run on these devices: with binding shardings, or partitioned."""
     if program is None:
         module = bind(result.module, result.book.traits)
         if not result.source.interface.alive:

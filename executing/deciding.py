@@ -32,7 +32,7 @@ def decided_by(result: Result, devices: Sequence[Any], inputs: Arrays, moved: Se
         module, ops = _watched(result)
         alone = module_alone(result, module, devices)
         exact = in_64_bits(module_alone(result, wide(module, result.book.traits), devices))
-    except ShardlogError:  # of programs that are for several devices, and of what has no wide form
+    except ShardlogError:  # of programs for several devices, and of ops without a wide form
         return ""
     runs = [exact(inputs), alone(inputs), *map(exact, moved)]
     for op, *found in zip(ops, *runs, strict=True):
@@ -57,8 +57,8 @@ def _changes(one: Any, other: Any) -> Any:
 
 
 def _watched(result: Result) -> tuple[ir.Module, list[str]]:
-    """The program with what ops decide for its results, and these ops with their places. Raises ShardlogError
-    for what one device cannot compute."""
+    """The program with what ops decide for its results, and these ops with their places. Raises
+    ShardlogError for ops that one device cannot compute."""
     module = plain(result.module, result.book.traits)
     functions = symbols(module, "func.func")
     main = functions[main_function(functions)]
@@ -84,7 +84,7 @@ def _watched(result: Result) -> tuple[ir.Module, list[str]]:
 
 
 def _decisions(op: ir.Operation, result: Result) -> list[Any]:
-    """The results of an op in which a small change of what it takes may become a large one."""
+    """The results of an op in which a small change of its operands may become a large one."""
     if not any(map(_rounded, op.operands)):
         return []
     if op.name in result.book.traits.family("jumps_op"):

@@ -1,9 +1,9 @@
-"""Functions that JAX dispatches, traces and lowers as those of ``jax.jit``, and that others compile.
+"""Functions that JAX dispatches, traces and lowers like those of ``jax.jit``, and that others compile.
 
-All that is used of JAX's insides is here, and JAX 0.10 to 0.12 have it alike. A function made here is one of
-JAX's own: its compiled code tells arguments apart and hands them over, and no Python runs in a call that is
-like one before. Only what a new kind of arguments starts is ours: JAX traces and lowers the function, and
-another module is compiled in place of the one that it lowered.
+All that is used of JAX's insides is here, and JAX 0.10 to 0.12 have it alike. A function made here is one
+of JAX's own. JAX's compiled code tells arguments apart and passes them on, and no Python runs in a call
+that is like an earlier one. Only the steps for a new kind of arguments are ours: JAX traces and lowers the
+function, and another module is compiled in place of the one that it lowered.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ _KINDS = 4096  # of arguments whose programs JAX keeps at once
 
 @dataclass(frozen=True)
 class Chosen:
-    """The ``module`` that is compiled in place of what JAX lowered, for ``devices``.
+    """The ``module`` that is compiled for ``devices``, in place of the one that JAX lowered.
 
-    ``arguments`` are the shardings of its arguments; those that JAX was given for them count where they are
-    equivalent.
+    ``arguments`` are the shardings of its arguments. If those that JAX was given are equivalent, these
+    count.
     """
 
     module: Any
@@ -40,7 +40,7 @@ class Chosen:
     arguments: tuple[Any, ...]
 
 
-Kept = dict[int, tuple[Any, Chosen]]  # by the identity of what is first, a module of JAX's
+Kept = dict[int, tuple[Any, Chosen]]  # by the identity of the first, a module of JAX
 
 
 class Rules(Protocol):
@@ -53,7 +53,7 @@ class Rules(Protocol):
         """The results of a call while JAX differentiates or batches."""
 
     def forget(self) -> None:
-        """Drops what is kept of earlier calls."""
+        """Drops everything that is kept of earlier calls."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +72,7 @@ class Call:
 def dispatched(function: Callable[..., Any], /, *, rules: Rules, **keywords: Any) -> Any:
     """The function as ``jax.jit`` has it with these keywords, but compiled as the rules choose."""
     if not callable(function):
-        return jax.jit(function)  # JAX says what is wrong
+        return jax.jit(function)  # JAX reports the error
     plain: Any = jax.jit(_twin(function), **keywords)
     chosen: Kept = {}
 
@@ -102,8 +102,7 @@ def dispatched(function: Callable[..., Any], /, *, rules: Rules, **keywords: Any
 class Jitted:
     """What ``jax.jit`` returns, for functions that are compiled as chosen.
 
-    JAX's own has the same methods in its class, for all that it makes; and what stands in an object itself is
-    copied to what wraps that.
+    JAX's own class has the same methods; attributes of an object itself are copied to its wrapper.
     """
 
     def __init__(self, function: Any, plain: Any, made: Any, rules: Rules, chosen: Kept) -> None:
@@ -124,7 +123,7 @@ class Jitted:
         return self._plain.eval_shape(*args, **kwargs)
 
     def clear_cache(self) -> None:
-        """Drops what was traced, decided and compiled."""
+        """Drops all traces, decisions and compiled programs."""
         self._plain.clear_cache()
         self._made._clear_cache()
         self._chosen.clear()
@@ -156,7 +155,7 @@ def unjitted(function: Any) -> tuple[Any, dict[str, Any]]:
 
 
 def _transforms_arrays(trace: Any) -> bool:
-    """Whether JAX differentiates or batches what it computes meanwhile, and puts no program together."""
+    """Whether JAX is differentiating or batching, and is not tracing a program."""
     outer = trace
     while isinstance(outer, _TRANSFORMING):
         outer = outer.parent_trace
@@ -181,13 +180,13 @@ def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
 
 @contextmanager
 def evaluating() -> Iterator[None]:
-    """JAX computes what is called meanwhile at once, whatever it does around it."""
+    """JAX evaluates calls in this context at once, whatever it does around it."""
     with core.eval_context():
         yield
 
 
 def _lowered_as_chosen(traced: Any, rules: Rules, chosen: Kept) -> Any:
-    """A ``jax.stages.Traced`` that is lowered to what is compiled as chosen."""
+    """A ``jax.stages.Traced`` that is lowered to the chosen module."""
 
     class Traced(type(traced)):  # type: ignore[misc]
         __slots__ = ()

@@ -1,9 +1,8 @@
 """Which values the arguments of a program take after, so that random ones make sense.
 
-A walk from the results of a program back to its arguments: each op asks something of its operands, in any
-case or where something is asked of its results, as the op rules say (``rules/ops/domains.dl``). What goes
-through loops and branches follows their data-flow edges, and a function is walked for what is asked of each
-call.
+A walk from the results of a program back to its arguments. Each op may require a domain of its operands,
+always or if its results need one, as the op rules say (``rules/ops/domains.dl``). Values in loops and
+branches follow their data-flow edges. A function is walked for the domains that each call needs.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ _CALLED = {"call": "callee", "composite": "decomposition"}  # how ops are lowere
 
 @dataclass(frozen=True, order=True)
 class InputDomain:
-    """What a value is to be: a word of ``domain_id``, and for an "index" what it is below."""
+    """The domain of a value: a word of ``domain_id``, and for an "index" its upper bound."""
 
     kind: str
     below: int = 0
@@ -37,7 +36,7 @@ _Wanted = defaultdict[Any, set[InputDomain]]  # by value
 
 
 def domains(result: Result) -> list[Asked]:
-    """What the program asks of each of its arguments that are arrays."""
+    """The domain that the program requires of each argument that is an array."""
     functions = symbols(result.module, "func.func")
     with result.module.context:
         main = functions[main_function(functions)]
@@ -55,7 +54,7 @@ class _DomainWalk:
         self._called: dict[Any, list[Asked]] = {}
 
     def function(self, function: Any, wanted: Sequence[Asked]) -> list[Asked]:
-        """What is asked of the arguments of a function where so much is of its results."""
+        """The domains that a function requires of its arguments, given those of its results."""
         block, found = function.regions[0].blocks[0], _Wanted(set)
         for value, asked in zip(_returned(block), wanted, strict=True):
             found[value] |= asked
@@ -86,7 +85,7 @@ class _DomainWalk:
             self._edges(op, said, found)
 
     def _regions(self, op: ir.Operation, said: dict[str, list[tuple[Any, ...]]], found: _Wanted) -> None:
-        """Until what is asked of what goes around is asked of all that it comes from."""
+        """Repeats until the domains of carried values hold for all their sources."""
         while self._edges(op, said, found) or not said.get("walked"):
             said = {**said, "walked": [()]}
             for region in op.regions:
@@ -94,7 +93,7 @@ class _DomainWalk:
                     self._block(block, found)
 
     def _edges(self, op: ir.Operation, said: dict[str, list[tuple[Any, ...]]], found: _Wanted) -> bool:
-        """Asks of the sources of edges what is asked of their targets; returns whether that is news."""
+        """Gives the sources of edges the domains of their targets. Returns whether one of these is new."""
         wanted: dict[int, set[InputDomain]] = defaultdict(set)
         for edge, *end in said["edge_target"]:
             wanted[edge] |= found[_end(op, *end)]

@@ -157,7 +157,7 @@ def _check_argument(array: Any, name: str, type_: str, shape: tuple[int, ...], d
 
 
 def _reordered(array: Any, devices: Sequence[Any]) -> Any:
-    """An array with its parts in the order of the program's devices; each device keeps what it holds."""
+    """An array with its parts in the order of the program's devices. Each device keeps its part."""
     import jax
 
     held = array.sharding

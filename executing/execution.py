@@ -57,9 +57,9 @@ def devices_for(count: int, wanted: int | None, where: str) -> list[Any]:
 def run_partitioned(
     result: Result, executable: Executable, inputs: Arrays, expected: Arrays | None = None
 ) -> Arrays:
-    """The results of the program that each device runs, as whole arrays; ``executable`` is that of the run's
-    ``result``. Of the copies of a result that devices hold it is the one that is furthest from what is
-    ``expected``: all of them count.
+    """The results of the program that each device runs, as whole arrays; ``executable`` is the executable
+    of the run's ``result``. All copies of a result count, so it is the copy that is furthest from the
+    ``expected`` one.
 
     Raises ShardlogError where it fails.
     """
@@ -67,7 +67,7 @@ def run_partitioned(
 
     with failures_told(result), _types_kept(chain(*boundary(result))):
         found = [combined(array) for array in jax.tree.leaves(executable(*inputs))]
-    with failures_told(result):  # some are said only where a result is waited for
+    with failures_told(result):  # some appear only when a result is awaited
         if expected is None:
             return list(map(np.asarray, found))
         return [worst(array, other) for array, other in zip(found, expected, strict=True)]
@@ -82,7 +82,7 @@ def run_alone(result: Result, alone: Alone, *inputs: Arrays) -> list[Arrays]:
 
 @contextmanager
 def failures_told(result: Result) -> Iterator[None]:
-    """Raises ShardlogError for what XLA says where a program fails while it runs, as a custom call may."""
+    """Raises ShardlogError with XLA's message if a program fails while it runs, as a custom call may."""
     import jax
 
     try:
@@ -93,8 +93,8 @@ def failures_told(result: Result) -> Iterator[None]:
 
 
 def _types_kept(values: Iterable[Value]) -> AbstractContextManager[Any]:
-    """Where JAX makes arrays of the types that a program takes and gives: of 64 bits it makes 32, unless it
-    is told not to."""
+    """A context in which JAX keeps the types of a program's arguments and results. By default it turns 64
+    bits into 32."""
     import jax
 
     return jax.enable_x64(True) if any(map(_has_64_bits, values)) else nullcontext()
@@ -168,7 +168,7 @@ def widened(array: Any) -> Any:
 
 
 def flat(results: Any) -> Arrays:
-    """What a program returns, as arrays of NumPy's."""
+    """The results of a program, as NumPy arrays."""
     import jax
 
     return [np.asarray(array) for array in jax.tree.leaves(results)]

@@ -18,8 +18,8 @@ _MATRICES = {"definite", "triangular"}
 
 
 def random_inputs(values: Sequence[Value], seed: int, asked: Sequence[Asked] = ()) -> Arrays:
-    """Random arrays for arguments: normally distributed, integers from 0 to 9, or what the program asks of
-    each of them (``domains``)."""
+    """Random arrays for arguments: normally distributed, integers from 0 to 9, or in the domain that the
+    program requires (``domains``)."""
     rng = np.random.default_rng(seed)
     each = asked or [frozenset[InputDomain]()] * len(values)
     return [_drawn(rng, value, domains) for value, domains in zip(values, each, strict=True)]
@@ -78,9 +78,8 @@ def _matrices(rng: np.random.Generator, value: Value, definite: bool) -> Any:
 def checkpoint_inputs(
     directory: Path, values: Sequence[Value], seed: int, asked: Sequence[Asked]
 ) -> tuple[Arrays, list[str]]:
-    """Random arrays for arguments, with those that a checkpoint of orbax has in place of them, and the names
-    of those that it has not. Raises ShardlogError as ``read_checkpoint``, and for arrays of other shapes and
-    types."""
+    """Arrays for arguments: those of a checkpoint of orbax, and random ones for all others. Also the names
+    of the others. Raises ShardlogError as ``read_checkpoint``, and for arrays of other shapes and types."""
     from .checkpoints import read_checkpoint
 
     found = read_checkpoint(directory, values)

@@ -1,5 +1,5 @@
-"""Whether a partitioned program gives what one device gives, by all that can be asked before it is called
-wrong: the program in 64 bits, smaller inputs, and inputs from other seeds."""
+"""Whether a partitioned program gives the results of one device. Before a result is called wrong, the
+program runs in 64 bits, with smaller inputs, and with inputs from other seeds."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ _NUDGES, _BITS = 3, 16  # inputs are moved so often, by up to so many times thei
 
 @dataclass(frozen=True)
 class Judgement:
-    """What is known of the results of a run: each beside that of one device, and the ``outputs`` themselves.
-    ``seeds`` are those of the random inputs that were tried."""
+    """The verdict on the results of a run: each beside that of one device, and the ``outputs`` themselves.
+    ``seeds`` are the seeds of the random inputs that were tried."""
 
     comparisons: tuple[Comparison, ...]
     outputs: Arrays
@@ -68,8 +68,8 @@ class Trial:
         return Judgement(tuple(found), outputs)
 
     def at_random(self, seed: int) -> Judgement:
-        """The results for random inputs that take after what the program asks for. Where a result is not
-        right with them, smaller ones and those of other seeds are tried."""
+        """The results for random inputs from the domains that the program requires. If a result is not
+        right with them, smaller ones and other seeds are tried."""
         asked = domains(self._result)
 
         def tried(seed: int) -> Judgement:
@@ -89,9 +89,9 @@ class Trial:
         return Judgement(tuple(found), first.outputs, seeds)
 
     def _with_smaller(self, inputs: Arrays) -> Judgement:
-        """The results for inputs; of those that cannot be judged, for smaller ones, if they can then. Where
-        values are large a softmax picks one of them, and sums cancel out: what is left is as rounding has
-        it."""
+        """The results for inputs. Results that cannot be judged are replaced by those for smaller inputs,
+        if that helps. If values are large, a softmax picks one of them, and sums cancel out: only rounding
+        is left."""
         first = self.of(inputs)
         found = first.comparisons
         for turn in range(1, _TIMES + 1):
@@ -111,7 +111,7 @@ class Trial:
     def _in_64_bits(
         self, inputs: Arrays, outputs: Arrays, expected: Arrays, found: Sequence[Comparison]
     ) -> list[Comparison]:
-        """What was found, and where that is not right what 64 bits say."""
+        """The comparisons; for results that are not right, with the program in 64 bits."""
         if self._wide is None:
             return list(found)
         moved = [nudged(self._arguments, inputs, _BITS, seed) for seed in range(_NUDGES)]
@@ -162,8 +162,9 @@ def _settled(
 
 
 def _once(one: Comparison, seeds: Sequence[int]) -> str:
-    """Why a result that is wrong with the first of the seeds alone is not called so, if it is off by little,
-    as a bound that holds nearly always is exceeded, or is a whole number that floating-point ones decide."""
+    """Why a result that is wrong with the first seed alone is not called wrong: it is off by little, as a
+    bound that nearly always holds is exceeded at times, or it is a whole number that floating-point numbers
+    decide."""
     explained = f"up to {one.allowed:.1e}" if one.allowed else "nothing"
     named = " and ".join(map(str, seeds[1:]))
     reason = f"it is off by {one.off:.1e} with seed {seeds[0]} alone, and not with {named}"

@@ -1,7 +1,7 @@
 """The values whose shardings XLA would decide otherwise, so that they alone need constraints.
 
-What XLA would decide is what a run decides on the program as it comes back from HLO, with the rules of Shardy
-alone. In every round the values that come out otherwise are bound as well, until none does.
+XLA's decisions are those of a run on the program as it comes back from HLO, with Shardy's rules alone. In
+every round the values that come out otherwise are bound as well, until none does.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ATTRIBUTES, _NUMBER = "mhlo.frontend_attributes", "shardlog.number"  # survive 
 
 def needed(result: Result) -> set[tuple[int, int]]:
     """The values of a run that need a constraint: the number of the op, in the order of ``ops_in``, and of
-    the result. A value that cannot be found in what XLA makes of the program needs one."""
+    the result. A value that is missing in XLA's version of the program needs one."""
     decided = _decided(result.module)
     chosen: set[tuple[int, int]] = set()
     numbered = _numbered(result.module)
@@ -76,7 +76,7 @@ def _texts(op: Any) -> dict[int, str]:
 
 
 def _numbered(module: ir.Module) -> ir.Module:
-    """A copy of a module in which every op carries its number, and that of its results."""
+    """A copy of a module in which every op carries its number, and the number of its first result."""
     copy = copy_of(module)
     with copy.context:
         for number, op in enumerate(ops_in(copy)):

@@ -1,4 +1,4 @@
-"""Arrays that are unreduced: of which devices along an axis hold what a sum, a maximum or a minimum is of.
+"""Unreduced arrays: devices along an axis hold the terms of a sum, a maximum or a minimum.
 
 JAX has such arrays, and neither makes them of whole ones nor makes whole ones of them outside of programs.
 """
@@ -29,7 +29,7 @@ def placed(leaf: Any, sharding: Any) -> Any:
 
 
 def combined(array: Any) -> Any:
-    """A ``jax.Array`` that is unreduced, reduced on the host; any other one as it is."""
+    """An unreduced ``jax.Array``, reduced on the host; any other array unchanged."""
     import jax
 
     if not _unreduced(array.sharding):
@@ -45,8 +45,8 @@ def combined(array: Any) -> Any:
 
 
 def reduction(spec: Any) -> str:
-    """How what the devices along the unreduced axes of a ``PartitionSpec`` hold is combined: "sum", "max" or
-    "min". JAX 0.10 has sums alone."""
+    """How the parts of the devices along the unreduced axes of a ``PartitionSpec`` are combined: "sum",
+    "max" or "min". JAX 0.10 has sums alone."""
     kind = getattr(spec, "unreduced_kind", None)
     return "sum" if kind is None else str(kind.name)
 
@@ -64,7 +64,8 @@ def _reduced(sharding: Any) -> Any:
 
 
 def _places(sharding: Any) -> list[tuple[Any, int, int]]:
-    """Each device of a sharding, the group of those that hold what is combined, and its place in that."""
+    """Each device of a sharding, the group of devices whose parts are combined, and its place in the
+    group."""
     names, devices = sharding.mesh.axis_names, sharding.mesh.devices
     along = [d for d, name in enumerate(names) if name in _unreduced(sharding)]
     rows = np.moveaxis(devices, along, range(-len(along), 0)).reshape(

@@ -1,4 +1,4 @@
-"""The program of each device for a choice: what is made least, within the memory of a machine."""
+"""The program of each device for a choice: with least bytes or time, within the memory of a machine."""
 
 from __future__ import annotations
 
@@ -73,8 +73,8 @@ class Partitioning:
 
     @cached_property
     def _prepare(self) -> Preparing:
-        """The annotated module, prepared once for all programs; the user's functions that say what each
-        device computes for some ops are asked once, too."""
+        """The annotated module, prepared once for all programs. The user's functions for the computation of
+        some ops on each device are called once, too."""
         return Preparing(self.result.module, self.result.book.traits, computations(self.result))
 
 

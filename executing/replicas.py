@@ -10,8 +10,8 @@ from .differences import difference
 
 
 def worst(array: Any, expected: Any) -> Any:
-    """A ``jax.Array`` as one of NumPy's: of the copies that devices hold, that which is furthest from what is
-    expected. They are equal but for what is wrong or has no defined meaning."""
+    """A ``jax.Array`` as a NumPy array: of the devices' copies, the one that is furthest from the expected
+    values. They are equal, except for wrong values and those without a defined meaning."""
     first, *others = _copies(array)
     found, most = first, None
     for other in others:

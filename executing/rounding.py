@@ -1,10 +1,10 @@
 """How far results may be off when sums are taken in another order.
 
-An op that sums n products of a type whose elements are exact to eps is off by at most 2 n eps of the sum of
-their magnitudes, and by more than 8 sqrt(n) eps only once in 10^13 (rounding errors are as good as
-independent; see Higham and Mary, "A new approach to probabilistic rounding error analysis"). The op rules
-say how many elements an op sums up. What is allowed for a result is the sum of that along the longest way to
-it from an argument.
+An op that sums n products of a type with relative precision eps is off by at most 2 n eps of the sum of
+their magnitudes. It is off by more than 8 sqrt(n) eps only once in 10^13, because rounding errors are
+nearly independent (Higham and Mary, "A new approach to probabilistic rounding error analysis"). The op
+rules say how many elements an op sums up. The bound of a result is the sum of these along the longest way
+from an argument.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Decided functions under JAX's transformations: what is differentiated or batched is decided anew.
+"""Decided functions under JAX's transformations: derivatives and batches are decided anew.
 
 One primitive stands for a call of a decided function while JAX transforms it. Its rules make the functions
-that the transformation needs, each a decided one too: the forward pass with what the derivative needs of it,
-the derivative, its transpose, the batched function.
+that the transformation needs, each a decided one too: the forward pass with its residuals, the derivative,
+its transpose, the batched function.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Make = Callable[[Flat], Any]  # a decided function of it
 
 
 class TracedFunction:
-    """A function of arrays, and those that are derived from it, each of which JAX traces once."""
+    """A function of arrays, and the functions derived from it. JAX traces each once."""
 
     def __init__(self, function: Flat, make: Make) -> None:
         self.function, self.make = function, make
@@ -92,7 +92,7 @@ def _both(program: TracedFunction, moving: Sequence[bool]) -> Flat:
 
 
 def _pulled(cotangents: Sequence[Any], *args: Any, program: TracedFunction) -> list[Any]:
-    """The transpose of a function that is linear in those of its arguments that are not known."""
+    """The transpose of a function that is linear in its unknown arguments."""
     linear = tuple(isinstance(x, ad.UndefinedPrimal) for x in args)
     kinds = tuple(x.aval for x in _only(args, linear))
     known = _only(args, (not x for x in linear))

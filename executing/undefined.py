@@ -57,8 +57,9 @@ def _differ(rows: Any, element: str) -> bool:
 
 
 def _watched(result: Result) -> tuple[ir.Module, list[tuple[list[str], str, str]]]:
-    """The program with what its manual computations give for its results, and one more dim for each axis
-    along which that is called replicated: the names of these, the elements, and the place of the op."""
+    """The program with the results of its manual computations as its own, and one more dimension for each
+    axis along which they are declared replicated. Also the names of these axes, the elements, and the place
+    of the op."""
     module, found = copy_of(result.module), []
     functions = symbols(module, "func.func")
     main = functions[main_function(functions)]
@@ -84,8 +85,8 @@ def _watched(result: Result) -> tuple[ir.Module, list[tuple[list[str], str, str]
 
 
 def _with_axes(op: Any, sizes: dict[str, dict[str, int]]) -> list[tuple[Any, list[str]]]:
-    """Writes a manual computation anew, with results that say what each device has of those that are called
-    replicated; returns these, and along which axes."""
+    """Rewrites a manual computation, so that its results hold each device's copy of those that are declared
+    replicated. Returns these results and their axes."""
     shardings = list(sdy.TensorShardingPerValueAttr(op.attributes["out_shardings"]).shardings)
     manual = boundary_axes(op)
     block = op.regions[0].blocks[0]

@@ -25,7 +25,8 @@ _NUMPY = "biufc"  # kinds of its own types, which a file of arrays keeps
 
 @dataclass(frozen=True)
 class Value:
-    """An argument or a result of a program: its name, its type as MLIR writes it, and those of NumPy."""
+    """An argument or a result of a program: its name, its type as MLIR writes it, and its shape and type in
+    NumPy."""
 
     name: str
     type: str

@@ -11,14 +11,14 @@ HLO has no attributes of dialects, so XLA writes meshes (``xla.sdy.meshes``, on 
     @xla.sdy.GlobalToLocalShape    what enters a manual computation: a call of
     @xla.sdy.LocalToGlobalShape    ``@xla.sdy.manual_computation_body``, and what leaves it
 
-As in XLA's importer (sdy_round_trip/import_shardy_attrs.cc, shard_map_import.cc), shardings on other ops mean
-nothing, because XLA copies these attributes from op to op, and GSPMD's ``mhlo.sharding``, which stands beside
-them, says no more.
+As in XLA's importer (sdy_round_trip/import_shardy_attrs.cc, shard_map_import.cc), shardings on other ops
+are ignored, because XLA copies these attributes from op to op. GSPMD's ``mhlo.sharding`` stands beside
+them, and adds nothing.
 
-Since jaxlib 0.11 what a compile gives to Shardy has ``mhlo.sharding`` by named axes (``gspmd/named.py``) in
-place of these shardings: of arguments and results of functions, on ``@Sharding``, of which there is one for
-every value that enters a manual computation, and on what enters it, is called and leaves it, with the manual
-axes.
+Since jaxlib 0.11 a compile gives Shardy ``mhlo.sharding`` by named axes (``gspmd/named.py``) in place of
+these shardings. They stand on arguments and results of functions, and on ``@Sharding``, of which there is
+one for every value that enters a manual computation. The custom calls that enter and leave a manual
+computation, and its call, have them with the manual axes.
 """
 
 from __future__ import annotations
@@ -69,8 +69,8 @@ def calls_back(op: Operation) -> bool:
 
 
 def read_frontend_attributes(module: ir.Module) -> bool:
-    """Gives a module sdy's meshes, shardings and ops in place of XLA's strings and custom calls, and loops
-    without what they never change; returns whether there were any strings.
+    """Replaces XLA's strings and custom calls in a module by sdy's meshes, shardings and ops. Loops no
+    longer carry values that they never change. Returns whether there were any strings.
 
     Raises ShardlogError for malformed strings.
     """
@@ -90,7 +90,7 @@ def read_frontend_attributes(module: ir.Module) -> bool:
         shardings = _read(module.operation, key, "module", sdy.TensorShardingPerValueAttr)
         if shardings is not None and main is not None:
             _set(main, label, dict(enumerate(sdy.TensorShardingPerValueAttr(shardings).shardings)))
-    _drop(module.operation, _MESHES, *_TUPLES)  # XLA reads what it finds there in place of what sdy says
+    _drop(module.operation, _MESHES, *_TUPLES)  # XLA prefers these to sdy's shardings
     kinds = set[str]()
     for function in functions.values():
         _read_boundary(function)
@@ -189,7 +189,7 @@ def _set(function: Operation, label: str, shardings: dict[int, Any]) -> None:
 
 
 def _read_boundary(function: Operation) -> None:
-    """The shardings of a function's arguments and results; those of GSPMD go."""
+    """The shardings of a function's arguments and results. GSPMD's are removed."""
     kind = function.attributes["function_type"].value
     for label, types in (("arg_attrs", kind.inputs), ("res_attrs", kind.results)):
         if label not in function.attributes:
@@ -383,7 +383,7 @@ def _manual_computation(call: Operation, body: Any) -> None:
     users = [use.owner.opview for result in call.results for use in result.uses]
     leaves = [op for op in users if is_custom_call(op, _LEAVES)]
     using = [use.owner for op in enters[:1] for result in op.results for use in result.uses]
-    # What else uses a value of theirs would use what is not there any more.
+    # Other users of their values would use values that no longer exist.
     alone = all(op.operation == call.operation for op in using) and users == leaves[:1] * len(users)
     if (
         not (alone and len(body.regions[0].blocks))
@@ -415,8 +415,8 @@ def _manual_computation(call: Operation, body: Any) -> None:
 
 
 def _said_boundary(call: Operation, enters: list[Any], leaves: list[Any]) -> tuple[Any, ...]:
-    """The operands of a manual computation, its shardings and its manual axes, as the frontend attributes of
-    what enters it and what leaves it say them."""
+    """The operands of a manual computation, its shardings and its manual axes, by the frontend attributes
+    of the custom calls that enter and leave it."""
     where, many = location(call), sdy.TensorShardingPerValueAttr
     ends = [(op, key) for several, key in ((enters, "in"), (leaves, "out")) for op in several]
     by_end = {key: _read(op, f"xla.sdy.{key}_shardings", where, many) for op, key in ends}

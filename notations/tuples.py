@@ -14,8 +14,8 @@ TUPLES = frozenset((_PART, _WHOLE))  # a module without these ops has none
 
 
 def flatten_tuples(module: ir.Module) -> None:
-    """Changes a module in place: parts of tuples are what they were made of, and an op whose tuple is only
-    taken apart has a result for each part."""
+    """Changes a module in place. Elements of tuples are replaced by the values that they were made from. An
+    op whose tuple is only taken apart gets a result for each element."""
     for op in _makers(module):
         if op.operation.name == _WHOLE:
             _take_apart(op, [*op.operands])

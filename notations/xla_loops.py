@@ -1,8 +1,8 @@
-"""Loops as XLA's importer leaves them: what a loop carries and never changes is used from outside instead.
+"""Loops as XLA's importer leaves them: a value that a loop carries unchanged is used from outside instead.
 
-In HLO a loop carries all that its body needs. XLA's importer takes out what the body returns as it came in,
-and then opens the shardings of what the loop uses from outside (open_while_free_vars_sharding.cc), because a
-sharding that is good for the whole program may not be good for the loop.
+In HLO a loop carries all that its body needs. XLA's importer removes values that the body returns
+unchanged. Then it opens the shardings of the values that the loop uses from outside
+(open_while_free_vars_sharding.cc), because a sharding that suits the whole program may not suit the loop.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _loops(module: ir.Module, order: ir.WalkOrder) -> list[Any]:
 
 
 def _take_out(loop: Operation) -> None:
-    """Replaces a loop by one that does not carry what it never changes."""
+    """Replaces a loop by one that does not carry values that it never changes."""
     blocks = [region.blocks[0] for region in loop.regions]
     last = list(blocks[1].operations)[-1]
     same = [i for i, value in enumerate(last.operands) if value == blocks[1].arguments[i]]

@@ -15,7 +15,7 @@ _GROUPS = "replica_groups"
 
 
 def list_devices(op: Operation, shardings: Shardings) -> None:
-    """Gives a collective lists of devices in place of the axes of a mesh; all other ops stay as they are.
+    """Gives a collective lists of devices in place of the axes of a mesh. All other ops stay unchanged.
 
     Raises ShardlogError where the mesh or an axis of it is unknown.
     """

@@ -57,9 +57,9 @@ class HloSharding:
     """A sharding of one tensor.
 
     ``kind`` is "replicated", "manual", "unknown", "unreduced", "maximal" or "tiled". ``tiles`` are the
-    numbers of tiles along each dimension, followed by those of ``subgroups`` ("manual", "unreduced" or
-    "replicated"); ``devices`` are those of the tiles, the last dimension changing fastest; a maximal sharding
-    has one device. ``group`` is ("shard_as" or "shard_like", the number of the group).
+    numbers of tiles along each dimension, followed by the sizes of ``subgroups`` ("manual", "unreduced" or
+    "replicated"); ``devices`` are the devices of the tiles; the last dimension changes fastest. A maximal
+    sharding has one device. ``group`` is ("shard_as" or "shard_like", the number of the group).
     """
 
     kind: str

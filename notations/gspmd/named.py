@@ -8,8 +8,8 @@
     {mesh[], replicated}                                        on all devices, whichever mesh there is
     {single_device[device_id=3]}                                in 0.11: {maximal_mesh[device_id=3]}
 
-Names stand in single quotes, with backslashes before quotes and backslashes in them. ``metadata={...}`` is
-skipped. As in XLA's importer, meshes become those of the module.
+Names stand in single quotes; a backslash escapes quotes and backslashes in them. ``metadata={...}`` is
+skipped. As in XLA's importer, its meshes become meshes of the module.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ STARTS = (b"{mesh[", b"{single_device[", b"{maximal_mesh[")  # of a string in th
 class NamedSharding:
     """A sharding of one tensor by the axes of a mesh; only one of a single device has a name.
 
-    No ``dimensions``: it is of any rank, and no dimension has axes. Along ``unreduced``
-    axes the value is the ``reduction`` ("sum", "max" or "min") of what the devices hold.
+    No ``dimensions``: it is of any rank, and no dimension has axes. Along ``unreduced`` axes the value is
+    the ``reduction`` ("sum", "max" or "min") of the devices' values.
     """
 
     mesh: Mesh
@@ -43,7 +43,7 @@ class NamedSharding:
 
     def attribute(self, kind: ir.Type) -> ir.Attribute:
         """``#sdy.sharding`` with the mesh or its name in it, for a tensor of this type, in the current
-        context; manual axes are in no dimension, as inside of a manual computation. Raises ShardlogError
+        context. Manual axes are in no dimension, as inside of a manual computation. Raises ShardlogError
         where the rank does not fit, or this version of sdy does not know the reduction."""
         rank = kind.rank if isinstance(kind, ir.RankedTensorType) else 0
         dimensions = self.dimensions

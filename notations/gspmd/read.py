@@ -84,15 +84,14 @@ def _parse(data: bytes) -> tuple[HloSharding, ...]:
         proto = xla_client.OpSharding()
         with suppress(Exception):  # then it is no sharding, as the parser will say
             proto.ParseFromString(data)
-            if proto.SerializeToString() == data:  # what is no buffer is read up to where it is one
+            if proto.SerializeToString() == data:  # the string is cut where it stops being a buffer
                 data = _proto_text(proto).encode()
     shardings: Any = parse(data.decode(errors="replace"))  # modules with named axes are read otherwise
     return shardings if isinstance(shardings, tuple) else (shardings,)
 
 
 def _proto_text(proto: Any) -> str:
-    """A protocol buffer as XLA prints it, but not by XLA, which prints a stack trace for those that are not
-    valid."""
+    """A protocol buffer as XLA prints it. XLA itself would print a stack trace for invalid ones."""
     kind = proto.type.name.lower()
     devices = ",".join(map(str, proto.tile_assignment_devices))
     if kind == "tuple":
@@ -118,7 +117,7 @@ def _proto_text(proto: Any) -> str:
 def read_gspmd(module: ir.Module) -> None:
     """Turns the ``mhlo.sharding`` attributes of a module into sdy ones, in place.
 
-    Raises ShardlogError for strings that are no shardings and for what sdy cannot say.
+    Raises ShardlogError for strings that are no shardings, and for shardings that sdy cannot express.
     """
     places = list(_places(module))
     if places:
@@ -154,8 +153,7 @@ class _ShardingReader:
         self.known: dict[Any, ir.Attribute] = {}
 
     def find_mesh(self) -> int:
-        """The number of the mesh of shardings on several devices: that of the module, or one made for
-        them."""
+        """The number of the mesh of shardings on several devices: the module's mesh, or a new one."""
         own = [mesh for mesh in self.shardings.meshes.meshes if mesh.axes]
         if len(own) > 1:
             hint = "keep one, or write the shardings as sdy.sharding"

@@ -1,4 +1,4 @@
-"""The manual regions of a block: what is computed of what ``@SPMDFullToShardShape`` gives, up to
+"""The manual regions of a block: the ops between ``@SPMDFullToShardShape`` and
 ``@SPMDShardToFullShape``."""
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ def crosses(op: Operation) -> bool:
 
 
 def check_one(op: Operation) -> None:
-    """Raises ShardlogError for a custom call of this notation that is not of one value: another op is put in
-    its place, and what used a second result of it would use what is not there."""
+    """Raises ShardlogError for a custom call of this notation that does not have one result. Another op
+    replaces it, so users of a second result would lose their operand."""
     if len(op.operands) != 1 or len(op.results) != 1:
         message = f"{called(op)} has {len(op.operands)} operands and {len(op.results)} results"
         raise ShardlogError(message, where=location(op), hint="expected one operand and one result")
@@ -37,8 +37,8 @@ def check_one(op: Operation) -> None:
 
 @dataclass
 class Region:
-    """The ops by which values enter a region and leave it, those in it, and the values from outside that it
-    uses as they are: scalars, and what is no tensor."""
+    """The ops by which values enter a region and leave it, and the ops inside. Also the values from outside
+    that it uses unchanged: scalars, and values that are no tensors."""
 
     enter: list[Any] = field(default_factory=list)
     inside: list[Any] = field(default_factory=list)
@@ -48,7 +48,7 @@ class Region:
 
     @property
     def taken(self) -> list[Any]:
-        """The values of the region that come from outside, as they are in it."""
+        """The values of the region that come from outside, as the region sees them."""
         return [*(op.results[0] for op in self.enter), *self.captured]
 
     @property
@@ -58,10 +58,10 @@ class Region:
         return location
 
 
-@dataclass(eq=False)  # ops are no keys: their hashes are those of what they take
+@dataclass(eq=False)  # ops are no keys: their hashes depend on their operands
 class _Entry:
-    """An op of the block, the values from outside that it or ops in it use, what it is in the outermost
-    region that it is in, and one entry of that region: the first one's is itself."""
+    """An op of the block, and the values from outside that it or ops in it use. Also its kind in its
+    outermost region, and one entry of that region; the first entry has itself."""
 
     op: Any
     taken: list[Any]
@@ -79,7 +79,7 @@ class _Entry:
 class Regions:
     """The outermost regions of a block, in ``found``, in the order in which they begin.
 
-    Raises ShardlogError for what enters or leaves no region.
+    Raises ShardlogError for values that enter or leave no region.
     """
 
     def __init__(self, block: Any) -> None:
@@ -117,8 +117,8 @@ class Regions:
             yield region
 
     def _kind(self, entry: _Entry) -> str:
-        """What an op is in the outermost region that it is in; empty where it is in none. Its results are in
-        as many regions as what it takes, but where they enter one or leave one."""
+        """The kind of an op in its outermost region; empty outside of regions. Its results are in as many
+        regions as its operands, unless they enter or leave one."""
         op, here = entry.op, max((self._level.get(value, 0) for value in entry.taken), default=0)
         after, kind = here, "inside" if here else ""
         if crosses(op):
@@ -148,19 +148,19 @@ class Regions:
         return [*makers]
 
     def _is_shared(self, value: Value) -> bool:
-        """Whether each region takes a value as it is: no constant, and a scalar or no tensor at all."""
+        """Whether each region uses a value unchanged: it is no constant, and a scalar or no tensor."""
         if value not in self._known:
             scalar = not isinstance(value.type, ir.RankedTensorType) or not value.type.rank
             self._known[value] = scalar and self._makers(value) is None
         return self._known[value]
 
     def _own(self, value: Value) -> list[Any] | None:
-        """The ops by which a region makes a value from outside itself, of constants and of what it takes as
-        it is; None where it cannot."""
+        """The ops by which a region computes a value from outside itself, from constants and values that it
+        uses unchanged; None where it cannot."""
         return [] if self._is_shared(value) else self._makers(value, self._is_shared)
 
     def _captured(self, entry: _Entry, region: Region) -> Iterator[Any]:
-        """The values that an op of a region needs as they are."""
+        """The values that an op of a region uses unchanged."""
         for value in entry.taken:
             if self._level.get(value, 0):
                 continue
@@ -205,7 +205,7 @@ class Regions:
                 op.erase()
 
     def _behind(self, region: Region, own: set[_Entry], between: Sequence[_Entry]) -> list[_Entry]:
-        """The ops between those of a region that depend on what it gives."""
+        """The ops between those of a region that depend on its results."""
         given, entries = {value for op in region.leave for value in op.results}, list[_Entry]()
         for entry in between:
             if not given.isdisjoint(entry.taken):

@@ -6,9 +6,9 @@
     %d = custom_call @Sharding(%c)
     %e = custom_call @SPMDShardToFullShape(%d)      how the shards make up a value again
 
-JAX's shard_map and XLA's exporter write it around the call of a function, others, as PyTorch/XLA, around ops
-that stand there themselves. Ops that hang together so become one ``sdy.manual_computation``, and a region in
-a region becomes one in its body.
+JAX's shard_map and XLA's exporter write it around the call of a function. Others, such as PyTorch/XLA,
+write it around ops in the same block. Ops that hang together so become one ``sdy.manual_computation``, and
+a region in a region becomes one in its body.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ _CALL, _CONSTRAINT = "func.call", "sdy.sharding_constraint"
 def read_shard_maps(module: ir.Module, mesh: Mesh, manual: Manual) -> None:
     """Makes a manual computation of every region with the pattern above, in place.
 
-    The ``@Sharding`` in it are constraints already, the other custom calls have sdy shardings. ``manual`` are
-    the axes that the shardings of these ops say are manual, by their results. Raises ShardlogError for what
-    is left of a pattern.
+    The ``@Sharding`` in it are constraints already, the other custom calls have sdy shardings. ``manual``
+    are the axes that the shardings of these ops say are manual, by their results. Raises ShardlogError for
+    an incomplete pattern.
     """
     functions = symbols(module, "func.func")
     reader = _ShardMapReader(mesh, manual, functions)
@@ -106,8 +106,8 @@ class _Crossing:
 
 
 class _ShardMapReader:
-    """``mesh`` is that of the shardings, ``manual`` the axes that the sharding of a value says are manual.
-    ``bodies``: the functions that became the body of a manual computation."""
+    """``mesh`` is the mesh of the shardings. ``manual`` are the axes that the sharding of a value declares
+    manual. ``bodies``: the functions that became the body of a manual computation."""
 
     def __init__(self, mesh: Mesh, manual: Manual, functions: dict[str, Any]) -> None:
         self.mesh, self.manual, self.functions = mesh, manual, functions
@@ -159,7 +159,7 @@ class _ShardMapReader:
             put_in_place_of(made.regions[0].blocks[0].operations[0], body)
 
     def captured(self, value: Value) -> _Crossing:
-        """A scalar, or what is no tensor, that is used inside as it is."""
+        """A scalar, or a value that is no tensor, that is used inside unchanged."""
         return _Crossing(value, self.plain)
 
     def entering(self, shard: Any) -> _Crossing:
@@ -182,7 +182,7 @@ class _ShardMapReader:
 
 
 def _only_call(region: Region) -> Any:
-    """The call that is all that a region does, of what enters it and of all of that; or None."""
+    """The only op of a region, if that is a call of all values that enter it; or None."""
     left = [_unconstrained(op.operands[0]).owner for op in region.leave]
     calls = [op for op in region.inside if not _constrains(op)] or left
     if any(isinstance(op, ir.Block) or op != calls[0] for op in calls) or calls[0].operation.name != _CALL:

@@ -1,10 +1,10 @@
 """Shardings by named axes, as sdy has them, and by tiles and devices, as GSPMD has them.
 
-Row-major, the positions of a mesh are numbers in a mixed radix whose digits are the mesh axes: an axis of
-size n whose minor neighbours have s positions together is the digit (n, s), of stride s; a sub-axis is part
-of such a digit. The list of devices of a tiled sharding is made of digits too, in another order: going
-through the tiles, every dimension of the tiling counts up some of them. Reading a sharding finds these digits
-and the axes that they stand for; writing one puts the digits of its axes in order.
+In row-major order, the positions of a mesh are numbers in a mixed radix, whose digits are the mesh axes. An
+axis of size n, whose minor neighbours have s positions together, is the digit (n, s) of stride s. A
+sub-axis is part of such a digit. The list of devices of a tiled sharding is made of digits too, in another
+order: going through the tiles, every dimension of the tiling counts up some of them. Reading a sharding
+finds these digits and the axes that they stand for; writing one puts the digits of its axes in order.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ Devices = npt.NDArray[np.int64]
 
 
 def common_mesh(places: Mapping[HloSharding, str]) -> Mesh:
-    """The mesh with the fewest axes over which all tiled shardings can be said, with axes "axis_0", ...
+    """The mesh with the fewest axes that can express all tiled shardings; its axes are "axis_0", ...
 
-    ``places`` are the shardings with where they stand. Axes are split wherever some sharding splits them, as
-    in XLA's importer; splits that do not divide one another are left to sub-axes. Devices are in their own
-    order if that will do, otherwise in that of one of the shardings. Raises ShardlogError where there is no
-    such mesh.
+    ``places`` are the shardings with where they stand. Axes are split wherever some sharding splits them,
+    as in XLA's importer; splits that do not divide one another are left to sub-axes. Devices are in their
+    own order if possible, otherwise in the order of one of the shardings. Raises ShardlogError where there
+    is no such mesh.
     """
     places = {sharding: where for sharding, where in places.items() if sharding.kind == "tiled"}
     if not places:
@@ -205,7 +205,7 @@ def _list_digits(positions: Devices) -> list[Digit] | None:
 
 
 def _merged(digits: Iterable[Digit]) -> list[Digit]:
-    """Digits of size 1 left out, and those that go on in the next one merged with it."""
+    """The digits without those of size 1; contiguous neighbours are merged."""
     merged: list[Digit] = []
     for size, stride in digits:
         if size == 1:
