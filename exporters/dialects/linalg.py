@@ -15,8 +15,8 @@ _ELEMENT = re.compile(r"(?:tensor|memref|vector)<(?:[\d?]+x)*(.*)>")
 
 
 def as_linalg(text: str) -> str:
-    """A text in which ops of linalg are in generic form: each named one has the region that its name says, and
-    the kinds of loops are attributes."""
+    """A text with ops of linalg in generic form, as LLVM reads them: each named one has the region that its
+    name says, and kinds of loops are attributes."""
     parts, done, known = list[str](), 0, dict[tuple[str, str], str | None]()
     for found in _OP.finditer(text):
         end = text.find(")", found.end()) + 1  # of the operands, which are names
