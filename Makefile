@@ -4,6 +4,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CARGO := cargo
+VERSION := $(shell sed -n 's/__version__ = "\(.*\)"/\1/p' version.py)
 SEED := $(shell date +%Y%m%d)
 CRATES := engine/core importers/core partition/choice/least/core
 SOURCES := pyproject.toml Cargo.toml Cargo.lock $(shell find $(CRATES) -name Cargo.toml -o -path "*/src/*.rs")
@@ -46,7 +47,7 @@ bench: .venv/ready
 
 # The extension for VS Code, built and tested; needs Node.js.
 vscode: .venv/ready
-	cd editors/vscode && npm ci --ignore-scripts && npm run package
+	cd editors/vscode && npm ci --ignore-scripts && npm run package -- $(VERSION) --no-update-package-json
 	cd editors/vscode && SHARDLOG="$(CURDIR)/$(BIN)/shardlog" npm test
 
 # The link gives the repository root the name of the package, whatever the clone is called.
