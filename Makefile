@@ -9,7 +9,7 @@ SEED := $(shell date +%Y%m%d)
 CRATES := engine/core importers/core partition/choice/least/core
 SOURCES := pyproject.toml Cargo.toml Cargo.lock $(shell find $(CRATES) -name Cargo.toml -o -path "*/src/*.rs")
 
-.PHONY: test test-nightly test-versions lint demo bench vscode clean
+.PHONY: test test-nightly test-versions test-clusters lint demo bench vscode clean
 
 test: lint
 	@if command -v $(CARGO) >/dev/null; then $(CARGO) test --workspace --no-default-features --quiet; \
@@ -24,6 +24,12 @@ test-nightly: .venv/ready
 
 test-versions: .venv/ready
 	$(BIN)/python -m shardlog.tests.versions
+
+# Sweeps on local clusters of Ray and Dask, in an environment of their own.
+test-clusters: .venv/ready
+	test -d .venvs/clusters || $(PYTHON) -m venv .venvs/clusters
+	.venvs/clusters/bin/python -m pip install --quiet --editable '.[test,ray,dask]'
+	.venvs/clusters/bin/python -m pytest -q tests/sweeping
 
 lint: .venv/ready
 	$(BIN)/ruff check .
