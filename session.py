@@ -140,7 +140,7 @@ class Session:
         return self.result.tactics
 
     @property
-    def names(self) -> dict[str, Names]:
+    def names(self) -> Mapping[str, Names]:
         """The names of values and the places of ops, in the program as it was read, by function."""
         return self.result.names
 

@@ -26,12 +26,11 @@ from . import (
     partitioning,
     programs,
     rules,
-    sweeping,
 )
 from .running import common_arguments
 
 _GROUPS = (
-    *(programs, partitioning, automatic, sweeping, dialects, costing, compiling),
+    *(programs, partitioning, automatic, dialects, costing, compiling),
     *(explain, checks, rules, authoring, datalog),
 )
 

@@ -118,7 +118,8 @@ def session_of(options: argparse.Namespace) -> Session:
     asked = {name: value for name, value in vars(options).items() if name in NAMES}
     source = "-" if options.module == "-" else Path(options.module)
     with Progress() as progress:
-        session = Session(run_with(source, Options(**asked), progress))
+        named = bool(getattr(options, "save", None))
+        session = Session(run_with(source, Options(**asked), progress, names=named))
     if (agreement := session.agreement()) is not None:
         show(f"shardlog: {agreement}", sys.stderr)
     for op in session.unknown_ops:

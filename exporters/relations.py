@@ -166,6 +166,11 @@ def read_names(text: Text, mesh: str | None, functions: Iterable[Function]) -> d
     """The names of the values and the places of the ops of each function, as ``text`` has them in sdy."""
     module = parse_module(text)
     to_sdy(module, text, mesh)
+    return names_in(module, text, functions)
+
+
+def names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> dict[str, Names]:
+    """The same of a module that was read from a text, and that nothing has changed since."""
     state = ir.AsmState(module.operation)
     names: dict[str, Names] = {}
     read: dict[Any, tuple[str, Origin]] = {}  # locations are many an op's, and long

@@ -20,8 +20,7 @@ End = tuple[Literal["operand", "result", "argument", "return"], int, int]  # wha
 
 _DESCRIBED: dict[Hashable, Facts] = {}  # facts about signatures by words for them, of all modules
 _MOST_KEPT = 1 << 13
-# The relations of op rules that turns use, without the slots and without `flows`, which depends on the
-# stage.
+# What the op rules say that turns use, apart from the slots and from `flows`, which depends on the stage.
 TURN_FACTS = ("factor", "maps", "elementwise")
 
 
@@ -122,7 +121,7 @@ class Classes:
     """Numbers the classes of signatures; asks the op rules (``solve``) once per signature and kind of use."""
 
     signatures: Signatures
-    # Takes the facts about a signature, and a key that no others have, or None.
+    # Is told the facts about a signature, and words for them that no others have, or None.
     solve: Callable[[Facts, Hashable], SignatureAnswers]
     describe: Callable[[Any, bool], Facts]
     mode: Facts = field(default_factory=dict)  # facts that hold for all signatures
@@ -171,7 +170,7 @@ class Classes:
         return known
 
     def with_facts(self, number: int, more: StaticFacts) -> int:
-        """The class of items for whose turns ``more`` facts hold, besides those of class ``number``."""
+        """The class of items for whose turns ``more`` facts hold, and else those of class ``number``."""
         known = self.known[number]
         return self._intern(replace(known, static={**known.static, **dict(more)}))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -52,10 +53,13 @@ class RunData:
     bodies: tuple[Body, ...]
     options: Options
     completion: Completion | None = None  # None: the program was not completed
+    names_read: Mapping[str, Names] | None = None  # None: they are read when they are asked for
 
     @cached_property
-    def names(self) -> dict[str, Names]:
+    def names(self) -> Mapping[str, Names]:
         """The names of values and the places of ops, in the program as it was read, by function."""
+        if self.names_read is not None:
+            return self.names_read
         functions = (instance.function for instance in self.program.graph.instances)
         return read_names(self.source, self.options.mesh, functions)
 

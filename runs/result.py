@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -48,7 +49,7 @@ class Result(RunData):
         return Live(RunData(*(getattr(self, field.name) for field in fields(RunData))))
 
     @property
-    def names(self) -> dict[str, Names]:
+    def names(self) -> Mapping[str, Names]:
         """The names of values and the places of ops, in the program as it was read, by function."""
         return self.record.run.names
 

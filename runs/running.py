@@ -14,6 +14,7 @@ from ..collector import no_collections
 from ..errors import ShardlogError
 from ..exporters.module import annotate as write_module
 from ..exporters.op_rules import attach_rules
+from ..exporters.relations import names_in
 from ..exporters.reshards import write_reshards
 from ..exporters.shardings import FinalShardings
 from ..exporters.single_devices import check_single_devices
@@ -45,8 +46,13 @@ def run_with(
     options: Options,
     progress: Callable[[str, float], None] | None = None,
     dropped: Collection[Cell] = (),
+    *,
+    names: bool = False,
 ) -> Result:
-    """``run`` with the options of a run, and without the annotations of some cells."""
+    """``run`` with the options of a run, and without the annotations of some cells.
+
+    ``names``: the names of values will be asked for, so they are read before the module is written.
+    """
     tell = progress or (lambda what, done: None)
     tell("reading", 0.0)
     text, module = view_of(source, options.view, options.dumped, options.entry)
@@ -89,8 +95,11 @@ def run_with(
         tactics = _tactics(module, options, book, read)
         program = _without(read(), dropped)
         last = last_priority(options.until, tactics, program)
+        functions = (instance.function for instance in program.graph.instances)
+        as_read = not (options.annotate or options.steps or completes or dropped)
+        names_read = names_in(module, text, functions) if names and as_read else None
     unknown_ops = _unknown_ops(program, text)
-    names = set(program.classes.signatures.names)  # a created constraint has no op
+    op_names = set(program.classes.signatures.names)  # a created constraint has no op
     for message in book.unknown_priorities(program.classes.signatures.examples):
         warnings.warn(message, stacklevel=3)
     fixpoint = propagate(
@@ -102,7 +111,7 @@ def run_with(
         bodies = write_module(module, program.graph, program.classes, written)
         with module.context:
             if not completes:  # MLIR's dialects reshard where Shardy's export refuses
-                check_unreduced(module, program.shardings, book, names)
+                check_unreduced(module, program.shardings, book, op_names)
             check_single_devices(module, program.shardings, book)
     if options.explicit_reshards or options.full_reshards or options.mark_partial_results:
         write_reshards(
@@ -128,6 +137,7 @@ def run_with(
         bodies,
         options,
         completion,
+        names_read,
     )
 
 
@@ -171,7 +181,7 @@ def _without(program: ImportedModule, cells: Collection[Cell]) -> ImportedModule
 def _asked(text: Text, options: Options, module: ir.Module) -> tuple[Text, Options]:
     """The program with the meshes that are given as JAX's, and the options with the mesh as text.
 
-    If neither the module nor the options have a mesh, it is the annotations' mesh.
+    Where neither the module nor the options have a mesh, it is that of the annotations.
     """
     mesh, meshes = options.mesh, meshes_of(options.annotate)
     if mesh is None and meshes and not symbols(module, "sdy.mesh"):
@@ -205,7 +215,7 @@ def _tactics(
 def shardings_of(
     program: ImportedModule, book: RuleBook, fixpoint: Fixpoint, *, closed: bool
 ) -> FinalShardings:
-    """The final shardings of propagation, as they are written."""
+    """The shardings with which propagation ends, as they are written."""
     kept = book.boundary({"axis": program.shardings.meshes.facts()["axis"]})
 
     unknown = has_unknown_sizes(program.module)  # whether an axis divides a dimension, nobody knows then

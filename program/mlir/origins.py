@@ -1,8 +1,8 @@
 """Origins of ops: the line of the user's program and the name stack, as MLIR locations have them.
 
-A location of JAX is ``"jit(step)/jvp(UNet)/Conv_0/mul"(callsite("f"("lib.py":3:1) at
-"g"("model.py":9:2)))``: scopes and transformations, the op's own name, and frames, inner ones first. Ops of
-a called function have only their own part: the call has the rest.
+A location of JAX is ``"jit(step)/jvp(UNet)/Conv_0/mul"(callsite("f"("lib.py":3:1) at "g"("model.py":9:2)))``:
+scopes and transformations, the op's own name, and frames, inner ones first. Ops of a function that is called
+have only what is theirs: the call says the rest.
 
 The *line* of an op is its innermost frame. Where that is a library's, it is the nearest frame that is none,
 with the library's behind it: ``model.py:9 (flax/linen/linear.py:700)``. A library's file is one that is
@@ -34,6 +34,7 @@ _TOKEN = re.compile(
     r"""\s*(?:"(?P<text>(?:[^"\\]|\\.)*)"(?::(?P<line>\d+):(?P<column>\d+)(?:\s+to\s+\d*:\d+)?)?"""
     r"""|(?P<open>callsite\(|fused(?:<.*?>)?\[)|(?P<unknown>unknown|\?))"""
 )
+_PLACE = re.compile(r'"([^"\\]+)":(\d+):(\d+)')
 _NUMBER = re.compile(r"\d+")
 _ESCAPED = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
 
@@ -51,8 +52,7 @@ class Frame(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where an op comes from: its names, starting with those of the calls around it; and its frames, inner
-    ones first."""
+    """Where an op comes from: its names, those of calls around it first, and frames, inner ones first."""
 
     names: tuple[str, ...] = ()
     frames: tuple[Frame, ...] = ()
@@ -66,8 +66,9 @@ class Origin(NamedTuple):
         """The line of the user's program; empty where nothing says it."""
         if not self.frames:
             return ""
-        first, own = self.frames[0], self.frames[self.nearest]
-        return f"{own} ({first})" if self.nearest else str(own)
+        nearest = self.nearest
+        first, own = self.frames[0], self.frames[nearest]
+        return f"{own} ({first})" if nearest else str(own)
 
     @property
     def nearest(self) -> int:
@@ -86,7 +87,7 @@ class Origin(NamedTuple):
 
     @property
     def primitive(self) -> str:
-        """The op's own name, such as the name of JAX's primitive; empty if it has none."""
+        """The op's own name, as that of JAX's primitive; empty without."""
         return self._parts[-1] if self._parts else ""
 
     @property
@@ -104,6 +105,8 @@ class Origin(NamedTuple):
     def place(self) -> tuple[str, str]:
         """The line and the stack; in place of a line that nothing says the op's own name, where that is
         all there is."""
+        if not self.names:
+            return self.line, ""
         line, stack = self.line, self.stack
         return line or ("" if stack else self.path), stack
 
@@ -111,13 +114,15 @@ class Origin(NamedTuple):
 _NOWHERE = Origin()
 
 
+@lru_cache(maxsize=1 << 12)
 def shortened(file: str) -> str:
     """A file from its package on, where it is installed as part of one."""
     return _INSTALLED.sub("", file)
 
 
+@lru_cache(maxsize=1 << 12)
 def is_library(file: str) -> bool:
-    """Whether a file belongs to an installed package, to Python's library or to JAX."""
+    """Whether a file is that of an installed package, of Python's library or of JAX."""
     return _LIBRARY.search(file) is not None
 
 
@@ -128,7 +133,9 @@ def location_text(op: Any) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def origin(location: str) -> Origin:
-    """The origin that a location names, as ``location_text`` gives it. All other parts are names."""
+    """The origin that a location names, as ``location_text`` gives it. What is no location is a name."""
+    if place := _PLACE.fullmatch(location):  # most are, in modules that are written as text
+        return Origin((), (Frame("", place[1], int(place[2]), int(place[3])),))
     try:
         found, end = _read(location, 0, inside=False)
     except (RecursionError, ValueError):

@@ -52,6 +52,7 @@ from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
+from ...collector import no_collections
 from ...engine.plan.plan import Source
 from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
@@ -70,6 +71,7 @@ from .save_ways import Ways
 from .saved_file import APPLICATION, FORMAT, TABLES, seal
 
 
+@no_collections()
 def save(result: Result, path: Path, progress: Callable[[str, float], None] | None = None) -> None:
     """Writes a run to a file, which appears whole or not at all. ``progress`` is that of ``run``.
 

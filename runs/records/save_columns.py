@@ -83,9 +83,10 @@ class SaveColumns:
         wheres, stacks = list[Ints](), list[Ints]()
         for instance in self.graph.instances:
             own, texts, seen = self._own(instance), self._texts, dict[int, tuple[int, int]]()
+            around = self.record.around(instance.number)
             for origin in own:
                 if id(origin) not in seen:
-                    where, stack = origin.within(self.record.around(instance.number)).place
+                    where, stack = origin.within(around).place
                     seen[id(origin)] = texts[where], texts[stack]
             found = np.array([seen[id(origin)] for origin in own], np.int32).reshape(-1, 2)
             wheres.append(found[:, 0])

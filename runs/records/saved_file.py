@@ -18,11 +18,11 @@ from .columns import Column, Texts, numbers_of
 
 APPLICATION = 0x53684C67  # "ShLg", in the header of the file
 FORMAT = 8
-_RELEASED = {1: "shardlog 0.1"}  # formats that a release wrote and this version does not read
 AGAIN = "run it again: shardlog run MODULE --save FILE"
 _SQLITE = b"SQLite format 3\0"
 _CHECKSUM = 4  # bytes, of the CRC-32 of the database
 _PART = 1 << 18  # bytes read at a time: few enough to stay in a cache
+_MAPPED = 1 << 40  # bytes of the file that are mapped into memory, where SQLite was built for that
 _UNPACKED = 1 << 30  # bytes that a packed column may have
 _EVERY = 1_000_000  # instructions of SQLite's machine between two looks at how many a query has run
 _COLUMNS = """
@@ -106,6 +106,7 @@ class Database:
         # Whose bytes are known needs no locks, and no journal beside it is read.
         uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
         self._database = sqlite3.connect(uri, uri=True)
+        self._database.execute(f"PRAGMA mmap_size = {_MAPPED}")
         self._columns: dict[str, Column] = {}
         self._steps = 0
         self._most = 10 + 8 * size // _EVERY  # more than any query over all rows takes
@@ -125,9 +126,9 @@ class Database:
             if int.from_bytes(header[68:72]) != APPLICATION:
                 raise wrong("this SQLite database is not a saved run")
             if (version := int.from_bytes(header[60:64])) != FORMAT:
-                by = f" of {_RELEASED[version]}" if version in _RELEASED else ""
-                reads = f"this version of shardlog reads format {FORMAT}"
-                raise wrong(f"the run is saved in format {version}{by}, {reads}")
+                raise wrong(
+                    f"the run is saved in format {version}, this version of shardlog reads format {FORMAT}"
+                )
         size = _size(header)
         if len(header) < 100 or length < size + _CHECKSUM:
             raise wrong("the file is cut short", f"copy it again, or {AGAIN}")

@@ -18,8 +18,10 @@ from shardlog.explanations.questions.replay import replay
 from shardlog.explanations.questions.why import Explainer
 from shardlog.explanations.questions.why_not import after_removal, why_not
 from shardlog.exporters.schema import SCHEMA
+from shardlog.runs.options import Options
 from shardlog.runs.records.saved import check_saved, open_saved
 from shardlog.runs.records.saved_file import is_saved, seal
+from shardlog.runs.running import run_with
 
 from ..support import models
 from ..support.drawing import by_day
@@ -81,6 +83,14 @@ def test_same_run_same_bytes(file: Path, tmp_path: Path) -> None:
     shardlog.run(MODULE).save(tmp_path / "again.shardlog")
     assert (tmp_path / "again.shardlog").read_bytes() == file.read_bytes()
     assert [entry.name for entry in tmp_path.iterdir()] == ["again.shardlog"]
+
+
+@pytest.mark.parametrize(("name", "scan"), by_day([("vit", False), ("lstm", True)], models.LAYERED))
+def test_names_read_before_the_module_is_written(name: str, scan: bool) -> None:
+    """A run that will be saved reads the names of values from the module that it has parsed."""
+    text = models.lower(name, train=name != "decode", scan=scan)
+    read = run_with(text, Options(), names=True)
+    assert read.names == run_with(text, Options()).names
 
 
 def test_no_turn_is_solved_again_for_why(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
