@@ -66,8 +66,9 @@ class Program:
     ``source`` is a Path or the name of a file, which ends in ".dl", or the text of a program. Files may
     include files of their folder or of one of ``include_from``. ``limits`` hold for each evaluation.
     ``backend`` is "core", "reference" (in Python, slow), or "auto": the core if it is installed. With
-    ``magic`` a program whose ``.pragma`` asks for magic sets computes only what its outputs need. Its other
-    relations are then incomplete, and have no proofs. ``macros`` are defined before the program is read, and
+    ``magic`` a program computes only what its outputs need: a recursive relation has only the tuples that
+    pass what all its readers ask for, and magic sets are used where ``.pragma`` says so. Relations that are
+    no outputs are then incomplete, and have no proofs. ``macros`` are defined before the program is read, and
     ``pragmas`` replace those of the program. Several threads may use a program: their calls take turns.
 
     Raises DatalogError with all errors of the program.

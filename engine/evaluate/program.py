@@ -50,10 +50,10 @@ def load(
     and of those in ``include_from``. In rules of ``untyped`` files, a column declared as a plain ``number``
     or ``symbol`` fits where a subtype is expected. Without ``files``, directives that name files are errors.
     With ``updates`` the plan says how a ``store`` continues after facts were added. With ``magic``, relations
-    of a program whose ``.pragma`` asks for magic sets have only the tuples that its outputs need. ``macros``
-    are defined before the first file. ``pragmas`` come after the last one, so that they replace those of the
-    files. A program whose plan is in ``cache`` is not compiled; other plans are stored there. Warnings come
-    from compilation, and are not cached.
+    have only the tuples that its outputs need: narrowed ones, and by magic sets where ``.pragma`` asks for
+    them. ``macros`` are defined before the first file. ``pragmas`` come after the last one, so that they
+    replace those of the files. A program whose plan is in ``cache`` is not compiled; other plans are stored
+    there. Warnings come from compilation, and are not cached.
 
     Raises DatalogError with every error found.
     """

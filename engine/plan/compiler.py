@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from ..transform.heights import Proved, by_height, computed, limited
 from ..transform.inlining import inline
 from ..transform.lattices import lower_lattices, unfolded
 from ..transform.magic import ask
+from ..transform.narrowing import narrow
 from ..transform.numbers import number_solutions, uncounted
 from ..transform.records import fold_records
 from ..transform.rounds import note_rounds
@@ -68,6 +69,11 @@ def compile_program(request: Request) -> tuple[QueryPlan, Sources, list[Diagnost
     plan = compiler.plan()
     compiler.reporter.finish()
     return plan, compiler.sources, compiler.reporter.warnings()
+
+
+def outputs_of(declared: Iterable[str], flags: Mapping[str, set[str]]) -> list[str]:
+    """The relations that ``.output`` or ``.printsize`` names."""
+    return [name for name in declared if {"output", "printsize"} & flags.get(name, set())]
 
 
 def compile_goal(request: Request, goal: str, full: Collection[str]) -> QueryPlan:
@@ -159,6 +165,9 @@ class _Compiler:
         if not len(self.reporter):
             clauses = [(x, kinds) for c, kinds in clauses for x in _lowered(c, types)]
             self.types, self.written = types, clauses
+            if self.magic:
+                limited = [name for name in declared if self.most(name) is not None]
+                clauses = narrow(clauses, declared, [*outputs_of(declared, flags), *limited])
             if goals := self.goals or self.asked(declared, flags):
                 clauses, copies = ask(clauses, declared, *goals)
                 declared |= copies
@@ -267,7 +276,7 @@ class _Compiler:
         if not self.magic or "magic-transform" not in pragmas:
             return None
         chosen = set(pragmas["magic-transform"].split(","))
-        outputs = [name for name in declared if {"output", "printsize"} & flags.get(name, set())]
+        outputs = outputs_of(declared, flags)
         left = {
             name
             for name, declaration in declared.items()
