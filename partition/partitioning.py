@@ -146,5 +146,5 @@ def _used(kinds: Kinds, shardings: Shardings) -> list[Sharding]:
             for label in ("arg_attrs", "res_attrs"):
                 for entry in boundary_attributes(op.opview, label):
                     if "sdy.sharding" in entry:
-                        read(entry["sdy.sharding"])
+                        read(entry["sdy.sharding"], entry)
     return list(by_attribute.values())

@@ -11,7 +11,7 @@ from ..errors import ShardlogError
 from .function import location
 from .meshes import symbol
 from .mlir.modules import operations_in, symbols
-from .reductions import UNREDUCED
+from .reductions import COMBINED_BY, OF_EQUALS
 from .shardings import Sharding, Shardings, is_writable
 from .signature import text_of
 
@@ -28,6 +28,7 @@ SPELLING = "shard.spelling"  # on a module: it is of one of the sharding dialect
 LOCAL = (
     "shard.local"  # on a module that came as the program of one device: a row of each tensor is what one has
 )
+_OF_ENDS = ("arg_attrs", "res_attrs")
 _REFUSED = "a partial result of this reduction is not supported by"
 
 
@@ -54,15 +55,18 @@ def check_carried(module: ir.Module, what: str) -> None:
         return
     check_sizes(module, what)
     for op in operations_in(module):
-        if PARTIAL in op.attributes and (kind := _partial(op.attributes)[0]) not in UNREDUCED:
-            known = f"known are {', '.join(UNREDUCED)}; leave it out, and results are whole"
-            raise ShardlogError(f"{_REFUSED} {what}: {kind}", where=location(op), hint=known)
-        if op.name == "func.func" and "arg_attrs" in op.attributes:
-            for entry in op.attributes["arg_attrs"]:
-                if PARTIAL in entry:
-                    message = f"an argument that is partial is not supported by {what}: {_partial(entry)[0]}"
-                    hint = "only sums are supported as arguments; leave it out, and the argument is whole"
-                    raise ShardlogError(message, where=location(op), hint=hint)
+        held = [op.attributes]
+        if op.name == "func.func":
+            held += [entry for label in _OF_ENDS if label in op.attributes for entry in op.attributes[label]]
+        for each in held:
+            if PARTIAL in each and (kind := _partial(each)[0]) not in COMBINED_BY:
+                known = f"known are {', '.join(COMBINED_BY)}; leave it out, and results are whole"
+                raise ShardlogError(f"{_REFUSED} {what}: {kind}", where=location(op), hint=known)
+        for entry in held[1:]:
+            if PARTIAL in entry and (kind := _partial(entry)[0]) not in OF_EQUALS:
+                message = f"a partial {kind} at the boundary of a function is not supported by {what}"
+                known = f"known are sum, {', '.join(OF_EQUALS)}; leave it out, and the tensor is whole there"
+                raise ShardlogError(message, where=location(op), hint=known)
 
 
 def without_partial(sharding: Sharding, shardings: Shardings) -> tuple[Sharding, dict[str, ir.Attribute]]:

@@ -13,6 +13,7 @@ from ..errors import ShardlogError, from_extra
 from ..importers.sources.jax import visible
 from ..program.meshes import Mesh, SubAxis
 from ..program.mlir.modules import boundary_attributes, main_function, symbols
+from ..program.reductions import OF_EQUALS
 from ..program.shardings import Sharding
 from ..program.signature import text_of
 
@@ -141,6 +142,8 @@ def _on_devices(mesh: Mesh, devices: Sequence[Any], sharding: Sharding | None = 
         return js.SingleDeviceSharding(devices[0])
     dimensions = [d.axes for d in sharding.dimensions] if sharding else []
     unreduced = sharding.unreduced if sharding else ()
+    if sharding is not None and sharding.reduction in OF_EQUALS and not _says(sharding.reduction):
+        unreduced = ()  # each device has the value as its part
     used = [axis for axes in (*dimensions, unreduced) for axis in axes]
     parts: dict[str, list[tuple[int, int]]] = {}  # of every axis, which sub-axes have or have not
     for name, size in mesh.axes:
@@ -231,6 +234,13 @@ def _explicit(mesh: Any, axes: Collection[str]) -> Any:
     return mesh.update(axis_types=types)
 
 
+def _says(reduction: str) -> bool:
+    """Whether the installed JAX has values that are unreduced by a reduction."""
+    import jax.sharding as js
+
+    return reduction == "sum" or hasattr(getattr(js, "UnreducedKind", None), reduction)
+
+
 def _spec(entries: Sequence[Any], unreduced: Collection[str], reduction: str) -> Any:
     """The ``PartitionSpec`` with these entries and unreduced axes. Raises ShardlogError for a reduction that
     the installed JAX cannot say."""
@@ -238,10 +248,10 @@ def _spec(entries: Sequence[Any], unreduced: Collection[str], reduction: str) ->
 
     fixed: dict[str, Any] = {"unreduced": set(unreduced)} if unreduced else {}
     if unreduced and reduction != "sum":
-        if not hasattr(js, "UnreducedKind"):
+        if not _says(reduction):
             message = f"a {reduction} that is yet to be computed needs a newer JAX"
             raise ShardlogError(message, hint="install JAX 0.11 or later, or reduce it in the program")
-        fixed["unreduced_kind"] = js.UnreducedKind[reduction]
+        fixed["unreduced_kind"] = getattr(js, "UnreducedKind")[reduction]  # noqa: B009 - JAX 0.10 lacks it
     return js.PartitionSpec(*entries, **fixed)  # type: ignore[no-untyped-call]
 
 

@@ -103,7 +103,7 @@ class Reading:
 
     def _boundary(self, func: Operation, label: str, types: Sequence[Any]) -> list[Layout]:
         return [
-            self.home(attribute_or_none(attributes, "sdy.sharding"), type_, func)
+            self.home(attribute_or_none(attributes, "sdy.sharding"), type_, func, attributes)
             for attributes, type_ in zip(boundary_attributes(func, label), types, strict=True)
         ]
 

@@ -20,7 +20,7 @@ from ..forms import Form
 from ..layouts import Axes
 from ..preparing.calls import put_in_place_of_calls
 from ..writing.building import OUTSIDE, Sent, channel_of
-from . import collective_matmul, combining, cpus, loops, rewrites, tpus
+from . import collective_matmul, combining, cpus, loops, rewrites, tpus, unsupported
 from .collective_matmul import Window
 
 
@@ -177,11 +177,16 @@ def fit_tiles(draft: Draft) -> None:
     tpus.fit_tiles(draft.module)
 
 
+def combine_bits(draft: Draft) -> None:
+    """Writes bitwise reductions, which XLA has no collectives for, as gathers and exchanges."""
+    unsupported.combine_bits(draft.module)
+
+
 # ---- The order -------------------------------------------------------------------------------------------
 
 COUNTED: tuple[Pass, ...] = (drop_annotations, erase_unused, permute_directly, permute_at_once)
 FINISHED: tuple[Pass, ...] = (turn_products, negate_behind, send_before_loops, send_once)
 COMBINED: tuple[Pass, ...] = (write_windows, combine, combine_calls)
-CPU: tuple[Pass, ...] = (send_rows, copy_less)  # after COMBINED
-TPU: tuple[Pass, ...] = (write_windows, combine_loose, combine_matrices, fit_tiles)
-OTHERS: tuple[Pass, ...] = (write_windows,)
+CPU: tuple[Pass, ...] = (combine_bits, send_rows, copy_less)  # after COMBINED
+TPU: tuple[Pass, ...] = (write_windows, combine_bits, combine_loose, combine_matrices, fit_tiles)
+OTHERS: tuple[Pass, ...] = (write_windows, combine_bits)

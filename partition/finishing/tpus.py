@@ -8,12 +8,13 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ...program.mlir.modules import children, ops_in
+from ...program.mlir.modules import ops_in
 from ...program.mlir.types import Operation
 from ...rulebook.traits import OpTraits
 from ..writing.building import element_of, shape_of
 from . import combining
-from .collectives import FROM_EACH, TO_EACH, Writer, count, dimension, integer
+from .collectives import FROM_EACH, TO_EACH, Writer, count, dimension
+from .unsupported import exchange_and_combine
 
 _LANES, _SUBLANES = 128, 8  # elements in a row of a tile of a TPU's memory, and rows
 _TOGETHER = 1 << 16  # bytes: copying more into one buffer takes longer than the steps of a collective
@@ -40,7 +41,7 @@ def fit_tiles(module: ir.Module) -> None:
             if _is_loose(op):
                 _gather_row(op)
             elif _is_small(op) or _has_two_parts(op):
-                _exchange_and_combine(op)
+                exchange_and_combine(op)
             elif _ends_in_tile(op):
                 _scatter_matrices(op)
 
@@ -125,19 +126,3 @@ def _scatter_matrices(op: Operation) -> None:
 def _has_two_parts(op: Operation) -> bool:
     """Whether scattered sums are complex, or so wide that TPUs store them as two numbers."""
     return _scatters(op) and isinstance(element_of(op.operands[0]), ir.ComplexType | ir.F64Type)
-
-
-def _exchange_and_combine(op: Operation) -> None:
-    """Writes a reduce-scatter as an all-to-all, followed by the combination of the parts that a device
-    gets."""
-    write, value = Writer(op, op.location), op.operands[0]
-    d, n, shape = dimension(op, TO_EACH[op.name]), count(op), shape_of(value)
-    along = {"split_dimension": integer(d), "concat_dimension": integer(d), "split_count": integer(n)}
-    kept = {a: op.attributes[a] for a in ("channel_handle", "replica_groups") if a in op.attributes}
-    parts = write.one("stablehlo.all_to_all", [value], value.type, along | kept)
-    parts = write.reshaped(parts, [*shape[:d], n, shape[d] // n, *shape[d + 1 :]])
-    start = write.neutral(children(op)[0].name, element_of(value))
-    dims = {"dimensions": ir.DenseI64ArrayAttr.get([d])}
-    combined = write.one("stablehlo.reduce", [parts, start], op.results[0].type, dims, op)
-    op.results[0].replace_all_uses_with(combined)
-    op.erase()

@@ -25,7 +25,7 @@ def neutral(combine: str, element: Any) -> str:
     """The neutral element of a combining op, as MLIR writes it. Raises KeyError if it is unknown."""
     text = str(element)
     name = combine.partition(".")[2]
-    if name in ("add", "or"):
+    if name in ("add", "or", "xor"):
         return zero(element)
     if name == "multiply":
         return "true" if text == "i1" else "1.0" if _floats(element) or text.startswith("complex") else "1"

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
+from ...program.carried import without_partial
 from ...program.mlir.modules import (
     boundary_attributes,
     children,
@@ -208,11 +209,12 @@ class Writer(Walk):
         """Copies the attributes of arguments and results. If the boundary has ``whole`` tensors, they get the
         shardings of the layouts; otherwise none."""
         manual = {"mhlo.sharding": ir.StringAttr.get("{manual}")}
+        says = self._taken, self._sharding
         for number, label in enumerate(("arg_attrs", "res_attrs")):
             entries = list[Any]()
             for i, entry in enumerate(boundary_attributes(func, label)):
                 given = attribute_or_none(entry, "sdy.sharding")
-                said = None if given is None or whole is None else self._sharding(whole[number][i])
+                said = None if given is None or whole is None else says[number](whole[number][i])
                 if said is not None and said == given:
                     entries.append(entry)
                     continue
@@ -225,21 +227,27 @@ class Writer(Walk):
         """A manual computation over all axes, from and to the function's whole tensors."""
         mesh = self.axes.mesh
         assert mesh is not None
+        taken = list(map(self._taken, arguments))
         attributes = {
-            "in_shardings": sdy.TensorShardingPerValueAttr.get(list(map(self._sharding, arguments))),
+            "in_shardings": sdy.TensorShardingPerValueAttr.get(taken),
             "out_shardings": sdy.TensorShardingPerValueAttr.get(list(map(self._sharding, results))),
             "manual_axes": manual_axes(name for name, _ in mesh.axes),
         }
         operands = list(block.arguments)
-        for i, layout in enumerate(arguments):
-            if (
-                layout.partial
-            ):  # Shardy lets the result of a constraint be reduced, even if the constraint changes nothing
-                said = {"sharding": self._sharding(layout)}
+        for i, sharding in enumerate(taken):
+            # Shardy lets the result of a constraint be reduced, even if the constraint changes nothing.
+            if sdy.TensorShardingAttr(sharding).unreduced_axes:
+                said = {"sharding": sharding}
                 operands[i] = self.builder.one(
                     "sdy.sharding_constraint", [operands[i]], operands[i].type, said
                 )
         return self.builder.op("sdy.manual_computation", operands, func.type.results, attributes, regions=1)
+
+    def _taken(self, layout: Layout) -> Any:
+        """The attribute of the layout of an argument. What is partial by a reduction that sdy lacks, each
+        device has whole: see ``OF_EQUALS``."""
+        sharding, _ = without_partial(self.axes.sharding(layout), self.shardings)
+        return self.shardings.attribute(sharding, closed=True)
 
     def _sharding(self, layout: Layout) -> Any:
         """The attribute of a layout."""

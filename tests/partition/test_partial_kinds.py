@@ -86,10 +86,56 @@ def test_an_option_of_another_reduction_is_resharded() -> None:
 
 
 def test_what_no_collective_combines_is_refused() -> None:
-    for kind in ("average", "bitwise_and", "generic"):
+    for kind in ("average", "generic"):
         text = reduced("sum", "[[], [0]]", f"[[]], partial = {kind}[0]", "[[0]]")
         with pytest.raises(ShardlogError, match=f"not supported by partitioning: {kind}"):
             shardlog.run(text).partition()
+
+
+BITS = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
+
+
+@pytest.mark.parametrize("users", ["[[]]", "[[0]]"])
+@pytest.mark.parametrize("kind", BITS)
+def test_bits_are_combined_on_devices(kind: str, users: str) -> None:
+    text = reduced("sum", "[[], [0]]", f"[[]], partial = {kind}[0]", users)
+    name, start = kind.removeprefix("bitwise_"), -1 if kind == "bitwise_and" else 0
+    text = (
+        text.replace("f32", "i32")
+        .replace("0.0", str(start))
+        .replace("applies stablehlo.add", f"applies stablehlo.{name}")
+    )
+    session = shardlog.run(text, propagation="completion")
+    assert f"partial = {kind}[0]> :" in session.text(notation="mesh")
+    x = np.random.default_rng(0).integers(0, 1 << 20, (6, 12)).astype(np.int32)
+    for keep in (True, False):
+        (got,) = session.partition(keep_shardings=keep).compile()(x)
+        np.testing.assert_array_equal(got, 2 * BITS[kind].reduce(x, axis=1))
+
+
+GIVEN = """
+mesh.mesh @g(shape = 2x3)
+func.func @main(%x: tensor<6x4xi32>) -> tensor<6x4xi32> {{
+  %0 = mesh.shard %x to <@g, [[0]], partial = {}[1]> : tensor<6x4xi32>
+  %1 = mesh.shard %0 to <@g, [[0], []]> annotate_for_users : tensor<6x4xi32>
+  return %1 : tensor<6x4xi32>
+}}
+"""
+
+
+@pytest.mark.parametrize("kind", ["max", "min", "bitwise_and", "bitwise_or"])
+def test_arguments_are_partial(kind: str) -> None:
+    session = shardlog.run(GIVEN.format(kind), propagation="completion")
+    assert f"all_reduce %arg0 on @g grid_axes = [1] reduction = {kind}" in session.partition("shard").text()
+    x = np.arange(24, dtype=np.int32).reshape(6, 4)
+    np.testing.assert_array_equal(session.partition().compile()(x)[0], x)  # each device has its rows whole
+
+
+@pytest.mark.parametrize("kind", ["product", "bitwise_xor"])
+def test_arguments_that_equal_parts_do_not_make_are_refused(kind: str) -> None:
+    session = shardlog.run(GIVEN.format(kind), propagation="completion")
+    with pytest.raises(ShardlogError, match=f"a partial {kind} at the boundary of a function"):
+        session.partition()
 
 
 def layout(draw: random.Random, rank: int, axes: list[int]) -> str:

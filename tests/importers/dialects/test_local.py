@@ -122,6 +122,23 @@ def test_a_reduction_into_another_type_reduces_in_that_type() -> None:
     np.testing.assert_array_equal(np.asarray(output), x.astype(np.int32) * 3)
 
 
+@pytest.mark.parametrize("kind", ["and", "or", "xor"])
+def test_bits_are_reduced(kind: str) -> None:
+    """XLA has no collective for that."""
+    t = T.replace("f32", "i32")
+    ops = {
+        "all": f"shard.all_reduce %x on @g grid_axes = [1] reduction = bitwise_{kind} : {t} -> {t}",
+        "part": f"shard.reduce_scatter %x on @g grid_axes = [1] reduction = bitwise_{kind} scatter_dim = 0 "
+        f": {t} -> tensor<2x12xi32>",
+    }
+    x = np.random.default_rng(2).integers(-99, 99, (6, 6, 12)).astype(np.int32)
+    compiled = shardlog.run(program(ops).replace(T, t)).partition().compile(jax.devices()[:6])
+    whole, part = (np.asarray(output) for output in compiled(x))
+    wanted = getattr(np, f"bitwise_{kind}").reduce(x.reshape(2, 3, 6, 12), axis=1)
+    np.testing.assert_array_equal(whole, wanted.repeat(3, 0))
+    np.testing.assert_array_equal(part, wanted.reshape(6, 2, 12))
+
+
 def test_a_program_that_was_written_runs_again() -> None:
     """Its sends and receives are one permutation."""
     text = shardlog.run(RESHARD, propagation="completion").partition(form="shard").text()
