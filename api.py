@@ -69,10 +69,10 @@ def _check_keywords(source: Any, keywords: dict[str, Any]) -> None:
     """Raises ShardlogError for keywords that are neither options nor arguments of the function."""
     if callable(source) and any(p.kind is p.VAR_KEYWORD for p in signature(source).parameters.values()):
         return
-    known = signature(source).parameters if callable(source) else {}
+    parameters = signature(source).parameters if callable(source) else {}
     for name in keywords:
-        if name not in known:
-            hint = closest(name, [*known, *NAMES])
+        if name not in parameters:
+            hint = closest(name, [*parameters, *NAMES])
             raise ShardlogError(f"there is no option {name}", where="run", hint=hint)
 
 

@@ -28,10 +28,10 @@ class ShardlogError(Exception):
 
     def at(self, where: str) -> Self:
         """The same error, of its own kind, at another place."""
-        found = type(self)(self.message, where=where, hint=self.hint)
-        own = {name: value for name, value in vars(self).items() if name not in vars(found)}
-        vars(found).update(own)
-        return found
+        moved = type(self)(self.message, where=where, hint=self.hint)
+        own = {name: value for name, value in vars(self).items() if name not in vars(moved)}
+        vars(moved).update(own)
+        return moved
 
     def __reduce__(self) -> tuple[Any, ...]:
         # As pickle has it for exceptions, the whole message would become the message.
@@ -80,20 +80,20 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
     if not 0 < len(name) <= _LONGEST:
         return ""
-    known = [other for other in names if len(other) <= _LONGEST]
-    if len(known) > _MANY:  # to compare with each takes long: with those that begin alike
-        known = nlargest(_MANY, known, key=lambda other: _alike(name, other))
-    return next(iter(get_close_matches(name, known, n=1)), "")
+    near = [other for other in names if len(other) <= _LONGEST]
+    if len(near) > _MANY:  # to compare with each takes long: with those that begin alike
+        near = nlargest(_MANY, near, key=lambda other: _alike(name, other))
+    return next(iter(get_close_matches(name, near, n=1)), "")
 
 
 def closest(name: str, names: Iterable[str]) -> str:
     """A hint for a name that does not exist: the nearest of those that do, or a few of them."""
-    known = list(names)
-    if near := nearest(name, known):
+    listed = list(names)
+    if near := nearest(name, listed):
         return f"did you mean {near}?"
-    if not known:
+    if not listed:
         return "there are none"
-    return f"there are: {', '.join(known[:8])}{', ...' if len(known) > 8 else ''}"
+    return f"there are: {', '.join(listed[:8])}{', ...' if len(listed) > 8 else ''}"
 
 
 def _alike(one: str, two: str) -> int:

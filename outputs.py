@@ -129,8 +129,8 @@ def _partial(path: Path, remove: Callable[[Path], None]) -> Iterator[Path]:
 def _remove_stale(folder: Path, start: str) -> None:
     with suppress(OSError):
         for file in os.scandir(folder):
-            found = _PARTIAL.fullmatch(file.name, len(start)) if file.name.startswith(start) else None
-            if found and not _runs(int(found[1])):
+            match = _PARTIAL.fullmatch(file.name, len(start)) if file.name.startswith(start) else None
+            if match and not _runs(int(match[1])):
                 (_remove_folder if file.is_dir(follow_symlinks=False) else Path.unlink)(Path(file))
 
 

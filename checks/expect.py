@@ -122,9 +122,9 @@ class Expected:
             return Sharding(mesh, ())
         merge = self.meshes.merge
         dimensions = tuple(Dimension(tuple(merge(atoms))) for atoms in self.record.axes(value.number))
-        found = self._shardings.sharding({"mesh": [(mesh,)], "fixed": held.get("fixed", [])}, 0)
+        sharding = self._shardings.sharding({"mesh": [(mesh,)], "fixed": held.get("fixed", [])}, 0)
         none = Sharding(mesh, ())
-        return replace(found or none, dimensions=dimensions, replicated=())
+        return replace(sharding or none, dimensions=dimensions, replicated=())
 
     def text(self, value: Value) -> str:
         """The sharding of a value, as a file of expectations has it."""
@@ -138,8 +138,10 @@ class Expected:
 
     def _read(self, text: str, where: str, rank: int | None) -> Sharding:
         with self._module.context:
-            found = self._shardings.read(parse_sharding(self._module, text.strip(), where, rank), where)
-        return replace(found, dimensions=tuple(Dimension(d.axes) for d in found.dimensions), replicated=())
+            sharding = self._shardings.read(parse_sharding(self._module, text.strip(), where, rank), where)
+        return replace(
+            sharding, dimensions=tuple(Dimension(d.axes) for d in sharding.dimensions), replicated=()
+        )
 
     # ---- Comparison -------------------------------------------------------------------------------------
 
@@ -157,24 +159,24 @@ class Expected:
         ]
 
     def _compared(self, where: str, entry: Expectation, plain: set[str]) -> Iterator[Difference]:
-        found, missing = list[tuple[str, Value]](), None
+        values, missing = list[tuple[str, Value]](), None
         try:
-            found = self._values(entry, plain)
+            values = self._values(entry, plain)
         except ShardlogError as error:
             missing = error
-        ranks = {len(value.shape) for _, value in found}
+        ranks = {len(value.shape) for _, value in values}
         rank = ranks.pop() if len(ranks) == 1 else None
         expected = [self._read(text, where, rank) for text in entry.shardings]
         if missing is not None:
             cause = Cause(-1, "", True, None, f"{missing.message}; {missing.hint}")
             yield Difference(where, entry.key, "", "", "", "", ", ".join(entry.shardings), None, (cause,))
             return
-        if len(expected) > 1 and len(expected) != len(found):
-            message = f"{len(expected)} shardings for {entry.key}, of which there are {len(found)}"
+        if len(expected) > 1 and len(expected) != len(values):
+            message = f"{len(expected)} shardings for {entry.key}, of which there are {len(values)}"
             cause = Cause(-1, "", True, None, message)
             yield Difference(where, entry.key, "", "", "", "", ", ".join(entry.shardings), None, (cause,))
             return
-        for (name, value), wanted in zip(found, expected * (len(found) // len(expected)), strict=True):
+        for (name, value), wanted in zip(values, expected * (len(values) // len(expected)), strict=True):
             if not _same(self.sharding(value), wanted):
                 yield Difference(
                     where,
@@ -194,14 +196,14 @@ class Expected:
         """
         pattern = entry.pattern
         if pattern is None:
-            found = self.values.find(entry.key)
-            return [(entry.key if len(found) == 1 else value.name, value) for value in found]
+            values = self.values.find(entry.key)
+            return [(entry.key if len(values) == 1 else value.name, value) for value in values]
         start = entry.key.partition("*")[0]
         near = self._sorted[bisect_left(self._sorted, start) : bisect_right(self._sorted, start + _LAST)]
         names = [name for name in near if pattern.fullmatch(name)]
         if not names:  # what is no scope either is not there
-            found = self.record.in_scope(Scope(entry.key)) or self.values.find(entry.key)
-            return [(value.name, value) for value in found]
+            values = self.record.in_scope(Scope(entry.key)) or self.values.find(entry.key)
+            return [(value.name, value) for value in values]
         return [(n, self._names[n]) for n in sorted(names, key=self._rank.__getitem__) if n not in plain]
 
     @cached_property
@@ -228,20 +230,20 @@ class Expected:
             held = [x for axis in is_.axes for x in self.meshes.split(has.mesh, axis)]
             wished = [x for axis in should.axes for x in self.meshes.split(has.mesh, axis)]
             for axis in self._axes(x for x in held if x not in wished):
-                found = self.explainer.why(value.name, d, axis)[0]
-                yield Cause(d, axis, False, found, short_why(found))
+                explanation = self.explainer.why(value.name, d, axis)[0]
+                yield Cause(d, axis, False, explanation, short_why(explanation))
             for axis in self._axes(x for x in wished if x not in held):
                 yield self._missing(value, d, axis)
 
     def _missing(self, value: Value, dim: int, axis: str) -> Cause:
         search = self._searches.setdefault(axis, WhyNotSearch(self.explainer, axis))
         try:
-            found = search.explain(value, dim)
+            explanation = search.explain(value, dim)
         except ShardlogError:  # it is there, but for what the boundary of the module takes
             size = value.shape[dim]
             sentence = f"it was, but arguments and results must be divided evenly, and the size is {size}"
             return Cause(dim, axis, True, None, f"{sentence} [rules/propagation/boundary.dl]")
-        return Cause(dim, axis, True, found, short_why_not(found))
+        return Cause(dim, axis, True, explanation, short_why_not(explanation))
 
     def _axes(self, atoms: Iterable[int]) -> list[str]:
         return list(dict.fromkeys(self.meshes.atoms[x].axis for x in atoms))
@@ -250,8 +252,8 @@ class Expected:
 
     def fresh(self) -> str:
         """A file with the shardings of all arguments and results, where it can with patterns for numbers."""
-        known = {name: (self.text(value),) for name, value in self._boundary_names()}
-        entries = folded(known, self._holds)
+        texts = {name: (self.text(value),) for name, value in self._boundary_names()}
+        entries = folded(texts, self._holds)
         return "".join(f"{text}\n" for text in [_HEADER, *(line(*entry) for entry in entries)])
 
     def updated(self, file: Expectations) -> str:
@@ -262,16 +264,16 @@ class Expected:
             if not any(self._compared(file.where(entry), entry, plain)):
                 continue
             try:
-                found = self._values(entry, plain)
+                values = self._values(entry, plain)
             except ShardlogError:
                 changes[entry] = []
                 continue
-            texts = tuple(self.text(value) for _, value in found)
+            texts = tuple(self.text(value) for _, value in values)
             usual = max(texts, key=texts.count)
             if entry.pattern is None and len(set(texts)) > 1:
                 changes[entry] = [(entry.key, texts)]
                 continue
-            others = [(n, (text,)) for (n, _), text in zip(found, texts, strict=True) if text != usual]
+            others = [(n, (text,)) for (n, _), text in zip(values, texts, strict=True) if text != usual]
             changes[entry] = [(entry.key, (usual,)), *others]
         return file.text(changes)
 
@@ -288,8 +290,8 @@ class Expected:
 
     def _holds(self, pattern: str, shardings: tuple[str, ...]) -> bool:
         """Whether all names that match a pattern are sharded so."""
-        found = self._values(Expectation(pattern, shardings, 0, 0), set())
-        return all((self.text(value),) == shardings for _, value in found)
+        values = self._values(Expectation(pattern, shardings, 0, 0), set())
+        return all((self.text(value),) == shardings for _, value in values)
 
 
 def _same(one: Sharding, other: Sharding) -> bool:

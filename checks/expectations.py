@@ -77,11 +77,11 @@ def read_expectations(path: Path) -> Expectations:
     try:
         tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        found = _DECODED.fullmatch(str(error))
+        decoded = _DECODED.fullmatch(str(error))
         end = len(text.splitlines())
-        where = f"{name}:{found[2]}:{found[3]}" if found and found[2] else f"{name}:{end}"
+        where = f"{name}:{decoded[2]}:{decoded[3]}" if decoded and decoded[2] else f"{name}:{end}"
         hint = """expected lines like "params['w']" = '[{"data"}, {}]'"""
-        message = found[1] if found else str(error)
+        message = decoded[1] if decoded else str(error)
         raise ShardlogError(f"not TOML: {message}", where=where, hint=hint) from None
     except RecursionError:
         raise ShardlogError("lists nest too deeply", where=name, hint="expected lists of shardings") from None

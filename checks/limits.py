@@ -36,50 +36,52 @@ def count_in(text: str) -> int | None:
 
 def collectives(session: Session, most: int, choice: ProgramChoice) -> Iterator[Finding]:
     """Too many collectives."""
-    found = session.programs.asked(choice).collectives
-    if len(found) > most:
-        total = sum(each.total for each in found)
+    listed = session.programs.asked(choice).collectives
+    if len(listed) > most:
+        total = sum(each.total for each in listed)
         sentence = f"the limit is {most:,}; most bytes first:"
         yield Finding(
-            "collectives", plural(len(found), "collective"), "", "", total, sentence, _listed(found)
+            "collectives", plural(len(listed), "collective"), "", "", total, sentence, _listed(listed)
         )
 
 
 def sent(session: Session, most: int, choice: ProgramChoice) -> Iterator[Finding]:
     """Too many bytes that a device sends."""
-    found = session.programs.asked(choice).collectives
-    total = sum(each.total for each in found)
+    listed = session.programs.asked(choice).collectives
+    total = sum(each.total for each in listed)
     if total > most:
         sentence = f"the limit is {bytes_text(most)}; most bytes first:"
-        yield Finding("sent", f"{total:,} bytes sent by each device", "", "", total, sentence, _listed(found))
+        yield Finding(
+            "sent", f"{total:,} bytes sent by each device", "", "", total, sentence, _listed(listed)
+        )
 
 
 def memory(session: Session, most: int, choice: ProgramChoice) -> Iterator[Finding]:
     """Too much memory that a device needs."""
-    found = session.cost(**choice.options)
-    if found.peak > most:
+    cost = session.cost(**choice.options)
+    if cost.peak > most:
         named = (
             f"{bytes_text(h.bytes)}: {h.count:,} of {h.what}{at(h.where, h.stack)}"
-            for h in found.held[:_NAMED_AT_MOST]
+            for h in cost.held[:_NAMED_AT_MOST]
         )
-        what = f"{bytes_text(found.peak)} of memory on a device ({found.machine.name})"
+        what = f"{bytes_text(cost.peak)} of memory on a device ({cost.machine.name})"
         sentence = f"the limit is {bytes_text(most)}; held at the peak:"
-        yield Finding("memory", what, "", "", found.peak, sentence, tuple(named))
+        yield Finding("memory", what, "", "", cost.peak, sentence, tuple(named))
 
 
 def time(session: Session, most: float, choice: ProgramChoice) -> Iterator[Finding]:
     """Too long a time on the machine."""
-    found = session.cost(**choice.options)
-    if found.seconds > most:
-        items = sorted(found.items, key=lambda item: -item.seconds)[:_NAMED_AT_MOST]
+    cost = session.cost(**choice.options)
+    if cost.seconds > most:
+        items = sorted(cost.items, key=lambda item: -item.seconds)[:_NAMED_AT_MOST]
         named = (
             f"{time_text(i.seconds)}: {i.op}{f' for {i.serves}' if i.serves else ''}{at(i.where, i.stack)}"
             f"{_because(i.causes)}"
             for i in items
         )
         sentence = f"the limit is {time_text(most)}; longest first:"
-        what = f"{time_text(found.seconds)} on {found.machine.name}"
-        yield Finding("time", what, "", "", round(found.sent), sentence, tuple(named))
+        what = f"{time_text(cost.seconds)} on {cost.machine.name}"
+        yield Finding("time", what, "", "", round(cost.sent), sentence, tuple(named))
 
 
 def new_collectives(session: Session, before: Session, choice: ProgramChoice) -> Iterator[Finding]:
@@ -102,16 +104,16 @@ def changed_collectives(
     """The collectives that only the program of ``session`` has, and those that only that of ``before`` has,
     most bytes first. Those are the same that are of one kind, over the same axes and for the same slot of
     such an op, whatever line it has come to."""
-    found = list(session.programs.asked(choice).collectives)
-    known = list(before.programs.asked(choice).collectives)
+    after = list(session.programs.asked(choice).collectives)
+    earlier = list(before.programs.asked(choice).collectives)
     keys: tuple[Callable[[Collective], Any], ...] = (
         lambda c: (*_kind(c), c.where, c.value, c.total),
         lambda c: (*_kind(c), c.total),
         _kind,
     )
     for key in keys:
-        found, known = _without(found, known, key), _without(known, found, key)
-    new, gone = (sorted(some, key=lambda c: (-c.total, c.number)) for some in (found, known))
+        after, earlier = _without(after, earlier, key), _without(earlier, after, key)
+    new, gone = (sorted(some, key=lambda c: (-c.total, c.number)) for some in (after, earlier))
     return new, gone
 
 

@@ -72,20 +72,20 @@ class Lint:
 def findings(session: Session, lints: Sequence[Lint], choice: ProgramChoice | None = None) -> list[Finding]:
     """The findings of lints in a run, lint by lint, most bytes first; what moves is that of the program that
     ``choice`` means."""
-    meant, found = choice or ProgramChoice(), list[Finding]()
+    meant, listed = choice or ProgramChoice(), list[Finding]()
     for lint in dict.fromkeys(lints):
         lint.check(meant)
         try:
-            found += _LINTS[lint.name].find(session, lint, meant)
+            listed += _LINTS[lint.name].find(session, lint, meant)
         except ShardlogError as error:
             if not _LINTS[lint.name].of_program:
                 raise
             # What is not known to be small is not let pass.
             sentence, because = error.message, (error.hint,) if error.hint else ()
-            found.append(
+            listed.append(
                 Finding(lint.name, "what must move is not known", error.where, "", 0, sentence, because)
             )
-    return found
+    return listed
 
 
 def _unknown_op(session: Session, lint: Lint, _: ProgramChoice) -> Iterator[Finding]:
@@ -125,9 +125,9 @@ class _Replicated:
 
 def _replicated_above(session: Session, lint: Lint, _: ProgramChoice) -> Iterator[Finding]:
     explainer = session.explainer
-    found = sorted(_replicated(explainer, int(lint.limit)), key=lambda tensor: -tensor.bytes)
+    tensors = sorted(_replicated(explainer, int(lint.limit)), key=lambda tensor: -tensor.bytes)
     searches: dict[str, WhyNotSearch] = {}
-    for number, tensor in enumerate(found):
+    for number, tensor in enumerate(tensors):
         value = tensor.value
         names = ", ".join(f'"{axis}"' for axis in tensor.axes)
         yield Finding(

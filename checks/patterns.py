@@ -47,10 +47,10 @@ def _alike(names: Sequence[str], entries: Mapping[str, Shardings]) -> dict[str, 
 
 
 def _by_pattern(names: Sequence[str], stars: set[int]) -> dict[str, list[str]]:
-    found: dict[str, list[str]] = defaultdict(list)
+    by_pattern: dict[str, list[str]] = defaultdict(list)
     for name in names:
-        found[_starred(name, stars)].append(name)
-    return found
+        by_pattern[_starred(name, stars)].append(name)
+    return by_pattern
 
 
 def _starred(name: str, stars: set[int]) -> str:

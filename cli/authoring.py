@@ -48,17 +48,17 @@ def _fmt(options: argparse.Namespace) -> int:
         return 0
     # All files are read before the first one is written: an error in one leaves all unchanged.
     changed = [
-        found
+        formatted
         for file in rule_files(map(Path, options.rules or ["."]))
-        if (found := format_file(file)).changed
+        if (formatted := format_file(file)).changed
     ]
-    for found in changed:
+    for formatted in changed:
         if options.diff:
-            sys.stdout.write(found.diff())
+            sys.stdout.write(formatted.diff())
         else:
-            print(found.file)
+            print(formatted.file)
         if not (options.check or options.diff):
-            write(found.file, found.found.encode())
+            write(formatted.file, formatted.found.encode())
     return 1 if changed and (options.check or options.diff) else 0
 
 
@@ -78,10 +78,10 @@ def _profile(options: argparse.Namespace) -> None:
         from ..authoring.profiles.page import page
     program = program_of(options)
     program.read_inputs(options.fact_dir, program.outputs)
-    found = program.profile(*program.outputs)
+    profile = program.profile(*program.outputs)
     if options.html:
-        write(options.html, page(found, f"{options.program}: time and tuples by rule").encode())
+        write(options.html, page(profile, f"{options.program}: time and tuples by rule").encode())
     elif options.json:
-        print_json(found.as_json())
+        print_json(profile.as_json())
     else:
-        print(profile_text(found, full=options.full))
+        print(profile_text(profile, full=options.full))

@@ -110,14 +110,14 @@ def _expect(options: argparse.Namespace) -> int:
         print(f"{path}: {verb}", file=sys.stderr)
     differences = [] if options.update else check(session, path)
     choice = choice_of(options)
-    found = lint(session, wanted, choice)
+    findings = lint(session, wanted, choice)
     if options.json:
         document: dict[str, Any] = {"program": str(choice)} if wanted else {}
         document["differences"] = [difference.as_json() for difference in differences]
-        document["findings"] = [finding.as_json() for finding in found]
+        document["findings"] = [finding.as_json() for finding in findings]
         print_json(document)
-        return _FAILED if differences or found else 0
-    return max(report(differences, sys.stdout), report(found, sys.stdout, choice))
+        return _FAILED if differences or findings else 0
+    return max(report(differences, sys.stdout), report(findings, sys.stdout, choice))
 
 
 def _check(options: argparse.Namespace) -> int:
@@ -150,7 +150,7 @@ def _check(options: argparse.Namespace) -> int:
             baseline = opened(options.baseline)
         else:
             baseline = session_of(argparse.Namespace(**{**vars(options), "module": options.baseline}))
-    found = verdict(
+    checked = verdict(
         session,
         expected=Path(options.file) if options.file else None,
         baseline=baseline,
@@ -158,16 +158,16 @@ def _check(options: argparse.Namespace) -> int:
         choice=choice,
     )
     if options.json:
-        print_json(found.as_json())
+        print_json(checked.as_json())
     elif not formats:
         formats = [("text", "")]
     for name, file in formats:
-        text = FORMATS[name](found)
+        text = FORMATS[name](checked)
         if file:
             write(file, text.encode())
         else:
             show(text.removesuffix("\n"), sys.stdout)
-    return _FAILED if found.errors else 0
+    return _FAILED if checked.errors else 0
 
 
 def _format(text: str) -> tuple[str, str]:

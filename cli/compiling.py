@@ -36,10 +36,10 @@ def _compile(options: argparse.Namespace) -> None:
     refuse_loss([("-o", options.output)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:
         checked_choice(options)
-        found = program_of(options, session_of(options)).compile_ahead(options.target)
+        compiled = program_of(options, session_of(options)).compile_ahead(options.target)
         if file is not None:
-            file.write_text(found.hlo, encoding="utf-8")
+            file.write_text(compiled.hlo, encoding="utf-8")
     if options.json:
-        print_json(found.as_json())
+        print_json(compiled.as_json())
     else:
-        show(str(found))
+        show(str(compiled))

@@ -39,14 +39,14 @@ def _cost(options: argparse.Namespace) -> None:
         print_json(unknown.as_json()) if options.json else show(str(unknown))
         return
     program = asked_of(options, session)
-    found = program.cost(topology)
-    if options.topology is None and options.memory is not None and found.peak > options.memory:
+    cost = program.cost(topology)
+    if options.topology is None and options.memory is not None and cost.peak > options.memory:
         bound = f"the bound of {bytes_text(options.memory)} is on tensors without tiles"
-        needed = f"on {found.machine.name}, where they take whole tiles, {bytes_text(found.peak)} are needed"
+        needed = f"on {cost.machine.name}, where they take whole tiles, {bytes_text(cost.peak)} are needed"
         warn(f"{bound}; {needed}: --topology {topology} bounds that")
-    if found.peak > found.machine.memory and not program.exceeds:  # reported before
-        warn_of_memory(found.peak, found.machine)
+    if cost.peak > cost.machine.memory and not program.exceeds:  # reported before
+        warn_of_memory(cost.peak, cost.machine)
     if options.json:
-        print_json(found.as_json())
+        print_json(cost.as_json())
     else:
-        show(cost_text(found, full=options.full))
+        show(cost_text(cost, full=options.full))

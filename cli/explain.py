@@ -142,8 +142,8 @@ def _why(options: argparse.Namespace) -> None:
         refuse_choice(options, "a program", "--collective N or --no-keep-shardings")
     session = open_or_run(options)
     explainer = session.explainer
-    found = explainer.why(options.value, options.dim, options.axis)
-    verdicts = [_verified(session, e) if options.verify else {} for e in found]
+    explanations = explainer.why(options.value, options.dim, options.axis)
+    verdicts = [_verified(session, e) if options.verify else {} for e in explanations]
     pending = [] if options.dim is not None else unreduced(explainer, options.value, options.axis)
     otherwise: tuple[Chosen, ...] = ()
     if moved:
@@ -151,7 +151,7 @@ def _why(options: argparse.Namespace) -> None:
 
         otherwise = chosen(session.programs, options.value, checked_choice(options))
     if options.json:
-        said = [e.as_json(proofs=options.full) | v for e, v in zip(found, verdicts, strict=True)]
+        said = [e.as_json(proofs=options.full) | v for e, v in zip(explanations, verdicts, strict=True)]
         said += [each.as_json() for each in pending]
         whole = {"why": said, "chosen": [each.as_json() for each in otherwise]}
         print_json(whole if moved else said)
@@ -159,7 +159,7 @@ def _why(options: argparse.Namespace) -> None:
     if options.dot or options.mermaid:
         from ..explanations.answers.graphs import dot, mermaid
 
-        print(dot(found) if options.dot else mermaid(found))
+        print(dot(explanations) if options.dot else mermaid(explanations))
         return
     from ..explanations.answers.text import folded
     from ..explanations.answers.why import why_text
@@ -177,16 +177,16 @@ def _why(options: argparse.Namespace) -> None:
 
         show(f"{options.value}: {unchosen(session.result, options.value)}\n")
     for answer in pending:
-        show(f"{answer}\n" if found else str(answer))
-    if not found:
+        show(f"{answer}\n" if explanations else str(answer))
+    if not explanations:
         if not pending:
             show(_nothing(explainer, options))
         return
     texts = []
-    for explanation, verdict in zip(found, verdicts, strict=True):
+    for explanation, verdict in zip(explanations, verdicts, strict=True):
         text = why_text(explanation, depth=options.depth or 0, full=options.full)
         texts.append(f"{text}\n{_verdict_text(verdict, explanation)}" if verdict else text)
-    show(folded([explanation.site for explanation in found], texts, full=options.full))
+    show(folded([explanation.site for explanation in explanations], texts, full=options.full))
 
 
 def _refuse(options: argparse.Namespace, names: Sequence[str], about: str, wanted: str) -> None:
@@ -207,11 +207,11 @@ def _why_collective(options: argparse.Namespace) -> None:
 
     options.keep_shardings = bool(options.keep_shardings)
     checked_choice(options)
-    found = asked_of(options, open_or_run(options)).why(options.collective)
+    moved = asked_of(options, open_or_run(options)).why(options.collective)
     if options.json:
-        print_json(found.as_json())
+        print_json(moved.as_json())
     else:
-        show(moved_text(found, full=options.full))
+        show(moved_text(moved, full=options.full))
 
 
 def _why_not(options: argparse.Namespace) -> None:
@@ -220,10 +220,10 @@ def _why_not(options: argparse.Namespace) -> None:
     from ..explanations.questions.why_not import after_removal, why_not
 
     session = open_or_run(options)
-    found = why_not(session.explainer, options.value, options.dim, options.axis)
-    removals = [after_removal(session.result, each) if options.verify else None for each in found]
+    explanations = why_not(session.explainer, options.value, options.dim, options.axis)
+    removals = [after_removal(session.result, each) if options.verify else None for each in explanations]
     entries, texts = [], []
-    for explanation, removal in zip(found, removals, strict=True):
+    for explanation, removal in zip(explanations, removals, strict=True):
         entry, text = explanation.as_json(), why_not_text(explanation, full=options.full)
         if removal is not None:
             entry["verified"] = {"without": removal[0], "then": removal[1]}
@@ -233,20 +233,20 @@ def _why_not(options: argparse.Namespace) -> None:
     if options.json:
         print_json(entries)
     else:
-        show(folded([explanation.site for explanation in found], texts, full=options.full))
+        show(folded([explanation.site for explanation in explanations], texts, full=options.full))
 
 
 def _conflicts(options: argparse.Namespace) -> None:
     from ..explanations.answers.conflicts import conflicts_text
 
     choice = checked_choice(options)
-    found = open_or_run(options).programs.conflicts(choice)
+    conflicts = open_or_run(options).programs.conflicts(choice)
     if options.json:
-        total = sum(conflict.bytes for conflict in found)
-        entries = [conflict.as_json() for conflict in found]
+        total = sum(conflict.bytes for conflict in conflicts)
+        entries = [conflict.as_json() for conflict in conflicts]
         print_json({"program": str(choice), "bytes": total, "conflicts": entries})
         return
-    show(conflicts_text(found, choice, full=options.full))
+    show(conflicts_text(conflicts, choice, full=options.full))
 
 
 def _report(options: argparse.Namespace) -> None:
@@ -278,12 +278,12 @@ def _diff(options: argparse.Namespace) -> int:
         side = argparse.Namespace(**{**vars(options), "module": name, **changes})
         sessions.append(opened(name) if kept else session_of(side))
     first, second = sessions
-    found = first.diff(second)
+    differences = first.diff(second)
     if options.json:
-        print_json(found.as_json())
+        print_json(differences.as_json())
     else:
-        show(diff_text(found, full=options.full))
-    return int(bool(found.tensors))
+        show(diff_text(differences, full=options.full))
+    return int(bool(differences.tensors))
 
 
 def _what_if(options: argparse.Namespace) -> None:
@@ -298,11 +298,11 @@ def _what_if(options: argparse.Namespace) -> None:
         hint = "give --annotate, --drop or --pin, or --option with completion, each as often as you like"
         raise ShardlogError("there is nothing to change", where="what-if", hint=hint)
     choice = checked_choice(options)
-    found = open_or_run(options).what_if(annotate, options.drop, told, **choice.options)
+    effects = open_or_run(options).what_if(annotate, options.drop, told, **choice.options)
     if options.json:
-        print_json(found.as_json())
+        print_json(effects.as_json())
     else:
-        show(what_if_text(found, full=options.full))
+        show(what_if_text(effects, full=options.full))
 
 
 def _pin(options: argparse.Namespace, annotate: Any) -> None:
@@ -313,11 +313,11 @@ def _pin(options: argparse.Namespace, annotate: Any) -> None:
         hint = "use one of them at a time"
         raise ShardlogError("--pin together with --annotate, --drop or --option", where="what-if", hint=hint)
     choice = checked_choice(options)
-    found = pin(open_or_run(options).programs, choice.pins, choice)
+    pinned = pin(open_or_run(options).programs, choice.pins, choice)
     if options.json:
-        print_json(found.as_json())
+        print_json(pinned.as_json())
     else:
-        show(pinned_text(found, full=options.full))
+        show(pinned_text(pinned, full=options.full))
 
 
 def _mutate(options: argparse.Namespace) -> None:
@@ -330,11 +330,11 @@ def _mutate(options: argparse.Namespace) -> None:
     if options.keep_shardings is None:
         options.keep_shardings = options.plan is None
     choice = checked_choice(options)
-    found = _completed(options).mutate(told, **choice.options)
+    mutated = _completed(options).mutate(told, **choice.options)
     if options.json:
-        print_json(found.as_json())
+        print_json(mutated.as_json())
     else:
-        show(mutated_text(found, full=options.full))
+        show(mutated_text(mutated, full=options.full))
 
 
 def _completed(options: argparse.Namespace) -> Session:
@@ -360,14 +360,14 @@ def _verified(session: Session, explanation: Explanation) -> dict[str, Any]:
 
 
 def _verdict_text(verdict: dict[str, Any], explanation: Explanation) -> str:
-    found = verdict["verified"]
+    verified = verdict["verified"]
     again = "derived again with these annotations alone"
     if any(step.kind == "visit" for step in explanation.steps):
         again = "completion was not run again"
-    elif not found["derived_again"]:
-        also = ", ".join(found["also_needed"]) or "others"
+    elif not verified["derived_again"]:
+        also = ", ".join(verified["also_needed"]) or "others"
         again = f"not derived with these annotations alone: the order of turns depends on those of {also} too"
-    return f"  verified: {found['proof_steps']} proof steps; {again}"
+    return f"  verified: {verified['proof_steps']} proof steps; {again}"
 
 
 def _nothing(explainer: Explainer, options: argparse.Namespace) -> str:
@@ -379,9 +379,9 @@ def _nothing(explainer: Explainer, options: argparse.Namespace) -> str:
         if options.axis
         else "why-not --dim D --axis A says what stopped an axis"
     )
-    found = f"{value.name} : {value.type} is not sharded on {axis}{where}; {hint}"
+    sentence = f"{value.name} : {value.type} is not sharded on {axis}{where}; {hint}"
     if not value.manual:
-        return found
+        return sentence
     axes = ", ".join(f'"{name}"' for name, _ in value.manual)
     places = " and ".join(dict.fromkeys(place for _, place in value.manual))
-    return f"{found}\ninside the shard_map at {places} it is one device's part along {axes}"
+    return f"{sentence}\ninside the shard_map at {places} it is one device's part along {axes}"

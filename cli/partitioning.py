@@ -80,9 +80,9 @@ def _partition(options: argparse.Namespace) -> None:
     if options.json:
         from dataclasses import asdict
 
-        found = [asdict(collective) for collective in partitioned.collectives]
+        collectives = [asdict(collective) for collective in partitioned.collectives]
         total = sum(collective.total for collective in partitioned.collectives)
-        print_json({"program": str(partitioned.choice), "bytes": total, "collectives": found})
+        print_json({"program": str(partitioned.choice), "bytes": total, "collectives": collectives})
     elif options.list:
         show(f"{partitioned.choice.line}\n{collectives_text(partitioned.collectives)}")
         if options.seconds is not None and partitioned.found is not None:
@@ -120,13 +120,13 @@ def _execute(options: argparse.Namespace) -> int:
         arrays, drawn = _inputs(options, result, arguments)
         trial = Trial(result, partitioned.compile(devices), devices)
         judgement = trial.at_random(options.random) if arrays is None else trial.of(arrays)
-        found = judgement.comparisons
+        comparisons = judgement.comparisons
         if file is not None:
             write_outputs(file, results, judgement.outputs)
-    wrong = sum(not comparison.right for comparison in found)
+    wrong = sum(not comparison.right for comparison in comparisons)
     if options.json:
         document = {"program": str(partitioned.choice), "devices": len(devices), "seeds": judgement.seeds}
-        print_json(document | {"results": [comparison.as_json() for comparison in found]})
+        print_json(document | {"results": [comparison.as_json() for comparison in comparisons]})
     else:
         kind = devices[0].platform
         count, moved = len(partitioned.collectives), sum(c.total for c in partitioned.collectives)
@@ -135,11 +135,11 @@ def _execute(options: argparse.Namespace) -> int:
         show(f"on {on}, {sent}, {moved:,} bytes sent by each")
         if drawn:
             show(f"drawn at random, as the checkpoint lacks them: {', '.join(drawn)}")
-        for comparison in found:
+        for comparison in comparisons:
             show(f"  {comparison}")
         if len(judgement.seeds) > 1:
             show(f"tried with seeds {', '.join(map(str, judgement.seeds))}")
-        show(_verdict(found))
+        show(_verdict(comparisons))
     return int(wrong > 0)
 
 

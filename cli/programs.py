@@ -95,22 +95,22 @@ def _run(options: argparse.Namespace) -> int:
             session.save(options.save, progress)
     report = sys.stderr if module and not options.output else sys.stdout  # it may be the module's
     choice = choice_of(options)
-    found = checks.lint(session, lints, choice)
+    lint_findings = checks.lint(session, lints, choice)
     if options.json:
         from dataclasses import asdict
 
-        entries = [finding.as_json() for finding in found]
+        entries = [finding.as_json() for finding in lint_findings]
         findings = {"program": str(choice), "findings": entries} if lints else {}
         priorities = {"priorities": [asdict(a) for a in session.accounts]} if options.stages else {}
         print_json(_statistics(session) | priorities | findings, report)
-        return int(bool(found))
+        return int(bool(lint_findings))
     if options.stages:
         from ..runs.accounts import accounts_text
 
         show(accounts_text(session.accounts), report)
     if options.stats:
         print(stages_table(session), file=report)
-    return checks.report(found, report, choice)
+    return checks.report(lint_findings, report, choice)
 
 
 def _facts(options: argparse.Namespace) -> None:

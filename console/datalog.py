@@ -222,13 +222,13 @@ def _explain(program: Program, fact: str, options: argparse.Namespace) -> None:
 
 def _macros(text: str) -> list[tuple[str, str]]:
     """Macros as a C compiler takes them: NAME=VALUE, or NAME for 1."""
-    found = []
+    macros = []
     for part in re.findall(r'(?:[^\s"]|"[^"]*"?)+', text):
         name, given, body = part.partition("=")
         if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
             raise argparse.ArgumentTypeError(f"expected NAME=VALUE, found {part!r}")
-        found.append((name, body if given else "1"))
-    return found
+        macros.append((name, body if given else "1"))
+    return macros
 
 
 def _depth(text: str) -> int:

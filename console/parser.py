@@ -44,11 +44,11 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str, hint: str = "") -> NoReturn:
         """Prints the error, and ends with status 2."""
         # argparse prints the usage too, which is longer than a page.
-        if found := _CHOICES.fullmatch(message):
-            names = [name.strip("' ") for name in found[3].split(",")]
-            message, hint = found[1], closest(found[2], names)
+        if match := _CHOICES.fullmatch(message):
+            names = [name.strip("' ") for name in match[3].split(",")]
+            message, hint = match[1], closest(match[2], names)
             if "COMMAND" in message:
-                hint = self.meant.get(found[2].lower(), hint)
+                hint = self.meant.get(match[2].lower(), hint)
         hint = hint or f"see {self.prog} --help"
         show(ShardlogError(message, where=self.prog, hint=hint), sys.stderr)
         self.exit(2)

@@ -76,6 +76,6 @@ def _with_place(error: Exception) -> Exception:
 
     if not isinstance(error, EngineError):
         return error
-    found = _PLACED.match(str(error))
-    where = found[1] if found else ""
+    placed = _PLACED.match(str(error))
+    where = placed[1] if placed else ""
     return ShardlogError(str(error).removeprefix(f"{where}: "), where=where)

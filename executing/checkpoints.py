@@ -39,16 +39,16 @@ def read_checkpoint(directory: Path, values: Sequence[Value]) -> dict[str, Any]:
     except Exception as error:  # of orbax and tensorstore, of many classes
         first = str(error).partition("\n")[0] or type(error).__name__
         raise ShardlogError(f"orbax cannot read it: {first}", where=str(directory)) from None
-    found = dict[str, Any]()
+    arrays = dict[str, Any]()
     paths = {value.name: components(value.name) for value in values}
     named = closest(values[0].name, map("/".join, leaves)) if values else "the program takes nothing"
     for outer in (0, 1):  # each leaf is one argument, the first that may be it
         for name, path in paths.items():
-            if name not in found and path[outer:] in leaves:
-                found[name] = leaves.pop(path[outer:])
-    if not found:
+            if name not in arrays and path[outer:] in leaves:
+                arrays[name] = leaves.pop(path[outer:])
+    if not arrays:
         raise ShardlogError("it has none of the program's arguments", where=str(directory), hint=named)
-    return found
+    return arrays
 
 
 def _leaves(ocp: Any, directory: Path) -> dict[_Path, Any]:

@@ -135,7 +135,7 @@ def beside(result: Result, outputs: Arrays, expected: Arrays, moved: Arrays) -> 
     """Results beside the ``expected`` ones. These become ``moved`` if inputs change in their last bit."""
     _, results = boundary(result)
     allowed = Roundings(result).results()
-    found = []
+    comparisons = []
     for value, rounding, mine, theirs, other in zip(results, allowed, outputs, expected, moved, strict=True):
         eps, limit = eps_of(value.element), 0.0
         if eps and rounding:
@@ -149,22 +149,22 @@ def beside(result: Result, outputs: Arrays, expected: Arrays, moved: Arrays) -> 
             off, overflow = difference(np.where(parts, theirs, mine), theirs), int(parts.sum())
         nans = int(np.count_nonzero(np.isnan(wide_array(theirs)))) if eps else 0
         one = Comparison(value.name, value.type, off, limit, unlike, overflow)
-        found.append(replace(one, elements=theirs.size, nans=nans))
-    return tuple(found)
+        comparisons.append(replace(one, elements=theirs.size, nans=nans))
+    return tuple(comparisons)
 
 
 def nudged(values: Sequence[Value], inputs: Arrays, bits: int = 1, seed: int = 0) -> Arrays:
     """Inputs with every element changed in its last bit, or by so many times that."""
     rng = np.random.default_rng(seed)
-    found = []
+    arrays = []
     for value, array in zip(values, inputs, strict=True):
         eps = eps_of(value.element)
         if eps:
             array = (wide_array(array) * (1 + bits * eps * rng.choice([-1, 1], array.shape))).astype(
                 array.dtype
             )
-        found.append(array)
-    return found
+        arrays.append(array)
+    return arrays
 
 
 def _unlike(one: Any, other: Any) -> int:

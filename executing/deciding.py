@@ -35,9 +35,9 @@ def decided_by(result: Result, devices: Sequence[Any], inputs: Arrays, moved: Se
     except ShardlogError:  # of programs for several devices, and of ops without a wide form
         return ""
     runs = [exact(inputs), alone(inputs), *map(exact, moved)]
-    for op, *found in zip(ops, *runs, strict=True):
-        first = found[0].astype(found[1].dtype)
-        changed = sum(_changes(first, other) for other in found[1:])
+    for op, *values in zip(ops, *runs, strict=True):
+        first = values[0].astype(values[1].dtype)
+        changed = sum(_changes(first, other) for other in values[1:])
         if count := int(np.count_nonzero(changed)):
             return f"{op} goes another way for {count:,} of {plural(first.size, 'element')}"
     return ""

@@ -79,24 +79,24 @@ def dispatched(function: Callable[..., Any], /, *, rules: Rules, **keywords: Any
     def cache_miss(*args: Any, **kwargs: Any) -> Any:
         trace = core.trace_ctx.trace
         if _transforms_arrays(trace):
-            found, flat = pjit._infer_params(plain._fun, plain._jit_info, args, kwargs)
-            given = rules.transform(Call(found.params["jaxpr"], found.params), flat)
-            return jax.tree.unflatten(found.out_tree, given), None, False
+            inferred, flat = pjit._infer_params(plain._fun, plain._jit_info, args, kwargs)
+            given = rules.transform(Call(inferred.params["jaxpr"], inferred.params), flat)
+            return jax.tree.unflatten(inferred.out_tree, given), None, False
         if isinstance(trace, core.EvalTrace):
             _compiled_as_chosen(plain.trace(*args, **kwargs).lower(), rules, chosen)
         return plain._cache_miss(*args, **kwargs)
 
     kind: Any = type(plain)
-    made = kind.__new__(kind)
-    made.__setstate__(
+    function_of_jax = kind.__new__(kind)
+    function_of_jax.__setstate__(
         plain.__getstate__() | {"cache_miss": cache_miss, "cache": _jax.PjitFunctionCache(capacity=_KINDS)}
     )
 
     class Called(Jitted):
-        __call__ = staticmethod(made)  # found in the class, so that no Python runs
+        __call__ = staticmethod(function_of_jax)  # found in the class, so that no Python runs
 
     Called.__name__ = Called.__qualname__ = Jitted.__name__
-    return Called(function, plain, made, rules, chosen)
+    return Called(function, plain, function_of_jax, rules, chosen)
 
 
 class Jitted:
@@ -168,14 +168,14 @@ def _twin(function: Callable[..., Any]) -> Callable[..., Any]:
     if not isinstance(function, FunctionType):
         return partial(function)
     name, given = function.__name__, (function.__defaults__, function.__closure__)
-    made = FunctionType(function.__code__, function.__globals__, name, *given)
-    made.__kwdefaults__ = function.__kwdefaults__
-    update_wrapper(made, function)
+    twin = FunctionType(function.__code__, function.__globals__, name, *given)
+    twin.__kwdefaults__ = function.__kwdefaults__
+    update_wrapper(twin, function)
     if "__wrapped__" in vars(function):
-        made.__wrapped__ = function.__wrapped__  # type: ignore[attr-defined]
+        twin.__wrapped__ = function.__wrapped__  # type: ignore[attr-defined]
     else:
-        del made.__wrapped__  # type: ignore[attr-defined]
-    return made
+        del twin.__wrapped__  # type: ignore[attr-defined]
+    return twin
 
 
 @contextmanager

@@ -40,8 +40,8 @@ def domains(result: Result) -> list[Asked]:
     functions = symbols(result.module, "func.func")
     with result.module.context:
         main = functions[main_function(functions)]
-        found = _DomainWalk(result, functions).function(main, [frozenset()] * len(main.type.results))
-        kinds = zip(found, main.type.inputs, strict=True)
+        domains_asked = _DomainWalk(result, functions).function(main, [frozenset()] * len(main.type.results))
+        kinds = zip(domains_asked, main.type.inputs, strict=True)
         return [asked for asked, kind in kinds if isinstance(kind, ir.RankedTensorType)]
 
 
@@ -55,11 +55,11 @@ class _DomainWalk:
 
     def function(self, function: Any, wanted: Sequence[Asked]) -> list[Asked]:
         """The domains that a function requires of its arguments, given those of its results."""
-        block, found = function.regions[0].blocks[0], _Wanted(set)
+        block, asked_of = function.regions[0].blocks[0], _Wanted(set)
         for value, asked in zip(_returned(block), wanted, strict=True):
-            found[value] |= asked
-        self._block(block, found)
-        return [frozenset(found[value]) for value in block.arguments]
+            asked_of[value] |= asked
+        self._block(block, asked_of)
+        return [frozenset(asked_of[value]) for value in block.arguments]
 
     def _block(self, block: Any, found: _Wanted) -> None:
         for op in reversed([each.operation for each in block.operations]):
@@ -130,5 +130,5 @@ def _end(op: ir.Operation, end: str, region: int, index: int) -> Any:
 
 def _returned(block: Any) -> Sequence[Any]:
     operations = block.operations
-    found: Sequence[Any] = operations[len(operations) - 1].operands
-    return found
+    operands: Sequence[Any] = operations[len(operations) - 1].operands
+    return operands

@@ -75,13 +75,13 @@ class Executable:
             _check_argument(array, *taken)
         given = [_reordered(array, self._devices) for array in arrays]
         parts = self._loaded.execute_sharded(given).disassemble_into_single_device_arrays()
-        found = [
+        outputs = [
             _array(shape, sharding, list(held))
             for (sharding, shape), held in zip(self._results, parts, strict=True)
         ]
         if interface.results is None:
-            return tuple(found)
-        kinds = zip(found, interface.keys, strict=True)
+            return tuple(outputs)
+        kinds = zip(outputs, interface.keys, strict=True)
         return interface.results.unflatten(
             [jax.random.wrap_key_data(array, impl=key) if key else array for array, key in kinds]
         )

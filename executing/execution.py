@@ -66,11 +66,11 @@ def run_partitioned(
     import jax
 
     with failures_told(result), _types_kept(chain(*boundary(result))):
-        found = [combined(array) for array in jax.tree.leaves(executable(*inputs))]
+        outputs = [combined(array) for array in jax.tree.leaves(executable(*inputs))]
     with failures_told(result):  # some appear only when a result is awaited
         if expected is None:
-            return list(map(np.asarray, found))
-        return [worst(array, other) for array, other in zip(found, expected, strict=True)]
+            return list(map(np.asarray, outputs))
+        return [worst(array, other) for array, other in zip(outputs, expected, strict=True)]
 
 
 def run_alone(result: Result, alone: Alone, *inputs: Arrays) -> list[Arrays]:

@@ -34,14 +34,14 @@ def _drawn(rng: np.random.Generator, value: Value, asked: Asked) -> Any:
     if not eps_of(value.element):
         return _integers(rng, value, kinds)
     if kinds & _MATRICES and len(shape) > 1 and shape[-1] == shape[-2]:
-        found = _matrices(rng, value, "definite" in kinds)
+        array = _matrices(rng, value, "definite" in kinds)
     elif "unit" in kinds:
-        found = rng.uniform(0.05, 0.95, shape)
+        array = rng.uniform(0.05, 0.95, shape)
     elif kinds - {"bits"}:
-        found = np.exp(0.5 * rng.standard_normal(shape))
+        array = np.exp(0.5 * rng.standard_normal(shape))
     else:
-        found = _normal(rng, value, shape)
-    return found.astype(value.dtype)
+        array = _normal(rng, value, shape)
+    return array.astype(value.dtype)
 
 
 def _integers(rng: np.random.Generator, value: Value, kinds: set[str]) -> Any:
@@ -62,17 +62,17 @@ def _largest(value: Value) -> int:
 
 
 def _normal(rng: np.random.Generator, value: Value, shape: tuple[int, ...]) -> Any:
-    found = rng.standard_normal(shape)
-    return found + 1j * rng.standard_normal(shape) if value.dtype.kind == "c" else found
+    array = rng.standard_normal(shape)
+    return array + 1j * rng.standard_normal(shape) if value.dtype.kind == "c" else array
 
 
 def _matrices(rng: np.random.Generator, value: Value, definite: bool) -> Any:
     """Matrices with which equations are solved well: definite, or with a large diagonal."""
     size = value.shape[-1] or 1
-    found = _normal(rng, value, value.shape) / size
+    matrices = _normal(rng, value, value.shape) / size
     if definite:
-        found = size * found @ np.conj(np.swapaxes(found, -1, -2))
-    return found + np.eye(value.shape[-1])
+        matrices = size * matrices @ np.conj(np.swapaxes(matrices, -1, -2))
+    return matrices + np.eye(value.shape[-1])
 
 
 def checkpoint_inputs(
@@ -82,13 +82,13 @@ def checkpoint_inputs(
     of the others. Raises ShardlogError as ``read_checkpoint``, and for arrays of other shapes and types."""
     from .checkpoints import read_checkpoint
 
-    found = read_checkpoint(directory, values)
+    stored = read_checkpoint(directory, values)
     drawn = random_inputs(values, seed, asked)
     arrays = [
-        _fitted(found[value.name], value, str(directory)) if value.name in found else array
+        _fitted(stored[value.name], value, str(directory)) if value.name in stored else array
         for value, array in zip(values, drawn, strict=True)
     ]
-    return arrays, [value.name for value in values if value.name not in found]
+    return arrays, [value.name for value in values if value.name not in stored]
 
 
 def read_inputs(file: Path | str, values: Sequence[Value]) -> Arrays:
@@ -105,17 +105,17 @@ def read_inputs(file: Path | str, values: Sequence[Value]) -> Arrays:
         raise ShardlogError(
             "not a file of arrays", where=str(file), hint="expected a .npz file, as numpy.savez writes"
         ) from None
-    found = []
+    arrays = []
     for i, value in enumerate(values):
         names = [name for name in (value.name, f"arr_{i}", f"%arg{i}") if name in held]
         if not names:
             has = closest(value.name, held) if held else "it is empty"
             raise ShardlogError(f"no array for {value.name} : {value.type}", where=str(file), hint=has)
-        found.append(_fitted(held.pop(names[0]), value, str(file)))
+        arrays.append(_fitted(held.pop(names[0]), value, str(file)))
     if held:
         hint = f"the program takes {', '.join(value.name for value in values) or 'nothing'}"
         raise ShardlogError(f"no argument is called {next(iter(held))}", where=str(file), hint=hint)
-    return found
+    return arrays
 
 
 def _fitted(array: Any, value: Value, where: str) -> Any:

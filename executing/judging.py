@@ -60,12 +60,14 @@ class Trial:
         again = nudged(self._arguments, inputs)
         expected, moved = run_alone(self._result, self._alone, inputs, again)
         outputs = execution.run_partitioned(self._result, self._executable, inputs, expected)
-        found = list(beside(self._result, outputs, expected, moved))
-        if not all(one.right and one.judged for one in found):
-            found = self._in_64_bits(inputs, outputs, expected, found)
-        if not all(one.right for one in found) and (reason := undefined(self._result, self._devices, inputs)):
-            found = [one if one.right else replace(one, reason=reason) for one in found]
-        return Judgement(tuple(found), outputs)
+        comparisons = list(beside(self._result, outputs, expected, moved))
+        if not all(one.right and one.judged for one in comparisons):
+            comparisons = self._in_64_bits(inputs, outputs, expected, comparisons)
+        if not all(one.right for one in comparisons) and (
+            reason := undefined(self._result, self._devices, inputs)
+        ):
+            comparisons = [one if one.right else replace(one, reason=reason) for one in comparisons]
+        return Judgement(tuple(comparisons), outputs)
 
     def at_random(self, seed: int) -> Judgement:
         """The results for random inputs from the domains that the program requires. If a result is not
@@ -81,32 +83,32 @@ class Trial:
         seeds = tuple(range(seed, seed + _SEEDS))
         others = [tried(other).comparisons for other in seeds[1:]]
         decides = lets_rounding_decide(self._result)
-        found = list(first.comparisons)
-        for i, one in enumerate(found):
+        comparisons = list(first.comparisons)
+        for i, one in enumerate(comparisons):
             may_be = one.off <= BIAS * one.allowed or (decides and not eps_of(self._results[i].element))
             if not one.right and may_be and all(each[i].right for each in others):
-                found[i] = replace(one, reason=_once(one, seeds))
-        return Judgement(tuple(found), first.outputs, seeds)
+                comparisons[i] = replace(one, reason=_once(one, seeds))
+        return Judgement(tuple(comparisons), first.outputs, seeds)
 
     def _with_smaller(self, inputs: Arrays) -> Judgement:
         """The results for inputs. Results that cannot be judged are replaced by those for smaller inputs,
         if that helps. If values are large, a softmax picks one of them, and sums cancel out: only rounding
         is left."""
         first = self.of(inputs)
-        found = first.comparisons
+        comparisons = first.comparisons
         for turn in range(1, _TIMES + 1):
-            if all(comparison.judged for comparison in found):
+            if all(comparison.judged for comparison in comparisons):
                 break
             divided = _SMALLER**turn
             smaller = [
                 array / array.dtype.type(divided) if eps_of(value.element) else array
                 for value, array in zip(self._arguments, inputs, strict=True)
             ]
-            found = tuple(
+            comparisons = tuple(
                 replace(other, divided=divided) if other.judged and not comparison.judged else comparison
-                for comparison, other in zip(found, self.of(smaller).comparisons, strict=True)
+                for comparison, other in zip(comparisons, self.of(smaller).comparisons, strict=True)
             )
-        return replace(first, comparisons=found)
+        return replace(first, comparisons=comparisons)
 
     def _in_64_bits(
         self, inputs: Arrays, outputs: Arrays, expected: Arrays, found: Sequence[Comparison]

@@ -45,23 +45,23 @@ def needed(result: Result) -> set[tuple[int, int]]:
 
 def _decided(module: ir.Module) -> dict[tuple[int, int], str]:
     """The shardings of all values of a module that can be sharded."""
-    found: dict[tuple[int, int], str] = {}
+    decided: dict[tuple[int, int], str] = {}
     for number, op in enumerate(ops_in(module)):
         if "sharding" not in op.attributes and "out_shardings" not in op.attributes:
-            found |= {(number, i): text for i, text in _texts(op).items()}
-    return found
+            decided |= {(number, i): text for i, text in _texts(op).items()}
+    return decided
 
 
 def _seen(module: ir.Module) -> dict[tuple[int, int], set[str]]:
     """The shardings of the values of numbered ops, wherever they are; there may be copies of an op."""
-    found: dict[tuple[int, int], set[str]] = defaultdict(set)
+    seen: dict[tuple[int, int], set[str]] = defaultdict(set)
     for op in ops_in(module):
         given: Any = op.attributes.get(_ATTRIBUTES)
         if given is not None and _NUMBER in given:
             number, count = map(int, text_of(given[_NUMBER]).split())
             for index, text in _texts(op).items() if count == len(op.results) else ():
-                found[number, index].add(text)
-    return found
+                seen[number, index].add(text)
+    return seen
 
 
 def _texts(op: Any) -> dict[int, str]:

@@ -36,11 +36,11 @@ def combined(array: Any) -> Any:
         return array
     group_of = {device: group for device, group, _ in _places(array.sharding)}
     combine = {"sum": np.add, "max": np.maximum, "min": np.minimum}[reduction(array.sharding.spec)]
-    found: dict[Any, Any] = {}
+    by_group: dict[Any, Any] = {}
     for shard in array.addressable_shards:
         part, group = np.asarray(shard.data), group_of[shard.device]
-        found[group] = combine(found[group], part) if group in found else part
-    parts = [jax.device_put(found[group_of[s.device]], s.device) for s in array.addressable_shards]
+        by_group[group] = combine(by_group[group], part) if group in by_group else part
+    parts = [jax.device_put(by_group[group_of[s.device]], s.device) for s in array.addressable_shards]
     return jax.make_array_from_single_device_arrays(array.shape, _reduced(array.sharding), parts)
 
 

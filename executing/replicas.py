@@ -13,13 +13,13 @@ def worst(array: Any, expected: Any) -> Any:
     """A ``jax.Array`` as a NumPy array: of the devices' copies, the one that is furthest from the expected
     values. They are equal, except for wrong values and those without a defined meaning."""
     first, *others = _copies(array)
-    found, most = first, None
+    copy, most = first, None
     for other in others:
         if not np.array_equal(first, other, equal_nan=first.dtype.kind in "fc"):
             most = difference(first, expected) if most is None else most
             if (off := difference(other, expected)) > most:
-                found, most = other, off
-    return found
+                copy, most = other, off
+    return copy
 
 
 def _copies(array: Any) -> list[Any]:
@@ -28,7 +28,7 @@ def _copies(array: Any) -> list[Any]:
     count = max((shard.replica_id for shard in shards), default=0) + 1
     if count == 1 or not array.is_fully_addressable:
         return [np.asarray(array)]
-    found = [np.empty(array.shape, array.dtype) for _ in range(count)]
+    copies = [np.empty(array.shape, array.dtype) for _ in range(count)]
     for shard in shards:
-        found[shard.replica_id][shard.index] = np.asarray(shard.data)
-    return found
+        copies[shard.replica_id][shard.index] = np.asarray(shard.data)
+    return copies

@@ -42,19 +42,19 @@ class Roundings:
         """For each result that is an array; 0 for integers."""
         with self._result.module.context:
             main = self._functions[main_function(self._functions)]
-            found = self._block(main.regions[0].blocks[0], [0.0] * len(main.type.inputs), {})
-            kinds = zip(found, main.type.results, strict=True)
+            errors = self._block(main.regions[0].blocks[0], [0.0] * len(main.type.inputs), {})
+            kinds = zip(errors, main.type.results, strict=True)
             return [error for error, kind in kinds if isinstance(kind, ir.RankedTensorType)]
 
     def _block(self, block: Any, given: Sequence[float], around: dict[Any, float]) -> list[float]:
-        known = around | dict(zip(block.arguments, given, strict=True))
+        error_of = around | dict(zip(block.arguments, given, strict=True))
         operations = list(block.operations)
         for op in operations[:-1]:
             operation = op.operation
-            errors = self._op(operation, [known[value] for value in operation.operands], known)
+            errors = self._op(operation, [error_of[value] for value in operation.operands], error_of)
             for value, error in zip(operation.results, errors, strict=True):
-                known[value] = error if _eps(value.type) else 0.0
-        return [known[value] if _eps(value.type) else 0.0 for value in operations[-1].operands]
+                error_of[value] = error if _eps(value.type) else 0.0
+        return [error_of[value] if _eps(value.type) else 0.0 for value in operations[-1].operands]
 
     def _op(self, operation: Any, given: list[float], known: dict[Any, float]) -> Sequence[float]:
         lowering = self._traits.lowering(operation.name)

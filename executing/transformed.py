@@ -95,12 +95,12 @@ def _pulled(cotangents: Sequence[Any], *args: Any, program: TracedFunction) -> l
     """The transpose of a function that is linear in its unknown arguments."""
     linear = tuple(isinstance(x, ad.UndefinedPrimal) for x in args)
     kinds = tuple(x.aval for x in _only(args, linear))
-    known = _only(args, (not x for x in linear))
+    known_args = _only(args, (not x for x in linear))
     given = tuple(not _still(x) for x in cotangents)
 
     def transpose() -> Flat:
         def transposed(*flat: Any) -> Any:
-            values, pulled = flat[: len(known)], flat[len(known) :]
+            values, pulled = flat[: len(known_args)], flat[len(known_args) :]
 
             def function(*moves: Any) -> Any:
                 each = iter(values), iter(moves)
@@ -110,10 +110,12 @@ def _pulled(cotangents: Sequence[Any], *args: Any, program: TracedFunction) -> l
 
         return transposed
 
-    found = iter(
-        program.derived(("transpose", linear, kinds, given), transpose).run(*known, *_only(cotangents, given))
+    cotangents_out = iter(
+        program.derived(("transpose", linear, kinds, given), transpose).run(
+            *known_args, *_only(cotangents, given)
+        )
     )
-    return [next(found) if x else None for x in linear]
+    return [next(cotangents_out) if x else None for x in linear]
 
 
 def _batched(axis: Any, args: Sequence[Any], dims: Sequence[Any], *, program: TracedFunction) -> Any:

@@ -34,8 +34,8 @@ if TYPE_CHECKING:
 def undefined(result: Result, devices: Sequence[Any], inputs: Arrays) -> str:
     """Along which axes devices differ, though a manual computation calls a result replicated there, and which
     one it is. Empty where none does; those in loops and branches are not looked at."""
-    module, found = _watched(result)
-    if not found:
+    module, watched = _watched(result)
+    if not watched:
         return ""
     loaded = load(without_tokens(module), devices, result.source.interface.callbacks)
     main = symbols(result.module, "func.func")[main_function(symbols(result.module, "func.func"))]
@@ -43,7 +43,7 @@ def undefined(result: Result, devices: Sequence[Any], inputs: Arrays) -> str:
     kept = [sharding for sharding, kind in shardings if not is_token(kind)]
     arrays = [placed(array, to) for array, to in zip(inputs, kept, strict=True)]
     parts = loaded.execute_sharded(arrays).disassemble_into_single_device_arrays()
-    for (axes, element, where), (first, *_) in zip(found, parts, strict=True):
+    for (axes, element, where), (first, *_) in zip(watched, parts, strict=True):
         held = np.asarray(first)
         apart = [name for i, name in enumerate(axes) if _differ(np.moveaxis(held, i, 0), element)]
         if apart:
@@ -60,7 +60,7 @@ def _watched(result: Result) -> tuple[ir.Module, list[tuple[list[str], str, str]
     """The program with the results of its manual computations as its own, and one more dimension for each
     axis along which they are declared replicated. Also the names of these axes, the elements, and the place
     of the op."""
-    module, found = copy_of(result.module), []
+    module, watched = copy_of(result.module), []
     functions = symbols(module, "func.func")
     main = functions[main_function(functions)]
     with module.context, ir.Location.unknown():
@@ -74,14 +74,14 @@ def _watched(result: Result) -> tuple[ir.Module, list[tuple[list[str], str, str]
             where = result.source.line(location(op)) or result.source.name
             for value, axes in _with_axes(op, sizes):
                 values.append(value)
-                found.append((axes, str(value.type.element_type), where))
+                watched.append((axes, str(value.type.element_type), where))
         last = list(block.operations)[-1].operation
         ir.Operation.create(last.name, operands=values, ip=ir.InsertionPoint(last))
         last.erase()
         kind = ir.FunctionType.get([a.type for a in block.arguments], [v.type for v in values])
         main.attributes["function_type"] = ir.TypeAttr.get(kind)
         main.attributes["res_attrs"] = ir.ArrayAttr.get([ir.DictAttr.get({})] * len(values))
-        return bind(module, result.book.traits), found
+        return bind(module, result.book.traits), watched
 
 
 def _with_axes(op: Any, sizes: dict[str, dict[str, int]]) -> list[tuple[Any, list[str]]]:
@@ -107,7 +107,7 @@ def _with_axes(op: Any, sizes: dict[str, dict[str, int]]) -> list[tuple[Any, lis
         own = [sdy.DimensionShardingAttr.get([sdy.AxisRefAttr.get(name)], is_closed=True) for name in axes]
         more.append(sdy.TensorShardingAttr.get(of.mesh_or_ref, [*own, *of.dimension_shardings]))
         names.append(axes)
-    made = sdy.ManualComputationOp(
+    rewritten = sdy.ManualComputationOp(
         [*(r.type for r in op.results), *types],
         list(op.operands),
         op.attributes["in_shardings"],
@@ -116,11 +116,11 @@ def _with_axes(op: Any, sizes: dict[str, dict[str, int]]) -> list[tuple[Any, lis
         loc=op.location,
         ip=ir.InsertionPoint(op),
     ).operation
-    block.append_to(made.regions[0])
+    block.append_to(rewritten.regions[0])
     ir.Operation.create(last.name, operands=returned, ip=ir.InsertionPoint(last))
     last.erase()
     count = len(op.results)
-    for old, new in zip(op.results, made.results, strict=False):
+    for old, new in zip(op.results, rewritten.results, strict=False):
         old.replace_all_uses_with(new)
     op.erase()
-    return list(zip(list(made.results)[count:], names, strict=True))
+    return list(zip(list(rewritten.results)[count:], names, strict=True))

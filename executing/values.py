@@ -55,13 +55,13 @@ def boundary(result: Result) -> tuple[list[Value], list[Value]]:
     main = functions[main_function(functions)]
     arguments = [argument_path(a.location) or f"%arg{i}" for i, a in enumerate(main.arguments)]
     results = [result_path(main, i) or f"result#{i}" for i in range(len(main.type.results))]
-    found = []
+    ends = []
     for names, types in ((arguments, main.type.inputs), (results, main.type.results)):
         if len(set(names)) < len(names):
             names[:] = [f"{name}#{i}" for i, name in enumerate(names)]
         given = zip(names, types, strict=True)
-        found.append([_value(result, name, type_) for name, type_ in given if not is_token(type_)])
-    return found[0], found[1]
+        ends.append([_value(result, name, type_) for name, type_ in given if not is_token(type_)])
+    return ends[0], ends[1]
 
 
 def _value(result: Result, name: str, type_: Any) -> Value:

@@ -42,17 +42,17 @@ class Projection:
     @staticmethod
     def of(rule: Rule, slot: int, sharding: Sharding | None) -> Projection:
         """The axes of a sharding of a slot, major to minor: each factor takes what divides it."""
-        made = Projection()
+        projection = Projection()
         for d, factors in enumerate(rule.maps[slot]):
             held = sharding.dimensions if sharding is not None else ()
             left = [*held[d].axes] if d < len(held) else []
             spilt = False
             for position, f in enumerate(factors):
-                made.axes[f] = ()
+                projection.axes[f] = ()
                 if spilt:
                     break
                 if position == len(factors) - 1:
-                    made.axes[f] = tuple(left)
+                    projection.axes[f] = tuple(left)
                     break
                 room, taken = rule.sizes[f], list[SubAxis]()
                 while left and (left[0].size == 1 or gcd(room, left[0].size) > 1):
@@ -63,10 +63,10 @@ class Projection:
                         left[0] = SubAxis(axis.name, axis.pre * part, axis.size // part)
                     else:
                         del left[0]
-                made.axes[f] = tuple(taken)
+                projection.axes[f] = tuple(taken)
                 if room > 1 and left:
-                    spilt, made.spill[f] = True, tuple(left)
-        return made
+                    spilt, projection.spill[f] = True, tuple(left)
+        return projection
 
     @property
     def parts(self) -> int:
@@ -95,10 +95,10 @@ class Projection:
                 left[0] = SubAxis(axis.name, axis.pre * part, axis.size // part)
             if not used:
                 spill, left = tuple(left), []
-        made = Projection(dict(zip(factors, map(tuple, taken), strict=True)))
+        projection = Projection(dict(zip(factors, map(tuple, taken), strict=True)))
         if spill and factors:
-            made.spill[factors[-1]] = spill
-        dimensions = tuple(Dimension(one) for one in made.joined(rule, slot))
+            projection.spill[factors[-1]] = spill
+        dimensions = tuple(Dimension(one) for one in projection.joined(rule, slot))
         return Projection.of(rule, slot, Sharding(-1, dimensions))
 
     def update(self, common: Sequence[Axes]) -> None:
@@ -110,7 +110,7 @@ class Projection:
 
     def joined(self, rule: Rule, slot: int) -> list[Axes]:
         """The axes of each dimension of a slot."""
-        found = []
+        joined = []
         for factors in rule.maps[slot]:
             axes: list[SubAxis] = []
             for f in factors:
@@ -121,8 +121,8 @@ class Projection:
                     break
                 if _parts(own) < rule.sizes[f]:
                     break
-            found.append(tuple(axes))
-        return found
+            joined.append(tuple(axes))
+        return joined
 
 
 @dataclass(frozen=True)
@@ -174,8 +174,8 @@ class Agreement:
     @staticmethod
     def alike(projections: Iterable[Projection], factor: int) -> Axes | None:
         """The axes that all slots have along a factor; None where they differ."""
-        found = {projection.axes[factor] for projection in projections if factor in projection.axes}
-        return None if len(found) > 1 else next(iter(found), ())
+        different = {projection.axes[factor] for projection in projections if factor in projection.axes}
+        return None if len(different) > 1 else next(iter(different), ())
 
     def _compatible(self, projections: Sequence[Projection]) -> list[Axes] | None:
         common: list[Axes] = []
@@ -292,7 +292,7 @@ class Agreement:
         summed over."""
         rule = self.rule
         one, other, result = (projection.axes for projection in projections[:3])
-        found: tuple[int, Axes] | None = None
+        best: tuple[int, Axes] | None = None
         summed: list[SubAxis] = []
         seen: list[SubAxis] = []
         for f in range(len(rule.sizes)):
@@ -310,17 +310,17 @@ class Agreement:
                     return None
                 seen += axes
             if result.get(f, ()) != axes:
-                if not axes or found is not None or self.elements[2] > largest:
+                if not axes or best is not None or self.elements[2] > largest:
                     return None
-                found = f, axes
-        if found is None or not result[found[0]] or result[found[0]] != tuple(summed):
+                best = f, axes
+        if best is None or not result[best[0]] or result[best[0]] != tuple(summed):
             return None
-        return found
+        return best
 
 
 def less(axes: Axes, others: Axes) -> Axes:
     """The remaining axes without others."""
-    found: list[SubAxis] = []
+    left_over: list[SubAxis] = []
     for axis in axes:
         left = [(axis.pre, axis.pre * axis.size)]
         for other in others:
@@ -332,17 +332,17 @@ def less(axes: Axes, others: Axes) -> Axes:
                     for start, end in ((first, min(last, low)), (max(first, high), last))
                     if start < end
                 ]
-        found += [SubAxis(axis.name, start, end // start) for start, end in left]
-    return tuple(found)
+        left_over += [SubAxis(axis.name, start, end // start) for start, end in left]
+    return tuple(left_over)
 
 
 def ordered(axes: Axes, sizes: Mapping[str, int]) -> Axes:
     """Axes in the order of their mesh, neighbours merged."""
     names = list(sizes)
-    found: list[SubAxis] = []
+    merged: list[SubAxis] = []
     for axis in sorted(axes, key=lambda axis: (names.index(axis.name), axis.pre)):
-        _append(found, (axis,))
-    return tuple(found)
+        _append(merged, (axis,))
+    return tuple(merged)
 
 
 def _parts(axes: Iterable[SubAxis]) -> int:
@@ -393,15 +393,15 @@ def _truncated(axes: Axes, others: Iterable[SubAxis]) -> Axes:
 
 def _common_prefix(one: Axes, other: Axes) -> Axes:
     """The axes, and at last the part of an axis, with which both begin."""
-    found: list[SubAxis] = []
+    prefix: list[SubAxis] = []
     for a, b in zip(one, other, strict=False):
         if a == b:
-            found.append(a)
+            prefix.append(a)
             continue
         if a.name == b.name and a.pre == b.pre and _coexist(a, b):
-            found.append(min(a, b, key=lambda axis: axis.size))
+            prefix.append(min(a, b, key=lambda axis: axis.size))
         break
-    return tuple(found)
+    return tuple(prefix)
 
 
 def is_strict_prefix(axes: Axes, others: Axes) -> bool:

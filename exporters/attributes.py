@@ -57,20 +57,20 @@ class Attributes:
 
     def set_shardings(self) -> None:
         function, place = self.function, self.instance.layout.place
-        order, made = np.asarray(function.order, np.int64), np.asarray(function.definer, np.int64)
-        results = np.bincount(made[made >= 0], minlength=len(function.ops))
+        order, definers = np.asarray(function.order, np.int64), np.asarray(function.definer, np.int64)
+        results = np.bincount(definers[definers >= 0], minlength=len(function.ops))
         own, gone = [*function.constraints, *function.boundaries], np.asarray(self.gone, np.int64)
         alone = [*self.of_sdy[numbers(function.signature)].nonzero()[0].tolist(), *function.calls]
         if self.written.unchanged:
             unchanged = np.isin(place, np.asarray([*self.written.unchanged]) - self.instance.place)
-            alone += made[unchanged & (made >= 0)].tolist()
+            alone += definers[unchanged & (definers >= 0)].tolist()
         plain, others = np.zeros((2, len(function.ops)), bool)
         plain[order] = results[order] == 1
         plain[alone] = False
         others[order] = results[order] > 0
         others[own] = True
         plain[gone] = others[gone] = False
-        self.set_plain(np.nonzero((made >= 0) & plain[made])[0], made)
+        self.set_plain(np.nonzero((definers >= 0) & plain[definers])[0], definers)
         for node in order[(others & ~plain)[order]].tolist():
             if node in function.calls:
                 self.set_call(node)
@@ -117,7 +117,7 @@ class Attributes:
         for label, values in (("in_shardings", body), ("out_shardings", function.results[node])):
             shapes = [self.shapes[function.types[v]] or () for v in values]
             held = [self.instance.place + int(self.instance.layout.place[v]) for v in values]
-            found: list[Sharding | None] = []
+            shardings: list[Sharding | None] = []
             for value, place, shape in zip(values, held, shapes, strict=True):
                 sharding = written.fitted(written.sharding(place, len(shape)), shape, entry=False)
                 if sharding is not None and value in function.manual:
@@ -126,8 +126,8 @@ class Attributes:
                         sharding = manual.around(sharding)
                     else:
                         manual.check(sharding, boundary_axes(self.ops[node]), location(self.ops[node]))
-                found.append(sharding)
-            attribute = written.per_value(found, [len(shape) for shape in shapes])
+                shardings.append(sharding)
+            attribute = written.per_value(shardings, [len(shape) for shape in shapes])
             if attribute is not None:
                 attributes[label] = attribute
         if node in function.manual_axes:
@@ -234,8 +234,8 @@ class Attributes:
     def entry_with(self, entry: Any, added: dict[str, Any]) -> Any:
         """The attributes of an argument or a result, with a sharding or without one."""
         kept = entries_of(entry) if self.root else {}
-        known, attribute = kept.pop("sdy.sharding", None), added.get("sdy.sharding")
-        if self.root and (known is attribute or (known and attribute and known == attribute)):
+        before, attribute = kept.pop("sdy.sharding", None), added.get("sdy.sharding")
+        if self.root and (before is attribute or (before and attribute and before == attribute)):
             return entry
         kept.pop(UNEVEN, None)
         return ir.DictAttr.get(kept | added)

@@ -52,11 +52,11 @@ def _shardings(op: Any, mesh: str) -> list[Any]:
     """The shardings of the results of an op, which has none of them any more."""
     if "sdy.sharding" not in op.attributes:
         return [_replicated(result.type, mesh) for result in op.results]
-    found = [*sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings]
+    shardings = [*sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings]
     if calls_back(op):  # on one device, for which its own sharding binds
         return []
     del op.attributes["sdy.sharding"]
-    return found
+    return shardings
 
 
 def _replicated(type_: Any, mesh: str) -> Any:
@@ -65,13 +65,13 @@ def _replicated(type_: Any, mesh: str) -> Any:
 
 
 def _constrain_instead(reshard: Any) -> None:
-    made = sdy.ShardingConstraintOp(
+    constraint = sdy.ShardingConstraintOp(
         reshard.operands[0],
         reshard.attributes["sharding"],
         loc=reshard.location,
         ip=ir.InsertionPoint(reshard),
     )
-    reshard.results[0].replace_all_uses_with(made.operation.results[0])
+    reshard.results[0].replace_all_uses_with(constraint.operation.results[0])
     reshard.operation.erase()
 
 
@@ -105,13 +105,15 @@ def _bind(op: Any, index: int, sharding: Any, *, carries: bool) -> None:
 
 def _before(op: Any, index: int, sharding: Any) -> None:
     """Constrains an operand."""
-    made = sdy.ShardingConstraintOp(op.operands[index], sharding, loc=op.location, ip=ir.InsertionPoint(op))
-    op.operands[index] = made.operation.results[0]
+    constraint = sdy.ShardingConstraintOp(
+        op.operands[index], sharding, loc=op.location, ip=ir.InsertionPoint(op)
+    )
+    op.operands[index] = constraint.operation.results[0]
 
 
 def _follow(value: Any, sharding: Any, point: ir.InsertionPoint) -> None:
     """Constrains a value for all that use it."""
     if not any(True for _ in value.uses):
         return
-    made = sdy.ShardingConstraintOp(value, sharding, loc=value.location, ip=point)
-    value.replace_all_uses_except(made.operation.results[0], made.operation)
+    constraint = sdy.ShardingConstraintOp(value, sharding, loc=value.location, ip=point)
+    value.replace_all_uses_except(constraint.operation.results[0], constraint.operation)

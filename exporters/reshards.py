@@ -223,8 +223,8 @@ class _Function:
 
     def _tiled(self, shardings: Iterable[Sharding | None]) -> int | None:
         """The mesh of the first sharding that is not on a single device."""
-        found = (one.mesh for one in shardings if one is not None and not self.meshes[one.mesh].maximal)
-        return next(found, None)
+        tiled = (one.mesh for one in shardings if one is not None and not self.meshes[one.mesh].maximal)
+        return next(tiled, None)
 
     def meet(
         self,
@@ -258,9 +258,9 @@ class _Function:
         axes = less(held.unreduced, wanted.unreduced if wanted is not None else ())
         if not axes:
             return held
-        found = replace(held, unreduced=less(held.unreduced, axes))
-        user.operands[index] = self.all_reduce(value, axes, found, held.reduction, at)
-        return found
+        reduced = replace(held, unreduced=less(held.unreduced, axes))
+        user.operands[index] = self.all_reduce(value, axes, reduced, held.reduction, at)
+        return reduced
 
     def unreduced(
         self, user: ir.Operation, index: int, wanted: Sharding | None, at: ir.InsertionPoint
@@ -393,18 +393,18 @@ class _Function:
     def common_mesh(self, held: Sequence[Sharding | None]) -> int | None:
         """The mesh that most shardings are on that have axes; None where meshes differ in more than the order
         of their devices."""
-        meshes, found = self.meshes, None
+        meshes, common = self.meshes, None
         for sharding in held:
             if sharding is None:
                 continue
-            if found is None or (not meshes[found].axes and not meshes[found].device_ids):
-                found = sharding.mesh
+            if common is None or (not meshes[common].axes and not meshes[common].device_ids):
+                common = sharding.mesh
             elif meshes[sharding.mesh].axes or meshes[sharding.mesh].device_ids:
-                if meshes[sharding.mesh].axes != meshes[found].axes:
+                if meshes[sharding.mesh].axes != meshes[common].axes:
                     return None
                 if not meshes[sharding.mesh].device_ids:
-                    found = sharding.mesh
-        if found is None or meshes[found].maximal:
+                    common = sharding.mesh
+        if common is None or meshes[common].maximal:
             return None
         counts: dict[int, int] = {}
         most = 0
@@ -412,8 +412,8 @@ class _Function:
             if sharding is not None and _axes_of(sharding):
                 counts[sharding.mesh] = counts.get(sharding.mesh, 0) + 1
                 if counts[sharding.mesh] > most:
-                    most, found = counts[sharding.mesh], sharding.mesh
-        return found
+                    most, common = counts[sharding.mesh], sharding.mesh
+        return common
 
     def joined(
         self, rule: Rule, t: int, projection: Projection, held: Sharding | None, mesh: int
@@ -432,8 +432,8 @@ class _Function:
     ) -> None:
         """Reshards slot ``t`` of an op, which has ``sharding`` then."""
         if t < len(op.operands):
-            made = sdy.ReshardOp(value, self.written(sharding), ip=ir.InsertionPoint(op))
-            op.operands[t] = made.result
+            resharded = sdy.ReshardOp(value, self.written(sharding), ip=ir.InsertionPoint(op))
+            op.operands[t] = resharded.result
             return
         own = self.sharding(value) or _replicated(sharding.mesh, _rank(value))
         _replace(value, sdy.ReshardOp(value, self.written(own), ip=behind).result)
@@ -488,10 +488,10 @@ class _Function:
         mesh: int,
     ) -> None:
         """Reshards the result of a product, and not an operand, where that moves less."""
-        found = agreement.product(projections)
-        if found is None or held[2] is None:
+        choice = agreement.product(projections)
+        if choice is None or held[2] is None:
             return
-        factor, axes = found
+        factor, axes = choice
         result, out = op.results[0], self.written(held[2])
         projections[2].axes[factor] = axes
         self.set_sharding(result, self.joined(agreement.rule, 2, projections[2], held[2], mesh))

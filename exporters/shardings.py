@@ -56,10 +56,10 @@ class FinalShardings:
         function may take that of the returned value."""
         if place in self.unchanged:
             return self.unchanged[place]
-        found = self.of(int(self.contents[place]), rank)
-        if found is None and place in self.returned:
+        sharding = self.of(int(self.contents[place]), rank)
+        if sharding is None and place in self.returned:
             return self.result(None, self.sharding(self.returned[place], rank), entry=True)
-        return found
+        return sharding
 
     def all(self, places: npt.NDArray[np.int32], ranks: Sequence[int]) -> list[Sharding | None]:
         """The shardings of places whose tensors have these ranks."""
@@ -148,12 +148,12 @@ class FinalShardings:
         if (when, held) not in self._decided:
             self._decided[when, held] = self._siblings(when, held, self.shardings.meshes.meshes)
         opened, lost = self._decided[when, held]
-        found = [
+        all_shardings = [
             Sharding.open(opened[i], rank) if i in opened else None if i in lost else sharding
             for i, (sharding, rank) in enumerate(zip(shardings, ranks, strict=True))
         ]
-        filled = [sharding for sharding in found if sharding is not None]
-        return filled if filled and len(filled) == len(found) else None
+        filled = [sharding for sharding in all_shardings if sharding is not None]
+        return filled if filled and len(filled) == len(all_shardings) else None
 
 
 def _axes(sharding: Sharding | None) -> Any:

@@ -49,9 +49,9 @@ def _check_boundaries(values: Values) -> None:
 def _check_results(op: ir.Operation, values: Values) -> None:
     meshes = values.shardings.meshes.meshes
     held = map(values.of, op.results) if len(op.results) > 1 else ()
-    found = {meshes[s.mesh].device_ids[0] for s in held if s is not None and meshes[s.mesh].maximal}
-    if len(found) > 1 and "callee" not in op.attributes and not values.flows(op):
-        listed = " and ".join(map(str, sorted(found)))
+    devices = {meshes[s.mesh].device_ids[0] for s in held if s is not None and meshes[s.mesh].maximal}
+    if len(devices) > 1 and "callee" not in op.attributes and not values.flows(op):
+        listed = " and ".join(map(str, sorted(devices)))
         raise ShardlogError(
             f"{op.name} has results on several single devices: {listed}",
             where=location(op),

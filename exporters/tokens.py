@@ -19,9 +19,9 @@ def without_tokens(module: ir.Module) -> ir.Module:
     """A module whose entry point takes and gives no tokens: those that it takes are made in it. The given one
     where it has none, else a copy."""
     with module.context:
-        found = symbols(module, "func.func")
-        name = main_function(found)
-        kind = found[name].type
+        functions = symbols(module, "func.func")
+        name = main_function(functions)
+        kind = functions[name].type
         if not any(map(is_token, [*kind.inputs, *kind.results])):
             return module
         copy = copy_of(module)
@@ -38,8 +38,8 @@ def _drop(main: Any) -> None:
     ]
     with ir.Location.unknown():
         for argument in [a for a in block.arguments if is_token(a.type)]:
-            made = stablehlo.CreateTokenOp(ip=ir.InsertionPoint.at_block_begin(block))
-            argument.replace_all_uses_with(made.operation.results[0])
+            token = stablehlo.CreateTokenOp(ip=ir.InsertionPoint.at_block_begin(block))
+            argument.replace_all_uses_with(token.operation.results[0])
         for number in reversed([i for i, keep in enumerate(inputs) if not keep]):
             block.erase_argument(number)
         last = list(block.operations)[-1].operation

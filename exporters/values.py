@@ -41,10 +41,10 @@ class Values:
             return None
         owner = value.owner
         around = owner.owner if isinstance(owner, ir.Block) else owner
-        found = self.shardings.read(attribute, location(around))
+        sharding = self.shardings.read(attribute, location(around))
         if isinstance(owner, ir.Block) and "manual_axes" in around.attributes:
-            return without_manual(found, boundary_axes(around))
-        return found
+            return without_manual(sharding, boundary_axes(around))
+        return sharding
 
     def attribute(self, value: Any) -> Any:
         """The sharding of a value as the module says it: of an argument inside of a manual computation, as it
@@ -62,9 +62,9 @@ class Values:
 
     def inside(self, op: Any, label: str) -> list[Sharding | None]:
         """The "in_shardings" or "out_shardings" of a computation with a body, as they are inside."""
-        found = sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings
+        given = sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings
         names, where = boundary_axes(op), location(op)
-        return [without_manual(self.shardings.read(sharding, where), names) for sharding in found]
+        return [without_manual(self.shardings.read(sharding, where), names) for sharding in given]
 
     def boundary(self, function: Any, label: str) -> list[Sharding | None]:
         """The shardings of the arguments ("arg_attrs") or results ("res_attrs") of a function."""
@@ -109,7 +109,7 @@ class Values:
         regions = [region.blocks[0] for region in op.regions]
         end = ("argument", regions.index(block), index)
         said = self.said(op)
-        owners = {e: found for e, *found in said["edge_owner"]}
+        owners = {e: owner for e, *owner in said["edge_owner"]}
         for e, *target in said["edge_target"]:
             if tuple(target) == end and owners[e][0] == "result":
                 return op.results[owners[e][2]]

@@ -46,8 +46,8 @@ def _convert_around(op: ir.Operation, types: list[Any]) -> None:
             op.operands[i] = stablehlo.ConvertOp(kind, value, ip=before).result
     for value in op.results:
         if (kind := _widened(value.type)) != value.type:
-            made = stablehlo.ConvertOp(kind, value, ip=after)
-            value.replace_all_uses_except(made.result, made.operation)
+            conversion = stablehlo.ConvertOp(kind, value, ip=after)
+            value.replace_all_uses_except(conversion.result, conversion.operation)
 
 
 def _widened(kind: Any) -> Any:

@@ -26,9 +26,9 @@ def compare(given: Namespace) -> None:
     rows = read_rows(given.data)
     pairs = [(row, said(row.text, given.topology)) for row in rows]
     print(HEAD)
-    for kind, found in judged(pairs):
-        line = f"{kind:14} {found.all.count:>5} {found.all.within:>7.0%} {found.all.error:>6.2f}"
-        long = found.long
+    for kind, errors in judged(pairs):
+        line = f"{kind:14} {errors.all.count:>5} {errors.all.within:>7.0%} {errors.all.error:>6.2f}"
+        long = errors.long
         print(f"{line}   {long.count:>8} {long.within:>7.0%} {long.error:>6.2f}" if long.count else line)
     print(f"long ops take {SHORT:g} us and more; within: a quarter")
     if given.ops:

@@ -35,15 +35,15 @@ def read_rows(files: Iterable[str]) -> list[Row]:
 
     Raises ShardlogError for a file that has no measured programs.
     """
-    found: dict[str, Row] = {}
+    rows: dict[str, Row] = {}
     for file in files:
         data = _read(Path(file))
         try:
             for row in data["rows"]:
-                found.setdefault(row["text"], _row(row))
+                rows.setdefault(row["text"], _row(row))
         except (KeyError, TypeError, AttributeError):
             raise _wrong(Path(file), "no measured programs", "run") from None
-    return list(found.values())
+    return list(rows.values())
 
 
 def read_programs(file: Path) -> list[dict[str, Any]]:
@@ -75,9 +75,9 @@ def _wrong(file: Path, what: str, command: str) -> ShardlogError:
 def write(path: Path, what: Any) -> None:
     """Writes gzipped JSON: of the same the same bytes."""
     text = json.dumps(what, ensure_ascii=False, separators=(",", ":"))
-    made = gzip.compress(text.encode(), 9, mtime=0)
+    data = gzip.compress(text.encode(), 9, mtime=0)
     try:
-        path.write_bytes(made)
+        path.write_bytes(data)
     except OSError as error:
         raise ShardlogError(f"cannot write: {error.strerror}", where=str(path)) from None
 

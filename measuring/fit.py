@@ -39,8 +39,8 @@ class FittedProgram:
 
 def programs(rows: Sequence[Row], topology: str) -> list[FittedProgram]:
     """The kernels of measured programs."""
-    known = machine(topology)
-    return [FittedProgram(row, tuple(kernels(run(row.text).partition(), known))) for row in rows]
+    target = machine(topology)
+    return [FittedProgram(row, tuple(kernels(run(row.text).partition(), target))) for row in rows]
 
 
 def held_out(number: int) -> bool:
@@ -60,12 +60,12 @@ class Fit:
     def said(self, numbers: Mapping[str, float], every: Sequence[FittedProgram]) -> list[float]:
         """The microseconds of programs."""
         timing = Timing(replace(self.machine, kernels=numbers), self._traits)
-        known: dict[int, float] = {}
+        seconds: dict[int, float] = {}
         for program in every:
             for facts, _ in program.kernels:
-                if id(facts) not in known:
-                    known[id(facts)] = timing.of(facts).seconds
-        return [1e6 * sum(known[id(facts)] * often for facts, often in p.kernels) for p in every]
+                if id(facts) not in seconds:
+                    seconds[id(facts)] = timing.of(facts).seconds
+        return [1e6 * sum(seconds[id(facts)] * often for facts, often in p.kernels) for p in every]
 
     def error(self, numbers: Mapping[str, float], every: Sequence[FittedProgram]) -> float:
         """The mean error: of what is far off more counts less."""
@@ -107,12 +107,12 @@ def fitted(data: Sequence[str], topology: str, keep: Sequence[str]) -> None:
 
     Raises ShardlogError for a machine without a table, and for a number that it does not have.
     """
-    known = machine(topology)
-    if not known.kernels:
+    target = machine(topology)
+    if not target.kernels:
         hint = "begin with the table of another GPU, such as h100"
-        raise ShardlogError(f"{known.name} has no table [kernels]", where="--topology", hint=hint)
+        raise ShardlogError(f"{target.name} has no table [kernels]", where="--topology", hint=hint)
     for name in keep:
-        if name not in known.kernels:
+        if name not in target.kernels:
             raise ShardlogError(f"there is no number {name}", where="--keep", hint=closest(name, KERNELS))
     warnings.simplefilter("ignore")
     rows = read_rows(data)
@@ -126,5 +126,5 @@ def fitted(data: Sequence[str], topology: str, keep: Sequence[str]) -> None:
     said = fit.said(fit.numbers, every)
     for label, out in (("fitted", False), ("kept out", True)):
         pairs = [(p.row, s) for n, (p, s) in enumerate(zip(every, said, strict=True)) if held_out(n) == out]
-        _, found = judged(pairs)[-1]
-        print(f"# {label}: all {judgement(found.all)}; long {judgement(found.long)}")
+        _, errors = judged(pairs)[-1]
+        print(f"# {label}: all {judgement(errors.all)}; long {judgement(errors.long)}")

@@ -37,11 +37,11 @@ def said(text: str, topology: str) -> float:
 
 def judged(pairs: Iterable[tuple[Row, float]]) -> list[tuple[str, JudgedKind]]:
     """By kind, then of all: rows and the microseconds that are said."""
-    found: dict[str, list[tuple[float, float]]] = {}
+    pairs_of: dict[str, list[tuple[float, float]]] = {}
     for row, microseconds in pairs:
-        found.setdefault(row.kind, []).append((row.busy, microseconds))
-    every = [pair for some in found.values() for pair in some]
-    return [(kind, _kind(some)) for kind, some in (*sorted(found.items()), ("all", every))]
+        pairs_of.setdefault(row.kind, []).append((row.busy, microseconds))
+    every = [pair for some in pairs_of.values() for pair in some]
+    return [(kind, _kind(some)) for kind, some in (*sorted(pairs_of.items()), ("all", every))]
 
 
 def judgement(found: Judged) -> str:

@@ -73,16 +73,16 @@ class Device:
 
         from ..program.elements import dtype_of
 
-        found = []
+        arguments = []
         for shape, element in shapes:
             dtype = np.dtype(dtype_of(element))
             if dtype.kind in "iub":
-                made = jax.random.randint(self.key, shape, 0, 2 if dtype.kind == "b" else 100).astype(dtype)
+                array = jax.random.randint(self.key, shape, 0, 2 if dtype.kind == "b" else 100).astype(dtype)
             else:
-                made = (jax.random.normal(self.key, shape, np.float32) * 0.1).astype(dtype)
-            found.append(jax.device_put(made, self.device))
-        jax.block_until_ready(found)  # type: ignore[no-untyped-call]
-        return found
+                array = (jax.random.normal(self.key, shape, np.float32) * 0.1).astype(dtype)
+            arguments.append(jax.device_put(array, self.device))
+        jax.block_until_ready(arguments)  # type: ignore[no-untyped-call]
+        return arguments
 
     def measured(self, program: Any, given: list[Any]) -> dict[str, Any]:
         """What a program takes."""
@@ -90,10 +90,10 @@ class Device:
         _run(program, given)
         clocks = [_clock(program, given) for _ in range(5)]
         start = time.perf_counter()
-        made = [program.execute_sharded(given) for _ in range(_AHEAD)]
-        _wait(made[-1])
+        outputs = [program.execute_sharded(given) for _ in range(_AHEAD)]
+        _wait(outputs[-1])
         ahead = (time.perf_counter() - start) / _AHEAD
-        del made
+        del outputs
         runs = _RUNS_OF_LONG if median(clocks) > _LONG else _RUNS
         events = _events(program, given, runs)
         each = len(events) // runs
@@ -158,7 +158,7 @@ def run(source: Path, out: Path, seconds: float) -> None:
     import jax
 
     rows = read_programs(source)
-    start, gpu, found = time.monotonic(), Device(), list[dict[str, Any]]()
+    start, gpu, measured = time.monotonic(), Device(), list[dict[str, Any]]()
     with ThreadPoolExecutor(_THREADS) as pool:
         jobs = [pool.submit(gpu.compiled, row) for row in rows]
         while time.monotonic() - start < seconds / 2 and not all(job.done() for job in jobs):
@@ -167,13 +167,13 @@ def run(source: Path, out: Path, seconds: float) -> None:
     for row, job in zip(rows, jobs, strict=True):
         if job.cancelled() or time.monotonic() - start > seconds:
             continue
-        made = job.result()
+        prepared = job.result()
         try:
-            if isinstance(made, str):
-                raise ValueError(made)
-            program, shapes = made
-            found.append({**row, **gpu.measured(program, gpu.arguments(shapes))})
+            if isinstance(prepared, str):
+                raise ValueError(prepared)
+            program, shapes = prepared
+            measured.append({**row, **gpu.measured(program, gpu.arguments(shapes))})
         except Exception as error:  # one program is not all
             print(f"{row['kind']} {row['name']}: {str(error)[:200]}", flush=True)
-    write(out, {"device": gpu.device.device_kind, "jax": jax.__version__, "rows": found})
-    print(f"{len(found)} of {len(rows)} programs measured")
+    write(out, {"device": gpu.device.device_kind, "jax": jax.__version__, "rows": measured})
+    print(f"{len(measured)} of {len(rows)} programs measured")

@@ -254,7 +254,7 @@ class Kinds:
         r, type_ = self.random, self._type()
         m, k, c = r.choice(LARGE), r.choice(LARGE), r.choice([256, 2048, 8192])
         x, i, u = _of((m, k), TYPES[type_]), _of((c,), jnp.int32), _of((c, k), TYPES[type_])
-        made: dict[str, tuple[Callable[..., Any], list[Any]]] = {
+        programs: dict[str, tuple[Callable[..., Any], list[Any]]] = {
             "gather": (lambda x, i: x[i % m], [x, i]),
             "scatter add": (lambda x, i, u: x.at[i % m].add(u), [x, i, u]),
             "scatter set": (lambda x, i, u: x.at[i % m].set(u), [x, i, u]),
@@ -263,8 +263,8 @@ class Kinds:
             "dynamic slice": (lambda x, i: lax.dynamic_slice(x, (i[0], 0), (m // 2, k)), [x, i]),
             "one hot": (lambda i: jax.nn.one_hot(i % m, m, dtype=TYPES[type_]), [i]),
         }
-        name = r.choice(list(made))
-        return f"{name} {m}x{k} {c} {type_}", *made[name]
+        name = r.choice(list(programs))
+        return f"{name} {m}x{k} {c} {type_}", *programs[name]
 
     def ordered(self) -> Made:
         """Sorting, and sums of all before each element."""
@@ -338,19 +338,19 @@ class Kinds:
         if name == "scan" and m * k * steps > 2**27:
             m = 1
         x, w, rows = (_of(shape, TYPES[type_]) for shape in [(m, k), (k, k), (steps, m, k)])
-        made: dict[str, tuple[Callable[..., Any], list[Any]]] = {
+        programs: dict[str, tuple[Callable[..., Any], list[Any]]] = {
             "tiny": (lambda x: lax.fori_loop(0, steps, lambda i, x: jnp.sin(x) * 0.5, x), [x]),
             "rnn": (lambda x, w: lax.fori_loop(0, steps, lambda i, x: jnp.tanh(x @ w), x), [x, w]),
             "scan": (lambda x, xs: lax.scan(lambda c, y: (c + jnp.tanh(y), c.sum()), x, xs), [x, rows]),
         }
-        return f"{name} {steps} {m}x{k} {type_}", *made[name]
+        return f"{name} {steps} {m}x{k} {type_}", *programs[name]
 
     def linear(self) -> Made:
         """Decompositions of matrices, and Fourier transforms."""
         r = self.random
         m, b = r.choice([64, 256, 512, 1024]), r.choice([1, 4])
         x = _of((b, m, m), jnp.float32)
-        made: dict[str, tuple[Callable[..., Any], list[Any]]] = {
+        programs: dict[str, tuple[Callable[..., Any], list[Any]]] = {
             "cholesky": (lambda x: jnp.linalg.cholesky(x @ x.mT + m * jnp.eye(m)), [x]),
             "triangular solve": (
                 lambda x, y: lax.linalg.triangular_solve(x + m * jnp.eye(m), y, left_side=True),
@@ -360,8 +360,8 @@ class Kinds:
             "fft": (lambda x: jnp.abs(jnp.fft.rfft(x)), [x]),
             "qr": (lambda x: jnp.linalg.qr(x, mode="r"), [x]),
         }
-        name = r.choice(list(made))
-        return f"{name} {b}x{m}", *made[name]
+        name = r.choice(list(programs))
+        return f"{name} {b}x{m}", *programs[name]
 
     def drawn(self) -> Made:
         """Random numbers."""
@@ -407,12 +407,12 @@ class Kinds:
             shapes = [_of((m, k), TYPES[type_]), _of((m,), jnp.int32)]
             return f"{name} {m}x{k} {type_}", jax.value_and_grad(loss), shapes
         x = _of((size,), TYPES[type_])
-        made: dict[str, tuple[Callable[..., Any], list[Any]]] = {
+        programs: dict[str, tuple[Callable[..., Any], list[Any]]] = {
             "adam": (_adam, [x] * 4),
             "sgd": (lambda p, g: p - 0.01 * g, [x] * 2),
             "norm": (lambda a, b: jnp.sqrt((a * a).sum() + (b * b).sum()), [x] * 2),
         }
-        return f"{name} {size} {type_}", *made[name]
+        return f"{name} {size} {type_}", *programs[name]
 
 
 def _adam(p: Any, g: Any, m: Any, v: Any) -> Any:

@@ -20,9 +20,9 @@ Axes = tuple[SubAxis, ...]
 
 def boundary_shardings(function: Any, label: str, shardings: Shardings) -> list[Sharding | None]:
     """The shardings of the arguments ("arg_attrs") or results ("res_attrs") of a func.func, or None."""
-    found = map(sharding_of, boundary_attributes(function, label))
+    attributes = map(sharding_of, boundary_attributes(function, label))
     where = location(function)
-    return [None if attribute is None else shardings.read(attribute, where) for attribute in found]
+    return [None if attribute is None else shardings.read(attribute, where) for attribute in attributes]
 
 
 def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) -> None:
@@ -77,8 +77,8 @@ def _common_mesh(op: Any, shardings: Shardings) -> int | None:
     """The mesh at the boundary of a computation; None where all are empty."""
     labels = [label for label in ("in_shardings", "out_shardings") if label in op.attributes]
     entries = [e for label in labels for e in sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings]
-    found = (shardings.read(entry, location(op)) for entry in entries)
-    return next((one.mesh for one in found if not _empty(one, shardings.meshes)), None)
+    all_shardings = (shardings.read(entry, location(op)) for entry in entries)
+    return next((one.mesh for one in all_shardings if not _empty(one, shardings.meshes)), None)
 
 
 def _empty(sharding: Sharding, meshes: Meshes) -> bool:

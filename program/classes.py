@@ -95,7 +95,7 @@ def knowledge(signature: Facts, facts: Facts) -> SignatureAnswers:
     flows: dict[int | None, list[tuple[int, str]]] = {}
     for level, f, role in facts["flows"]:
         flows.setdefault(None if level < 0 else level, []).append((f, role))
-    one = {(entries := tuple(found)): entries for found in flows.values()}
+    one = {(entries := tuple(rows)): entries for rows in flows.values()}
     return SignatureAnswers(
         known=bool(facts["known"]),
         no_rule=min((reason for (reason,) in facts["no_rule"]), default=""),
@@ -112,7 +112,7 @@ def knowledge(signature: Facts, facts: Facts) -> SignatureAnswers:
             **{name: facts[name] for name in TURN_FACTS},
             **({"conservative": [()]} if "conservative" in signature else {}),
         },
-        flows={level: one[tuple(found)] for level, found in flows.items()},
+        flows={level: one[tuple(rows)] for level, rows in flows.items()},
     )
 
 
@@ -160,19 +160,19 @@ class Classes:
 
     def _look_up(self, signature: int, multiple_uses: bool) -> tuple[int, SignatureAnswers]:
         key = (signature, multiple_uses)
-        known = self._by_signature.get(key)
-        if known is None:
+        answer = self._by_signature.get(key)
+        if answer is None:
             facts, words = self._told(signature)
             if multiple_uses:
                 facts, words = {**facts, "multiple_uses": [()]}, words and (words, "multiple_uses")
-            found = self.solve(facts, words)
-            known = self._by_signature[key] = (self._intern(found), found)
-        return known
+            answers = self.solve(facts, words)
+            answer = self._by_signature[key] = (self._intern(answers), answers)
+        return answer
 
     def with_facts(self, number: int, more: StaticFacts) -> int:
         """The class of items for whose turns ``more`` facts hold, and else those of class ``number``."""
-        known = self.known[number]
-        return self._intern(replace(known, static={**known.static, **dict(more)}))
+        answers = self.known[number]
+        return self._intern(replace(answers, static={**answers.static, **dict(more)}))
 
     def _intern(self, found: SignatureAnswers) -> int:
         number = self._by_facts.setdefault(found.turns, len(self.known))
@@ -187,10 +187,10 @@ class Classes:
         """
         key = (name, operands, type_, more)
         if key not in self._identities:
-            found = self.solve(self._same_types(name, operands, type_), None)
+            answers = self.solve(self._same_types(name, operands, type_), None)
             if more:
-                found = replace(found, static={**found.static, **dict(more)})
-            self._identities[key] = self._intern(found)
+                answers = replace(answers, static={**answers.static, **dict(more)})
+            self._identities[key] = self._intern(answers)
         return self._identities[key]
 
     def add(self, name: str, type_: int) -> int:

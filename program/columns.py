@@ -48,10 +48,10 @@ def without(nodes: array[int], removed: Collection[int]) -> array[int]:
     """A column of nodes without some of them."""
     if not removed:
         return nodes
-    found = numbers(nodes)
-    gone = np.zeros(max(int(found.max(initial=0)), *removed) + 1, bool)
+    kept = numbers(nodes)
+    gone = np.zeros(max(int(kept.max(initial=0)), *removed) + 1, bool)
     gone[list(removed)] = True
-    return column(found[~gone[found]])
+    return column(kept[~gone[kept]])
 
 
 class Operands(Sequence[tuple[int, ...]]):
@@ -146,9 +146,9 @@ def widths(offsets: Ints) -> Ints:
 
 def starts(counts: Whole) -> Ints:
     """Where rows with so many entries start, and at last where the last one ends."""
-    found = np.zeros(len(counts) + 1, np.int32)
-    np.cumsum(counts, out=found[1:])
-    return found
+    offsets = np.zeros(len(counts) + 1, np.int32)
+    np.cumsum(counts, out=offsets[1:])
+    return offsets
 
 
 def spread(offsets: Ints, rows: Whole) -> tuple[Ints, Ints]:

@@ -26,10 +26,10 @@ class Devices:
 
     def index(self, axes: Sequence[int]) -> Table:
         """The place of each device in its group."""
-        found = np.zeros(self.count, np.int64)
+        places = np.zeros(self.count, np.int64)
         for row in self.along(axes):
-            found[row] = np.arange(len(row))
-        return found
+            places[row] = np.arange(len(row))
+        return places
 
     def coordinates(self) -> Table:
         """The place of each device along each axis: a row per axis."""

@@ -95,7 +95,7 @@ class _Node:
 
 def stands_for(groups: Sequence[Group], count: int) -> list[int]:
     """Of each of ``count`` ops the one that stands for it: in what repeats, the one of the first time."""
-    found = list(range(count))
+    representatives = list(range(count))
 
     def read(groups: Iterable[Group]) -> None:
         for group in groups:
@@ -106,10 +106,10 @@ def stands_for(groups: Sequence[Group], count: int) -> list[int]:
             read(first.members)
             for other in others:
                 if other.end - other.first == first.end - first.first:
-                    found[other.first : other.end] = found[first.first : first.end]
+                    representatives[other.first : other.end] = representatives[first.first : first.end]
 
     read(groups)
-    return found
+    return representatives
 
 
 class _Folding:
@@ -125,7 +125,7 @@ class _Folding:
 
     def nodes(self, first: int, end: int, depth: int) -> list[_Node]:
         """The members of a scope: its ops, and the scopes in it."""
-        found: list[_Node] = []
+        inner: list[_Node] = []
         at = first
         for name, ops in groupby(range(first, end), lambda i: self.scopes[i][depth : depth + 1]):
             count = sum(1 for _ in ops)
@@ -136,11 +136,11 @@ class _Folding:
                 members = self.nodes(at, at + count, depth + 1)
                 token = self.number(members)
                 group = Group(label, SCOPE, at, at + count, self.fold(members, label))
-                found.append(_Node(token, at, at + count, group))
+                inner.append(_Node(token, at, at + count, group))
             else:
-                found += [_Node(self.tokens[i], i, i + 1) for i in range(at, at + count)]
+                inner += [_Node(self.tokens[i], i, i + 1) for i in range(at, at + count)]
             at += count
-        return found
+        return inner
 
     def number(self, nodes: Iterable[_Node]) -> int:
         key = tuple(node.token for node in nodes)
@@ -167,16 +167,16 @@ class _Folding:
 
     def gathered(self, nodes: Sequence[_Node], name: str) -> list[_Node]:
         """Nodes with what stands between repetitions in groups."""
-        found: list[_Node] = []
+        folded: list[_Node] = []
         for repeats, run in groupby(nodes, lambda node: node.group is not None and node.group.kind == REPEAT):
             some = list(run)
             first, end = some[0].first, some[-1].end
             if repeats or len(some) < _BETWEEN:
-                found += some
+                folded += some
             else:
                 inside = Group(self.label(first, end, name), SCOPE, first, end, self.fold(some, name))
-                found.append(_Node(0, first, end, inside))
-        return found
+                folded.append(_Node(0, first, end, inside))
+        return folded
 
     def repeat(self, times: Sequence[Sequence[_Node]], name: str) -> Group:
         label = self.label(times[0][0].first, times[0][-1].end, name)
@@ -217,15 +217,15 @@ class _Folding:
         tokens = tuple(node.token for node in nodes)
         if tokens not in self.found:
             sizes = np.asarray([node.size for node in nodes])
-            found, waiting = [], [(0, len(tokens))]
+            repetitions, waiting = [], [(0, len(tokens))]
             while waiting:
                 start, end = waiting.pop()
                 best = _best(np.asarray(tokens[start:end]), sizes[start:end])
                 if best is not None:
                     at, period, count = best
-                    found.append((start + at, period, count))
+                    repetitions.append((start + at, period, count))
                     waiting += [(start, start + at), (start + at + period * count, end)]
-            self.found[tokens] = tuple(sorted(found))
+            self.found[tokens] = tuple(sorted(repetitions))
         return self.found[tokens]
 
 
@@ -241,7 +241,7 @@ def _best(tokens: Any, sizes: Any) -> tuple[int, int, int] | None:
     order = np.argsort(tokens, kind="stable")
     same = tokens[order[1:]] == tokens[order[:-1]]
     gaps = (order[1:] - order[:-1])[same]
-    found: tuple[int, int, int] | None = None
+    best: tuple[int, int, int] | None = None
     most = _SAVED - 1
     for period, _ in sorted(Counter(gaps.tolist()).most_common(_PERIODS)):
         equal = np.concatenate([[False], tokens[:-period] == tokens[period:], [False]])
@@ -253,8 +253,8 @@ def _best(tokens: Any, sizes: Any) -> tuple[int, int, int] | None:
         at = int(saved.argmax())
         if saved[at] > most:
             most = int(saved[at])
-            found = (int(starts[at]), period, int(times[at]) + 1)
-    return found
+            best = (int(starts[at]), period, int(times[at]) + 1)
+    return best
 
 
 def _groups(nodes: Iterable[_Node]) -> tuple[Group, ...]:

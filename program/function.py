@@ -134,10 +134,10 @@ def _shape(type_: ir.Type, where: Any, dynamic: bool) -> tuple[int, ...] | None:
 def location(op: Any) -> str:
     """The place of an op in the source, for messages: with its column, where that is all of its location."""
     text = location_text(op)
-    found = origin(text)
-    if len(found.frames) == 1 and not found.names:
+    place = origin(text)
+    if len(place.frames) == 1 and not place.names:
         return text.replace('"', "")
-    return found.line or found.path or f"op {op.operation.name}"
+    return place.line or place.path or f"op {op.operation.name}"
 
 
 @dataclass
@@ -199,8 +199,8 @@ class Function:
             return []
         order, called = numbers(self.order), np.zeros(len(self.ops), bool)
         called[list(self.calls)] = True
-        found: list[int] = order[called[order]].tolist()
-        return found
+        calls: list[int] = order[called[order]].tolist()
+        return calls
 
     def manual_around(self, value: int) -> int:
         """The innermost manual computation that a value is inside of; -1: none."""
@@ -227,7 +227,7 @@ class Function:
 
 def sharding_of(entry: Any) -> ir.Attribute | None:
     """The sharding in the attributes of a function argument or result."""
-    found: ir.Attribute | None = None
+    sharding: ir.Attribute | None = None
     if "sdy.sharding" in entry:
-        found = entry["sdy.sharding"]
-    return found
+        sharding = entry["sdy.sharding"]
+    return sharding

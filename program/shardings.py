@@ -98,10 +98,10 @@ class Shardings:
 
         Raises ShardlogError for meshes and axes that do not exist.
         """
-        known = self._read.get(attribute)
-        if known is None:
-            known = self._read[attribute] = self._parse(sdy.TensorShardingAttr(attribute), where)
-        return known
+        sharding = self._read.get(attribute)
+        if sharding is None:
+            sharding = self._read[attribute] = self._parse(sdy.TensorShardingAttr(attribute), where)
+        return sharding
 
     def _parse(self, attribute: Any, where: str) -> Sharding:
         mesh = self._mesh(attribute.mesh_or_ref, where)
@@ -268,8 +268,8 @@ def reduction_numbered(attribute: ir.Attribute | None) -> str:
 
 def is_writable(reduction: str) -> bool:
     """Whether the installed jaxlib has a notation for partial results of a reduction."""
-    known = ("sum", "max", "min") if hasattr(sdy.TensorShardingAttr, "reduction_op") else ("sum",)
-    return reduction in known
+    writable = ("sum", "max", "min") if hasattr(sdy.TensorShardingAttr, "reduction_op") else ("sum",)
+    return reduction in writable
 
 
 def check_writable(reduction: str) -> None:
@@ -286,8 +286,8 @@ def changed(sharding: Any, **parts: Sequence[Any]) -> ir.Attribute:
     it is."""
     labels = ("dimension_shardings", "replicated_axes", "unreduced_axes", "reduction_op")
     held = {label: getattr(sharding, label) for label in labels if hasattr(sharding, label)}
-    made: ir.Attribute = sdy.TensorShardingAttr.get(sharding.mesh_or_ref, **held | parts)
-    return made
+    attribute: ir.Attribute = sdy.TensorShardingAttr.get(sharding.mesh_or_ref, **held | parts)
+    return attribute
 
 
 def read_mesh(name: str, attribute: ir.Attribute, where: str = "") -> Mesh:
@@ -310,8 +310,8 @@ def read_mesh(name: str, attribute: ir.Attribute, where: str = "") -> Mesh:
 
 def declared(meshes: Mapping[str, Any]) -> Shardings:
     """The shardings of a module in which ``sdy.mesh`` ops declare meshes, by name."""
-    found = [read_mesh(name, op.attributes["mesh"]) for name, op in meshes.items()]
-    return Shardings(Meshes(found), {mesh.name: i for i, mesh in enumerate(found)})
+    listed = [read_mesh(name, op.attributes["mesh"]) for name, op in meshes.items()]
+    return Shardings(Meshes(listed), {mesh.name: i for i, mesh in enumerate(listed)})
 
 
 def inlined_mesh(attribute: ir.Attribute) -> Mesh:

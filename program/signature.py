@@ -84,10 +84,10 @@ _FIELDS: dict[Any, tuple[str, ...]] = {
 def looks_at(rows: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     """The relation ``looks_at`` of the op rules by op name: which of its surroundings belong to an op's
     signature."""
-    found: dict[str, tuple[str, ...]] = {}
+    by_name: dict[str, tuple[str, ...]] = {}
     for name, what in sorted(rows):
-        found[name] = (*found.get(name, ()), what)
-    return found
+        by_name[name] = (*by_name.get(name, ()), what)
+    return by_name
 
 
 @dataclass(frozen=True)
@@ -99,18 +99,18 @@ class Told:
 
     def tensor(self, kind: ir.Type) -> Tensor:
         """What a type says."""
-        known = self.tensors.get(kind)
-        if known is None:
-            known = self.tensors[kind] = _tensor(kind)
-        return known
+        facts = self.tensors.get(kind)
+        if facts is None:
+            facts = self.tensors[kind] = _tensor(kind)
+        return facts
 
     def attribute(self, label: str, attribute: ir.Attribute) -> Facts:
         """The facts of an attribute."""
-        known = self.attributes.get((label, attribute))
-        if known is None:
-            known = self.attributes[label, attribute] = {}
-            _add_attribute(known, label, attribute)
-        return known
+        facts = self.attributes.get((label, attribute))
+        if facts is None:
+            facts = self.attributes[label, attribute] = {}
+            _add_attribute(facts, label, attribute)
+        return facts
 
 
 def describe(op: Operation, multiple_uses: bool, looks_at: LooksAt, told: Told | None = None) -> Facts:
@@ -154,11 +154,11 @@ def attributes(op: Operation) -> Sequence[tuple[str, ir.Attribute]]:
         pairs: Sequence[tuple[str, ir.Attribute]] = op.attributes.items()
         return pairs
     except TypeError:
-        found = []
+        entries = []
         for label in op.attributes:
             with suppress(TypeError):
-                found.append((label, op.attributes[label]))
-        return found
+                entries.append((label, op.attributes[label]))
+        return entries
 
 
 def surroundings(op: Operation, what: Sequence[str]) -> Facts:
@@ -247,12 +247,12 @@ def _add_returned(facts: Facts, r: int, block: ir.Block) -> None:
 def _add_inside(facts: Facts, r: int, block: ir.Block) -> None:
     for a, argument in enumerate(block.arguments):
         _add(facts, "argument_uses", (r, a, len(list(argument.uses))))
-    found = dict[tuple[Any, ...], None]()
+    rows = dict[tuple[Any, ...], None]()
     for op in block.operations:
         for label, attribute in attributes(op.operation):
             if isinstance(attribute, ir.BoolAttr | ir.IntegerAttr):
-                found[r, op.operation.name, label, int(attribute.value)] = None
-    facts.setdefault("inside_number", []).extend(found)
+                rows[r, op.operation.name, label, int(attribute.value)] = None
+    facts.setdefault("inside_number", []).extend(rows)
 
 
 def _add_list(facts: Facts, name: str, values: Sequence[int]) -> None:
@@ -308,13 +308,13 @@ def _add_maps(facts: Facts, name: str, attributes: Sequence[Any]) -> None:
     """The affine maps of an attribute: of each result that is a sum of multiples of dimensions, these."""
     _add(facts, "attribute_size", (name, len(attributes)))
     for m, attribute in enumerate(attributes[:_LARGEST_LIST]):
-        found = attribute.value
-        _add(facts, "attribute_map", (name, m, found.n_dims, len(found.results)))
-        for r, expression in enumerate(found.results):
-            known = linear(expression)
-            if known is not None:
-                _add(facts, "attribute_map_result", (name, m, r, known.constant))
-                rows = [(name, m, r, *multiple) for multiple in sorted(known.multiples.items())]
+        affine_map = attribute.value
+        _add(facts, "attribute_map", (name, m, affine_map.n_dims, len(affine_map.results)))
+        for r, expression in enumerate(affine_map.results):
+            terms = linear(expression)
+            if terms is not None:
+                _add(facts, "attribute_map_result", (name, m, r, terms.constant))
+                rows = [(name, m, r, *multiple) for multiple in sorted(terms.multiples.items())]
                 facts.setdefault("attribute_map_multiple", []).extend(rows)
 
 

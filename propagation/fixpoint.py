@@ -161,15 +161,15 @@ class _Propagation:
         change, because no stage asks for them."""
         contents = np.zeros(self.program.graph.places, np.int32)
         given, kept = self.program.initial, set()
-        found: dict[int, int] = {}  # by the identity of a sharding: to compare them takes longer
+        content_of: dict[int, int] = {}  # by the identity of a sharding: to compare them takes longer
         for identity, sharding in {id(sharding): sharding for sharding in given.values()}.items():
             facts = self.program.shardings.facts(sharding)
             if self.strategy != "user-priority" and any(d.priority is not None for d in sharding.dimensions):
                 facts["prioritised"] = [()]
-            found[identity] = self.agenda.content(facts)
-            if "prioritised" in self.agenda.facts(found[identity]):
-                kept.add(found[identity])
-        contents[list(given)] = [found[id(sharding)] for sharding in given.values()]
+            content_of[identity] = self.agenda.content(facts)
+            if "prioritised" in self.agenda.facts(content_of[identity]):
+                kept.add(content_of[identity])
+        contents[list(given)] = [content_of[id(sharding)] for sharding in given.values()]
         return contents, kept
 
     def agenda_graph(self) -> AgendaGraph:
@@ -240,12 +240,12 @@ class _Propagation:
                 if together:
                     yield place[values], at_once
 
-        found: dict[tuple[str, bool, bool], list[tuple[npt.NDArray[np.int32], bool]]] = {}
+        by_kind: dict[tuple[str, bool, bool], list[tuple[npt.NDArray[np.int32], bool]]] = {}
         for instance in self.program.graph.instances:
             key = instance.function.name, instance.cloned, instance.number in roots
-            if key not in found:
-                found[key] = [*within(instance)]
-            for places, at_once in found[key]:
+            if key not in by_kind:
+                by_kind[key] = [*within(instance)]
+            for places, at_once in by_kind[key]:
                 yield instance.place + places, at_once
 
     def companions(self) -> Lists | None:
@@ -255,11 +255,11 @@ class _Propagation:
         if not any(attribute(to, has_edges=edges, several_meshes=several)[1] for to, edges in kinds):
             return None
         cells = self.program.cells
-        found: list[list[int]] = [[] for _ in range(len(cells))]
+        companions: list[list[int]] = [[] for _ in range(len(cells))]
         for places, at_once in self.siblings():
             for place in places.tolist() if at_once else ():
-                found[cells[place]] += [c for c in cells[places].tolist() if c != cells[place]]
-        return lists(found)
+                companions[cells[place]] += [c for c in cells[places].tolist() if c != cells[place]]
+        return lists(companions)
 
     def with_siblings(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
         """The contents of places, with those that siblings bring."""
@@ -271,8 +271,8 @@ class _Propagation:
         @cache
         def opened(held: tuple[int, ...]) -> dict[int, int]:
             meshes = self.program.shardings.meshes.meshes
-            found, _ = self.rules.siblings("end", [mesh(content) for content in held], meshes)
-            return {i: self.agenda.content({"mesh": [(m,)]}) for i, m in found.items()}
+            opening, _ = self.rules.siblings("end", [mesh(content) for content in held], meshes)
+            return {i: self.agenda.content({"mesh": [(m,)]}) for i, m in opening.items()}
 
         for places, _ in self.siblings():
             for i, content in opened(tuple(contents[places].tolist())).items():
@@ -293,14 +293,14 @@ class _Propagation:
     def _statics(self, level: int | None, strategy: str) -> npt.NDArray[np.int32]:
         """The static facts of every class in a stage; -1 where nothing flows."""
         numbers = [-1] * (self.classes + len(self.annotation_classes))
-        for number, known in enumerate(self.program.classes.known):
-            flows = known.flows.get(level)
+        for number, answers in enumerate(self.program.classes.known):
+            flows = answers.flows.get(level)
             if not flows:
                 continue
             key = number, id(flows), strategy  # many levels are alike
             static = self.statics.get(key)
             if static is None:
-                facts: dict[str, Any] = {**known.static, "flows": flows, "strategy": [(strategy,)]}
+                facts: dict[str, Any] = {**answers.static, "flows": flows, "strategy": [(strategy,)]}
                 static = self.statics[key] = self.agenda.static(facts)
             numbers[number] = static
         return np.asarray(numbers, np.int32)

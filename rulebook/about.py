@@ -36,15 +36,15 @@ def names(module: Module, naming: Naming) -> Names:
 
 def _union(found: Iterable[Names]) -> Names:
     every = list(found)
-    known = [names for names in every if names is not None]
-    return frozenset().union(*known) if len(known) == len(every) else None
+    sets = [names for names in every if names is not None]
+    return frozenset().union(*sets) if len(sets) == len(every) else None
 
 
 def _about(clause: Clause, own: Mapping[str, Names], keyed: set[str], naming: Naming) -> Names:
     """The ops that a clause is about: those of the first atom that says so."""
     if not clause.body:
-        known = clause.head.name in own or clause.head.name in naming.names
-        return _texts(clause.head) if known else None
+        is_named = clause.head.name in own or clause.head.name in naming.names
+        return _texts(clause.head) if is_named else None
     atoms = [literal for literal in clause.body if isinstance(literal, Atom)]
     named = {a.args[1].name for a in atoms if a.name in naming.calls and isinstance(a.args[1], Variable)}
     if clause.head.name in naming.names:

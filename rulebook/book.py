@@ -230,14 +230,14 @@ class RuleBook:
         """What ``classify`` says, as the graph is built from it. ``words`` are some that signatures have only
         where their facts are equal: they are looked up faster."""
         key = words or _key(signature)
-        known = self._about_it(signature).known
-        if key in known:
+        answers = self._about_it(signature).known
+        if key in answers:
             self._note("ops", signature)
         else:
             from ..program.classes import knowledge
 
-            known[key] = knowledge(signature, self.classify(signature))
-        return known[key]
+            answers[key] = knowledge(signature, self.classify(signature))
+        return answers[key]
 
     def localize(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """The answer of the op rules about how an op becomes local, which no Shardy is asked: ``LOCAL``."""
@@ -308,8 +308,8 @@ class RuleBook:
             return ()
         from .users import places
 
-        found = find_invalid(self.ops, {**signature, **self.shared}, places(self.files), str(RULES))
-        return tuple(invalid for invalid in found if invalid.place)
+        errors = find_invalid(self.ops, {**signature, **self.shared}, places(self.files), str(RULES))
+        return tuple(invalid for invalid in errors if invalid.place)
 
     def turn(self, shared: Facts) -> Solver:
         """A solver for turns: the axes that the slots of one item gain. ``shared`` are the facts about the
@@ -346,8 +346,8 @@ class RuleBook:
         """Whether the result of a call is resharded, and whether the call keeps the sharding of the result,
         where it differs from what the function returns. See ``rules/propagation/boundary.dl``."""
         holds = {"axes_differ": axes_differ, "unreduced_differ": unreduced_differ}
-        found = self._decide("boundary", _holding(holds))
-        return bool(found["resharded"]), bool(found["keeps"])
+        answers = self._decide("boundary", _holding(holds))
+        return bool(answers["resharded"]), bool(answers["keeps"])
 
     def stages(self, strategy: str, priorities: Iterable[int]) -> Sequence[tuple[int, int, int | None, str]]:
         """(number, user priority, op-priority level, strategy) of the stages, in order.
@@ -385,8 +385,8 @@ class RuleBook:
         """Whether values are siblings, and whether they are in propagation; they belong ``to`` an "op" or a
         "call" as its results, or to a "function" as its arguments: see ``rules/propagation/siblings.dl``."""
         holds = {"has_edges": has_edges, "several_meshes": several_meshes}
-        found = self._decide("siblings", {"belongs": [(to,)], **_holding(holds)})
-        return bool(found["stands_together"]), bool(found["goes_along"])
+        answers = self._decide("siblings", {"belongs": [(to,)], **_holding(holds)})
+        return bool(answers["stands_together"]), bool(answers["goes_along"])
 
     def siblings(
         self, when: str, held: Sequence[int | None], meshes: Sequence[Mesh]
@@ -401,8 +401,8 @@ class RuleBook:
             "on_mesh": [(i, mesh) for i, mesh in enumerate(held) if mesh is not None],
             "single_device": [(mesh,) for mesh in used if meshes[mesh].maximal],
         }
-        found = self._decide("siblings", facts)
-        return dict(found["opens"]), {i for (i,) in found["loses"]}
+        answers = self._decide("siblings", facts)
+        return dict(answers["opens"]), {i for (i,) in answers["loses"]}
 
     def unreduced(self, facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """What is refused of unreduced axes at an op, and the ops that are looked through; see

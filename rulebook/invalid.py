@@ -46,14 +46,14 @@ def find_invalid(
     from ..engine.provenance.proof import Derivations
 
     derivations = Derivations(program, facts, RELATIONS)
-    found = []
+    errors = []
     for name in RELATIONS:
         for row in derivations.rows(name):
             proof = derivations.proof(name, row)
             if proof is not None:
                 what = proof.sentence[:1].lower() + proof.sentence[1:].removesuffix(".")
-                found.append(Invalid(what, *(_place(proof, own, builtin) or ())))
-    yield from sorted(dict.fromkeys(found), key=lambda invalid: not invalid.place)
+                errors.append(Invalid(what, *(_place(proof, own, builtin) or ())))
+    yield from sorted(dict.fromkeys(errors), key=lambda invalid: not invalid.place)
 
 
 def _place(proof: Proof, own: Mapping[tuple[str, str], SourceLine], builtin: str) -> tuple[str, str] | None:

@@ -44,8 +44,8 @@ class Naming:
 
 def naming(rules: Solver) -> Naming:
     """The names in op rules."""
-    found = rules.solve({}, ["calls_op", "names_op"])
-    return Naming(dict(found["calls_op"]), dict(found["names_op"]))
+    relations = rules.solve({}, ["calls_op", "names_op"])
+    return Naming(dict(relations["calls_op"]), dict(relations["names_op"]))
 
 
 def speak_of(about: Names, facts: Mapping[str, Sequence[tuple[Any, ...]]]) -> bool:

@@ -26,14 +26,14 @@ def overlaps(written: RuleTexts, builtin: Sequence[Path], naming: Naming) -> Ite
     """
     shipped = _builtin(tuple(builtin))
     ruling = _ruling([*shipped.module.clauses, *written.module.clauses])
-    known: dict[str, FileLine] = {}
+    places: dict[str, FileLine] = {}
     for mentions in _mentions(shipped, ruling, naming).values():
-        known = {**mentions, **known}
+        places = {**mentions, **places}
     for mentions in _mentions(written, ruling, naming).values():
         for name, place in mentions.items():
-            if name in known:
-                yield _message(name, place, known[name])
-            known[name] = place
+            if name in places:
+                yield _message(name, place, places[name])
+            places[name] = place
 
 
 def _message(name: str, place: FileLine, other: FileLine) -> str:
@@ -62,22 +62,22 @@ def _ruling(clauses: Iterable[Clause]) -> frozenset[str]:
     for clause in clauses:
         positive = {use.relation for use in clause_uses(clause) if use.strict != "negation"}
         used.setdefault(clause.head.name, set()).update(positive)
-    found, waiting = set(_RULE), list(_RULE)
+    relations, waiting = set(_RULE), list(_RULE)
     while waiting:
-        new = used.get(waiting.pop(), set()) - found
-        found |= new
+        new = used.get(waiting.pop(), set()) - relations
+        relations |= new
         waiting += new
-    return frozenset(found)
+    return frozenset(relations)
 
 
 def _mentions(written: RuleTexts, ruling: frozenset[str], naming: Naming) -> dict[str, dict[str, FileLine]]:
     """The ops that clauses for ``ruling`` relations name first, by file."""
-    found: dict[str, dict[str, FileLine]] = {}
+    by_file: dict[str, dict[str, FileLine]] = {}
     for clause in written.module.clauses:
         for name in _named(clause, naming) if clause.head.name in ruling else ():
             place = written.sources.locate(clause.text.start)
-            found.setdefault(place.file, {}).setdefault(name, (place.file, place.line))
-    return found
+            by_file.setdefault(place.file, {}).setdefault(name, (place.file, place.line))
+    return by_file
 
 
 def _named(clause: Clause, naming: Naming) -> Iterator[str]:

@@ -58,12 +58,12 @@ def compile_ahead(folder: Path) -> None:
     installation."""
     from ..engine.plan.compiler import compile_program
 
-    made = PlanCache(RULES, folder, None)
+    cache = PlanCache(RULES, folder, None)
     folder.mkdir(parents=True, exist_ok=True)
     for name, key in KEYS.items():
         request = Request([_file(name)], key, include_from=[RULES], files=False)
         plan, sources, _ = compile_program(request)
-        made.ship(request, plan, sources.by_file())
+        cache.ship(request, plan, sources.by_file())
 
 
 def _file(name: str) -> Path:

@@ -73,5 +73,5 @@ class OpTraits:
 def traits(rules: Solver) -> OpTraits:
     """The traits that op rules give."""
     relations = sorted(relation for relation, _ in rules.solve({}, ["names_op"])["names_op"])
-    found = rules.solve({}, relations)
-    return OpTraits(tuple((name, tuple(sorted(map(tuple, found[name])))) for name in relations))
+    answers = rules.solve({}, relations)
+    return OpTraits(tuple((name, tuple(sorted(map(tuple, answers[name])))) for name in relations))

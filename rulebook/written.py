@@ -36,9 +36,9 @@ def read(texts: Mapping[str, str]) -> RuleTexts:
 
 def fact_places(texts: Mapping[str, str]) -> dict[tuple[str, str], SourceLine]:
     """Facts about names in texts by file: (relation, name) -> where the first one stands."""
-    found: dict[tuple[str, str], SourceLine] = {}
+    places: dict[tuple[str, str], SourceLine] = {}
     for file, text in texts.items():
         for number, line in enumerate(text.splitlines(), 1):
             for match in _FACT.finditer(line.partition("//")[0]) if ":-" not in line else ():
-                found.setdefault((match[1], match[2]), (file, number, match[0]))
-    return found
+                places.setdefault((match[1], match[2]), (file, number, match[0]))
+    return places

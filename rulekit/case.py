@@ -81,10 +81,10 @@ class Case:
     @cached_property
     def maps(self) -> dict[tuple[int, int], list[int]]:
         """(slot, dimension) -> its factors, major to minor."""
-        found: dict[tuple[int, int], list[int]] = {}
+        maps: dict[tuple[int, int], list[int]] = {}
         for t, d, _, f in sorted(self.said["maps"]):
-            found.setdefault((t, d), []).append(f)
-        return found
+            maps.setdefault((t, d), []).append(f)
+        return maps
 
     def slot(self, t: int) -> str:
         """The name of slot ``t``."""
@@ -145,15 +145,15 @@ def module_cases(
 ) -> list[Case]:
     """A case for each distinct signature in a module; ``place`` says where an op stands."""
     around = looks_at(book.looks_at)
-    found: dict[Any, Case] = {}
+    cases: dict[Any, Case] = {}
     for op in _walk(module.operation):
         facts = describe(op, False, around)
         key = tuple((name, tuple(rows)) for name, rows in sorted(facts.items()))
-        if key not in found:
+        if key not in cases:
             said = (book.said if lenient else book.classify)(facts)
             name, invalid = _name(facts), book.invalid(facts)
-            found[key] = Case(name, place(op), facts, said, op, module, references.get(name), invalid)
-    return list(found.values())
+            cases[key] = Case(name, place(op), facts, said, op, module, references.get(name), invalid)
+    return list(cases.values())
 
 
 def line_case(
@@ -201,7 +201,7 @@ def random_operands(case: Case) -> list[Array]:
     """Small random operands, the same for the same case. Raises ValueError for types that NumPy lacks."""
     generator = np.random.default_rng(0)
     types = {t: name for t, name, _ in case.facts.get("element", ())}
-    found = []
+    operands = []
     for t in range(case.operands):
         shape = case.shapes[t]
         if shape is None:
@@ -218,8 +218,8 @@ def random_operands(case: Case) -> list[Array]:
             drawn = generator.uniform(0.1, 1.0, shape)
             if len(shape) > 1 and shape[-1] == shape[-2]:
                 drawn = drawn + shape[-1] * np.eye(shape[-1])  # well-conditioned, where it is a matrix
-        found.append(np.array(drawn, dtype=kind))
-    return found
+        operands.append(np.array(drawn, dtype=kind))
+    return operands
 
 
 def dtype(element: str) -> np.dtype[Any]:

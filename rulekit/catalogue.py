@@ -82,14 +82,14 @@ def _named(origins: Origins, relation: str) -> list[str]:
 
 def _newer(book: RuleBook) -> list[tuple[str, ...]]:
     """The lines of Shardy since which rules hold, the files of these, and their sentences."""
-    found = dict[tuple[str, ...], None]()
+    rows = dict[tuple[str, ...], None]()
     programs = [book.ops, *(shipped(name) for name in KEYS if name.startswith("propagation/"))]
     for source in chain.from_iterable(program.plan.sources for program in programs):
         since = re.search(r'[^!]since\("(.*?)"\)', source.text)
         if since and source.sentence:
             file = f"{Path(source.file).relative_to(RULES.parent)}"
-            found[since[1], _link(file), re.sub(r"[{}]", "", source.sentence)] = None
-    return sorted(found, key=lambda row: LINES.index(row[0]))
+            rows[since[1], _link(file), re.sub(r"[{}]", "", source.sentence)] = None
+    return sorted(rows, key=lambda row: LINES.index(row[0]))
 
 
 def _file(case: Case, origins: Origins) -> str:

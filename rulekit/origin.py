@@ -58,15 +58,17 @@ class Origins:
     def of(self, case: Case) -> list[Origin]:
         """The origins of all that the rules say about a case, by place."""
         derivations = Derivations(self._book.ops, {**case.facts, **self._book.shared}, _SAID)
-        found: dict[tuple[str, int, str], dict[str, None]] = {}
+        by_place: dict[tuple[str, int, str], dict[str, None]] = {}
         for name in _SAID:
             for row in derivations.rows(name):
                 proof = derivations.proof(name, row)
                 for step in proof.steps() if proof else ():
                     place = self._place(step)
                     if place is not None:
-                        found.setdefault(place, {}).setdefault(step.sentence)
-        return sorted(Origin(*place, tuple(s for s in sentences if s)) for place, sentences in found.items())
+                        by_place.setdefault(place, {}).setdefault(step.sentence)
+        return sorted(
+            Origin(*place, tuple(s for s in sentences if s)) for place, sentences in by_place.items()
+        )
 
     def first(self, case: Case) -> Origin | None:
         """The origin that names the op, or else the first one; None where no rule is about the op. The files
@@ -90,7 +92,7 @@ class Origins:
 
     def names(self, relation: str) -> list[str]:
         """The names that facts of a relation are about, such as "needs_no_rule"."""
-        return sorted(name for known, name in self._facts if known == relation)
+        return sorted(name for name_of, name in self._facts if name_of == relation)
 
     @cached_property
     def _facts(self) -> dict[tuple[str, str], SourceLine]:

@@ -66,13 +66,13 @@ def _sum(moves: Sequence[tuple[int, int]], first: int, named: Mapping[int, str])
 
 def edges(case: Case) -> list[str]:
     """The data-flow edges of a case: which values share a sharding."""
-    found = []
+    lines = []
     for (e,) in sorted(case.said["edge"]):
         sources = [_end(row) for row in case.said["edge_source"] if row[0] == e]
         owner = [_end(row) for row in case.said["edge_owner"] if row[0] == e]
         others = [_end(row) for row in case.said["edge_target"] if row[0] == e and _end(row) not in owner]
-        found.append(f"{' and '.join(sources)} -> {' and '.join([*owner, *others])}")
-    return found
+        lines.append(f"{' and '.join(sources)} -> {' and '.join([*owner, *others])}")
+    return lines
 
 
 def _end(row: tuple[int, str, int, int]) -> str:

@@ -96,12 +96,12 @@ class _Accountant:
         priorities = {stage.priority for stage in self.result.stages}
         priorities |= {p for p in self.tactics if last is None or p <= last}  # also where all was left
         before = np.zeros(self.graph.places, np.int32)  # nothing is sharded at first
-        found = []
+        accounts = []
         for priority in sorted(priorities):
             after = self.contents(priority)
-            found.append(self.account(priority, before, after))
+            accounts.append(self.account(priority, before, after))
             before = after
-        return tuple(found)
+        return tuple(accounts)
 
     def contents(self, priority: int) -> npt.NDArray[np.int32]:
         """The content of every place after the last stage of a priority."""
@@ -191,7 +191,7 @@ class _Accountant:
         types = {
             n: (str(type_), size_of(str(type_))) for type_, n in program.classes.signatures.types.items()
         }
-        found: list[tuple[Tensor, int]] = []
+        tensors: list[tuple[Tensor, int]] = []
 
         inside = values_inside(self.graph)
 
@@ -200,7 +200,7 @@ class _Accountant:
             if shape and prod(shape) > 1:
                 where, stack = self.source(number) if kind == "value" else ("", "")
                 tensor = Tensor(name, kind, where, stack, types[type_][0], shape, types[type_][1], manual)
-                found.append((tensor, place))
+                tensors.append((tensor, place))
 
         for instance in self.graph.instances:
             function, read = instance.function, names[instance.function.name]
@@ -219,7 +219,7 @@ class _Accountant:
         for i, (place, v) in enumerate(zip(self.graph.result_places, returned, strict=True)):
             name = result_path(main.function.op, i) or f"result#{i}"
             add(name, "result", main.function.types[v], int(place))
-        return found
+        return tensors
 
 
 # ---- As text ---------------------------------------------------------------------------------------------
@@ -295,13 +295,13 @@ def _groups(
     for thing in things:
         pattern = re.sub(r"\[\d+\]", "[*]", name(thing)) if "%" not in name(thing) else "%"
         groups.setdefault((pattern, key(thing)), []).append(thing)
-    found = []
+    named = []
     for (pattern, _), same in groups.items():
         first = name(same[0])
         if len(same) > 1:
             first = f"{pattern} ({len(same):,})" if "*" in pattern else f"{first} and {len(same) - 1:,} more"
-        found.append((first, same[0]))
-    return found
+        named.append((first, same[0]))
+    return named
 
 
 def _columns(rows: Sequence[Sequence[str]], most: int = 12) -> list[str]:

@@ -89,9 +89,9 @@ def _named(op: Any, source: Text) -> str:
 
 def _shardings(op: Any) -> dict[str, str]:
     """The shardings that stand on an op, as text."""
-    found = {name: str(op.attributes[name]) for name in _SHARDINGS if name in op.attributes}
+    shardings = {name: str(op.attributes[name]) for name in _SHARDINGS if name in op.attributes}
     for label in ("arg_attrs", "res_attrs") if op.operation.name == "func.func" else ():
         entries: Any = op.attributes.get(label, ())
         given = ((i, entry) for i, entry in enumerate(entries) if "sdy.sharding" in entry)
-        found |= {f"{label} {i}": str(entry["sdy.sharding"]) for i, entry in given}
-    return found
+        shardings |= {f"{label} {i}": str(entry["sdy.sharding"]) for i, entry in given}
+    return shardings

@@ -52,10 +52,10 @@ class Collective:
 
 def collectives(names: OpNames, program: DeviceProgram) -> tuple[Collective, ...]:
     """The collectives of a partitioned run, in order."""
-    found = []
+    listed = []
     for number, moved in enumerate(program.movements):
         op, slot = names.of(moved.purpose)
-        found.append(
+        listed.append(
             Collective(
                 number,
                 moved.kind.replace("_", "-"),
@@ -72,7 +72,7 @@ def collectives(names: OpNames, program: DeviceProgram) -> tuple[Collective, ...
                 stack=op.stack,
             )
         )
-    return tuple(found)
+    return tuple(listed)
 
 
 class OpNames:

@@ -56,9 +56,9 @@ def hlo_sharding(result: Result, value: Value, sharding: Sharding | None = None)
     from jaxlib import xla_client
 
     meshes, rank = result.program.shardings.meshes.meshes, len(value.shape)
-    found = sharding or result.written.sharding(value.place, rank)
-    found = found or Sharding.open(meshes.index(main_mesh(meshes)), rank)
-    said = from_sharding(found, meshes[found.mesh], [axis for axis, _ in value.manual])
+    decided = sharding or result.written.sharding(value.place, rank)
+    decided = decided or Sharding.open(meshes.index(main_mesh(meshes)), rank)
+    said = from_sharding(decided, meshes[decided.mesh], [axis for axis, _ in value.manual])
     read: Any = xla_client.HloSharding.from_string
     return read(str(said))
 
@@ -96,13 +96,13 @@ class _Call:
         wanted = [hlo_sharding(self.result, value) for value in self.results]
         one = len(shape) == 1
         whole = shape[0] if one else self.xla.Shape.tuple_shape(shape)
-        found = wanted[0] if one else self.xla.HloSharding.tuple_sharding(whole, wanted)
+        sharding = wanted[0] if one else self.xla.HloSharding.tuple_sharding(whole, wanted)
         decided = not all(map(self.xla.HloSharding.is_replicated, wanted))
         if decided and self.info.propagate_user_sharding is not None:
-            found = self._ask("propagate_user_sharding", found, whole)
+            sharding = self._ask("propagate_user_sharding", sharding, whole)
         elif not decided and self.info.infer_sharding_from_operands is not None:
-            found = self._ask("infer_sharding_from_operands", shapes, held, whole)
-        return whole, found
+            sharding = self._ask("infer_sharding_from_operands", shapes, held, whole)
+        return whole, sharding
 
     def _ask(self, which: str, *given: Any) -> Any:
         """What JAX hands to XLA of one of the user's functions."""
@@ -122,14 +122,14 @@ class _Call:
 
     def _said(self, shardings: list[Any], values: list[Value]) -> tuple[Any, ...]:
         """The attributes of shardings that XLA would read."""
-        found = []
+        attributes = []
         for sharding, value in zip(shardings, values, strict=True):
             said = parse(str(sharding))
             assert isinstance(said, HloSharding)
             try:
-                made = to_sharding(said, self.main, self.meshes[self.main], len(value.shape))
+                decided = to_sharding(said, self.main, self.meshes[self.main], len(value.shape))
             except ShardlogError as error:
                 hint = "give shardings on the mesh that partition is given"
                 raise ShardlogError(error.message, where=location(self.op), hint=hint) from None
-            found.append(self.shardings.attribute(made, closed=True))
-        return tuple(found)
+            attributes.append(self.shardings.attribute(decided, closed=True))
+        return tuple(attributes)

@@ -26,7 +26,7 @@ def write_facts(result: Result, directory: str) -> int:
 
     Returns the number of facts. Raises ShardlogError where a file cannot be written.
     """
-    known = {**result.program.shardings.meshes.facts(), **result.book.shared}
+    shared_facts = {**result.program.shardings.meshes.facts(), **result.book.shared}
     folders = {"turn": _turns(result)}
     for name, asked in result.book.asked.items():
         folders[name] = _asked(asked, keyed=result.book.programs()[name].plan.key is not None)
@@ -35,7 +35,9 @@ def write_facts(result: Result, directory: str) -> int:
         for name, program in result.book.programs().items():
             lines = folders.get(name, {})
             inputs = [relation.name for relation in program.plan.relations if relation.input]
-            shared = {relation: _lines(known[relation]) for relation in inputs if relation in known}
+            shared = {
+                relation: _lines(shared_facts[relation]) for relation in inputs if relation in shared_facts
+            }
             written += _write(folder / name, inputs, {**lines, **shared})
         module = {name: _lines(rows) for name, rows in result.facts.items()}
         written += _write(folder / "module", SCHEMA, module)
@@ -70,10 +72,10 @@ def _asked(asked: Iterable[Mapping[str, Any]], *, keyed: bool) -> Lines:
 def _turns(result: Result) -> Lines:
     """One turn of every item over what the module's annotations say, in the last stage of the run."""
     program, stage = result.program, result.stages[-1]
-    graph, known = program.graph, program.classes.known
+    graph, answers = program.graph, program.classes.known
     static = {
         number: _suffixes({**k.static, "flows": k.flows[stage.level], "strategy": [(stage.strategy,)]})
-        for number, k in enumerate(known)
+        for number, k in enumerate(answers)
         if stage.level in k.flows
     }
     held = {cell: program.shardings.facts(sharding) for cell, sharding in program.initial.items()}

@@ -71,7 +71,7 @@ def groups_of(record: Record, items: Sequence[Item], ops: Mapping[Item, Op], lea
     for i in reversed(range(len(scopes) - 1)):
         if follows[i]:
             scopes[i] = scopes[i + 1]
-    found = list(fold(scopes, tokens, least))
+    groups = list(fold(scopes, tokens, least))
     if len(tokens) + _FEW < len(items):
-        found.append(Group("results", PART, len(tokens), len(items), ()))
-    return found
+        groups.append(Group("results", PART, len(tokens), len(items), ()))
+    return groups

@@ -87,8 +87,8 @@ def _in_memory(sharding: Any, said: Any) -> Any:
     if _MEMORY not in said:
         return sharding
     kind = text_of(ir.StringAttr(said[_MEMORY]))
-    known = {memory.kind for device in sharding.device_set for memory in device.addressable_memories()}
-    return sharding.with_memory_kind(kind) if kind in known else sharding
+    kinds = {memory.kind for device in sharding.device_set for memory in device.addressable_memories()}
+    return sharding.with_memory_kind(kind) if kind in kinds else sharding
 
 
 def _shardings_of_ends(
@@ -158,14 +158,14 @@ def _on_devices(mesh: Mesh, devices: Sequence[Any], sharding: Sharding | None = 
     every = [SubAxis(name, 1, size) for name, size in mesh.axes]
     sizes = [b // a for axis in every for a, b in parts[axis.name]]
     kind = js.AxisType.Explicit if unreduced else js.AxisType.Auto  # JAX has nothing unreduced on others
-    made = js.Mesh(
+    mesh_on_devices = js.Mesh(
         np.asarray(in_order(mesh, devices), object).reshape(sizes),
         [name for axis in every for name in names(axis)],
         axis_types=(kind,) * len(sizes),
     )
     entries = [_entry([name for axis in axes for name in names(axis)]) for axes in dimensions]
     whole = {name for axis in unreduced for name in names(axis)}
-    return js.NamedSharding(made, _spec(entries, whole, sharding.reduction if sharding else "sum"))
+    return js.NamedSharding(mesh_on_devices, _spec(entries, whole, sharding.reduction if sharding else "sum"))
 
 
 def _shapes(result: Result, values: Sequence[int]) -> list[tuple[int, ...]]:
@@ -190,14 +190,14 @@ class _Jax:
     def sharding(self, place: int, shape: tuple[int, ...], rank: int | None = None) -> NamedSharding | None:
         """The sharding of what is at a place, of its first dimensions where ``rank`` says how many; None
         where the program has no mesh."""
-        found = self._written.fitted(self._written.sharding(place, len(shape)), shape, entry=True)
-        if found is None or not self._meshes[found.mesh].axes:
+        written = self._written.fitted(self._written.sharding(place, len(shape)), shape, entry=True)
+        if written is None or not self._meshes[written.mesh].axes:
             return self.replicated
-        mesh = self._meshes[found.mesh]
-        entries = [_entry([axis.name for axis in d.axes]) for d in found.dimensions]
-        self._check(found, mesh)
-        unreduced = {axis.name for axis in found.unreduced}
-        spec = _spec(entries[:rank], unreduced, found.reduction)
+        mesh = self._meshes[written.mesh]
+        entries = [_entry([axis.name for axis in d.axes]) for d in written.dimensions]
+        self._check(written, mesh)
+        unreduced = {axis.name for axis in written.unreduced}
+        spec = _spec(entries[:rank], unreduced, written.reduction)
         return self._sharding(_explicit(self._mesh(mesh), unreduced), spec)
 
     def _check(self, sharding: Sharding, mesh: Mesh) -> None:
@@ -213,9 +213,9 @@ class _Jax:
         """The program's own mesh with these axes, concrete where it is concrete, or else an abstract one."""
         from jax.sharding import AbstractMesh, AxisType
 
-        for known in self._known:
-            if tuple(known.shape.items()) == mesh.axes:
-                return known
+        for given in self._known:
+            if tuple(given.shape.items()) == mesh.axes:
+                return given
         names, sizes = (name for name, _ in mesh.axes), (size for _, size in mesh.axes)
         return AbstractMesh(tuple(sizes), tuple(names), axis_types=(AxisType.Auto,) * len(mesh.axes))
 

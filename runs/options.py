@@ -49,12 +49,12 @@ def seconds_of(given: Any) -> float:
     Raises ValueError for anything else.
     """
     try:
-        found = -1.0 if isinstance(given, bool) else float(given)
+        seconds = -1.0 if isinstance(given, bool) else float(given)
     except (TypeError, ValueError):
-        found = -1.0
-    if not 0 <= found < inf:
+        seconds = -1.0
+    if not 0 <= seconds < inf:
         raise ValueError(f"{given!r} is not a time: expected seconds, such as 2.5")
-    return found
+    return seconds
 
 
 @dataclass(frozen=True)

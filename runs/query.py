@@ -56,9 +56,9 @@ class Query:
         firsts = self._mentions.firsts
         facts = {name: relation(name, firsts.get(name)) for name in sorted(self._mentions.relations)}
         answers = self._program.evaluate(facts, limits=QUERY_LIMITS.changed(limits))["answer"]
-        found = Rows(sorted(answers, key=_natural))
-        found.names = tuple(self._names)
-        return found
+        rows = Rows(sorted(answers, key=_natural))
+        rows.names = tuple(self._names)
+        return rows
 
     def warnings(self, relation: Relation) -> Iterator[str]:
         """Warnings about symbols in the query that cannot occur where they stand."""
@@ -69,13 +69,13 @@ class Query:
             if variable == "x" and (part := _SUB_AXIS.fullmatch(symbol)):
                 axis, given = part[1], part
             if variable in _KINDS:
-                known = set(_KINDS[variable])
+                symbols = set(_KINDS[variable])
             else:
-                known = {row[at] for row in relation(home, None if at else [axis])}
-            if axis not in known:
+                symbols = {row[at] for row in relation(home, None if at else [axis])}
+            if axis not in symbols:
                 if variable not in _KINDS and not at:
-                    known = {row[at] for row in relation(home, None)}
-                yield f'no {variable} of {name} is "{symbol}": {closest(axis, sorted(known, key=_natural))}'
+                    symbols = {row[at] for row in relation(home, None)}
+                yield f'no {variable} of {name} is "{symbol}": {closest(axis, sorted(symbols, key=_natural))}'
             elif given:
                 sizes = {size for _, of, size in relation("mesh_axis", None) if of == axis}
                 first, count = int(given[2]), int(given[3])
@@ -109,8 +109,8 @@ def rows(body: str, relation: Relation) -> Rows:
 
 def _natural(row: Any) -> list[Any]:
     """A key that sorts the numbers in names as numbers."""
-    found: list[Any] = []
+    key: list[Any] = []
     for value in (row,) if isinstance(row, str) else row:
         parts = _NUMBER.split(value) if isinstance(value, str) else [value]
-        found.append([int(part) if i % 2 else part for i, part in enumerate(parts)])
-    return found
+        key.append([int(part) if i % 2 else part for i, part in enumerate(parts)])
+    return key

@@ -188,8 +188,8 @@ def _asked(text: Text, options: Options, module: ir.Module) -> tuple[Text, Optio
         mesh = meshes[0]
     if mesh is None:
         return text, options
-    known = (*([] if isinstance(mesh, str) else [mesh]), *meshes, *text.interface.meshes)
-    interface = replace(text.interface, meshes=known)
+    all_meshes = (*([] if isinstance(mesh, str) else [mesh]), *meshes, *text.interface.meshes)
+    interface = replace(text.interface, meshes=all_meshes)
     return replace(text, interface=interface), replace(options, mesh=mesh_text(mesh))
 
 
@@ -250,12 +250,12 @@ def shardings_of(
 
 def _unknown_ops(program: ImportedModule, text: Text) -> tuple[UnknownOp, ...]:
     """Ops without a rule, once per name, with how many there are and where the first one is."""
-    signatures, found = program.classes.signatures, dict[str, list[Any]]()
+    signatures, by_name = program.classes.signatures, dict[str, list[Any]]()
     for number, op in enumerate(signatures.examples):
         knowledge = program.classes.of(number)
         if op is not None and not knowledge.known:
-            found.setdefault(op.operation.name, [0, op, knowledge.no_rule])[0] += signatures.counts[number]
+            by_name.setdefault(op.operation.name, [0, op, knowledge.no_rule])[0] += signatures.counts[number]
     return tuple(
         UnknownOp(name, count, text.line(location(op)), reason, origin(location_text(op)).stack)
-        for name, (count, op, reason) in sorted(found.items())
+        for name, (count, op, reason) in sorted(by_name.items())
     )

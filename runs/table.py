@@ -37,8 +37,8 @@ def short_table(names: Sequence[str], rows: Sequence[Sequence[Any]], most: int |
     if not rows:
         return []
     left = len(rows) - len(rows[:most])
-    found = ["", table(names, rows[:most])]
-    return [*found, f"... {left:,} more (--full shows all)"] if left else found
+    lines = ["", table(names, rows[:most])]
+    return [*lines, f"... {left:,} more (--full shows all)"] if left else lines
 
 
 def time_text(seconds: float, digits: int = 3) -> str:
@@ -62,10 +62,10 @@ def part_text(part: float, whole: float) -> str:
 
 def html_table(names: Sequence[str], rows: Iterable[Sequence[Any]], most: int = 1000) -> str:
     """A table of HTML; of more than ``most`` rows the first ones, and how many more there are."""
-    found = list(rows)
-    lines = [_html_row("th", names), *(_html_row("td", row) for row in found[:most])]
-    if len(found) > most:
-        lines.append(f'<tr><td colspan="{len(names)}">... {len(found) - most:,} more</td></tr>')
+    listed = list(rows)
+    lines = [_html_row("th", names), *(_html_row("td", row) for row in listed[:most])]
+    if len(listed) > most:
+        lines.append(f'<tr><td colspan="{len(names)}">... {len(listed) - most:,} more</td></tr>')
     return "\n".join(["<table>", *lines, "</table>"])
 
 

@@ -66,14 +66,14 @@ def spots(library: Library, path: Path, offset: int) -> list[Occurrence]:
         return []
     files = [path] if name.kind in _LOCAL else _files(library, path)
     scopes = _scopes(library, files)
-    found = [
+    occurrences = [
         Occurrence(file, other)
         for file in files
         for other in names_in(library, file).found
         if (other.kind, other.text, other.scope) == (name.kind, name.text, name.scope)
         and (name.kind in _LOCAL or scopes.same(name, other))
     ]
-    return sorted(found, key=lambda spot: not spot.name.declares)
+    return sorted(occurrences, key=lambda spot: not spot.name.declares)
 
 
 def _files(library: Library, path: Path) -> Iterable[Path]:
@@ -90,10 +90,10 @@ def definitions(library: Library, path: Path, offset: int) -> list[Occurrence]:
     if name is not None and name.kind == "file":
         target = library.includes(path).get(name.text)
         return [Occurrence(target, Name("file", name.text, 0, 0))] if target is not None else []
-    found = spots(library, path, offset)
+    occurrences = spots(library, path, offset)
     if name is not None and name.kind == "variable":
-        return sorted(found, key=lambda spot: spot.name.start)[:1]
-    return [spot for spot in found if spot.name.declares]
+        return sorted(occurrences, key=lambda spot: spot.name.start)[:1]
+    return [spot for spot in occurrences if spot.name.declares]
 
 
 def _declarations(library: Library, path: Path) -> Iterator[Declaration]:
@@ -164,24 +164,27 @@ def _about_factor(library: Library, path: Path, name: Name) -> str:
 def renamed(library: Library, path: Path, offset: int, to: str) -> list[Occurrence]:
     """The places that change when the name at a place becomes another. Raises ShardlogError where it may
     not."""
-    found = spots(library, path, offset)
-    if not found:
+    occurrences = spots(library, path, offset)
+    if not occurrences:
         raise ShardlogError("there is no name here that can be changed", where=str(path))
-    name = found[0].name
+    name = occurrences[0].name
     fits = re.fullmatch(r"[A-Za-z]\w*", to) if name.kind == "factor" else is_name(to)
     if name.kind == "op" or not fits:
         hint = "letters, digits and _, and no word that Datalog has for itself"
         raise ShardlogError(f"`{to}` cannot be the name of a {name.kind}", where=str(path), hint=hint)
-    if len([spot for spot in found if spot.name.declares]) > 1 and name.kind not in _LOCAL:
+    if len([spot for spot in occurrences if spot.name.declares]) > 1 and name.kind not in _LOCAL:
         raise ShardlogError(f"`{name.text}` is declared in several places", where=str(path))
-    shipped = next((spot.path for spot in found if spot.path.is_relative_to(RULES.resolve())), None)
+    shipped = next((spot.path for spot in occurrences if spot.path.is_relative_to(RULES.resolve())), None)
     if shipped is not None and not path.is_relative_to(RULES.resolve()):
         raise ShardlogError(
             f"`{name.text}` is a name of the rules that come with shardlog", where=str(shipped)
         )
     scopes = _scopes(library, _files(library, path))
-    home, reached = scopes.home(name), {s for spot in found for s in scopes.visible(*_stands(spot.name))}
-    for file in {spot.path: None for spot in found}:
+    home, reached = (
+        scopes.home(name),
+        {s for spot in occurrences for s in scopes.visible(*_stands(spot.name))},
+    )
+    for file in {spot.path: None for spot in occurrences}:
         others = (
             other
             for other in names_in(library, file).found
@@ -190,7 +193,7 @@ def renamed(library: Library, path: Path, offset: int, to: str) -> list[Occurren
         # Where either could be taken for the other.
         if any(scopes.home(n) in (None, *reached) or home in scopes.visible(*_stands(n)) for n in others):
             raise ShardlogError(f"there is a {name.kind} `{to}` already", where=str(file))
-    return found
+    return occurrences
 
 
 def _stands(name: Name) -> tuple[str, tuple[str, ...]]:

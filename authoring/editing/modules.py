@@ -71,9 +71,9 @@ def hover(path: Path, text: str, offset: int) -> tuple[int, int, str] | None:
     Answers are those of the saved run beside the file, if it is newer than the file and the editor changed
     nothing; otherwise the module is run. Raises ShardlogError where it cannot be.
     """
-    known = _known(path, text)
-    found = known.at(offset)
-    return None if found is None else (found.start, found.end, known.told(found))
+    module = _known(path, text)
+    value = module.at(offset)
+    return None if value is None else (value.start, value.end, module.told(value))
 
 
 class _Known:
@@ -139,14 +139,14 @@ class _Known:
     def _names(self) -> dict[tuple[str, str], list[str]]:
         """The names of values in the run, by function and name there."""
         functions = {use.function for use in self._printed}
-        found: dict[tuple[str, str], list[str]] = {}
+        names: dict[tuple[str, str], list[str]] = {}
         for value in self._session.record.values():
             scope, _, name = value.name.rpartition(":")
             function = scope.removeprefix("@").partition("#")[0]
             base = re.split("[#']", name)[0]
-            for known in [function] if function else functions - {"", *self._called}:
-                found.setdefault((known, base), []).append(value.name)
-        return found
+            for caller in [function] if function else functions - {"", *self._called}:
+                names.setdefault((caller, base), []).append(value.name)
+        return names
 
     @cached_property
     def _called(self) -> set[str]:
@@ -157,7 +157,7 @@ class _Known:
     @cached_property
     def _moved(self) -> dict[str, list[str]]:
         """The collectives of the program with the fewest bytes, by the value that they move."""
-        found: dict[str, list[str]] = {}
+        by_value: dict[str, list[str]] = {}
         try:
             collectives = self._session.programs.asked(ProgramChoice()).collectives
         except ShardlogError:
@@ -165,8 +165,8 @@ class _Known:
         for each in collectives:
             axes = ", ".join(each.axes)
             said = f"{each.kind} {each.number} over {axes}: {each.total:,} bytes for {each.slot} of {each.op}"
-            found.setdefault(each.value, []).append(f"- **{said}**")
-        return found
+            by_value.setdefault(each.value, []).append(f"- **{said}**")
+        return by_value
 
 
 @lru_cache(maxsize=8)

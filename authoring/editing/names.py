@@ -107,19 +107,19 @@ def names_of(text: str) -> Names:
 
 def _comment(above: Sequence[Comment], behind: Sequence[Comment]) -> str:
     """The comment about a declaration: behind it, or in the lines above."""
-    found = [comment for comment in behind[:1] if not comment.own_line]
-    for comment in behind[len(found) :]:
+    comments = [comment for comment in behind[:1] if not comment.own_line]
+    for comment in behind[len(comments) :]:
         if not comment.is_far:
             break
-        found.append(comment)
-    if not found:
+        comments.append(comment)
+    if not comments:
         for comment in above[::-1]:
             if comment.text.startswith("// --") or comment.is_preprocessed or not comment.own_line:
                 break
-            found.insert(0, comment)
+            comments.insert(0, comment)
             if comment.blank_before:
                 break
-    return " ".join(_words(comment) for comment in found)
+    return " ".join(_words(comment) for comment in comments)
 
 
 def _words(comment: Comment) -> str:
@@ -129,15 +129,15 @@ def _words(comment: Comment) -> str:
 
 def _without_annotations(pieces: list[Piece]) -> list[Piece]:
     """The pieces without annotations, as in ``@[name = value]``."""
-    found: list[Piece] = []
+    kept: list[Piece] = []
     depth = 0  # of the brackets of an annotation
     for piece, after in zip(pieces, [*pieces[1:], None], strict=True):
         if depth or (piece.kind in ("@", "@!") and after is not None and after.kind == "["):
             depth += (piece.kind in ("@", "@!", "[", "(", "{")) - (piece.kind in ("]", ")", "}"))
             depth -= depth == 1 and piece.kind == "]"
         else:
-            found.append(piece)
-    return found
+            kept.append(piece)
+    return kept
 
 
 class _Statement:
@@ -258,11 +258,11 @@ class _Statement:
 
     def path(self, i: int) -> tuple[str, ...]:
         """The instances before a piece, which dots without blanks join to it."""
-        found: list[str] = []
+        instances: list[str] = []
         while i >= 2 and self.qualifies(i - 2):
             i -= 2
-            found.insert(0, self.pieces[i].text)
-        return tuple(found)
+            instances.insert(0, self.pieces[i].text)
+        return tuple(instances)
 
     def qualifies(self, i: int) -> bool:
         """Whether a piece is an instance before a dot and a name."""

@@ -68,25 +68,25 @@ class Library:
 
     def includes(self, path: Path) -> dict[str, Path]:
         """The files that a file includes, by how it calls them."""
-        found = {}
+        targets = {}
         for name in self.names(path).includes():
             for folder in (path.parent, RULES):
                 target = (folder / name.text).resolve()
                 if self.text(target) is not None:
-                    found[name.text] = target
+                    targets[name.text] = target
                     break
-        return found
+        return targets
 
     def closure(self, roots: Iterable[Path]) -> tuple[Path, ...]:
         """Files with all that they include."""
-        found: dict[Path, None] = {}
+        files: dict[Path, None] = {}
         left = list(roots)
         while left:
             path = left.pop()
-            if path not in found and self.text(path) is not None:
-                found[path] = None
+            if path not in files and self.text(path) is not None:
+                files[path] = None
                 left += self.includes(path).values()
-        return tuple(found)
+        return tuple(files)
 
     def roots(self, path: Path) -> tuple[Path, ...]:
         """The files that no other file includes and that include this one: itself, if there are none."""
@@ -94,26 +94,26 @@ class Library:
         for file in self._files(path):
             for target in self.includes(file).values():
                 including.setdefault(target, []).append(file)
-        found, seen, left = [], {path}, [path]
+        roots, seen, left = [], {path}, [path]
         while left:
             file = left.pop()
             above = [other for other in including.get(file, ()) if other not in seen]
             seen.update(above)
             left += above
             if not including.get(file):
-                found.append(file)
-        return tuple(sorted(found)) or (path,)
+                roots.append(file)
+        return tuple(sorted(roots)) or (path,)
 
     def _files(self, path: Path) -> list[Path]:
         """The files of Datalog beside a file, in the folder of the editor that it is in, and those opened."""
         folder = next((folder for folder in self.folders if path.is_relative_to(folder)), path.parent)
-        found = dict.fromkeys(file for file in list(self.opened) if file.suffix == ".dl")
+        files = dict.fromkeys(file for file in list(self.opened) if file.suffix == ".dl")
         for file in folder.rglob("*.dl"):
             if not any(part.startswith(".") for part in file.relative_to(folder).parts):
-                found[file.resolve()] = None
-            if len(found) >= _FILES:
+                files[file.resolve()] = None
+            if len(files) >= _FILES:
                 break
-        return list(found)
+        return list(files)
 
     def files(self, path: Path) -> tuple[Path, ...]:
         """The files of the programs that a file is a part of, with those of the op rules if it needs them."""
@@ -135,20 +135,22 @@ class Library:
     def problems(self, path: Path) -> list[Problem]:
         """What is wrong with a file, in the order of its lines."""
         if path.suffix in SUFFIXES:
-            found = self._einsum_problems(path)
+            problems = self._einsum_problems(path)
         else:
-            found = {
+            problems = {
                 p: None for root in self.roots(path)[:_ROOTS] for p in self._program_problems(root, path)
             }
-        return sorted(found, key=lambda problem: (problem.line, problem.column or 0, problem.code))
+        return sorted(problems, key=lambda problem: (problem.line, problem.column or 0, problem.code))
 
     def _einsum_problems(self, path: Path) -> Iterable[Problem]:
         """What is wrong with each line; if nothing is, what is with all of them together."""
         text = self.text(path) or ""
         lines = [_einsum_problem(text, start, end) for start, end in factors_of(text).statements]
-        found = [problem for problem in (*lines, _einsum_problem(text, 0, len(text))) if problem is not None]
-        if found:
-            return dict.fromkeys(found)
+        problems = [
+            problem for problem in (*lines, _einsum_problem(text, 0, len(text))) if problem is not None
+        ]
+        if problems:
+            return dict.fromkeys(problems)
         return [
             Problem(problem.line, None, problem.code, problem.message, problem.hint)
             for problem in _with_ops({str(path): compile_lines(str(path), text)}, str(path))
@@ -168,10 +170,10 @@ class Library:
 
     def _linked(self, path: Path) -> str:
         """The text of a file whose ``.include``s name files by their whole path."""
-        text, found = self.text(path) or "", self.includes(path)
+        text, targets = self.text(path) or "", self.includes(path)
         for name in reversed(list(self.names(path).includes())):
-            if name.text in found:
-                text = f'{text[: name.start]}"{found[name.text]}"{text[name.end :]}'
+            if name.text in targets:
+                text = f'{text[: name.start]}"{targets[name.text]}"{text[name.end :]}'
         return text
 
 
@@ -207,8 +209,14 @@ def _problems(
         diagnostics = load(paths, texts=texts, key=key, include_from=[RULES], untyped=is_users).warnings
     except DatalogError as error:
         diagnostics, more = error.diagnostics + error.warnings, error.more.get(file, 0)
-    for found in diagnostics:
-        if found.file == file:
-            yield Problem(found.line - 1, found.column - 1, found.code, found.message, found.hint)
+    for diagnostic in diagnostics:
+        if diagnostic.file == file:
+            yield Problem(
+                diagnostic.line - 1,
+                diagnostic.column - 1,
+                diagnostic.code,
+                diagnostic.message,
+                diagnostic.hint,
+            )
     if more:
         yield Problem(0, 0, "", f"{more:,} errors more are not shown")

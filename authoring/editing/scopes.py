@@ -43,16 +43,16 @@ class Scopes:
         return self._chains[within]
 
     def _with_bases(self, component: str) -> tuple[str, ...]:
-        found = dict.fromkeys([component])
+        components = dict.fromkeys([component])
         waiting = [component]
         while waiting:
             derived = waiting.pop(0)
             for name in self._bases.get(derived, ()):
                 base = self._component(derived.rpartition(".")[0], name)
-                if base is not None and base not in found:
-                    found[base] = None
+                if base is not None and base not in components:
+                    components[base] = None
                     waiting.append(base)
-        return tuple(found)
+        return tuple(components)
 
     def _component(self, scope: str, name: str) -> str | None:
         """The component that a name means in a scope."""
@@ -66,6 +66,6 @@ class Scopes:
         scopes: Sequence[str] = self.chain(within)
         for instance in path:
             where = next((scope for scope in scopes if (scope, instance) in self._instances), None)
-            found = None if where is None else self._component(where, self._instances[where, instance])
-            scopes = () if found is None else self._with_bases(found)
+            component = None if where is None else self._component(where, self._instances[where, instance])
+            scopes = () if component is None else self._with_bases(component)
         return scopes

@@ -62,8 +62,8 @@ class RuleServer(LanguageServer):
         """A file, and the offset of a position in its text."""
         path = path_of(uri)
         lines, starts = _lines(self.library.text(path) or "")
-        found = self.codec.position_from_client_units(lines, position)
-        return path, starts[min(found.line, len(starts) - 1)] + found.character
+        where = self.codec.position_from_client_units(lines, position)
+        return path, starts[min(where.line, len(starts) - 1)] + where.character
 
     def range(self, text: str, start: int, end: int) -> lsp.Range:
         """What is from one offset up to another in a text."""
@@ -128,10 +128,10 @@ def _asked(call: Callable[[], _T]) -> _T:
 
 def server(version: str) -> RuleServer:
     """A server, which is started by ``start_io``."""
-    found = RuleServer(version)
-    _add_documents(found)
-    _add_questions(found)
-    return found
+    started = RuleServer(version)
+    _add_documents(started)
+    _add_questions(started)
+    return started
 
 
 def _add_documents(ls: RuleServer) -> None:
@@ -210,8 +210,8 @@ def _add_questions(ls: RuleServer) -> None:
 
     @ls.feature(lsp.TEXT_DOCUMENT_REFERENCES)
     def _references(params: lsp.ReferenceParams) -> list[lsp.Location]:
-        found = answers.spots(ls.library, *ls.place(params.text_document.uri, params.position))
-        wanted = [spot for spot in found if params.context.include_declaration or not spot.name.declares]
+        spots = answers.spots(ls.library, *ls.place(params.text_document.uri, params.position))
+        wanted = [spot for spot in spots if params.context.include_declaration or not spot.name.declares]
         return ls.locations(wanted)
 
     @ls.feature(lsp.TEXT_DOCUMENT_HOVER)
@@ -219,10 +219,10 @@ def _add_questions(ls: RuleServer) -> None:
         path, offset = ls.place(params.text_document.uri, params.position)
         if path.suffix in MODULES:
             return await asyncio.get_running_loop().run_in_executor(None, _of_module, ls, path, offset)
-        found = answers.hover(ls.library, path, offset)
-        if found is None:
+        answer = answers.hover(ls.library, path, offset)
+        if answer is None:
             return None
-        name, text = found
+        name, text = answer
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, text), ls.of_name(path, name))
 
     @ls.feature(lsp.TEXT_DOCUMENT_RENAME)
@@ -242,12 +242,12 @@ def _add_questions(ls: RuleServer) -> None:
     @ls.feature(lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL)
     def _symbols(params: lsp.DocumentSymbolParams) -> list[lsp.DocumentSymbol]:
         path = path_of(params.text_document.uri)
-        found = []
+        symbols = []
         for declaration in answers.names_in(ls.library, path).declarations:
             name = declaration.name
             where = ls.of_name(path, name)
-            found.append(lsp.DocumentSymbol(name.text, _SYMBOLS[name.kind], where, where, declaration.text))
-        return found
+            symbols.append(lsp.DocumentSymbol(name.text, _SYMBOLS[name.kind], where, where, declaration.text))
+        return symbols
 
     @ls.feature(lsp.TEXT_DOCUMENT_FORMATTING)
     def _formatting(params: lsp.DocumentFormattingParams) -> list[lsp.TextEdit]:
@@ -255,8 +255,8 @@ def _add_questions(ls: RuleServer) -> None:
         text = ls.library.text(path) or ""
         if path.suffix in MODULES:
             return []
-        found = _asked(lambda: format_text(text, str(path)))
-        return [lsp.TextEdit(ls.range(text, 0, len(text)), found)] if found != text else []
+        new_text = _asked(lambda: format_text(text, str(path)))
+        return [lsp.TextEdit(ls.range(text, 0, len(text)), new_text)] if new_text != text else []
 
 
 def _of_module(ls: RuleServer, path: Path, offset: int) -> lsp.Hover | None:
@@ -265,12 +265,12 @@ def _of_module(ls: RuleServer, path: Path, offset: int) -> lsp.Hover | None:
 
     text = ls.library.text(path) or ""
     try:
-        found = hover(path, text, offset)
+        answer = hover(path, text, offset)
     except (ShardlogError, DatalogError, EngineError) as error:
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, str(error)))
-    if found is None:
+    if answer is None:
         return None
-    start, end, said = found
+    start, end, said = answer
     return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, said), ls.range(text, start, end))
 
 

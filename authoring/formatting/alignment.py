@@ -56,10 +56,10 @@ class Row:
             codes, gap = [part.code for part in cell.parts], 1
         else:
             codes, gap = [cell.code for cell in self.cells], 2
-        found = ""
+        line = ""
         for i, code in enumerate(codes):
-            found = (found.ljust(self.starts[i]) if self.starts else found + " " * gap * (i > 0)) + code
-        return " " * max(0, self.margin) + found if found else ""
+            line = (line.ljust(self.starts[i]) if self.starts else line + " " * gap * (i > 0)) + code
+        return " " * max(0, self.margin) + line if line else ""
 
 
 def align(rows: Sequence[Row]) -> None:

@@ -21,11 +21,11 @@ def formatted(text: str, file: str = "<text>") -> str:
     before = parse_lines(file, text)
     lines = [*_lines(text, file)]
     kept = [line for line, last in zip(lines, ["", *lines], strict=False) if line or last]
-    found = "".join(f"{line}\n" for line in kept).rstrip("\n")
-    found += "\n" * bool(found)
-    same = [*map(_said, before)] == [*map(_said, parse_lines(file, found))]
-    assert same and unspaced(text) == unspaced(found), f"the layout of {file} changes it"
-    return found
+    new_text = "".join(f"{line}\n" for line in kept).rstrip("\n")
+    new_text += "\n" * bool(new_text)
+    same = [*map(_said, before)] == [*map(_said, parse_lines(file, new_text))]
+    assert same and unspaced(text) == unspaced(new_text), f"the layout of {file} changes it"
+    return new_text
 
 
 def _said(line: Line) -> Line:

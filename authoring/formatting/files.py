@@ -33,17 +33,17 @@ class Formatted:
         """What the layout changes, as `diff -u` shows it."""
         before, after = (text.splitlines(keepends=True) for text in (self.text, self.found))
         lines = unified_diff(before, after, self.file, self.file)
-        found = (line if line.endswith("\n") else f"{line}\n" for line in lines)
-        return "".join(found)
+        ended = (line if line.endswith("\n") else f"{line}\n" for line in lines)
+        return "".join(ended)
 
 
 def rule_files(paths: Iterable[Path]) -> Iterator[Path]:
     """The files, and the rule files in the folders, each once. Raises ShardlogError for what is not there."""
     seen: set[Path] = set()
     for path in paths:
-        found = [path]
+        files = [path]
         if path.is_dir():
-            found = sorted(
+            files = sorted(
                 file
                 for suffix in _SUFFIXES
                 for file in path.rglob(f"*{suffix}")
@@ -51,8 +51,8 @@ def rule_files(paths: Iterable[Path]) -> Iterator[Path]:
             )
         elif not path.exists():
             raise ShardlogError("there is no such file", where=str(path))
-        yield from (file for file in found if file not in seen)
-        seen.update(found)
+        yield from (file for file in files if file not in seen)
+        seen.update(files)
 
 
 def format_file(path: Path) -> Formatted:

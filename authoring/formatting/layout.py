@@ -25,9 +25,9 @@ def formatted(text: str, file: str = "<text>") -> str:
         _add(rows, before, statement)
     _add_comments(rows, last, 0)
     align(rows)
-    found = "".join(f"{line}\n" for line in _written(rows))
-    _check_same(text, found, file)
-    return found
+    new_text = "".join(f"{line}\n" for line in _written(rows))
+    _check_same(text, new_text, file)
+    return new_text
 
 
 def _add(rows: list[Row], before: Statement | None, statement: Statement) -> None:

@@ -34,9 +34,9 @@ _OWN_IN_DIRECTIVES = frozenset([":", "=", "<", ">"])
 
 def gaps(statement: Statement) -> list[bool]:
     """For each piece of a statement, whether a space stands before it."""
-    found = _Gaps(statement).found()
-    _keep_apart(statement.pieces, found)
-    return found
+    spaced = _Gaps(statement).found()
+    _keep_apart(statement.pieces, spaced)
+    return spaced
 
 
 def _keep_apart(pieces: list[Piece], apart: list[bool]) -> None:
@@ -122,7 +122,7 @@ class _Gaps:
 
 def _bodies(pieces: list[Piece]) -> set[int]:
     """The parentheses that hold literals, as in ``( a(x) ; b(x) )``, by index."""
-    found: set[int] = set()
+    bodies: set[int] = set()
     open_: list[int] = []
     for i, piece in enumerate(pieces):
         if piece.nesting > 0:
@@ -133,5 +133,5 @@ def _bodies(pieces: list[Piece]) -> set[int]:
         elif piece.kind in (",", ";") and open_ and pieces[open_[-1]].kind == "(":
             last = pieces[open_[-1] - 1].kind if open_[-1] else ""
             if last in (":-", ",", ";", "!", "(", "{"):
-                found.add(open_[-1])
-    return found
+                bodies.add(open_[-1])
+    return bodies

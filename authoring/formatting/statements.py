@@ -31,14 +31,14 @@ def lines_of(statement: Statement) -> list[Line]:
     pieces = statement.pieces
     apart = gaps(statement)
     breaks = _kept_breaks(pieces)
-    found = _laid_out(statement, apart, breaks)
-    if _fits(found) or len(pieces) > _LONG or any(piece.comments for piece in pieces[1:]):
-        return found
+    lines = _laid_out(statement, apart, breaks)
+    if _fits(lines) or len(pieces) > _LONG or any(piece.comments for piece in pieces[1:]):
+        return lines
     for other in _narrower(statement, apart, breaks):
         shorter = _laid_out(statement, apart, other)
         if _fits(shorter):
             return shorter
-    return found
+    return lines
 
 
 def _fits(lines: Iterable[Line]) -> bool:
@@ -47,22 +47,22 @@ def _fits(lines: Iterable[Line]) -> bool:
 
 def _kept_breaks(pieces: Sequence[Piece]) -> set[int]:
     """The pieces that begin a line: as in the source, but commas and ends stay with what they follow."""
-    found = {i for i, piece in enumerate(pieces) if i and piece.newline}
+    breaks = {i for i, piece in enumerate(pieces) if i and piece.newline}
     open_: list[int] = []
     for i, piece in enumerate(pieces):
         closes = piece.nesting < 0
         opened = open_.pop() if closes and open_ else None
         if piece.nesting > 0:
             open_.append(i)
-        if i not in found or piece.comments:
+        if i not in breaks or piece.comments:
             continue
-        block = opened is not None and opened + 1 in found
+        block = opened is not None and opened + 1 in breaks
         if (closes and opened is not None and not block) or piece.kind == ".":
-            found.discard(i)
+            breaks.discard(i)
         elif piece.kind in (",", ":-") and i + 1 < len(pieces):
-            found.discard(i)
-            found.add(i + 1)
-    return found
+            breaks.discard(i)
+            breaks.add(i + 1)
+    return breaks
 
 
 def _laid_out(statement: Statement, apart: Sequence[bool], breaks: set[int]) -> list[Line]:
@@ -170,12 +170,12 @@ def _narrower(statement: Statement, apart: Sequence[bool], breaks: set[int]) -> 
 
 def _behind_commas(pieces: Sequence[Piece], deepest: int) -> list[int]:
     """The pieces behind commas and semicolons that stand in so many brackets or in one fewer."""
-    found, depth = [], 0
+    places, depth = [], 0
     for i, piece in enumerate(pieces[:-1]):
         depth += piece.nesting
         if piece.kind in (",", ";") and depth <= deepest:
-            found.append(i + 1)
-    return found
+            places.append(i + 1)
+    return places
 
 
 def _filled(statement: Statement, apart: Sequence[bool], start: set[int], choices: Sequence[int]) -> set[int]:

@@ -25,9 +25,9 @@ def _bars(rule: RuleProfile) -> list[tuple[float, float, str]]:
     groups = [rule.rounds[i : i + size] for i in range(0, len(rule.rounds), size)]
     sums = [(sum(r.seconds for r in group), sum(r.tuples for r in group)) for group in groups]
     longest, most = (max((each[i] for each in sums), default=0) or 1 for i in (0, 1))
-    found = []
+    bars = []
     for group, (seconds, tuples) in zip(groups, sums, strict=True):
         first, last = group[0].number, group[-1].number
         rounds = f"round {first}" if first == last else f"rounds {first} to {last}"
-        found.append((seconds / longest, tuples / most, f"{rounds}: {time_text(seconds)}, {tuples:,} tuples"))
-    return found
+        bars.append((seconds / longest, tuples / most, f"{rounds}: {time_text(seconds)}, {tuples:,} tuples"))
+    return bars

@@ -39,8 +39,8 @@ def profile_text(profile: Profile, *, full: bool = False) -> str:
     lines += short_table(("place", "time", "of all", "tuples", "rounds", "rule"), rows, most)
     for stratum, rules in _recursive(profile):
         rounds = [
-            (f"{number:,}", rule.place, time_text(took), f"{made:,}")
-            for number, rule, took, made in _rounds(rules)
+            (f"{number:,}", rule.place, time_text(took), f"{tuples:,}")
+            for number, rule, took, tuples in _rounds(rules)
         ]
         lines += ["", f"Round by round, of the rules of stratum {stratum}:"]
         lines += short_table(("round", "place", "time", "tuples"), rounds, most)
@@ -59,5 +59,5 @@ def _recursive(profile: Profile) -> Iterator[tuple[int, list[RuleProfile]]]:
 
 def _rounds(rules: list[RuleProfile]) -> list[tuple[int, RuleProfile, float, int]]:
     """What rules did in each round, in the order of rounds."""
-    found = [(each.number, rule, each.seconds, each.tuples) for rule in rules for each in rule.rounds]
-    return sorted(found, key=lambda row: (row[0], row[1].place))
+    rows = [(each.number, rule, each.seconds, each.tuples) for rule in rules for each in rule.rounds]
+    return sorted(rows, key=lambda row: (row[0], row[1].place))

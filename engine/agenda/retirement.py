@@ -71,8 +71,8 @@ def joined(found: Sequence[Retirement | None], classes: Sequence[Numbers]) -> Re
 
     def numbers(of: Callable[[Retirement], Numbers], first: NDArray[np.int64] | None = None) -> Numbers:
         shifts = [0] * len(parts) if first is None else first.tolist()
-        found = [np.where(of(p) < 0, of(p), of(p) + s) for p, s in zip(parts, shifts, strict=False)]
-        return np.concatenate([np.zeros(0, np.int32), *found]).astype(np.int32)
+        shifted = [np.where(of(p) < 0, of(p), of(p) + s) for p, s in zip(parts, shifts, strict=False)]
+        return np.concatenate([np.zeros(0, np.int32), *shifted]).astype(np.int32)
 
     def rows(of: Callable[[Retirement], Lists], first: NDArray[np.int64]) -> Lists:
         lengths = [np.diff(of(part).offsets) for part in parts]

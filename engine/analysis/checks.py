@@ -91,14 +91,14 @@ def check_fact(clause: Clause, reporter: Reporter) -> None:
 
 def check_aggregates(clause: Clause, reporter: Reporter) -> None:
     """Report aggregates that each need a variable which only the other one binds."""
-    found: list[tuple[Aggregate, set[str], set[str]]] = []
+    aggregates: list[tuple[Aggregate, set[str], set[str]]] = []
     for literal in clause.body:
         for term in terms(literal):
             if isinstance(term, Aggregate):
                 names = set().union(*(variables(t) for x in term.body for t in terms(x)))
-                found.append((term, names, grounded_by(term.body, set())))
-    for one, names, own in found:
-        for _, others, given in found:
+                aggregates.append((term, names, grounded_by(term.body, set())))
+    for one, names, own in aggregates:
+        for _, others, given in aggregates:
             if (names & others & given) - own and (names & others & own) - given:
                 message = "two aggregates of this rule each use a variable of the other"
                 reporter.error("E0405", one.at, message, "give the variables of one of them other names")

@@ -55,11 +55,11 @@ def _check_columns(declaration: RelationDeclaration, types: Types, reporter: Rep
 
 
 def _check_choices(declaration: RelationDeclaration, reporter: Reporter) -> None:
-    known = {column.name for column in declaration.columns}
+    columns = {column.name for column in declaration.columns}
     for group, at in declaration.choices:
         for name in group:
-            if name not in known:
-                hint = partial(did_you_mean, name, known)
+            if name not in columns:
+                hint = partial(did_you_mean, name, columns)
                 reporter.error("E0201", at, f"`{declaration.name}` has no column `{name}`", hint)
 
 
@@ -81,17 +81,17 @@ def directives_of(
     module: Module, declared: Mapping[str, RelationDeclaration], reporter: Reporter
 ) -> dict[str, set[str]]:
     """The kinds of directives ("input", "output", ...) that each relation has; reports those of none."""
-    found: dict[str, set[str]] = {name: set() for name in declared}
+    kinds: dict[str, set[str]] = {name: set() for name in declared}
     for directive in module.directives:
         if directive.name in declared:
-            if directive.kind in found[directive.name] & {"printsize", "limitsize"}:
+            if directive.kind in kinds[directive.name] & {"printsize", "limitsize"}:
                 message = f"`.{directive.kind}` of `{directive.name}` stands here a second time"
                 reporter.error("E0202", directive.at, message)
-            found[directive.name].add(directive.kind)
+            kinds[directive.name].add(directive.kind)
         elif directive.name not in module.broken:
             hint = partial(did_you_mean, directive.name, declared)
             reporter.error("E0201", directive.at, f"unknown relation `{directive.name}`", hint)
-    return found
+    return kinds
 
 
 def check_no_files(module: Module, reporter: Reporter) -> None:

@@ -24,13 +24,13 @@ Domains = Mapping[str, Mapping[str, None]]  # type -> its values, in the order o
 
 def declared_domains(clauses: Iterable[Clause]) -> Domains:
     """The values of the types that facts of ``domain`` list."""
-    found: dict[str, dict[str, None]] = {}
+    domains: dict[str, dict[str, None]] = {}
     for clause in clauses:
         if clause.head.name == RELATION and not clause.body and len(clause.head.args) == 2:
             name, value = clause.head.args
             if isinstance(name, Constant) and isinstance(value, Constant):
-                found.setdefault(str(name.value), {})[str(value.value)] = None
-    return found
+                domains.setdefault(str(name.value), {})[str(value.value)] = None
+    return domains
 
 
 def check_domains(
@@ -66,7 +66,7 @@ def check_domains(
 def _check(term: Term, type_name: str, domains: Domains, reporter: Reporter) -> None:
     values = domains[type_name]
     if isinstance(term, Constant) and term.kind == "symbol" and term.value not in values:
-        known = ", ".join(f'"{value}"' for value in values)
+        listed = ", ".join(f'"{value}"' for value in values)
         near = did_you_mean(str(term.value), values)
-        hint = f"{near} There are: {known}" if near else f"there are: {known}"
+        hint = f"{near} There are: {listed}" if near else f"there are: {listed}"
         reporter.error("E0307", term.at, f'"{str(term.value)[:60]}" is not a `{type_name}`', hint)

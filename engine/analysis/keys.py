@@ -37,8 +37,8 @@ def check_key(clause: Clause, keyed: Set[str], key: str, reporter: Reporter) -> 
 def _broken(clause: Clause, keyed: Set[str]) -> tuple[int, str] | None:
     """The position and the reason where a clause is about several keys or none; None if it is about one."""
     head = clause.head
-    found = list(literals(clause))
-    atoms = [x.atom if isinstance(x, Negation) else x for x in found if isinstance(x, Atom | Negation)]
+    all_literals = list(literals(clause))
+    atoms = [x.atom if isinstance(x, Negation) else x for x in all_literals if isinstance(x, Atom | Negation)]
     carriers = [atom for atom in atoms if atom.name in keyed]
     if not carriers:
         return None
@@ -57,7 +57,7 @@ def _broken(clause: Clause, keyed: Set[str]) -> tuple[int, str] | None:
         if key.name != name:
             other = own_name(key)
             return key.at, f"the key of `{atom.name}` is `{other}`, that of `{head.name}` is `{name}`"
-    for literal in found:
+    for literal in all_literals:
         values = terms(literal)
         inner = literal.atom if isinstance(literal, Negation) else literal
         if isinstance(inner, Atom) and inner.name in keyed:

@@ -67,9 +67,9 @@ def _may_give(literal: Literal) -> set[str]:
 
 def variables(term: Term) -> set[str]:
     """The variables of the scope around ``term`` that it uses. Scopes must be resolved."""
-    found: set[str] = set()
-    _collect(term, found)
-    return found
+    names: set[str] = set()
+    _collect(term, names)
+    return names
 
 
 def own_name(variable: Variable) -> str:
@@ -105,11 +105,11 @@ def _collect(term: Term, found: set[str]) -> None:
 
 def direct_names(body: Iterable[Literal]) -> set[str]:
     """The variables that stand in a body outside of its aggregates."""
-    found: set[str] = set()
+    names: set[str] = set()
     for literal in body:
         for term in terms(literal):
-            _collect(term, found)  # an unresolved aggregate has no `outer` yet
-    return found
+            _collect(term, names)  # an unresolved aggregate has no `outer` yet
+    return names
 
 
 def _rewrite(term: Term, names: dict[str, str], visible: set[str], numbers: count[int]) -> Term:

@@ -22,15 +22,15 @@ class Use:
 
 def uses(body: Iterable[Literal], strict: str = "") -> list[Use]:
     """Every relation that a body uses."""
-    found: list[Use] = []
+    listed: list[Use] = []
     for literal in body:
         if isinstance(literal, Atom):
-            found.append(Use(literal.name, strict, literal.at))
+            listed.append(Use(literal.name, strict, literal.at))
         elif isinstance(literal, Negation):
-            found.append(Use(literal.atom.name, strict or "negation", literal.at))
+            listed.append(Use(literal.atom.name, strict or "negation", literal.at))
         for term in terms(literal):
-            found += _uses_in_term(term)
-    return found
+            listed += _uses_in_term(term)
+    return listed
 
 
 def _uses_in_term(term: Term) -> list[Use]:
@@ -55,14 +55,14 @@ def stratify(relations: Sequence[str], clauses: Iterable[Clause], reporter: Repo
     clauses only.
     """
     clauses = list(clauses)
-    found: dict[str, list[Use]] = {name: [] for name in relations}
+    uses_of: dict[str, list[Use]] = {name: [] for name in relations}
     for clause in clauses:
-        found[clause.head.name] += clause_uses(clause)
-    graph = {name: list(dict.fromkeys(use.relation for use in found[name])) for name in relations}
+        uses_of[clause.head.name] += clause_uses(clause)
+    graph = {name: list(dict.fromkeys(use.relation for use in uses_of[name])) for name in relations}
     groups = components(graph)
     group_of = {name: i for i, group in enumerate(groups) for name in group}
     for name in relations:
-        for use in found[name]:
+        for use in uses_of[name]:
             if use.strict and group_of[use.relation] == group_of[name]:
                 hint = "break the cycle: compute one of them from relations that do not depend on it"
                 reporter.error("E0403", use.at, partial(_cycle, name, use, graph, group_of), hint)
@@ -85,12 +85,12 @@ def _add_noting(
 
 def united(groups: Sequence[Sequence[str]], together: Iterable[Sequence[str]]) -> list[list[str]]:
     """The groups, but names that belong ``together`` in one, where the last of them is."""
-    found = [list(group) for group in groups]
+    joined = [list(group) for group in groups]
     for names in together:
-        last = max(i for i, group in enumerate(found) if not set(names).isdisjoint(group))
-        found = [[name for name in group if name not in names] for group in found]
-        found[last] += names
-    return found
+        last = max(i for i, group in enumerate(joined) if not set(names).isdisjoint(group))
+        joined = [[name for name in group if name not in names] for group in joined]
+        joined[last] += names
+    return joined
 
 
 def _cycle(name: str, use: Use, graph: Mapping[str, Sequence[str]], group_of: Mapping[str, int]) -> str:

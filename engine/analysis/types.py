@@ -99,13 +99,13 @@ def _branches(
 
     Fields of one kind share slots where they are in different branches.
     """
-    found: dict[str, BranchType] = {}
+    branches: dict[str, BranchType] = {}
     for name, declaration in by_name.items():
         if declaration.form != "branches":
             continue
         slots: dict[tuple[str, int], int] = {}  # kind, and which of that kind in its branch -> slot
         for number, branch in enumerate(sorted(declaration.branches, key=lambda b: b.name)):
-            if branch.name in found:
+            if branch.name in branches:
                 reporter.error("E0202", branch.at, f"the branch `{branch.name}` is declared twice")
                 continue
             used: Tally[str] = Tally()
@@ -114,11 +114,11 @@ def _branches(
                 kind = kinds.get(column.type_name, "number")
                 places.append(slots.setdefault((kind, used[kind]), len(slots) + 1))
                 used[kind] += 1
-            found[branch.name] = BranchType(name, number, branch.columns, tuple(places))
+            branches[branch.name] = BranchType(name, number, branch.columns, tuple(places))
         fields[name] = ("number", *(kind for kind, _ in slots))
         numbered = [("branch", "number"), *((f"slot{i}", kind) for (kind, _), i in slots.items())]
         columns[name] = tuple(ColumnDeclaration(c, kind, declaration.at) for c, kind in numbered)
-    return found
+    return branches
 
 
 class _Kinds:
@@ -142,7 +142,7 @@ class _Kinds:
         if name in kinds or name not in by_name:
             return kinds.get(name)
         declaration = by_name[name]
-        found: dict[str, str] = {}
+        members: dict[str, str] = {}
         for member, at in declaration.names:
             if len(path) >= _DEEPEST:
                 message = f"the type `{name}` stands for types that stand for types, {_DEEPEST} levels deep"
@@ -157,15 +157,15 @@ class _Kinds:
             kind = self.kind_of(member, (*path, name))
             if kind is None:
                 return None
-            found.setdefault(kind, member)
+            members.setdefault(kind, member)
         base = declaration.names[0][0]
         if declaration.form == "subtype" and base in by_name and not by_name[base].names:
             error("E0304", declaration.at, f"the record type `{base}` has no subtypes", f"write: = {base}")
-        if len(found) > 1:
-            mixed = " and ".join(f"`{member}` (a {kind})" for kind, member in found.items())
+        if len(members) > 1:
+            mixed = " and ".join(f"`{member}` (a {kind})" for kind, member in members.items())
             error("E0304", declaration.at, f"the type `{name}` mixes {mixed}")
             return None
-        kinds[name] = next(iter(found))
+        kinds[name] = next(iter(members))
         return kinds[name]
 
 

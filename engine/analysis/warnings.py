@@ -52,9 +52,9 @@ def _warn_of_variables(rule: list[Clause], reporter: Reporter) -> None:
     alone: dict[str, Variable] = {}
     several: dict[str, Variable] = {}  # whose names say that any value will do
     for clause in rule:
-        found = [variable for literal in clause.body for variable in _variables_of(literal)]
-        times = Counter(variable.name for variable in found)
-        for variable in found:
+        all_variables = [variable for literal in clause.body for variable in _variables_of(literal)]
+        times = Counter(variable.name for variable in all_variables)
+        for variable in all_variables:
             name = variable.name
             if times[name] + (name in named) > 1:
                 if name[0] == "_" and not clause.subsumes:

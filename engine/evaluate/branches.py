@@ -51,17 +51,17 @@ class Branches:
         places = self._places[relation.name]
         if not places:
             return rows
-        found = []
+        converted = []
         for row in rows:
             if type(row) is not tuple and (not isinstance(row, Sequence) or isinstance(row, str)):
-                found.append(row)  # reported where facts are checked
+                converted.append(row)  # reported where facts are checked
                 continue
             values = list(row)
             for i in places:
                 if i < len(values):
                     values[i] = convert(relation.columns[i], values[i])
-            found.append(tuple(values))
-        return found
+            converted.append(tuple(values))
+        return converted
 
     def _inward(self, column: Column, value: Any, levels: int = DEEPEST) -> Any:
         if column.type_name not in self._holding:
@@ -105,28 +105,28 @@ class Branches:
     def _read_outward(self, column: Column, value: Any) -> Any:
         if column.type_name not in self._holding or value is None:
             return value
-        found: list[Any] = []
+        parts: list[Any] = []
         if column.type_name in self._names:
             name = self._names[column.type_name][value[0]]
             branch = self._plan.branches[column.type_name][name]
-            found.append(name)
+            parts.append(name)
             fields, slots = branch.columns, branch.slots
         else:
             fields, slots = self._plan.records[column.type_name], tuple(range(len(value)))
         for field, slot in zip(fields, slots, strict=True):
-            found.append(self._read_outward(field, value[slot]))
-        return tuple(found)
+            parts.append(self._read_outward(field, value[slot]))
+        return tuple(parts)
 
 
 def _holding(plan: QueryPlan) -> set[str]:
     """The types whose values hold values of algebraic data types."""
-    found = set(plan.branches)
+    types = set(plan.branches)
     while True:
         more = {
             name
             for name, fields in plan.records.items()
-            if name not in found and any(field.type_name in found for field in fields)
+            if name not in types and any(field.type_name in types for field in fields)
         }
         if not more:
-            return found
-        found |= more
+            return types
+        types |= more

@@ -161,11 +161,11 @@ _OPERATORS: dict[str, Callable[[int, int, str], int]] = {
 def _to_integer(value: Value, kind: str, result: str) -> int:
     if kind == "symbol":
         number = 1 << 64  # too large: no number
-        if found := re.fullmatch(r"([+-]?)(?:0x([0-9a-fA-F]+)|0b([01]+)|([0-9]+))", value):
-            digits, base = next((d, b) for d, b in zip(found.groups()[1:], (16, 2, 10), strict=True) if d)
+        if match := re.fullmatch(r"([+-]?)(?:0x([0-9a-fA-F]+)|0b([01]+)|([0-9]+))", value):
+            digits, base = next((d, b) for d, b in zip(match.groups()[1:], (16, 2, 10), strict=True) if d)
             digits = digits.lstrip("0") or "0"
             if len(digits) <= 64:
-                number = int(found[1] + digits, base)
+                number = int(match[1] + digits, base)
         low, high = (-(1 << 63), (1 << 63) - 1) if result == "number" else (0, _MASK)
         if not low <= number <= high:
             raise EngineError(f"a text that is no {result} cannot be converted: {value!r}")

@@ -42,7 +42,7 @@ class Limits:
     def changed(self, text: str) -> Limits:
         """These limits with those in ``text``, as in "tuples=1000000,memory=2G,seconds=10"; "none" is without
         limit. Raises EngineError."""
-        found: dict[str, Any] = {}
+        amounts: dict[str, Any] = {}
         for part in filter(None, (part.strip() for part in text.split(","))):
             name, _, value = (side.strip().lower() for side in part.partition("="))
             number = re.fullmatch(r"([0-9]{1,15}(?:\.[0-9]{1,9})?)([kmgt]?)b?", value)
@@ -51,8 +51,8 @@ class Limits:
                     f"cannot read the limit {part!r}; as in tuples=1000000,memory=2G,seconds=10"
                 )
             amount = None if number is None else float(number[1]) * _UNITS[number[2]]
-            found[name] = amount if name == "seconds" or amount is None else int(amount)
-        return replace(self, **found)
+            amounts[name] = amount if name == "seconds" or amount is None else int(amount)
+        return replace(self, **amounts)
 
 
 UNLIMITED = Limits()

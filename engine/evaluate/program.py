@@ -65,10 +65,10 @@ def load(
         return LoadedProgram(kept)
     from ..plan.compiler import compile_program
 
-    plan, sources, found = compile_program(request)
+    plan, sources, diagnostics = compile_program(request)
     if cache:
         cache.keep(request, plan, sources.by_file())
-    return LoadedProgram(plan, tuple(found))
+    return LoadedProgram(plan, tuple(diagnostics))
 
 
 class Solver(Protocol):
@@ -157,8 +157,8 @@ class LoadedProgram:
 
         core = _core(backend)
         if core is not None and self.key is None:
-            found: dict[str, Any] = self._in_core(core).evaluate_arrays(self._rows(facts), None, limits)
-            return found
+            arrays: dict[str, Any] = self._in_core(core).evaluate_arrays(self._rows(facts), None, limits)
+            return arrays
         answers = self.evaluate(facts, None, backend, limits)
         widths = {name: len(self.relations[name].columns) for name in answers}
         return {name: np.asarray(rows, np.int64).reshape(-1, widths[name]) for name, rows in answers.items()}
@@ -191,11 +191,11 @@ class LoadedProgram:
 
     def _rows(self, facts: Facts) -> dict[str, Any]:
         """Facts for ``core``, which checks the rows itself."""
-        found: dict[str, Any] = {}
+        given: dict[str, Any] = {}
         for name, rows in facts.items():
             rows = self._inward(self._known(name), rows)
-            found[name] = rows if isinstance(rows, list) or hasattr(rows, "dtype") else list(rows)
-        return found
+            given[name] = rows if isinstance(rows, list) or hasattr(rows, "dtype") else list(rows)
+        return given
 
     @cached_property
     def _branches(self) -> Branches | None:
@@ -215,8 +215,8 @@ class LoadedProgram:
     def _insert(self, evaluation: Evaluation, facts: Facts) -> None:
         from .facts import tuples
 
-        known = {self.plan.index(self._known(name)): rows for name, rows in facts.items()}
-        for index, rows in sorted(known.items(), key=lambda pair: pair[0]):
+        by_index = {self.plan.index(self._known(name)): rows for name, rows in facts.items()}
+        for index, rows in sorted(by_index.items(), key=lambda pair: pair[0]):
             relation = self.plan.relations[index]
             inward = self._inward(relation.name, rows)
             evaluation.give(index, tuples(relation, inward, self.plan.records))

@@ -143,8 +143,8 @@ class Evaluation:
             rule, start = self._plan.rules[index], perf_counter()
             before = len(new[rule.head])
             self._fire(rule, new)
-            made = len(new[rule.head]) - before
-            self.applied.append((rule.source, *self._at, perf_counter() - start, made))
+            count = len(new[rule.head]) - before
+            self.applied.append((rule.source, *self._at, perf_counter() - start, count))
         for candidates in stratum.candidates:
             relation = self._plan.relations[candidates].gives
             assert relation is not None
@@ -157,15 +157,15 @@ class Evaluation:
         if relation not in self._taken:
             rows = self._all[relation].tuples
             self._taken[relation] = [{tuple(row[c] for c in columns) for row in rows} for columns in choices]
-        found: dict[Tuple, None] = {}
+        chosen: dict[Tuple, None] = {}
         for row in sorted(candidates, key=lambda row: choice_key(row, self.ordinals)):
             parts = [tuple(row[c] for c in columns) for columns in choices]
             taken = list(zip(self._taken[relation], parts, strict=True))
             if not any(part in known for known, part in taken):
-                found[row] = None
+                chosen[row] = None
                 for known, part in taken:
                     known.add(part)
-        return found
+        return chosen
 
     def _end_round(self, stratum: Stratum) -> None:
         """Delete the tuples that others make superfluous, and note those of the round."""
@@ -217,12 +217,12 @@ class Evaluation:
             raise LimitError(f"the facts of `{name}`: {error}") from None
 
     def _equivalent(self, relation: int, rows: Iterable[Tuple]) -> list[Tuple]:
-        known = self._all[relation]
-        new = dict.fromkeys(row for row in rows if row not in known)
+        relation_rows = self._all[relation]
+        new = dict.fromkeys(row for row in rows if row not in relation_rows)
         if not self._plan.relations[relation].eqrel or not new:
             return list(new)
         classes: dict[Value, list[Value]] = {}
-        for a, b in [*known.tuples, *new]:
+        for a, b in [*relation_rows.tuples, *new]:
             left, right = classes.setdefault(a, [a]), classes.setdefault(b, [b])
             if left is not right:
                 left += right
@@ -233,7 +233,7 @@ class Evaluation:
             for a in members:
                 for b in members:
                     self._budget.look()
-                    if (a, b) not in known and (a, b) not in pairs:
+                    if (a, b) not in relation_rows and (a, b) not in pairs:
                         pairs[a, b] = None
                         self._budget.derive((a, b))
         return list(pairs)
@@ -248,8 +248,8 @@ class Evaluation:
                     found[row] = None
                     self._budget.derive(row, rule.source)
         except LimitError as error:
-            made = (f"\n  {count} tuples by {self._place(n)}" for n, count in self._budget.busiest())
-            raise LimitError(f"{self._place(rule.source)}: {error}{''.join(made)}") from None
+            busiest = (f"\n  {count} tuples by {self._place(n)}" for n, count in self._budget.busiest())
+            raise LimitError(f"{self._place(rule.source)}: {error}{''.join(busiest)}") from None
         except EngineError as error:
             raise EngineError(f"{self._place(rule.source)}: {error}") from None
         except (MemoryError, RecursionError) as error:

@@ -226,8 +226,8 @@ class ReferenceStore:
     def _words(self, kind: str, values: list[Any]) -> Words:
         if kind in NUMERIC:
             return np.array(values, NUMERIC[kind]).view(np.int64)
-        known = self._known(kind)
-        return np.array([known.setdefault(value, len(known)) for value in values], np.int64)
+        numbers = self._known(kind)
+        return np.array([numbers.setdefault(value, len(numbers)) for value in values], np.int64)
 
     def _known(self, kind: str) -> dict[Any, int]:
         """The symbols or the records by their numbers."""
@@ -237,8 +237,8 @@ class ReferenceStore:
         return list(self._symbols)[start:]
 
     def values(self, relation: str, column: int, words: Words) -> list[Any]:
-        known = list(self._known(self._plan.relations[self._plan.index(relation)].columns[column].type))
-        return [known[word] for word in words]
+        by_word = list(self._known(self._plan.relations[self._plan.index(relation)].columns[column].type))
+        return [by_word[word] for word in words]
 
 
 def _listed(kind: str, column: FactColumn) -> list[Any]:

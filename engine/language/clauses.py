@@ -71,7 +71,7 @@ class ClauseParser(TermParser):
 
     def query_plan(self) -> tuple[JoinOrder, ...]:
         """``.plan`` gives orders of the atoms for versions of a rule. They are checked, and not followed."""
-        found: list[JoinOrder] = []
+        orders: list[JoinOrder] = []
         while True:
             self.i += 1
             at = self.places[self.i]
@@ -83,17 +83,17 @@ class ClauseParser(TermParser):
                 if order:
                     self.take(",", "`,` or `)`")
                 order.append(int(self.take("number", "the number of an atom")[:9]))
-            found.append(JoinOrder(version, tuple(order), at))
+            orders.append(JoinOrder(version, tuple(order), at))
             if self.kinds[self.i] != ",":
-                return tuple(found)
+                return tuple(orders)
 
     def check_size(self, heads: list[Atom], bodies: list[list[Literal]], at: int) -> None:
         """Report a clause that is too long or too deep for later stages."""
         if max(map(len, bodies)) > MOST_LITERALS:
             what = f"this rule has more than {MOST_LITERALS} literals"
             self.error("E0107", at, what, "give parts of it a relation")
-        found = {id(literal): literal for literal in chain(heads, *bodies)}
-        terms_left = [(term, 1) for literal in found.values() for term in terms(literal)]
+        literals = {id(literal): literal for literal in chain(heads, *bodies)}
+        terms_left = [(term, 1) for literal in literals.values() for term in terms(literal)]
         while terms_left:
             term, depth = terms_left.pop()
             if depth > DEEPEST:

@@ -158,16 +158,16 @@ class Reporter:
     ) -> tuple[list[Diagnostic], dict[str, int]]:
         """The first diagnostics of each file, and how many more there are, by file."""
         diagnostics = []
-        found: Counter[str] = Counter()
+        counts: Counter[str] = Counter()
         for at, code in sorted(reported):
             file = self._sources.file(at)
-            found[file] += 1
-            if found[file] <= _SHOWN:
+            counts[file] += 1
+            if counts[file] <= _SHOWN:
                 place = self._sources.locate(at)
                 message, hint = (said if isinstance(said, str) else said() for said in reported[at, code])
                 shown = (shortened(message), shortened(hint), self._sources.line(at))
                 diagnostics.append(Diagnostic(place.file, place.line, place.column, code, *shown))
-        return diagnostics, {file: n - _SHOWN for file, n in found.items() if n > _SHOWN}
+        return diagnostics, {file: n - _SHOWN for file, n in counts.items() if n > _SHOWN}
 
 
 class MutedReporter(Reporter):

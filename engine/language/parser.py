@@ -191,16 +191,16 @@ class _Parser(ClauseParser):
         self.take("{", "`:` and a component, or `{`")
         if len(self.around) == DEEPEST:
             self.too_deep(kind.at)
-        found, outside = Component(kind, tuple(bases), Module()), self.module
-        found.body.symbols, found.body.functors = outside.symbols, outside.functors
-        outside.components.append(found)
-        self.module = found.body
-        self.around.append(found)
+        component, outside = Component(kind, tuple(bases), Module()), self.module
+        component.body.symbols, component.body.functors = outside.symbols, outside.functors
+        outside.components.append(component)
+        self.module = component.body
+        self.around.append(component)
         while self.kinds[self.i] not in ("}", "end"):
             self.statement()
         self.module = outside
         self.around.pop()
-        outside.broken |= found.body.broken
+        outside.broken |= component.body.broken
         self.unattached()
         if not self.accept("}"):
             self.error("E0102", kind.at, f"the component `{kind.name}` is not closed", "close it with }")
@@ -325,23 +325,23 @@ class _Parser(ClauseParser):
         return Atom(name, (), at)
 
     def qualifiers(self) -> set[str]:
-        found = set()
+        qualifiers = set()
         while self.kinds[self.i] in _QUALIFIERS:
-            if self.kinds[self.i] in found:
+            if self.kinds[self.i] in qualifiers:
                 message = f"`{self.kinds[self.i]}` stands here twice"
                 self.reporter.error("E0102", self.places[self.i], message)
-            found.add(self.kinds[self.i])
+            qualifiers.add(self.kinds[self.i])
             self.i += 1
-        if len(found & _STORAGE) > 1:
-            both = " and ".join(f"`{name}`" for name in sorted(found & _STORAGE))
+        if len(qualifiers & _STORAGE) > 1:
+            both = " and ".join(f"`{name}`" for name in sorted(qualifiers & _STORAGE))
             self.reporter.error("E0102", self.places[self.i - 1], f"a relation cannot be {both}")
-        return found
+        return qualifiers
 
     def choices(self) -> tuple[tuple[tuple[str, ...], int], ...]:
         """``choice-domain column, (column, column)``, if it stands here."""
-        found: list[tuple[tuple[str, ...], int]] = []
+        choices: list[tuple[tuple[str, ...], int]] = []
         if self.accept("choice-domain"):
-            while not found or self.accept(","):
+            while not choices or self.accept(","):
                 at = self.places[self.i]
                 if self.accept("("):
                     names = [self.take("identifier", "the name of a column")]
@@ -350,8 +350,8 @@ class _Parser(ClauseParser):
                     self.take(")", "`,` or `)`")
                 else:
                     names = [self.take("identifier", "the name of a column")]
-                found.append((tuple(names), at))
-        return tuple(found)
+                choices.append((tuple(names), at))
+        return tuple(choices)
 
     def columns(self, opening: str, closing: str) -> tuple[ColumnDeclaration, ...]:
         self.take(opening, f"`{opening}`")
@@ -383,7 +383,7 @@ class _Parser(ClauseParser):
 
     def parameters(self) -> tuple[tuple[str, str], ...]:
         """``(key=value, ...)``, if it stands here."""
-        found: list[tuple[str, str]] = []
+        pairs: list[tuple[str, str]] = []
         if self.accept("(") and not self.accept(")"):
             while True:
                 key = self.take("identifier", "the name of a parameter")
@@ -392,8 +392,8 @@ class _Parser(ClauseParser):
                 if kind not in ("string", "identifier", "number", "true", "false"):
                     self.expected("a text, a name, a number, true or false")
                 self.i += 1
-                found.append((key, unescape(text, at, self.reporter) if kind == "string" else text))
+                pairs.append((key, unescape(text, at, self.reporter) if kind == "string" else text))
                 if self.accept(")"):
                     break
                 self.take(",", "`,` or `)`")
-        return tuple(found)
+        return tuple(pairs)

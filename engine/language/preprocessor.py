@@ -87,10 +87,10 @@ class Preprocessor:
 
     def include(self, name: str, file: str) -> None:
         """Expand the file that ``file`` includes, for its definitions."""
-        found = self.load(name, file) if self.depth < _DEEPEST else None
-        if found is not None and found[0] not in self.known:
+        loaded = self.load(name, file) if self.depth < _DEEPEST else None
+        if loaded is not None and loaded[0] not in self.known:
             self.depth += 1
-            self.known[found[0]] = self.expand(found[1], found[0])
+            self.known[loaded[0]] = self.expand(loaded[1], loaded[0])
             self.depth -= 1
 
 
@@ -166,19 +166,19 @@ class _Expansion:
         elif counts and name in ("line", ""):
             self.come_from(rest)
         elif counts and name == "include":
-            if found := re.match(r'"([^"]*)"', rest):
-                self.state.include(found[1], self.file)
+            if match := re.match(r'"([^"]*)"', rest):
+                self.state.include(match[1], self.file)
             return True
         return False
 
     def come_from(self, rest: str) -> None:
-        found = _ORIGIN.fullmatch(rest) or _ORIGIN.fullmatch(
+        match = _ORIGIN.fullmatch(rest) or _ORIGIN.fullmatch(
             "".join(self.tokens(_TOKEN.findall(rest), frozenset()))
         )
-        if found is None:
+        if match is None:
             raise PreprocessingError('expected a line, and a file in quotes, as in `#line 7 "rules.dl"`')
-        file = None if found[2] is None else re.sub(r"\\(.)", r"\1", found[2])
-        self.origins.append(Origin(self.at, int(found[1]), file))
+        file = None if match[2] is None else re.sub(r"\\(.)", r"\1", match[2])
+        self.origins.append(Origin(self.at, int(match[1]), file))
 
     def define(self, rest: str) -> None:
         name = _NAME.match(rest)
@@ -224,7 +224,7 @@ class _Expansion:
     def tokens(self, tokens: Iterable[str], hidden: frozenset[str], depth: int = 0) -> list[str]:
         if depth > _DEEPEST:
             raise PreprocessingError(f"macros are more than {_DEEPEST} levels deep")
-        waiting, found = list(tokens), []
+        waiting, expanded = list(tokens), []
         if depth:
             self.make(waiting)
         i = 0
@@ -233,7 +233,7 @@ class _Expansion:
             i += 1
             macro = None if token in hidden else self.state.macros.get(token)
             if macro is None:
-                found.append(token)
+                expanded.append(token)
                 continue
             body: Iterable[str] = macro.body
             if macro.parameters is not None:
@@ -241,7 +241,7 @@ class _Expansion:
                 while after < len(waiting) and waiting[after].isspace():
                     after += 1
                 if after == len(waiting) or waiting[after] != "(":
-                    found.append(token)
+                    expanded.append(token)
                     continue
                 arguments, i = _arguments(waiting, after)
                 if len(arguments) != len(macro.parameters) and (macro.parameters or arguments != [[]]):
@@ -250,8 +250,8 @@ class _Expansion:
                 raw = dict(zip(macro.parameters, arguments, strict=False))
                 full = {name: self.tokens(tokens, hidden, depth + 1) for name, tokens in raw.items()}
                 body = self.substituted(macro.body, raw, full)
-            found += self.tokens(_pasted(body), hidden | {token}, depth + 1)
-        return found
+            expanded += self.tokens(_pasted(body), hidden | {token}, depth + 1)
+        return expanded
 
     def substituted(
         self, body: tuple[str, ...], raw: dict[str, list[str]], full: dict[str, list[str]]
@@ -324,19 +324,19 @@ def _next_to(tokens: tuple[str, ...], i: int, step: int) -> str:
 
 def _pasted(tokens: Iterable[str]) -> list[str]:
     """The tokens with those around ``##`` joined."""
-    found: list[list[str]] = []
+    groups: list[list[str]] = []
     joins = False
     for token in tokens:
         if token == "##":
-            while found and len(found[-1]) == 1 and found[-1][0].isspace():
-                found.pop()
+            while groups and len(groups[-1]) == 1 and groups[-1][0].isspace():
+                groups.pop()
             joins = True
-        elif not joins or not found:
-            found.append([token])
+        elif not joins or not groups:
+            groups.append([token])
         elif not token.isspace():
-            found[-1].append(token)
+            groups[-1].append(token)
             joins = False
-    return [t for parts in found for t in (parts if len(parts) == 1 else _TOKEN.findall("".join(parts)))]
+    return [t for parts in groups for t in (parts if len(parts) == 1 else _TOKEN.findall("".join(parts)))]
 
 
 _OPERATORS: dict[type, Callable[..., Any]] = {

@@ -162,8 +162,8 @@ def records_of(types: Types) -> dict[str, tuple[Column, ...]]:
 
 def branches_of(types: Types) -> dict[str, dict[str, BranchFields]]:
     """The branches of every algebraic data type, by all names of the type."""
-    found: dict[str, dict[str, BranchFields]] = {}
+    branches: dict[str, dict[str, BranchFields]] = {}
     for name, branch in sorted(types.branches.items(), key=lambda pair: pair[1].number):
         fields = BranchFields(columns_of(branch.columns, types), branch.slots)
-        found.setdefault(branch.type_name, {})[name] = fields
-    return {name: found[kind] for name, kind in sorted(types.kinds.items()) if kind in found}
+        branches.setdefault(branch.type_name, {})[name] = fields
+    return {name: branches[kind] for name, kind in sorted(types.kinds.items()) if kind in branches}

@@ -73,8 +73,8 @@ class PlanCache:
     def find(self, request: Request) -> PlanText | None:
         """The plan of a program that was asked for like this, if it is kept and nothing has changed."""
         for folder in (self.shipped, self.folder):
-            if folder is not None and (found := self._read(folder / self._name(request, folder), request)):
-                return found
+            if folder is not None and (stored := self._read(folder / self._name(request, folder), request)):
+                return stored
         return None
 
     def keep(self, request: Request, plan: QueryPlan, texts: Mapping[str, str]) -> None:
@@ -155,11 +155,11 @@ def _hash(data: bytes) -> str:
 @cache
 def _version() -> str | None:
     """The version of this front end: the hash of its sources. None where they cannot be read."""
-    folder, found = Path(__file__).parents[1], sha256()
+    folder, digest = Path(__file__).parents[1], sha256()
     try:
         for part in PARTS:
             for file in sorted((folder / part).glob("*.py")):
-                found.update(f"{part}/{file.name}\n".encode() + file.read_bytes())
+                digest.update(f"{part}/{file.name}\n".encode() + file.read_bytes())
     except OSError:
         return None
-    return str(found.hexdigest())
+    return str(digest.hexdigest())

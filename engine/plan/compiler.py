@@ -97,12 +97,12 @@ def compile_heights(request: Request, proved: Proved) -> tuple[QueryPlan, list[t
     shared = [
         (its, name) for its, name in names if its != name or (name not in proved.derived and "@" not in name)
     ]
-    known = {names.index(pair) for pair in shared}
+    given = {names.index(pair) for pair in shared}
     return replace(
         plan,
         relations=tuple(replace(r, output=r.name in compiler.together[-1]) for r in plan.relations),
-        strata=tuple(stratum for stratum in plan.strata if not known.issuperset(stratum.relations)),
-        facts=tuple(fact for fact in plan.facts if fact[0] not in known),
+        strata=tuple(stratum for stratum in plan.strata if not given.issuperset(stratum.relations)),
+        facts=tuple(fact for fact in plan.facts if fact[0] not in given),
     ), shared
 
 
@@ -289,11 +289,11 @@ class _Compiler:
 
     def written_out(self) -> CheckedClauses:
         """The clauses that give tuples, in the order of the text."""
-        found, kinds_of_clauses = [], []
+        clauses, kinds_of_clauses = [], []
         kinds_of_calls: dict[tuple[int, str], str] = {}
         for clause, kinds in unfolded(self.written, paired=False):
             if not clause.subsumes:
-                found.append((self.source(clause.text), uncounted(clause)))
+                clauses.append((self.source(clause.text), uncounted(clause)))
                 kinds_of_clauses.append(kinds)
             for literal in (clause.head, *clause.body):
                 for term in all_terms(literal):
@@ -308,7 +308,7 @@ class _Compiler:
                         kind = kind_of(term, kinds, self.types) or "number"
                         kinds_of_calls[term.at, term.function] = plan_type(kind)
         subsuming = tuple(clause for clause, _ in self.written if clause.subsumes)
-        return CheckedClauses(tuple(found), tuple(kinds_of_clauses), kinds_of_calls, subsuming, self.types)
+        return CheckedClauses(tuple(clauses), tuple(kinds_of_clauses), kinds_of_calls, subsuming, self.types)
 
     def check_recursion(
         self,
@@ -349,12 +349,12 @@ class _Compiler:
     ) -> dict[str, str]:
         """Declare relations for candidates of choices and for superfluous tuples. Returns the purpose of
         each."""
-        found = {helper(name, CANDIDATES): name for name, relation in declared.items() if relation.choices}
+        purposes = {helper(name, CANDIDATES): name for name, relation in declared.items() if relation.choices}
         subsumed = dict.fromkeys(clause.head.name for clause, _ in clauses if clause.subsumes)
-        found |= {helper(name, SUPERFLUOUS): name for name in subsumed}
-        for new, name in found.items():
+        purposes |= {helper(name, SUPERFLUOUS): name for name in subsumed}
+        for new, name in purposes.items():
             declared[new] = declared[name]._replace(name=new, qualifiers=frozenset(), choices=())
-        return found
+        return purposes
 
     def keyed(self, declared: Mapping[str, RelationDeclaration]) -> frozenset[str]:
         """The relations whose first column has the key's type."""
@@ -410,8 +410,8 @@ class _Compiler:
                     if sure and len(self.reporter) == errors:
                         plain = self.untyped(self.sources.file(clause.text.start))
                         exact = {self.key} if plain else None
-                        found = check_subtypes(clause, columns, types, self.reporter, exact)
-                        self.note_types(clause.text, found)
+                        types_of_variables = check_subtypes(clause, columns, types, self.reporter, exact)
+                        self.note_types(clause.text, types_of_variables)
                     check_domains(clause, columns, domains, self.reporter)
                     if self.key is not None:
                         check_key(clause, keyed, self.key, self.reporter)
@@ -423,10 +423,10 @@ class _Compiler:
         """Note the types of the variables that the sentence of a rule names."""
         if not text.sentence:
             return
-        known = self.named.setdefault(text, {})
+        noted = self.named.setdefault(text, {})
         for name in text.named:
             if types.get(name, "number") not in PRIMITIVES:
-                known.setdefault(name, types[name])
+                noted.setdefault(name, types[name])
 
     def directive(self, written: ast.Directive) -> Directive:
         place = self.sources.locate(written.at)

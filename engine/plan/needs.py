@@ -15,20 +15,20 @@ def needed(plan: QueryPlan, strata: Sequence[Stratum], wanted: Iterable[int]) ->
 
 def needed_relations(plan: QueryPlan, wanted: Iterable[str]) -> set[str]:
     """The relations that the ``wanted`` ones depend on, and these."""
-    found = {plan.index(name) for name in wanted}
-    _traced(plan, plan.strata, found)
-    return {plan.relations[index].name for index in found}
+    needed = {plan.index(name) for name in wanted}
+    _traced(plan, plan.strata, needed)
+    return {plan.relations[index].name for index in needed}
 
 
 def _traced(plan: QueryPlan, strata: Sequence[Stratum], relations: set[int]) -> list[Stratum]:
     """The strata that ``relations`` depend on, in order; adds their inputs to these."""
-    found = []
+    needed = []
     for stratum in reversed(strata):
         if not relations.isdisjoint(stratum.relations):
-            found.append(stratum)
+            needed.append(stratum)
             for index in (*stratum.rules, *stratum.recursive, *stratum.after):
                 relations.update(_read(plan.rules[index].steps))
-    return found[::-1]
+    return needed[::-1]
 
 
 def _read(steps: Sequence[PlanStep]) -> Iterator[int]:

@@ -94,14 +94,16 @@ class Bodies:
             return
         rows = hits.tuples() if height is None else self._below(literal.name, hits, height)
         for row in rows:
-            found: Bindings | None = dict(bindings)
+            extended: Bindings | None = dict(bindings)
             for i, name in step.free:
-                if found is not None and found.setdefault(name, row[i]) != row[i]:
-                    found = None
+                if extended is not None and extended.setdefault(name, row[i]) != row[i]:
+                    extended = None
             for i, term in step.others:
-                found = found if found is None else self._matcher.unified(term, row[i], found)
-            if found is not None:
-                yield from self._solutions(step.rest, found, (*held, (step.at, (literal.name, row))), height)
+                extended = extended if extended is None else self._matcher.unified(term, row[i], extended)
+            if extended is not None:
+                yield from self._solutions(
+                    step.rest, extended, (*held, (step.at, (literal.name, row))), height
+                )
 
     def next(self, left: Left, bindings: Bindings) -> tuple[Next, Hits | None]:
         """The literal of a body that comes next; of an atom the tuples that have its known values."""

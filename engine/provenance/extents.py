@@ -87,8 +87,8 @@ class _Texts:
 
     def text(self, relation: str, column: int, word: int) -> str:
         """The text of a word of a column."""
-        found = self._known.get(word)
-        return self.texts(relation, column, np.array([word]))[0] if found is None else found
+        text = self._known.get(word)
+        return self.texts(relation, column, np.array([word]))[0] if text is None else text
 
     def texts(self, relation: str, column: int, words: Words) -> list[str]:
         """The texts of some words of a column."""
@@ -238,9 +238,9 @@ class Extent:
         best, rows = -1, _NONE
         for column in sorted(words, key=lambda column: column not in self._groups):
             if best < 0 or (len(rows) > _MANY):
-                found = self._with(column, words[column])
-                if best < 0 or len(found) < len(rows):
-                    best, rows = column, found
+                hits = self._with(column, words[column])
+                if best < 0 or len(hits) < len(rows):
+                    best, rows = column, hits
         word = words.pop(best)
         for column in words:
             part = self._part((best, word, column), rows)

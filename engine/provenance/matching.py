@@ -73,11 +73,11 @@ class Extents:
         if not known or len(rows) <= _FEW:
             return rows
         columns = tuple(known)
-        seen, found = self._found.get((relation, columns), (0, {}))
+        seen, index = self._found.get((relation, columns), (0, {}))
         for row in islice(rows, seen, None) if seen < len(rows) else ():
-            found.setdefault(tuple(row[c] for c in columns), []).append(row)
-        self._found[relation, columns] = (len(rows), found)
-        return found.get(tuple(known.values()), ())
+            index.setdefault(tuple(row[c] for c in columns), []).append(row)
+        self._found[relation, columns] = (len(rows), index)
+        return index.get(tuple(known.values()), ())
 
 
 class Shape(NamedTuple):
@@ -186,14 +186,14 @@ class Rules:
 
     def _in_order(self, body: Sequence[Literal], known: set[str]) -> tuple[Literal, ...]:
         known, waiting = set(known), list(body)
-        found: list[Literal] = []
+        ordered: list[Literal] = []
         while waiting:
             literal = next((x for x in waiting if self.tests(x, known)), None)
             literal = literal or next(x for x in waiting if self.ready(x, known))
             waiting.remove(literal)
-            found.append(literal)
+            ordered.append(literal)
             known = grounded_by([literal], known)
-        return tuple(found)
+        return tuple(ordered)
 
     def tests(self, literal: Literal, known: set[str]) -> bool:
         """Whether a literal brings no variable but by an equation."""
@@ -247,7 +247,7 @@ class Matcher(NamedTuple):
             yield from self.comparison(literal, bindings)
 
     def atom(self, atom: Atom, extents: Searchable, bindings: Bindings) -> Iterator[Bindings]:
-        return (found for _, found in self.held(atom, extents, bindings))
+        return (extended for _, extended in self.held(atom, extents, bindings))
 
     def held(self, atom: Atom, extents: Searchable, bindings: Bindings) -> Iterator[tuple[Row, Bindings]]:
         """The tuples that match an atom, each with the bindings that it gives."""
@@ -255,17 +255,17 @@ class Matcher(NamedTuple):
         known = self.known(atom, bindings)
         free = [(i, name) for i, name in shape.variables if name not in bindings]
         for row in extents.matching(atom.name, known):
-            found: Bindings | None = dict(bindings)
+            extended: Bindings | None = dict(bindings)
             for i, value in known.items():
                 if row[i] != value:
-                    found = None
+                    extended = None
             for i, name in free:
-                if found is not None and found.setdefault(name, row[i]) != row[i]:
-                    found = None
+                if extended is not None and extended.setdefault(name, row[i]) != row[i]:
+                    extended = None
             for i, term in shape.others:
-                found = found if found is None else self.unified(term, row[i], found)
-            if found is not None:
-                yield row, found
+                extended = extended if extended is None else self.unified(term, row[i], extended)
+            if extended is not None:
+                yield row, extended
 
     def known(self, atom: Atom, bindings: Bindings) -> dict[int, Any]:
         """The values that constants and variables give to the columns of an atom."""
@@ -278,9 +278,9 @@ class Matcher(NamedTuple):
         if literal.operator == "=":
             pattern, term = (left, right) if _has_value(right, bindings.keys()) else (right, left)
             for value in self.values(term, bindings):
-                found = self.unified(pattern, value, dict(bindings))
-                if found is not None:
-                    yield found
+                extended = self.unified(pattern, value, dict(bindings))
+                if extended is not None:
+                    yield extended
             return
         negated = literal.operator in ("!match", "!contains")
         operator = literal.operator[1:] if negated else literal.operator

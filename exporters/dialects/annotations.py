@@ -31,10 +31,10 @@ def to_dialect(module: ir.Module, spelling: Spelling) -> ir.Module:
 
     Raises ShardlogError for what the dialect cannot say.
     """
-    made = copy_of(module)
-    with made.context, ir.Location.unknown():
-        _Writer(made, spelling).write()
-    return made
+    copy = copy_of(module)
+    with copy.context, ir.Location.unknown():
+        _Writer(copy, spelling).write()
+    return copy
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ class _Writer:
 
     @property
     def functions(self) -> dict[str, Any]:
-        found: dict[str, Any] = symbols(self.module, "func.func")
-        return found
+        functions: dict[str, Any] = symbols(self.module, "func.func")
+        return functions
 
     def check(self, ops: list[Any]) -> None:
         """Raises ShardlogError for an op of sdy that the dialect has no word for."""
@@ -150,14 +150,14 @@ class _Writer:
         """A sharding, which a function has once, before all ops; or its attributes, where it is no value."""
         if not self.spelling.values:
             return spec["attributes"]
-        known = self.made.setdefault(text_of(self.function.attributes["sym_name"]), {})
-        if id(spec) not in known:
-            last = next(reversed(known.values()), None)
+        written = self.made.setdefault(text_of(self.function.attributes["sym_name"]), {})
+        if id(spec) not in written:
+            last = next(reversed(written.values()), None)
             begin = ir.InsertionPoint.at_block_begin(self.function.regions[0].blocks[0])
             place = begin if last is None else ir.InsertionPoint.after(last.owner)
             name = f"{self.spelling.dialect}.sharding"
-            known[id(spec)] = self.op(name, [], [spec["type"]], spec["attributes"], place).results[0]
-        return known[id(spec)]
+            written[id(spec)] = self.op(name, [], [spec["type"]], spec["attributes"], place).results[0]
+        return written[id(spec)]
 
     def spec(self, said: _Said) -> dict[str, Any]:
         """What an annotation says, in the dialect's terms."""
@@ -171,7 +171,7 @@ class _Writer:
         lists = [grid.numbers(dimension.axes) for dimension in sharding.dimensions]
         if ENTRIES in said.beside:
             lists = lists[: ir.IntegerAttr(said.beside[ENTRIES]).value]
-        found: dict[str, Any] = {
+        spec: dict[str, Any] = {
             "grid": grid.name,
             "lists": lists or [[]],  # LLVM reads no empty one
             "partial": (sharding.reduction, grid.numbers(sharding.unreduced)),
@@ -179,8 +179,8 @@ class _Writer:
             "offsets": said.beside.get(OFFSETS),
             "more": None,
         }
-        if not self.spelling.values and (found["halo"] or found["offsets"]):
-            message = f"{'halo sizes' if found['halo'] else 'offsets of parts'} of a sharding on @{grid.name}"
+        if not self.spelling.values and (spec["halo"] or spec["offsets"]):
+            message = f"{'halo sizes' if spec['halo'] else 'offsets of parts'} of a sharding on @{grid.name}"
             hint = "mesh of LLVM 19 has no words for them: write shard"
             raise ShardlogError(message, where=location(said.op), hint=hint)
         plain = all(d.closed and not d.priority for d in sharding.dimensions)
@@ -190,8 +190,8 @@ class _Writer:
             hint = "shard has no words for it: write mesh"
             raise ShardlogError(message, where=location(said.op), hint=hint)
         if not plain or sharding.replicated or carries:
-            found["more"] = ir.StringAttr.get(self.shardings.text(sharding))
-        return found
+            spec["more"] = ir.StringAttr.get(self.shardings.text(sharding))
+        return spec
 
     def define(self, op: Any, each: list[_Said | None]) -> None:
         """Annotates the results of an op, for it and for its users."""
@@ -217,8 +217,8 @@ class _Writer:
     def constrain(self, op: Any, said: _Said | None) -> None:
         """Writes a constraint as an annotation for the users of a value."""
         assert said is not None
-        made = self.shard(op.operands[0], said, ir.InsertionPoint(op), users=True)
-        op.results[0].replace_all_uses_with(made)
+        annotated = self.shard(op.operands[0], said, ir.InsertionPoint(op), users=True)
+        op.results[0].replace_all_uses_with(annotated)
         op.erase()
 
     def enter(self, function: Any, arguments: list[_Said | None]) -> None:

@@ -32,24 +32,24 @@ class Grid:
 
     def numbers(self, axes: Iterable[SubAxis]) -> list[int]:
         """The axes of the grid that a list of axes of the mesh is."""
-        found = list[int]()
+        numbers = list[int]()
         for axis in axes:
             end = axis.pre * axis.size
-            found += [
+            numbers += [
                 i
                 for i, own in enumerate(self.axes)
                 if own.name == axis.name and axis.pre <= own.pre and own.pre * own.size <= end
             ]
-        return found
+        return numbers
 
     def attributes(self) -> dict[str, ir.Attribute]:
         """The attributes of its op."""
         sizes = [DYNAMIC if i in self.unknown else size for i, size in enumerate(self.sizes)]
-        found = {"sym_name": ir.StringAttr.get(self.name), "shape": ir.DenseI64ArrayAttr.get(sizes)}
+        attributes = {"sym_name": ir.StringAttr.get(self.name), "shape": ir.DenseI64ArrayAttr.get(sizes)}
         names = [axis_text(axis, self.mesh) for axis in self.axes]
         if names != [str(i) for i in range(len(names))]:
-            found[AXES] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
-        return found
+            attributes[AXES] = ir.ArrayAttr.get([ir.StringAttr.get(name) for name in names])
+        return attributes
 
 
 def grids_of(
@@ -66,7 +66,7 @@ def grids_of(
         lists = [d.axes for d in sharding.dimensions]
         for axis in (a for axes in (*lists, sharding.replicated, sharding.unreduced) for a in axes):
             cuts.setdefault((sharding.mesh, axis.name), set()).update((axis.pre, axis.pre * axis.size))
-    found = []
+    grids = []
     for number, mesh in enumerate(meshes.meshes):
         if mesh.device_ids:
             hint = "a grid lists its devices row by row; give the mesh no device_ids"
@@ -81,8 +81,8 @@ def grids_of(
                 raise ShardlogError(message, where=places[mesh.name], hint=hint)
             parts = [SubAxis(name, low, high // low) for low, high in pairwise(ends)]
             axes += parts or [SubAxis(name, 1, size)]
-        found.append(Grid(mesh.name, mesh, tuple(axes), tuple(unknown.get(mesh.name, ()))))
-    return found
+        grids.append(Grid(mesh.name, mesh, tuple(axes), tuple(unknown.get(mesh.name, ()))))
+    return grids
 
 
 def lists_attribute(lists: Sequence[Sequence[int]], dialect: str) -> ir.Attribute:

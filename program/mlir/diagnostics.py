@@ -85,8 +85,8 @@ def _reduction(location: str, text: str) -> str:
 def _word(location: str, text: str) -> str:
     """The word at a location, or right before it; else empty."""
     line, column = _at(location, text)
-    found = re.search(r"\w+\s*=?$", line[:column]) or re.match(r"\w+", line[column:])
-    return found[0].rstrip(" =") if found else ""
+    match = re.search(r"\w+\s*=?$", line[:column]) or re.match(r"\w+", line[column:])
+    return match[0].rstrip(" =") if match else ""
 
 
 def _at(location: str, text: str) -> tuple[str, int]:

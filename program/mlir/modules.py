@@ -22,10 +22,10 @@ def symbols(module: ir.Module, kind: str) -> dict[str, Any]:
 def operations_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
     """The operations inside an op or a module, at any depth, without what is known of each kind of op: it
     takes most of the time that ``ops_in`` takes to look that up."""
-    found: list[Any] = []
+    operations: list[Any] = []
 
     def taken() -> Generator[ir.WalkResult, ir.Operation, None]:
-        add, on = found.append, ir.WalkResult.ADVANCE
+        add, on = operations.append, ir.WalkResult.ADVANCE
         inner = yield on
         while True:
             add(inner)
@@ -34,22 +34,22 @@ def operations_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list
     take = taken()  # a generator goes on faster than a function starts
     next(take)
     op.operation.walk(take.send, order)
-    found.pop(0 if order == ir.WalkOrder.PRE_ORDER else -1)  # the op itself
-    return found
+    operations.pop(0 if order == ir.WalkOrder.PRE_ORDER else -1)  # the op itself
+    return operations
 
 
 def children(op: Any) -> list[Any]:
     """The operations in the regions of an operation, without those inside of them."""
-    found: list[Any] = []
-    add, into, past = found.append, ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
+    operations: list[Any] = []
+    add, into, past = operations.append, ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
 
     def visit(inner: ir.Operation) -> ir.WalkResult:
         add(inner)
-        return past if len(found) > 1 else into
+        return past if len(operations) > 1 else into
 
     op.operation.walk(visit, ir.WalkOrder.PRE_ORDER)
-    del found[0]  # the op itself
-    return found
+    del operations[0]  # the op itself
+    return operations
 
 
 def ops_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
@@ -68,19 +68,19 @@ def named_in(op: Any, *, calls: bool = True) -> set[str]:
 
 def named_by(op: Any) -> set[str]:
     """The symbols that an op names among its own attributes."""
-    found, attributes = set[str](), op.attributes
+    names, attributes = set[str](), op.attributes
     for label in attributes:
         if label == "value":  # of a constant: complex ones have no class in Python
             continue
         waiting: list[Any] = [attributes[label]]
         for entry in waiting:  # which grows
             if isinstance(entry, ir.FlatSymbolRefAttr):
-                found.add(entry.value)
+                names.add(entry.value)
             elif isinstance(entry, ir.ArrayAttr):
                 waiting.extend(entry)
             elif isinstance(entry, ir.DictAttr):
                 waiting.extend(entries_of(entry).values())
-    return found
+    return names
 
 
 def is_custom_call(op: Any, target: str) -> bool:
@@ -106,8 +106,8 @@ def boundary_attributes(function: Any, label: str) -> list[Any]:
 
 def entries_of(attribute: Any, *without: str) -> dict[str, Any]:
     """The attributes in a dictionary of attributes, without those of some names."""
-    found = map(attribute.__getitem__, range(len(attribute)))  # to iterate over it ends in an IndexError
-    return {name: entry.attr for entry in found if (name := entry.name) not in without}
+    entries = map(attribute.__getitem__, range(len(attribute)))  # to iterate over it ends in an IndexError
+    return {name: entry.attr for entry in entries if (name := entry.name) not in without}
 
 
 def with_attributes(entry: Any, added: dict[str, Any]) -> ir.DictAttr:
@@ -125,13 +125,13 @@ def bytecode_of(module: ir.Module) -> bytes:
 def copy_of(module: ir.Module) -> ir.Module:
     """A copy of a module, in the same context."""
     with module.context:
-        made = ir.Module.create(module.operation.location)
+        copy = ir.Module.create(module.operation.location)
         for name in module.operation.attributes:
-            made.operation.attributes[name] = module.operation.attributes[name]
-        end = ir.InsertionPoint(made.body)
+            copy.operation.attributes[name] = module.operation.attributes[name]
+        end = ir.InsertionPoint(copy.body)
         for op in module.body.operations:
             op.operation.clone(end)
-        return made
+        return copy
 
 
 def is_used(op: Any) -> bool:
@@ -141,7 +141,7 @@ def is_used(op: Any) -> bool:
 
 def put_like(op: Any, name: str, attributes: dict[str, ir.Attribute]) -> Any:
     """Gives the uses of an op to another one, put before it, of the same operands and types; returns that."""
-    made = ir.Operation.create(
+    replacement = ir.Operation.create(
         name,
         results=[result.type for result in op.results],
         operands=[*op.operands],
@@ -149,9 +149,9 @@ def put_like(op: Any, name: str, attributes: dict[str, ir.Attribute]) -> Any:
         loc=op.location,
         ip=ir.InsertionPoint(op),
     )
-    for old, new in zip(op.results, made.results, strict=True):
+    for old, new in zip(op.results, replacement.results, strict=True):
         old.replace_all_uses_with(new)
-    return made
+    return replacement
 
 
 def put_in_place(block: Any, op: Any) -> None:
@@ -242,10 +242,10 @@ def with_main(module: ir.Module) -> ir.Module:
     functions = symbols(module, "func.func")
     if (name := main_function(functions)) == "main":
         return module
-    made = copy_of(module)
-    with made.context:
-        symbols(made, "func.func")[name].attributes["sym_name"] = ir.StringAttr.get("main")
-    return made
+    renamed = copy_of(module)
+    with renamed.context:
+        symbols(renamed, "func.func")[name].attributes["sym_name"] = ir.StringAttr.get("main")
+    return renamed
 
 
 def side_by_side(one: Any, other: Any) -> Iterator[tuple[Any, Any]]:

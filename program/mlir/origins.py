@@ -92,14 +92,14 @@ class Origin(NamedTuple):
 
     @property
     def _parts(self) -> list[str]:
-        found: list[str] = []
+        parts: list[str] = []
         for name in self.names:
             own = split(name)
             # What begins as the program does is whole already.
-            found = own if len(own) > 1 and own[:1] == found[:1] else [*found, *own]
-        if found and _OUTERMOST.fullmatch(found[0]):
-            del found[: 2 if found[1:2] == [_MAIN] else 1]
-        return found
+            parts = own if len(own) > 1 and own[:1] == parts[:1] else [*parts, *own]
+        if parts and _OUTERMOST.fullmatch(parts[0]):
+            del parts[: 2 if parts[1:2] == [_MAIN] else 1]
+        return parts
 
     @property
     def place(self) -> tuple[str, str]:
@@ -137,10 +137,10 @@ def origin(location: str) -> Origin:
     if place := _PLACE.fullmatch(location):  # most are, in modules that are written as text
         return Origin((), (Frame("", place[1], int(place[2]), int(place[3])),))
     try:
-        found, end = _read(location, 0, inside=False)
+        whole, end = _read(location, 0, inside=False)
     except (RecursionError, ValueError):
         return Origin((location,))
-    return found if end == len(location) else Origin((location,))
+    return whole if end == len(location) else Origin((location,))
 
 
 def _read(text: str, at: int, *, inside: bool) -> tuple[Origin, int]:
@@ -180,24 +180,24 @@ def _chain(text: str, at: int) -> tuple[Origin, int]:
         if token is None or token["open"] != "callsite(":
             break
         at = token.end()
-    found, at = _read(text, at, inside=True)
+    caller, at = _read(text, at, inside=True)
     for callee in reversed(callees):
-        if found.names and not callee.names and len(callee.frames) == 1 and callee.frames[0].function:
+        if caller.names and not callee.names and len(callee.frames) == 1 and callee.frames[0].function:
             # What looked like a function is the name of an op that a compiler put in the place of a call.
             (frame,) = callee.frames
             callee = Origin((frame.function,), (frame._replace(function=""),))
-        found = callee.within(found)
+        caller = callee.within(caller)
         at = _past(text, at, ")")
-    return found, at
+    return caller, at
 
 
 def _fused(text: str, at: int) -> tuple[Origin, int]:
     """The rest of ``fused[a, b]``: the first names, and all frames."""
     names, frames = tuple[str, ...](), dict[Frame, None]()
     while True:
-        found, at = _read(text, at, inside=False)
-        names = names or found.names
-        frames |= dict.fromkeys(found.frames)
+        one, at = _read(text, at, inside=False)
+        names = names or one.names
+        frames |= dict.fromkeys(one.frames)
         if text[at : at + 1] != ",":
             break
         at += 1
@@ -216,8 +216,8 @@ def _unescaped(text: str) -> str:
     """A string of MLIR without escapes."""
     if "\\" not in text:
         return text
-    found = _ESCAPED.sub(lambda m: bytes.fromhex(m[1].decode()) if m[1] else m[2], text.encode())
-    return found.decode(errors="replace")
+    data = _ESCAPED.sub(lambda m: bytes.fromhex(m[1].decode()) if m[1] else m[2], text.encode())
+    return data.decode(errors="replace")
 
 
 def numberless(stack: str) -> str:
@@ -264,9 +264,9 @@ def at(where: str, stack: str = "") -> str:
 
 def unwrapped(path: str) -> str:
     """A name stack without transformations: ``UNet/Conv_0`` of ``transpose(jvp(UNet))/Conv_0``."""
-    found = []
+    kept = []
     for part in split(path):
         while match := _TRANSFORMED.fullmatch(part):
             part = match[1]
-        found.append(part)
-    return "/".join(found)
+        kept.append(part)
+    return "/".join(kept)

@@ -38,8 +38,8 @@ class Scope:
 
 def argument_path(location: Any) -> str:
     """The path that JAX gives an argument (``params['w']``), by its location; empty where it has none."""
-    found = origin(str(location)[4:-1])
-    return found.names[0] if found.names and not found.frames else ""
+    source = origin(str(location)[4:-1])
+    return source.names[0] if source.names and not source.frames else ""
 
 
 def result_path(function: Any, i: int) -> str:
@@ -56,10 +56,10 @@ def components(path: str) -> tuple[str, ...]:
 
     Empty for what is no path.
     """
-    found, end = [], 0
+    parts, end = [], 0
     while match := _COMPONENT.match(path, end):
         part = match["name"] or match[2]
         quoted = part[:1] in ("'", '"') and match["name"] is None
-        found.append(part[1:-1] if quoted else part)
+        parts.append(part[1:-1] if quoted else part)
         end = match.end()
-    return tuple(found) if end == len(path) else ()
+    return tuple(parts) if end == len(path) else ()

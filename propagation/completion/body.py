@@ -120,16 +120,16 @@ class Body:
         for value in function.arguments:
             if value not in self.defined and value in self.wished:
                 self.defined[value] = self.wished[value][0]
-        known = {*self.defined}
+        annotated = {*self.defined}
         arguments = [
-            self.attribute(v, self.defined[v].note) if v in known else None for v in function.arguments
+            self.attribute(v, self.defined[v].note) if v in annotated else None for v in function.arguments
         ]
         _write_boundary(function.op, "arg_attrs", arguments)
         end = function.operands[function.terminator]
         _write_boundary(function.op, "res_attrs", [self.held(v) for v in end], keep=True)
         for node in numbers(function.order).tolist():
             op, results = function.ops[node], function.results[node]
-            if node not in self.constraints and any(v in known for v in results):
+            if node not in self.constraints and any(v in annotated for v in results):
                 notes = (self.defined.get(v, _NONE).note for v in results)
                 each = [
                     a for v, n in zip(results, notes, strict=True) if (a := self.attribute(v, n)) is not None
@@ -186,13 +186,13 @@ class Body:
         ``beside`` these."""
         added: list[Added] = []
         behind = self.end(node)
-        for made, value in zip(op.results, self.function.results[node], strict=True):
+        for result, value in zip(op.results, self.function.results[node], strict=True):
             if value in self.given and not self.notes.same(self.given[value].note, self.defined[value].note):
                 attribute, more = self.said(value, self.given[value].note)
                 place = ir.InsertionPoint.after(op)
-                constraint = sdy.ShardingConstraintOp(made, attribute, loc=op.location, ip=place)
+                constraint = sdy.ShardingConstraintOp(result, attribute, loc=op.location, ip=place)
                 _set(constraint.operation, {INSERTED: ir.UnitAttr.get(), **beside, **more})
-                made.replace_all_uses_except(constraint.result, constraint.operation)
+                result.replace_all_uses_except(constraint.result, constraint.operation)
                 added.insert(0, Added(behind, node, self.given[value]))
         return added
 
@@ -207,11 +207,11 @@ class Body:
     def constrain(self, op: Any, operand: int, value: int, note: Note) -> None:
         """Puts a constraint between a value and one of its uses."""
         attribute, beside = self.said(value, note)
-        made = sdy.ShardingConstraintOp(
+        constraint = sdy.ShardingConstraintOp(
             op.operands[operand], attribute, loc=op.location, ip=ir.InsertionPoint(op)
         )
-        _set(made.operation, {INSERTED: ir.UnitAttr.get(), **beside})
-        op.operands[operand] = made.result
+        _set(constraint.operation, {INSERTED: ir.UnitAttr.get(), **beside})
+        op.operands[operand] = constraint.result
 
 
 def _set(op: Any, attributes: Mapping[str, ir.Attribute]) -> None:

@@ -94,6 +94,6 @@ class Notes:
             "closed": [(d,) for d in range(rank)],
             "fixed": [(x, UNREDUCED[reduction]) for _, x in facts.get("partial", [])],
         }
-        found = self.shardings.sharding(held, rank)
-        assert found is not None
-        return found
+        sharding = self.shardings.sharding(held, rank)
+        assert sharding is not None
+        return sharding

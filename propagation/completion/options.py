@@ -67,12 +67,12 @@ class Options:
     def _combines(self, signature: int, asked: Any) -> list[str]:
         """The reductions that combine the partial results of an op, as "sum"."""
         said = self.book.localize(asked)
-        found = {str(name) for (name,) in said["combined_by"]}
+        names = {str(name) for (name,) in said["combined_by"]}
         op = self.classes.signatures.examples[signature]
         if said["combined_by_itself"] and op is not None and len(op.regions):
             inside = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
-            found.update(name.partition(".")[2] for name in inside[:-1] if len(inside) == 2)
-        return [kind for kind, name in COMBINED_BY.items() if name.partition(".")[2] in found]
+            names.update(name.partition(".")[2] for name in inside[:-1] if len(inside) == 2)
+        return [kind for kind, name in COMBINED_BY.items() if name.partition(".")[2] in names]
 
     def choose(
         self, signature: int, seen: tuple[tuple[int, Seen], ...], told: Told | None = None

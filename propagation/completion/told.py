@@ -52,7 +52,7 @@ def read_told(
     Raises ShardlogError for a text that is none, a value that no op gives, axes that the grid does not have,
     and for two options of an op.
     """
-    found: dict[ir.Operation, Told] = {}
+    options: dict[ir.Operation, Told] = {}
     targets = Targets(module, data) if texts else None
     for text in texts:
         assert targets is not None
@@ -68,17 +68,17 @@ def read_told(
         if op.name == "sdy.sharding_constraint":
             hint = f"name the value that it is of, {value.owner.operands[0].get_name()}"
             raise ShardlogError(f"{match['value']} is an annotation", where=where, hint=hint)
-        if op in found:
+        if op in options:
             message = f"{match['value']} has two sharding options"
             raise ShardlogError(message, where=where, hint="give one for each op")
-        found[op] = _read(match, shardings, where)
+        options[op] = _read(match, shardings, where)
     for op in operations_in(module):
-        if OPTION in op.attributes and op not in found:
+        if OPTION in op.attributes and op not in options:
             where = location(op)
             if (match := _OF_OP.fullmatch(text_of(op.attributes[OPTION]))) is None:
                 raise ShardlogError(f"{OPTION} is no sharding option", where=where, hint=_EXPECTED)
-            found[op] = _read(match, shardings, where)
-    return found
+            options[op] = _read(match, shardings, where)
+    return options
 
 
 def _read(match: re.Match[str], shardings: Shardings, where: str) -> Told:
@@ -105,15 +105,15 @@ def _read(match: re.Match[str], shardings: Shardings, where: str) -> Told:
 def _grid(name: str | None, shardings: Shardings, where: str) -> tuple[int, dict[str, int]]:
     """The number and the axes of the grid with a name, or of the only one."""
     meshes = shardings.meshes.meshes
-    known = {symbol_: number for symbol_, number in shardings.names.items() if meshes[number].axes}
+    grids = {symbol_: number for symbol_, number in shardings.names.items() if meshes[number].axes}
     if name is None:
-        if len(known) != 1:
-            hint = f"say which one, as in %4=@grid[[0]]; {closest('', known)}" if known else "declare a grid"
-            raise ShardlogError(f"the module has {len(known)} grids", where=where, hint=hint)
-        (name,) = known
-    if name not in known:
-        raise ShardlogError(f"the module has no grid {symbol(name)}", where=where, hint=closest(name, known))
-    return known[name], dict(meshes[known[name]].axes)
+        if len(grids) != 1:
+            hint = f"say which one, as in %4=@grid[[0]]; {closest('', grids)}" if grids else "declare a grid"
+            raise ShardlogError(f"the module has {len(grids)} grids", where=where, hint=hint)
+        (name,) = grids
+    if name not in grids:
+        raise ShardlogError(f"the module has no grid {symbol(name)}", where=where, hint=closest(name, grids))
+    return grids[name], dict(meshes[grids[name]].axes)
 
 
 def _axis(given: Any, axes: dict[str, int], where: str) -> str:

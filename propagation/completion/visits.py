@@ -69,5 +69,5 @@ class Given:
     def annotated(self) -> dict[tuple[int, int], Held]:
         """The annotations of the completed function, by node (-1: the function) and result (argument) in the
         numbers that it has now."""
-        found = {(self.node(n), i): held for (n, i), held in self.annotations.items()}
-        return found | {(node, 0): added.held for node, added in self.added_nodes()}
+        annotations = {(self.node(n), i): held for (n, i), held in self.annotations.items()}
+        return annotations | {(node, 0): added.held for node, added in self.added_nodes()}

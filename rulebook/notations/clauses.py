@@ -24,7 +24,7 @@ def compile_lines(file: str, text: str) -> str:
 def compile_files(texts: Mapping[str, str]) -> dict[str, str]:
     """The Datalog texts of files: where lines of several files fit an op, that of the last file is used."""
     kept = re.compile(f"///.*|{FACTS.pattern}")
-    found: dict[str, str] = {}
+    by_file: dict[str, str] = {}
     later: dict[tuple[str, bool, int, int], list[Line]] = {}
     for file, text in list(texts.items())[::-1]:
         compiled = [line if kept.fullmatch(line) else "" for line in text.split("\n")]
@@ -42,8 +42,8 @@ def compile_files(texts: Mapping[str, str]) -> dict[str, str]:
             compiled[line.number - 1] = " ".join(clauses)
         for line in lines:
             later.setdefault(form(line), []).append(line)
-        found[file] = "\n".join(compiled)
-    return {file: found[file] for file in texts}
+        by_file[file] = "\n".join(compiled)
+    return {file: by_file[file] for file in texts}
 
 
 def _clauses(line: Line, later: Sequence[Line]) -> Iterator[str]:

@@ -89,7 +89,7 @@ def read_text(path: Path) -> str:
 
 def parse_lines(file: str, text: str) -> list[Line]:
     """The rules in ``text``. Raises ShardlogError with the place of the first error."""
-    found: list[Line] = []
+    rules: list[Line] = []
     sentence: list[str] = []
     lines = text.split("\n")
     read = 0  # the last line that continues a rule
@@ -101,13 +101,13 @@ def parse_lines(file: str, text: str) -> list[Line]:
         elif line.strip() and not line.startswith("//") and not line[0].isspace():
             rest = list(_continuations(lines, number))
             read = number + len(rest)
-            found.append(_Parser(file, number, "\n".join([line, *rest])).line(" ".join(sentence)))
+            rules.append(_Parser(file, number, "\n".join([line, *rest])).line(" ".join(sentence)))
             sentence = []
         elif line.strip() and not line.startswith("//") and number > read:
             hint = "begin the rule in the first column; indented lines continue the one before"
             raise ShardlogError("this line has no rule to continue", where=f"{file}:{number}:1", hint=hint)
-    _check_distinct(found)
-    return found
+    _check_distinct(rules)
+    return rules
 
 
 def _continuations(lines: Sequence[str], start: int) -> Iterator[str]:
@@ -204,11 +204,11 @@ class _Parser:
 
     def shapes(self) -> tuple[Shape, ...]:
         """Shapes with commas between them; nothing at all is a scalar."""
-        found = [self.shape()]
+        listed = [self.shape()]
         while self.token == ",":
             self.at += 1
-            found.append(self.shape())
-        return tuple(found)
+            listed.append(self.shape())
+        return tuple(listed)
 
     def shape(self) -> Shape:
         dims: list[Dim] = []
@@ -270,19 +270,19 @@ def derived_sizes(line: Line) -> list[tuple[str, int, int, Dim]]:
 
     Raises ShardlogError for a factor whose size cannot be derived.
     """
-    known = {dim[0] for shape in line.slots for dim in shape if len(dim) == 1} | set(line.sizes)
+    sized = {dim[0] for shape in line.slots for dim in shape if len(dim) == 1} | set(line.sizes)
     products = [
         (t, d, dim) for t, shape in enumerate(line.slots) for d, dim in enumerate(shape) if len(dim) > 1
     ]
     told = []
     while True:
-        unknown = [(t, d, dim, [f for f in dim if f not in known]) for t, d, dim in products]
+        unknown = [(t, d, dim, [f for f in dim if f not in sized]) for t, d, dim in products]
         step = next(((fs[0], t, d, dim) for t, d, dim, fs in unknown if len(fs) == 1), None)
         if step is None:
             break
         told.append(step)
-        known.add(step[0])
-    missing = [f for f in line.factors if f not in known]
+        sized.add(step[0])
+    missing = [f for f in line.factors if f not in sized]
     if missing:
         message = f"no dimension tells the size of factor {missing[0]}"
         raise ShardlogError(message, where=line.place, hint=f"give sizes: {{{missing[0]}=...}}")

@@ -100,14 +100,14 @@ class _Parser:
         self.starts = line_starts(text)
         offset = 0
         for line in text.split("\n"):
-            found = list(self.tokenize(offset, offset + len(line)))
-            if found and not line[0].isspace():
-                self.levels.append(found)
-            elif found and not self.levels:
+            line_tokens = list(self.tokenize(offset, offset + len(line)))
+            if line_tokens and not line[0].isspace():
+                self.levels.append(line_tokens)
+            elif line_tokens and not self.levels:
                 hint = "begin a level in the first column; indented lines continue the one before"
-                raise self.error(found[0][1], "this line has no level to continue", hint)
-            elif found:
-                self.levels[-1] += found
+                raise self.error(line_tokens[0][1], "this line has no level to continue", hint)
+            elif line_tokens:
+                self.levels[-1] += line_tokens
             offset += len(line) + 1
         for tokens in self.levels:
             last, at = tokens[-1]
@@ -150,13 +150,13 @@ class _Parser:
             subjects.append(self.subject())
         token, at = self.token
         if token != ":":
-            found = token or "the end of the level"
-            raise self.error(at, f"expected : and a direction, found {found}", "as in stablehlo.add: both")
+            problem = token or "the end of the level"
+            raise self.error(at, f"expected : and a direction, found {problem}", "as in stablehlo.add: both")
         self.take()
         direction, at = self.token
         if direction not in DIRECTIONS:
-            found = f"unknown direction {direction}" if direction else "expected a direction"
-            raise self.error(at, found, closest(direction, DIRECTIONS))
+            problem = f"unknown direction {direction}" if direction else "expected a direction"
+            raise self.error(at, problem, closest(direction, DIRECTIONS))
         self.take()
         return [
             Entry(self.place(at), self.position(at)[0], level, ops, kind, uses, direction)

@@ -88,11 +88,11 @@ def check_rules(
     cases = line_cases(book, references or {}, lenient=True)
     for path in (*examples, *(() if rules else (EXAMPLES,))):
         cases += file_cases(path, book, references or {}, lenient=True)
-    known = {case.name for case in cases}
+    names = {case.name for case in cases}
     for name in references or {}:
-        if name not in known:
+        if name not in names:
             where = f"--reference {name}"
-            raise ShardlogError("no such op is checked", where=where, hint=closest(name, sorted(known)))
+            raise ShardlogError("no such op is checked", where=where, hint=closest(name, sorted(names)))
     return check(cases)
 
 
@@ -126,18 +126,18 @@ def static_errors(case: Case) -> Iterator[str]:
 
 
 def _check_numbers(case: Case, report: Report) -> None:
-    found, skipped = claims(case)
-    stated = sum(claim.stated for claim in found)
-    found += guesses(case)
+    tried, skipped = claims(case)
+    stated = sum(claim.stated for claim in tried)
+    tried += guesses(case)
     for reason in skipped:
         report.skip(reason)
     try:
-        verdicts = verify(case, found)
+        verdicts = verify(case, tried)
     except (NotExecutableError, ValueError) as error:
         report.skip(str(error), stated)
         return
-    more = [claim for claim, true in zip(found, verdicts, strict=True) if true and not claim.stated]
-    for claim, true in zip(found, verdicts, strict=True):
+    more = [claim for claim, true in zip(tried, verdicts, strict=True) if true and not claim.stated]
+    for claim, true in zip(tried, verdicts, strict=True):
         if not claim.stated:
             continue
         if true is None:

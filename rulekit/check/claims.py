@@ -59,7 +59,7 @@ def fits(case: Case, t: int, d: int) -> bool:
 def claims(case: Case) -> tuple[list[Claim], list[str]]:
     """The claims that the rule makes, and more that may be true of its factors; and why some of them claim
     nothing."""
-    found, skipped = [], []
+    made_claims, skipped = [], []
     for f, size in sorted(case.factors.items()):
         kind, places = case.kinds.get(f, "pass_through"), case.dims(f)
         if size < 2 or (len(places) < 2 and kind == "pass_through"):
@@ -70,10 +70,10 @@ def claims(case: Case) -> tuple[list[Claim], list[str]]:
         if all(fits(case, *place) for place in places):
             cuts = _cuts(case, f)
             ways = (kind == "reduction",) if states else _ways(case, cuts)
-            found += [Claim(cuts, size, reduces, f, states) for reduces in ways]
+            made_claims += [Claim(cuts, size, reduces, f, states) for reduces in ways]
         elif states:
             skipped.append("dimensions along it differ in size")
-    return found, skipped
+    return made_claims, skipped
 
 
 def _ways(case: Case, cuts: Mapping[int, Cut]) -> list[bool]:
@@ -99,24 +99,24 @@ def guesses(case: Case) -> list[Claim]:
     A dimension that is larger than another may have that as its major or its minor part.
     """
     free = _free(case)
-    found = []
+    guessed = []
     for size, slots in sorted(free.items()):
         for count in range(len(slots), 0, -1):
             for chosen in combinations(sorted(slots), count):
                 reduces = chosen[-1] < case.operands
                 if count > 1 or reduces:
                     for taken in product(*(slots[t] for t in chosen)):
-                        found.append(Claim(dict(zip(chosen, taken, strict=True)), size, reduces))
+                        guessed.append(Claim(dict(zip(chosen, taken, strict=True)), size, reduces))
     for f, size in sorted(case.factors.items()):
         cuts, kind = _cuts(case, f), case.kinds[f]
         stands = len(cuts) > 1 or kind == "reduction"
         if stands and kind in ("pass_through", "reduction") and all(fits(case, *p) for p in case.dims(f)):
-            found += [
+            guessed += [
                 Claim({**cuts, t: cut}, size, max([*cuts, t]) < case.operands)
                 for t, alone in sorted(free.get(size, {}).items())
                 for cut in (alone if t not in cuts else ())
             ]
-    return [*found, *_partial_guesses(case, free)][:_MOST_GUESSES]
+    return [*guessed, *_partial_guesses(case, free)][:_MOST_GUESSES]
 
 
 Free = dict[int, dict[int, list[Cut]]]  # size -> slot -> cuts
@@ -125,7 +125,7 @@ Free = dict[int, dict[int, list[Cut]]]  # size -> slot -> cuts
 def _free(case: Case) -> Free:
     """The dimensions that the rule leaves alone: factors that pass through in a single dimension, and
     dimensions without a factor."""
-    found: Free = {}
+    free: Free = {}
     for t, shape in enumerate(case.shapes):
         for d, size in enumerate(shape or ()):
             factors = case.maps.get((t, d), [])
@@ -135,8 +135,8 @@ def _free(case: Case) -> Free:
                 cuts |= {_cuts(case, f)[t] for f, is_alone in zip(factors, alone, strict=True) if is_alone}
             for cut in sorted(cuts):
                 if cut[2] > 1:
-                    found.setdefault(cut[2], {}).setdefault(t, []).append(cut)
-    return found
+                    free.setdefault(cut[2], {}).setdefault(t, []).append(cut)
+    return free
 
 
 def _partial_guesses(case: Case, free: Free) -> Iterator[Claim]:

@@ -54,11 +54,11 @@ def execute(case: Case, calls: Sequence[Call]) -> list[Answer]:
 def _refer(case: Case, call: Call) -> Answer:
     assert case.reference is not None
     try:
-        found = case.reference(*call.operands)
+        answer = case.reference(*call.operands)
     except Exception:
         # Whatever a user's function raises, it does not take these shapes.
         return None
-    results = [np.asarray(r) for r in (found if isinstance(found, tuple | list) else [found])]
+    results = [np.asarray(r) for r in (answer if isinstance(answer, tuple | list) else [answer])]
     return results if [r.shape for r in results] == [tuple(s) for s in call.results] else None
 
 
@@ -81,18 +81,18 @@ def _compile_apart(op: ir.Operation, calls: Sequence[Call]) -> list[Answer]:
 def _compile(op: ir.Operation, calls: Sequence[Call]) -> list[Answer]:
     with op.context, ir.Location.unknown():
         module = ir.Module.create()
-        made: list[list[Any] | None] = []
+        cloned: list[list[Any] | None] = []
         with ir.InsertionPoint(module.body):
             function: Any = func.FuncOp("main", ([], []))
             with ir.InsertionPoint(function.add_entry_block()):
                 constants: dict[int, Any] = {}
-                made = [_clone(op, call, constants) for call in calls]
-                values = [v for results in made if results for v in results]
+                cloned = [_clone(op, call, constants) for call in calls]
+                values = [v for results in cloned if results for v in results]
                 func.ReturnOp(values)
         returned = ir.FunctionType.get([], [v.type for v in values])
         function.attributes["function_type"] = ir.TypeAttr.get(returned)
         arrays = iter(_run(str(module)) if values else [])
-        return [None if results is None else [next(arrays) for _ in results] for results in made]
+        return [None if results is None else [next(arrays) for _ in results] for results in cloned]
 
 
 def _clone(op: ir.Operation, call: Call, constants: dict[int, Any]) -> list[Any] | None:
