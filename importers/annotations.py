@@ -21,6 +21,7 @@ from ..program.mlir.modules import boundary_attributes, main_function, symbols, 
 from ..program.mlir.places import argument_path, result_path
 from ..program.shardings import changed, mesh_attribute
 from .dialects.local import has_collectives, to_global
+from .dialects.messages import calls_to_global, has_calls
 from .dialects.names import names_of
 from .origins import drop_origins
 from .sources.nesting import open_module
@@ -59,7 +60,9 @@ def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> bool:
     of_devices = b"shard." in text.data or b"mesh." in text.data
     if of_devices and (of_devices := has_collectives(module)):
         to_global(module)
-    return changed or from_xla or from_gspmd or of_devices
+    if of_processes := b"mpi." in text.data and has_calls(module):
+        calls_to_global(module)
+    return changed or from_xla or from_gspmd or of_devices or of_processes
 
 
 def replace_mesh(module: ir.Module, text: str) -> None:

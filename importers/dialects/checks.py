@@ -11,7 +11,6 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError
 from ...program.carried import DYNAMIC
 from ...program.function import location
-from ...program.mlir.modules import operations_in
 from ...rulebook.shipped import shipped
 from .grids import Grid, Spec, axis_lists, check_kind, counted, integers, kind_of
 
@@ -46,16 +45,6 @@ class Collectives:
 def collectives() -> Collectives:
     """Facts about collectives, read once."""
     return Collectives()
-
-
-def refuse_calls(module: ir.Module) -> None:
-    """Raises ShardlogError for calls of MPI: a program of them is of one process, and has no grid."""
-    for op in operations_in(module):
-        if op.name.startswith("mpi."):
-            hint = "give the module that it was made of, or write that with --as shard: this runs"
-            raise ShardlogError(
-                f"{op.name} is a call of MPI, which is not read", where=location(op), hint=hint
-            )
 
 
 def check_collective(op: Any, grid: Grid) -> None:

@@ -52,10 +52,10 @@ def to_global(module: ir.Module) -> None:
     Raises ShardlogError for an op that has no meaning for all devices alike.
     """
     with module.context, ir.Location.unknown():
-        _Global(module).write()
+        Global(module).write()
 
 
-class _Global:
+class Global:
     def __init__(self, module: ir.Module) -> None:
         self.module = module
         self.i32, self.i64 = (ir.IntegerType.get_signless(bits) for bits in (32, 64))
@@ -532,16 +532,16 @@ class _Global:
 
 _OF_INDICES = ("shard.process_", "tensor.extract", "arith.constant", "arith.index_cast")
 _INDICES = ("shard.process_linear_index", "shard.process_multi_index", "shard.grid_shape")
-_MADE: dict[str, Callable[[_Global, Any], Any]] = {
-    "shard.all_gather": _Global.all_gather,
-    "shard.all_reduce": _Global.all_reduce,
-    "shard.all_slice": _Global.all_slice,
-    "shard.all_to_all": _Global.all_to_all,
-    "shard.broadcast": _Global.broadcast,
-    "shard.gather": _Global.gather,
-    "shard.reduce": _Global.reduce,
-    "shard.reduce_scatter": _Global.reduce_scatter,
-    "shard.scatter": _Global.scatter,
-    "shard.shift": _Global.shift,
-    "shard.update_halo": _Global.update_halo,
+_MADE: dict[str, Callable[[Global, Any], Any]] = {
+    "shard.all_gather": Global.all_gather,
+    "shard.all_reduce": Global.all_reduce,
+    "shard.all_slice": Global.all_slice,
+    "shard.all_to_all": Global.all_to_all,
+    "shard.broadcast": Global.broadcast,
+    "shard.gather": Global.gather,
+    "shard.reduce": Global.reduce,
+    "shard.reduce_scatter": Global.reduce_scatter,
+    "shard.scatter": Global.scatter,
+    "shard.shift": Global.shift,
+    "shard.update_halo": Global.update_halo,
 }

@@ -13,7 +13,6 @@ from ...errors import ShardlogError
 from ...program.mlir.diagnostics import explain
 from ...program.mlir.modules import copy_of, make_main
 from ...program.mlir.origins import location_text, origin
-from ..dialects.checks import refuse_calls
 from ..dialects.normal import MARKS, to_normal_form
 from ..dialects.statements import in_generic_form
 from .jax import Interface
@@ -123,8 +122,6 @@ def _of_text(text: Text) -> ir.Module:
         return ir.Module.parse(text.data)
     try:
         module = ir.Module.parse(in_generic_form(text.data))
-        if b"mpi." in text.data:
-            refuse_calls(module)
         if any(mark in text.data for mark in MARKS):
             to_normal_form(module, text.data, text.place)
     except ShardlogError as error:

@@ -16,6 +16,8 @@ from shardlog.errors import ShardlogError
 from ...importers.dialects.test_local import OPS, expected, program
 from ...support.mpi import run
 
+jax = pytest.importorskip("jax")
+
 RESHARD = """
 shard.grid @g(shape = {grid})
 func.func @main(%x: tensor<{shape}xf32>) -> tensor<{shape}xf32> {{
@@ -193,9 +195,60 @@ def test_each_collective_of_shard_gives_what_the_dialect_says() -> None:
                     np.testing.assert_allclose(output, want, err_msg=f"{name} on {device}", rtol=1e-6)
 
 
-def test_calls_of_mpi_are_not_read() -> None:
-    with pytest.raises(ShardlogError, match=r"mpi.comm_world is a call of MPI, which is not read") as caught:
-        shardlog.run(mpi(PRODUCT.format([1], [])))
+def check_read(text: str, inputs: Sequence[Sequence[Any]]) -> None:
+    """A program of processes runs on devices as its calls say."""
+    compiled = shardlog.run(text).partition().compile(jax.devices()[: len(inputs)])
+    outputs = compiled(*(np.stack(each) for each in zip(*inputs, strict=True)))
+    for process, wanted in enumerate(run(text, inputs)):
+        for output, value in zip(outputs, wanted, strict=True):
+            np.testing.assert_allclose(np.asarray(output)[process], value, 1e-6, err_msg=f"of {process}")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_reshards_that_were_written_run_again(seed: int) -> None:
+    grid, shape = ((2, 3), (12, 18)) if seed % 2 else ((2, 2, 2), (16, 8))
+    every = shardings(len(grid), 2)
+    start, end = (every[i] for i in np.random.default_rng(seed).choice(len(every), 2, replace=False))
+    x = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    sizes, of_grid = ("x".join(map(str, each)) for each in (shape, grid))
+    text = mpi(RESHARD.format(grid=of_grid, shape=sizes, start=start, end=end))
+    check_read(text, [[part(x, start, device, grid)] for device in product(*map(range, grid))])
+
+
+def test_collectives_that_were_written_run_again() -> None:
+    ops = {name: op for name, op in OPS.items() if name != "shift"}  # which leaves some devices anything
+    x = np.random.default_rng(1).integers(-50, 50, (6, 6, 12)).astype(np.float32)
+    check_read(shardlog.run(program(ops)).partition("mpi").text(), [[value] for value in x])
+
+
+@pytest.mark.parametrize(
+    ("element", "dtype", "kind"),
+    [("i1", np.bool_, "bitwise_or"), ("bf16", ml_dtypes.bfloat16, "sum"), ("i64", np.int64, "bitwise_xor")],
+)
+def test_reductions_that_were_written_run_again(element: str, dtype: Any, kind: str) -> None:
+    x = np.random.default_rng(1).integers(0, 2, (6, 6, 12)).astype(dtype)
+    op = f"shard.all_reduce %x on @g grid_axes = [1] reduction = {kind}"
+    text = shardlog.run(LOCAL.format(element, op, "6x12")).partition("mpi").text()
+    with jax.enable_x64(True):
+        check_read(text, [[value] for value in x])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        (r"cf.assert .*", "", "does not say how many processes run"),
+        (r"MPI_SUM", "MPI_MAXLOC", r"nothing says how it reduces \(MPI_MAXLOC\)"),
+        (r"mpi.comm_split\((%\w+), %\w+", r"mpi.comm_split(\1, %cut", "do not follow from the rank"),
+        (r"(mpi.allreduce)", r"mpi.barrier(%0)\n \1", "mpi.barrier cannot run"),
+    ],
+)
+def test_other_calls_are_refused(old: str, new: str, message: str) -> None:
+    head = (
+        "%cut_ = tensor.extract %arg0[%c3, %c3] : tensor<6x4xf32>\n%cut = arith.fptosi %cut_ : f32 to i32\n"
+    )
+    text = re.sub(r"(%\w+ = mpi.comm_split)", rf"{head}\1", mpi(PRODUCT.format([1], [])), count=1)
+    with pytest.raises(ShardlogError, match=message) as caught:
+        shardlog.run(re.sub(old, new, text, count=1))
     assert "--as shard" in caught.value.hint
 
 
