@@ -71,7 +71,7 @@ def undecided(result: Any) -> Any:
             if op.operation.name == "sdy.reshard":  # none of the user's
                 op.results[0].replace_all_uses_with(op.operands[0])
                 op.operation.erase()
-    return bind(module, result.book.traits, only=())
+    return bind(module, result.result.book.traits, only=())
 
 
 def measured(loaded: Any) -> Measured:

@@ -112,7 +112,7 @@ def _copied(array: Any) -> Any:
     return jax.make_array_from_single_device_arrays(array.shape, array.sharding, parts)
 
 
-def placed(result: Any, devices: Any) -> list[Any]:
+def placed(session: Any, devices: Any) -> list[Any]:
     """The parts of random arguments that the devices hold that are there."""
     import jax
     import numpy as np
@@ -120,7 +120,9 @@ def placed(result: Any, devices: Any) -> list[Any]:
     from shardlog.runs.jax import device_shardings
 
     rng, found = np.random.default_rng(0), []
-    for value, sharding in zip(boundary(result)[0], device_shardings(result, devices)[0], strict=True):
+    for value, sharding in zip(
+        boundary(session.result)[0], device_shardings(session.result, devices)[0], strict=True
+    ):
         shape = sharding.shard_shape(value.shape)
         exact = value.dtype.kind in "biu"
         part = rng.integers(0, 2, shape) if exact else 0.02 * abs(rng.standard_normal(shape))

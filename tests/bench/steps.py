@@ -30,8 +30,8 @@ def steps(result: Any, loaded: Sequence[Any]) -> list[float]:
     from shardlog.executing.values import boundary
     from shardlog.runs.jax import device_shardings
 
-    shardings = device_shardings(result, jax.devices())[0]
-    arrays = random_inputs(boundary(result)[0], 0)
+    shardings = device_shardings(result.result, jax.devices())[0]
+    arrays = random_inputs(boundary(result.result)[0], 0)
     placed = [jax.device_put(a, to) for a, to in zip(arrays, shardings, strict=True)]
 
     def seconds(program: Any, count: int) -> float:
