@@ -23,7 +23,8 @@ def sending(
         "kind": [(kind,)],
         "devices": [(group,)],
         "sends": [(sent,)],
-        "link": [(link.bandwidth, link.latency, link.start)],
+        "link": [(share * link.bandwidth, latency, start) for share, latency, start in link.ways],
+        "in_switches": [] if link.switches is None else [link.switches],
         "through_others": [()] if link.ring else [],
     }
 

@@ -75,7 +75,8 @@ class Gpu:
         return None if kernel is None else self._asked(kernel, self._kernels.amounts(kernel))[0]
 
     def part(self, name: str, known: Knowledge, touched: int, parts: int) -> Taken:
-        """The time of one of this many equal parts of a product, which moves this many bytes."""
+        """The time of one of this many equal parts of a product, which moves this many bytes, while a
+        collective sends others."""
         key = name, known, touched, parts
         if key not in self._known:
             whole = {
@@ -83,6 +84,7 @@ class Gpu:
                 "form": (("product",),),
                 "elements": ((1.0,),),
                 "part": ((float(parts),),),
+                "beside": ((),),
             }
             facts = {**whole, "reads": ((0, float(touched)),), **self._product(known)}
             self._known[key] = facts, self.timing.of(facts)

@@ -23,12 +23,21 @@ Groups = Sequence[Sequence[int]]  # of devices
 @dataclass(frozen=True)
 class Link:
     """The bytes per second that a device sends, the extra seconds of each step, and those of each collective
-    (``start``). ``ring``: data for distant devices passes through those between."""
+    (``start``). ``ring``: data for distant devices passes through those between. ``protocols`` for less data
+    reach a share of the bandwidth, with their own latency and start. ``switches`` add up so many bytes of a
+    tensor per second, after a start."""
 
     bandwidth: float
     latency: float
     ring: bool = False
     start: float = 0.0
+    protocols: tuple[tuple[float, float, float], ...] = ()
+    switches: tuple[float, float] | None = None
+
+    @property
+    def ways(self) -> tuple[tuple[float, float, float], ...]:
+        """All protocols."""
+        return ((1.0, self.latency, self.start), *self.protocols)
 
 
 @dataclass(frozen=True)
@@ -204,14 +213,15 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
 
 _FIGURES = ("name", "flops", "memory_bandwidth", "memory", "overlaps", "fuses", "sure")
 SURE = ("measured", "carried over", "data sheet")  # how sure numbers may be
-_KEYS = (*_FIGURES, "combines", "peaks", "links", "network", "torus", "allocation", "kernels")
+_KEYS = (*_FIGURES, "combines", "peaks", "links", "switches", "network", "torus", "allocation", "kernels")
 _OF_ALLOCATION = ("platform", "alignment", "address", "breadth_first", "lanes", "sublanes")
-_OF_LINKS = ("bandwidth", "latency", "start", "ring")
+_OF_LINKS = ("bandwidth", "latency", "start", "ring", "protocols")
 _LIMITS = (("dimensions", 0), ("longest", 0), ("multiple", 1))  # of a torus; and no limit
 _OF_TORUS = ("shape", "closes", *(key for key, _ in _LIMITS))
 # The parameters of a GPU's kernels, with their limits: see rules/cost/kernels.dl.
 KERNELS = {
     "multiprocessors": (1, 1e4),
+    "sending": (0, 1e4),
     "least": (1e-8, 1e-3),
     "host": (1e-8, 1e-2),
     "call": (1e-8, 1.0),
@@ -240,6 +250,8 @@ KERNELS = {
     "convolution_step": (1e-10, 1e-4),
     "ramp": (1e-9, 1e-3),
     "ramp_bytes": (1e2, 1e9),
+    "written": (1e6, 1e15),
+    "column_step": (1e-10, 1e-4),
 }
 # Its other numbers, so that none is in other units, such as TFLOPS or GB/s.
 _OF_GPUS = {
@@ -348,6 +360,10 @@ def _read(given: _Table, axes: Collection[str]) -> Machine:
         if axes and axis not in axes:
             hint = closest(axis, list(axes))
             raise ShardlogError(f"the mesh has no axis {axis}", where=str(given.path), hint=hint)
+    if "switches" in given.entries:
+        table = given.table("switches", "with bandwidth and start")
+        table.check(("bandwidth", "start"))
+        others = replace(others, switches=(table.number("bandwidth"), table.number("start", zero=True)))
     network = torus = None
     if "network" in given.entries:
         table = given.table("network", "with within, bandwidth and latency")
@@ -474,4 +490,16 @@ def _check_torus(torus: Torus, network: Network | None, where: str) -> None:
 def _link(table: _Table) -> Link:
     bandwidth, latency = table.number("bandwidth"), table.number("latency", zero=True)
     start = table.number("start", zero=True, otherwise=0.0)
-    return Link(bandwidth, latency, table.flag("ring", otherwise=False), start)
+    return Link(bandwidth, latency, table.flag("ring", otherwise=False), start, _protocols(table))
+
+
+def _protocols(table: _Table) -> tuple[tuple[float, float, float], ...]:
+    found = list[tuple[float, float, float]]()
+    for row in given if isinstance(given := table.entries.get("protocols", []), list) else [None]:
+        numbers = row if isinstance(row, list) and len(row) == 3 else []
+        if not numbers or not all(type(n) in (int, float) and 0 <= n <= 1 for n in numbers) or not numbers[0]:
+            raise table.wrong(
+                "protocols", "lists of a share of the bandwidth, seconds of a step and of a start"
+            )
+        found.append((float(numbers[0]), float(numbers[1]), float(numbers[2])))
+    return tuple(found)

@@ -32,7 +32,9 @@ def _parser() -> Parser:
     fitted.add_argument("data", nargs="+", help="what run wrote")
     fitted.add_argument("--topology", default="h100", help="the machine to begin with (default: h100)")
     fitted.add_argument("--keep", nargs="*", default=[], help="numbers that stay as they are")
-    fitted.set_defaults(run=lambda given: fit.fitted(given.data, given.topology, given.keep))
+    validating = "fit five times, each time without another fifth, and judge what is said of that fifth"
+    fitted.add_argument("--validate", action="store_true", help=validating)
+    fitted.set_defaults(run=lambda given: fit.fitted(given.data, given.topology, given.keep, given.validate))
 
     compared = commands.add_parser("compare", help="show predicted times beside measured ones, by kind")
     comparing.add_arguments(compared)

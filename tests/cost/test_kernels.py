@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +170,59 @@ def test_gpus_have_all_numbers_of_kernels(name: str) -> None:
     known: Any = machine(name)
     assert set(known.kernels) == set(KERNELS)
     assert known.kernels["memory_bandwidth"] < known.memory_bandwidth
+
+
+UNARY = """
+func.func @main(%x: tensor<{0}x{1}>) -> tensor<{0}x{1}> {{
+  %0 = stablehlo.{2} %x : tensor<{0}x{1}>
+  return %0 : tensor<{0}x{1}>
+}}"""
+PRODUCT = """
+func.func @main(%x: tensor<{0}x{1}x{3}>, %y: tensor<{1}x{2}x{3}>) -> tensor<{0}x{2}x{3}> {{
+  %0 = stablehlo.dot_general %x, %y, contracting_dims = [1] x [0]
+    : (tensor<{0}x{1}x{3}>, tensor<{1}x{2}x{3}>) -> tensor<{0}x{2}x{3}>
+  return %0 : tensor<{0}x{2}x{3}>
+}}"""
+CUMULATIVE = """
+func.func @main(%x: tensor<64x{0}xf32>) -> tensor<64x{0}xf32> {{
+  %zero = stablehlo.constant dense<0.0> : tensor<f32>
+  %0 = "stablehlo.reduce_window"(%x, %zero)
+      <{{padding = dense<[[0, 0], [{1}, 0]]> : tensor<2x2xi64>, window_dimensions = array<i64: 1, {0}>}}> ({{
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }}) : (tensor<64x{0}xf32>, tensor<f32>) -> tensor<64x{0}xf32>
+  return %0 : tensor<64x{0}xf32>
+}}"""
+SORT = """
+func.func @main(%x: tensor<64x{0}x{1}>) -> tensor<64x{0}x{1}> {{
+  %0 = "stablehlo.sort"(%x) <{{dimension = 1 : i64}}> ({{
+  ^bb0(%a: tensor<{1}>, %b: tensor<{1}>):
+    %1 = stablehlo.compare LT, %a, %b : (tensor<{1}>, tensor<{1}>) -> tensor<i1>
+    stablehlo.return %1 : tensor<i1>
+  }}) : (tensor<64x{0}x{1}>) -> tensor<64x{0}x{1}>
+  return %0 : tensor<64x{0}x{1}>
+}}"""
+FAMILIES = {
+    "sine": lambda n: UNARY.format(n * n, "bf16", "sine"),
+    "negate": lambda n: UNARY.format(n * n, "f32", "negate"),
+    "softmax": lambda n: SOFTMAX.format(size=n),
+    "square bf16": lambda n: PRODUCT.format(n, n, n, "bf16"),
+    "square f32": lambda n: PRODUCT.format(n, n, n, "f32"),
+    "one row": lambda n: PRODUCT.format(1, n, n, "bf16"),
+    "skinny": lambda n: PRODUCT.format(64, n, n, "bf16"),
+    "long": lambda n: PRODUCT.format(256, 4 * n, 256, "f32"),
+    "outer": lambda n: PRODUCT.format(n, 1, n, "f32"),
+    "cumulative": lambda n: CUMULATIVE.format(n, n - 1),
+    "sort": lambda n: SORT.format(n, "bf16"),
+}
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_times_grow_with_sizes_and_have_no_cliffs(family: str) -> None:
+    sizes = [size for n in range(6, 13) for size in (1 << n, 5 << (n - 2))]
+    times = [said(FAMILIES[family](size), "h100") for size in sizes]
+    for n, (less, more) in enumerate(pairwise(times)):
+        grown = (sizes[n + 1] / sizes[n]) ** 3  # of a product, the most
+        assert 0.5 < more / less < 2.0 * grown, (family, sizes[n], sizes[n + 1], less, more)
+    assert times[0] < times[-1]

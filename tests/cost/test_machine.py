@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shardlog.cost.exchange import prices
-from shardlog.cost.machine import Torus, machine, names
+from shardlog.cost.exchange import prices, sending, solver_of
+from shardlog.cost.machine import MACHINES, Torus, machine, names
 from shardlog.errors import ShardlogError
 
 from ..support.machines import MACHINE
@@ -40,6 +40,44 @@ def test_collectives_take_time_to_start(tmp_path: Path) -> None:
     # Three steps each, and along one axis the start.
     assert price("all-gather", 4, ("model",), ()).once == (3 * 0.5 + 3) * own.link.bandwidth
     assert price("all-gather", 4, ("data",), ()).once == 3 * 0.5 * own.link.bandwidth
+
+
+def test_collectives_of_gpus_take_the_fastest_protocol() -> None:
+    def busy(kind: str, size: float, name: str = "h100", devices: int = 8) -> float:
+        """The bandwidth that nccl-tests shows as busbw: bytes that a device sends, per second."""
+        found = machine(name)
+        sent = size * (devices - 1) / devices * (2 if kind == "all-reduce" else 1)
+        facts = sending(kind, devices, sent, found.link)
+        ((seconds,),) = solver_of(found, TRAITS).solve(facts)["seconds"]
+        return sent / float(seconds)
+
+    # Switches add up what many devices send: 480 GB/s, where rings reach 370. Others go around the ring.
+    assert busy("all-reduce", 8e9) == pytest.approx(4.78e11, rel=0.01)
+    assert busy("all-gather", 8e9) == pytest.approx(3.7e11, rel=0.01)
+    assert busy("all-reduce", 8e9, devices=2) == pytest.approx(3.7e11, rel=0.01)
+    assert busy("all-reduce", 8e9, "a100") == pytest.approx(2.35e11, rel=0.01)
+    sizes = [busy("all-gather", 1 << n) for n in range(10, 32, 2)]
+    assert sizes == sorted(sizes)
+    assert sizes[0] < 0.01 * sizes[-1]
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ("protocols = [[0.92,", "protocols = [[92,", "links.protocols is "),
+        ("protocols = [[0.92, ", "protocols = [[", "links.protocols is "),
+        ("protocols = [[0.92, 1.9e-06, 1.4e-05], [0.38, 6e-07, 6.6e-06]]", "protocols = 3", "protocols is 3"),
+        ("[switches]", "[switch]", "a machine has no switch"),
+        ("start = 2.3e-05", "", "there is no switches.start"),
+    ],
+    ids=["share", "two numbers", "no list", "switch", "no start"],
+)
+def test_protocols_and_switches_that_are_wrong(right: str, wrong: str, said: str, tmp_path: Path) -> None:
+    text, file = (MACHINES / "h100.toml").read_text(encoding="utf-8"), tmp_path / "own.toml"
+    assert right in text
+    file.write_text(text.replace(right, wrong, 1), encoding="utf-8")
+    with pytest.raises(ShardlogError, match=said):
+        machine(str(file))
 
 
 def test_peaks_by_type() -> None:
