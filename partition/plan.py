@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from ..program.ids import Slot
 from .choice.choosing import Way
 from .layouts import Layout
 from .reshards.moves import Step
@@ -29,7 +30,7 @@ class Reshard:
     """
 
     op: int
-    slot: int
+    slot: Slot
     role: Role
     value: int
     start: Layout | None

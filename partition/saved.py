@@ -20,6 +20,7 @@ from typing import Any, cast, get_args
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
+from ..program.ids import Factor, Slot
 from ..program.meshes import Meshes, SubAxis, axis_text
 from ..program.shardings import Dimension, Sharding
 from .choice.choosing import Way
@@ -81,7 +82,7 @@ class SavedPlan:
             return Layout(tuple(map(of, given["dims"])), of(given["partial"]), str(given["combine"]))
 
         def way(given: Sequence[Any]) -> Way:
-            return tuple([(int(factor), of(names)) for factor, names in given])
+            return tuple([(Factor(int(factor)), of(names)) for factor, names in given])
 
         def step(given: Mapping[str, Any]) -> Step:
             kind, dim, to = given["kind"], *(int(given.get(name, -1)) for name in ("dim", "to"))
@@ -99,7 +100,7 @@ class SavedPlan:
             if steps and steps[-1].after != goal:
                 raise ValueError(f"a reshard of value {value} that does not end where it is to")
             return Reshard(
-                op, slot, given["role"], value, start, goal, steps, None if anew is None else way(anew)
+                op, Slot(slot), given["role"], value, start, goal, steps, None if anew is None else way(anew)
             )
 
         def by_value(name: str, read: Callable[[Any], Any]) -> dict[int, Any]:

@@ -15,6 +15,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
+from ..program.ids import Slot
 from ..program.mlir.modules import named_in
 from ..program.mlir.types import Operation, Value
 from .choice.purposes import Computed, Purpose, Use
@@ -187,7 +188,7 @@ class Walk(ABC):
         """A value that repeats a smaller one, made from that one."""
         number, computed = self.kinds.definer(value), self.repeated(reshard)
         (source,) = self.kinds.operands(number)
-        operand = self.get(source, computed.choice.taken.layouts[0], Use(number, 0, source, computed))
+        operand = self.get(source, computed.choice.taken.layouts[0], Use(number, Slot(0), source, computed))
         return self.lower(self.kinds.ops[number], computed, [operand])[0]
 
     def _stale(self, value: int, layout: Layout) -> bool:
@@ -216,7 +217,7 @@ class Walk(ABC):
         those of all values."""
         operands, entering = self.kinds.operands(number), list[Any]()
         for i in range(len(operands)) if slots is None else slots:
-            use = Use(number, i, operands[i], to=to[i] if to else -1, chosen=chosen)
+            use = Use(number, Slot(i), operands[i], to=to[i] if to else -1, chosen=chosen)
             self.note(use, operands[i], layouts[i])
             entering.append(self.get(operands[i], layouts[i], use))
         return entering
@@ -237,7 +238,7 @@ class Walk(ABC):
         homes = self.settled(values, homes)
         for value, home, source, local, layout in zip(values, homes, *given, strict=True):
             self.define(value, layout, local, home)
-            use = Use(number, value - first, source, to=value, chosen=True, beside=beside)
+            use = Use(number, Slot(value - first), source, to=value, chosen=True, beside=beside)
             self.note(use, value, home, start=layout)
             self.get(value, home, use)
             if layout != home and value in self.plan.pinned:
@@ -251,7 +252,7 @@ class Walk(ABC):
             for inner in range(ops[0], self.kinds.end(ops[-1])):
                 for slot, value in enumerate(self.kinds.operands(inner)):
                     if value in self.copied_first and value in self.tensors:  # it comes from outside
-                        by_value.setdefault(value, {}).setdefault(branch, Use(inner, slot, value))
+                        by_value.setdefault(value, {}).setdefault(branch, Use(inner, Slot(slot), value))
         for value, uses in by_value.items():
             if len(uses) > 1:
                 yield value, next(iter(uses.values()))
@@ -268,7 +269,7 @@ class Walk(ABC):
                 continue
             self._keep(value, layout, local)
             if layout != tensor.home:
-                self.get(value, tensor.home, Use(number, operands + i, value, recipe.computed))
+                self.get(value, tensor.home, Use(number, Slot(operands + i), value, recipe.computed))
                 if value in self.plan.pinned:
                     self.forget(value, layout)
 
@@ -323,7 +324,7 @@ def purpose_of_reshard(kinds: Kinds, reshard: Reshard, use: Use | None) -> Purpo
     if use is None:
         number, found = kinds.definer(reshard.value), value_of(reshard.value)
         op = kinds.ops[number] if number >= 0 else found.owner.owner
-        return Purpose(op, len(op.operands), found)
+        return Purpose(op, Slot(len(op.operands)), found)
     return Purpose(
         kinds.ops[use.op],
         use.slot,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .ids import Factor
+
 PASS_THROUGH = "pass_through"
 MARKED = ("reduction", "need_replication", "permutation")  # what a sharding rule says of its other factors
 KINDS = (PASS_THROUGH, *MARKED)
@@ -11,10 +13,10 @@ PASSING, PICKING = -1, -64
 _LETTERS = "ijklmnopqrstuvwxyz"
 
 
-def part_number(part: str, number: int) -> int:
+def part_number(part: str, number: int) -> Factor:
     """The number of a ``part``: of a factor that an op is computed "Along" or elements are "Picked" along, or
     of a way in which partial sums are "Passed" on."""
-    return {"Along": number, "Picked": PICKING - number, "Passed": PASSING - number}[part]
+    return Factor({"Along": number, "Picked": PICKING - number, "Passed": PASSING - number}[part])
 
 
 def factor_name(factor: int) -> str:

@@ -1,7 +1,7 @@
 """Numbers that must not be mixed up: each kind counts something else.
 
-They are those of ``engine/core``: NumPy arrays hold them as plain integers, and what reads one out of an
-array says which it is.
+Items, places, cells and contents are also those of ``engine/core``. NumPy arrays hold them as plain integers;
+code that reads one out of an array names its type.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from typing import NewType
 Item = NewType("Item", int)  # an op, a data-flow edge, a function result or an annotation that takes turns
 Place = NewType("Place", int)  # a value, as an item's slot refers to it
 Cell = NewType("Cell", int)  # a sharding that one or more places share
+Slot = NewType("Slot", int)  # of an op: its operands, then its results
+Factor = NewType("Factor", int)  # a loop of an op, along which dimensions of its slots correspond
 Content = NewType("Content", int)  # the facts that a cell holds, interned
 NO_CELL = Cell(-1)
 

@@ -17,6 +17,7 @@ from ..partition.plan import Reshard
 from ..partition.reshards.moves import Step
 from ..partition.saved import saved
 from ..program.factors import PICKING, factor_name
+from ..program.ids import Slot
 from ..program.mlir.origins import at
 from .collectives import OpNames
 from .records.record import Op
@@ -142,7 +143,7 @@ class _Naming:
         return f"{kind} over {along}" if along else kind
 
     def _op(self, number: int) -> Op:
-        purpose = Purpose(self._kinds.ops[number], 0, None)
+        purpose = Purpose(self._kinds.ops[number], Slot(0), None)
         self._own.name(purpose)
         return self._names.of(purpose)[0]
 

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...program.factors import PASSING, PICKING, part_number
+from ...program.ids import Factor, Slot
 from ...rulebook.book import RuleBook
 from ..facts.knowledge import Knowledge, Read, Rows, RuleReader
 from ..layouts import Axes, Dims, Layout, Pieces, replicated
@@ -20,7 +21,7 @@ from ..reshards.exchange import Exchange, plan_exchange
 from ..reshards.planning import Planner
 
 SUM = "stablehlo.add"  # the combination of partial sums
-Way = tuple[tuple[int, Pieces], ...]  # to compute an op: the factors that are split, each on these pieces
+Way = tuple[tuple[Factor, Pieces], ...]  # to compute an op: the factors that are split, each on these pieces
 CandidateId = NewType("CandidateId", int)  # of a candidate of an op, as ``rules/partition/choice.dl`` has it
 
 
@@ -77,7 +78,7 @@ class Candidate:
     layouts: tuple[Layout, ...]
     sends: tuple[float, ...]
 
-    def of(self, factor: int) -> Pieces:
+    def of(self, factor: Factor) -> Pieces:
         """The pieces that a factor is split on."""
         return dict(self.factors).get(factor, ())
 
@@ -126,7 +127,7 @@ class Chooser:
     # ---- Choices ----------------------------------------------------------------------------------------
 
     def choose(
-        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], also: Way | None = None
+        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[Slot], also: Way | None = None
     ) -> Choice:
         """How an op with these layouts of slots is computed. Operands in ``free`` can be computed in any
         layout. ``also`` is the way by which all ops together cost least, if they were chosen together."""
@@ -141,7 +142,7 @@ class Chooser:
             choices[key] = Choice(compared.candidates[compared.cheapest], lambda: compared)
         return choices[key]
 
-    def _chosen(self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int]) -> Compared:
+    def _chosen(self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[Slot]) -> Compared:
         compared, price = self._among(known, held, free, False)
         if any(compared.candidates[compared.cheapest].sends):
             # Sending less in more collectives must be worth their fixed cost.
@@ -153,7 +154,7 @@ class Chooser:
         self,
         known: Knowledge,
         held: tuple[Layout, ...],
-        free: frozenset[int],
+        free: frozenset[Slot],
         moves: bool,
         also: Way | None = None,
     ) -> tuple[Compared, float]:
@@ -274,19 +275,20 @@ class Chooser:
         return list(dict.fromkeys(_way(choice, axes) for (choice,) in answers["candidate"])) or [()]
 
     def layouts(
-        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], factors: Way
+        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[Slot], factors: Way
     ) -> list[Layout]:
         """The layouts of operands and results in a way to compute an op."""
         way = dict(factors)
-        picked = {factor: way[PICKING - factor] for factor in known.picks if PICKING - factor in way}
+        picking = {factor: Factor(PICKING - factor) for factor in known.picks}
+        picked = {factor: way[number] for factor, number in picking.items() if number in way}
         loose = tuple(sorted(chain(*picked.values(), *(p for f, p in way.items() if f in known.partial))))
         passed: Pieces = ()
-        passing = frozenset[int]()
+        passing = frozenset[Slot]()
         for number, slots in known.passes.items():
-            if pieces := way.get(PASSING - number):
+            if pieces := way.get(Factor(PASSING - number)):
                 passed, passing = pieces, slots
         layouts = list[Layout]()
-        for t, (role, shape, has) in enumerate(zip(known.roles, known.shapes, held, strict=True)):
+        for t, role, shape, has in zip(known.slots, known.roles, known.shapes, held, strict=True):
             if shape is None:
                 layouts.append(replicated(0))
                 continue
@@ -308,12 +310,12 @@ class Chooser:
         return layouts
 
     def _candidate(
-        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[int], way: Way
+        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[Slot], way: Way
     ) -> tuple[Candidate, int]:
         """A candidate, and its number of collectives."""
         layouts, sends, count = self.layouts(known, held, free, way), list[float](), 0.0
         exchanged = self.exchanged(known, layouts)
-        for t, (role, shape, has) in enumerate(zip(known.roles, known.shapes, held, strict=True)):
+        for t, role, shape, has in zip(known.slots, known.roles, known.shapes, held, strict=True):
             layout = layouts[t]
             sends.append(0.0)
             if shape is None or t in free:
@@ -330,22 +332,20 @@ class Chooser:
             count += route.sends
         return Candidate(way, tuple(layouts), tuple(sends)), round(count)
 
-    def exchanged(self, known: Knowledge, layouts: Sequence[Layout]) -> dict[int, tuple[float, float]]:
+    def exchanged(self, known: Knowledge, layouts: Sequence[Layout]) -> dict[Slot, tuple[float, float]]:
         """The halo exchanges of operands for slots with these layouts: for each operand the price in bytes,
         and the number of sends. Rounds in which no device sends or receives twice are merged, across operands
         too."""
         if not known.reads:
             return {}
-        all_sent = [
-            (t, *each) for t in range(len(known.roles)) for each in self._stretches(known, t, layouts)
-        ]
+        all_sent = [(t, *each) for t in known.slots for each in self._stretches(known, t, layouts)]
         busy: dict[Pieces, Any] = {}
         mean: dict[Pieces, float] = {}
         for _, pieces, _, exchange in all_sent:
             if exchange:
                 busy[pieces] = busy.get(pieces, 0) + exchange.busy
                 mean[pieces] = mean.get(pieces, 0.0) + exchange.turns
-        by_operand = dict[int, tuple[float, float]]()
+        by_operand = dict[Slot, tuple[float, float]]()
         for t, pieces, elements, exchange in all_sent:
             size, before = elements * known.widths[t], by_operand.get(t, (0.0, 0.0))
             if exchange:
@@ -364,7 +364,7 @@ class Chooser:
         price = self.planner.weighed("all_gather", pieces)
         return price.once * rounds + price.byte * (self.axes.product(pieces) - 1) * size
 
-    def gathering(self, known: Knowledge, slot: int, layout: Layout) -> tuple[float, int, Layout]:
+    def gathering(self, known: Knowledge, slot: Slot, layout: Layout) -> tuple[float, int, Layout]:
         """For an op that combines partial results itself: the price of its collective in bytes, the number of
         sends, and the layout of the slot afterwards. All results are sent together."""
         shape, partial = known.shapes[slot], layout.partial
@@ -401,7 +401,7 @@ class Chooser:
         )
 
     def _stretches(
-        self, known: Knowledge, slot: int, layouts: Sequence[Layout]
+        self, known: Knowledge, slot: Slot, layouts: Sequence[Layout]
     ) -> Iterator[tuple[Pieces, int, Exchange | None]]:
         """The exchanges that fetch the stretches of an operand: the pieces on which it is split, the elements
         of a row, and who sends which rows. None if a row of each part is gathered."""
@@ -428,7 +428,7 @@ class Chooser:
             local[read.dim] = exchange.length
 
     @staticmethod
-    def _started(known: Knowledge, slot: int, way: dict[int, Pieces]) -> Pieces:
+    def _started(known: Knowledge, slot: Slot, way: dict[Factor, Pieces]) -> Pieces:
         pieces = (way.get(factor, ()) for t, factor in known.starts if t == slot)
         return tuple(sorted(chain.from_iterable(pieces)))
 
@@ -480,7 +480,7 @@ def _sharded(held: Sequence[Layout]) -> list[tuple[int, int, int, int]]:
 def _way(choice: Any, axes: Mapping[tuple[Any, Any], Pieces]) -> Way:
     """The pieces of each factor in a choice of the rules, which lists the last part first: [part, option,
     before]. An option on no axes has none."""
-    factors = list[tuple[int, Pieces]]()
+    factors = list[tuple[Factor, Pieces]]()
     while choice is not None:
         part, option, choice = choice
         if pieces := axes.get((part, option)):

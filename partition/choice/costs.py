@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from ...program.ids import Slot
 from ..reshards.rates import LayoutId
 from . import tuning
 from .candidates import Candidates, WayId
@@ -88,7 +89,7 @@ class Costs:
         ]
         share = [weight / (spot.weight or 1.0) for weight in spot.resharded]
         tables: dict[int, SlotCosts] = {}
-        for t, (shape, role) in enumerate(zip(known.shapes, known.roles, strict=True)):
+        for t, shape, role in zip(known.slots, known.shapes, known.roles, strict=True):
             if shape is None or t in spot.free:
                 continue
             if same[t] >= 0 and any(read.slot == t for read in known.reads):
@@ -125,7 +126,7 @@ class Costs:
         weight = spot.weight * (tuning.HANDED_ON if known.touches == "nothing" else 1.0)
         return base * spot.weight, [(tables[t][0], tables[t][1] * weight) for t in slots]
 
-    def _read(self, number: Row, way: WayId, t: int, domain: DomainId) -> Floats:
+    def _read(self, number: Row, way: WayId, t: Slot, domain: DomainId) -> Floats:
         """The cost of each place of an operand for an op that reads stretches of it. Whole operands are
         sliced, others exchanged."""
         known, _, held, free, *_ = self._variables.spots[number]

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from ...program.ids import Slot
 from ..executions import Executions
 from ..facts.annotated import Annotated
 from ..facts.reading import Reading, static_shape
@@ -73,7 +74,7 @@ class Boundary:
                 continue
             home = held.get(value, replicated(len(shape)))
             known = reader.handing_on(shape, bytes_of(element_of(listing.value(value))), False)
-            free = frozenset() if value in held else frozenset([0])
+            free = frozenset() if value in held else frozenset([Slot(0)])
             at = held.get(to, replicated(len(shape)))
             spots.append(Spot(known, (value, to), (home, at), free, False))
         return spots

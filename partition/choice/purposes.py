@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from ...program.ids import Slot
 from ...program.mlir.types import Operation
 from ..facts.knowledge import Knowledge
 from ..layouts import Layout
@@ -27,7 +28,7 @@ class Use(NamedTuple):
     and ``beside`` are those of ``Purpose``. -1 stands for no value, and for no op."""
 
     op: int
-    slot: int
+    slot: Slot
     value: int
     computed: Computed | None = None
     to: int = -1
@@ -44,7 +45,7 @@ class Purpose:
     is inside of a user's computation of the op."""
 
     op: Any
-    slot: int
+    slot: Slot
     value: Any
     start: Layout | None = None
     goal: Layout | None = None
@@ -70,7 +71,7 @@ class Purpose:
         return self.computed.choice if self.computed else None
 
 
-def purpose_of(op: Operation, computed: Computed, slot: int) -> Purpose:
+def purpose_of(op: Operation, computed: Computed, slot: Slot) -> Purpose:
     """The purpose of resharding the value in a slot of an op that is computed, None for a result."""
     value = op.operands[slot] if slot < len(op.operands) else None
     return Purpose(op, slot, value, computed=computed)

@@ -11,6 +11,7 @@ from typing import NamedTuple, NewType
 
 import numpy as np
 
+from ...program.ids import Slot
 from ..facts.knowledge import Knowledge
 from ..layouts import Layout, Shape
 from .least.folding import classes
@@ -28,7 +29,7 @@ class Spot(NamedTuple):
     known: Knowledge
     values: tuple[int, ...]
     held: tuple[Layout, ...]
-    free: frozenset[int]
+    free: frozenset[Slot]
     sends: bool
     weight: float = 1.0
     weights: tuple[float, ...] = ()

@@ -10,6 +10,7 @@ from math import prod
 from jaxlib.mlir import ir
 
 from ...program.function import RESULT_SHARDING
+from ...program.ids import Slot
 from ..choice.purposes import Purpose, Use
 from ..executions import has_effect
 from ..layouts import replicated
@@ -40,7 +41,7 @@ def _identity(walk: Recorder, number: int, known: Knowledge) -> None:
     if walk.tensors[value].made:
         walk.define_made(result, walk.tensors[value].shape, home, partial(walk.get, value))
         return
-    use = Use(number, 0, value, to=result)
+    use = Use(number, Slot(0), value, to=result)
     walk.note(use, value, home)
     walk.define(result, home, walk.get(value, home, use))
 
@@ -99,7 +100,7 @@ def _loop(walk: Recorder, number: int, known: Knowledge) -> None:
 def _branches(walk: Recorder, number: int, known: Knowledge) -> None:
     op, homes, results = walk.kinds.ops[number], walk.homes(number), walk.kinds.results(number)
     which = walk.kinds.operands(number)[0]
-    use = Use(number, 0, which)
+    use = Use(number, Slot(0), which)
     walk.note(use, which, replicated(0))
     index = walk.get(which, replicated(0), use)
     for value, several in walk.of_several(number):
@@ -159,7 +160,7 @@ def _collective(walk: Recorder, number: int, known: Knowledge) -> bool:
     ]
     sends, group = sends_of(kind, sum(sizes), groups, paired=paired)
     first = walk.find(results[0], walk.known_layouts(results[0])[0])
-    purpose = partial(Purpose, op, 0, op.operands[0])
+    purpose = partial(Purpose, op, Slot(0), op.operands[0])
     sent = SentOnce(kind, pieces, group, round(sends), paired, walk.place, purpose)
     sent.put_before_loops(first.depth)
     first.sent = sent

@@ -11,6 +11,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ...importers.listing import listing_of
+from ...program.ids import Slot
 from ..writing.building import OUTSIDE
 from .knowledge import Knowledge, RuleReader
 
@@ -130,7 +131,7 @@ class Kinds:
         none = before[first + count] == before[first]
         return [int(number) for number in np.flatnonzero(none & (count > 0))]
 
-    def users(self, value: int) -> list[tuple[int, int]]:
+    def users(self, value: int) -> list[tuple[int, Slot]]:
         """The ops that use the results of an op, and in which slots. None if an op outside of its block
         does."""
         order, begins = self._uses
@@ -139,7 +140,8 @@ class Kinds:
         region = self._regions[self._definers[value]]
         if any(self._regions[user] != region for user in users):
             return []
-        return [(user, slot - self._offsets[user]) for user, slot in zip(users, slots.tolist(), strict=True)]
+        pairs = zip(users, slots.tolist(), strict=True)
+        return [(user, Slot(slot - self._offsets[user])) for user, slot in pairs]
 
     @cached_property
     def _uses(self) -> tuple[Any, Any]:

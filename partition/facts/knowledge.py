@@ -12,6 +12,7 @@ from weakref import WeakKeyDictionary
 
 from jaxlib.mlir import ir
 
+from ...program.ids import Factor, Slot
 from ...program.mlir.types import Operation
 from ...program.signature import RULE, Told, describe, looks_at
 from ...program.signature import attributes as attributes_of
@@ -32,9 +33,9 @@ class Read:
     """The window of an operand's dimension that one element of another slot's dimension needs; the other slot
     is mostly a result. See ``needs_stretch`` in ``rules/partition/local.dl``."""
 
-    slot: int
+    slot: Slot
     dim: int
-    part_slot: int
+    part_slot: Slot
     part_dim: int
     stride: int
     low: int
@@ -58,25 +59,25 @@ class Knowledge:
     shapes: tuple[Shape | None, ...]  # per slot; None: not a tensor of static shape
     widths: tuple[int, ...]  # bytes of an element, per slot
     element: str  # the element type of its first slot
-    maps: tuple[tuple[tuple[int, ...], ...], ...]  # slot -> dimension -> factors, major to minor
-    sizes: Mapping[int, int]  # of factors
-    splits: frozenset[int]
-    partial: frozenset[int]  # factors along which results are partial
-    evenly: frozenset[int]  # factors that need parts of equal size
+    maps: tuple[tuple[tuple[Factor, ...], ...], ...]  # slot -> dimension -> factors, major to minor
+    sizes: Mapping[Factor, int]
+    splits: frozenset[Factor]
+    partial: frozenset[Factor]  # factors along which results are partial
+    evenly: frozenset[Factor]  # factors that need parts of equal size
     combine: str
     combined_by_itself: bool
     multiplies: bool
-    fills: Mapping[tuple[int, int], str]  # (slot, factor) -> the value of padding
-    local_sizes: tuple[tuple[str, int, int, int], ...]  # attribute, index, slot, dimension
-    sized_by: tuple[int, ...]  # operands with the sizes of the first result
-    counts: tuple[tuple[str, int], ...]  # attribute, factor
+    fills: Mapping[tuple[Slot, Factor], str]  # (slot, factor) -> the value of padding
+    local_sizes: tuple[tuple[str, int, Slot, int], ...]  # attribute, index, slot, dimension
+    sized_by: tuple[Slot, ...]  # operands with the sizes of the first result
+    counts: tuple[tuple[str, Factor], ...]  # by attribute
     reads: tuple[Read, ...]
-    passes: Mapping[int, frozenset[int]]  # way -> the operands whose partial sums are passed on
+    passes: Mapping[int, frozenset[Slot]]  # way -> the operands whose partial sums are passed on
     picks: Mapping[
-        int, int
+        Factor, int
     ]  # factors along which devices can pick their elements instead of computing parts: at least this many
     names_functions: tuple[str, ...]  # the attributes that do
-    starts: frozenset[tuple[int, int]]  # (slot, factor): one device starts from the operand
+    starts: frozenset[tuple[Slot, Factor]]  # (slot, factor): one device starts from the operand
     looks_up: bool  # operand 0 is read at positions known only at run time
     expands: bool  # its operand, if that is a scalar
     gives_nothing: bool  # its results have no elements
@@ -116,10 +117,15 @@ class Knowledge:
         return all(len(factors) <= 1 for slot in self.maps for factors in slot)
 
     @cached_property
-    def passing(self) -> frozenset[int]:
+    def slots(self) -> tuple[Slot, ...]:
+        """All slots: the operands, then the results."""
+        return tuple(map(Slot, range(len(self.roles))))
+
+    @cached_property
+    def passing(self) -> frozenset[Slot]:
         """The slots whose partial sums the op passes on."""
-        operands = frozenset[int]().union(*self.passes.values())
-        results = (t for t, role in enumerate(self.roles) if role == "result")
+        operands = frozenset[Slot]().union(*self.passes.values())
+        results = (t for t, role in zip(self.slots, self.roles, strict=True) if role == "result")
         return operands.union(results) if operands else operands
 
     @cached_property
@@ -171,7 +177,7 @@ class Knowledge:
 
 def handing_on(shape: Shape, width: int, at_home: bool) -> Knowledge:
     """Knowledge for passing a value on, as branches do: the layout stays, and so do partial sums."""
-    slots, factors = ("operand", "result"), range(len(shape))
+    slots, factors = ("operand", "result"), list(map(Factor, range(len(shape))))
     nothing: dict[Any, Any] = {}
     return Knowledge(
         lowering="pass",
@@ -181,7 +187,7 @@ def handing_on(shape: Shape, width: int, at_home: bool) -> Knowledge:
         widths=(width,) * 2,
         element="",
         maps=(tuple((factor,) for factor in factors),) * 2,
-        sizes=dict(enumerate(shape)),
+        sizes=dict(zip(factors, shape, strict=True)),
         splits=frozenset(factors),
         partial=frozenset(),
         evenly=frozenset(),
@@ -193,7 +199,7 @@ def handing_on(shape: Shape, width: int, at_home: bool) -> Knowledge:
         sized_by=(),
         counts=(),
         reads=(),
-        passes={0: frozenset({0})},
+        passes={0: frozenset({Slot(0)})},
         picks=nothing,
         names_functions=(),
         starts=frozenset(),
@@ -220,7 +226,7 @@ def only_read(known: Knowledge) -> Read | None:
     return read if (read.stride, read.dilation, read.backwards) == (1, 1, False) else None
 
 
-def joins(known: Knowledge, slot: int, dim: int) -> bool:
+def joins(known: Knowledge, slot: Slot, dim: int) -> bool:
     """Whether an op joins rows of an operand's dimension with others."""
     return known.lowering == "concatenate" and any((r.slot, r.dim) == (slot, dim) for r in known.reads)
 
@@ -262,7 +268,12 @@ def _shifting(known: Knowledge, padded: Knowledge) -> Knowledge:
     shape, lows = known.shapes[-1] or (), Counter[int]()
     for read in (*known.reads, *padded.reads):
         lows[read.dim] += read.low
-    reads = [Read(0, d, 1, d, 1, low, 1, 1, False, False, False) for d, low in sorted(lows.items()) if low]
+    operand, result = known.slots[:2]
+    reads = [
+        Read(operand, d, result, d, 1, low, 1, 1, False, False, False)
+        for d, low in sorted(lows.items())
+        if low
+    ]
     sizes = {factor: n for n, factors in zip(shape, known.maps[0], strict=True) for factor in factors}
     return replace(
         known, lowering="shift", shapes=(shape, shape), sizes=sizes, reads=tuple(reads), picks={}, passes={}
@@ -330,7 +341,7 @@ class RuleReader:
         for t, d, size in facts.get("dim", ()):
             dims[t][d] = size
         bits = {t: width for t, _, width in facts.get("element", ())}
-        maps: list[list[list[int]]] = [[[] for _ in range(max(rank, 0))] for rank in ranks]
+        maps: list[list[list[Factor]]] = [[[] for _ in range(max(rank, 0))] for rank in ranks]
         if not said["no_rule"]:
             for t, d, _, factor in said["maps"]:
                 maps[t][d].append(factor)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Any, NamedTuple
 
+from ...program.ids import Slot
 from ..choice.purposes import Purpose
 from ..layouts import Layout, Pieces
 
@@ -94,7 +95,7 @@ class Inner(NamedTuple):
     group: int
     bytes: int
     permutes: bool
-    slot: int
+    slot: Slot
     result: int
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ...program.ids import Slot
 from ...program.mlir.types import Operation
 from ..choice.choosing import Chooser, Way
 from ..choice.purposes import Computed
@@ -32,10 +33,10 @@ class Recipe:
     """
 
     computed: Computed
-    free: frozenset[int]
+    free: frozenset[Slot]
     tensors: tuple[Tensor, ...]
-    takes: tuple[tuple[int, Layout, bool], ...]
-    needed: tuple[tuple[int, Layout, bool], ...]
+    takes: tuple[tuple[Slot, Layout, bool], ...]
+    needed: tuple[tuple[Slot, Layout, bool], ...]
     given: tuple[Layout, ...]
     at_home: bool  # all results are kept kept
     kept: bool
@@ -105,7 +106,7 @@ class Recipes:
             others, way = chosen
             homes = [other or home for other, home in zip(others, homes, strict=True)]
         held = tuple([tensor.home for tensor in operands] + homes)
-        free = frozenset([t for t, tensor in enumerate(operands) if tensor.made])
+        free = frozenset([t for t, tensor in zip(known.slots, operands, strict=False) if tensor.made])
         choice = self.chooser.choose(known, held, free, way)
         layouts, count = choice.taken.layouts, len(operands)
         given = list(layouts[count:])
@@ -117,7 +118,8 @@ class Recipes:
         site = Site(self.builder, op, computed, lambda _: None)
         kept = kind.closed and (lower is parts or (lower is reduce and not gathered)) and site.plain
         at_home = given == homes
-        takes = [(t, layouts[t], layouts[t] == tensor.home) for t, tensor in enumerate(operands)]
+        pairs = zip(known.slots, operands, strict=False)
+        takes = [(t, layouts[t], layouts[t] == tensor.home) for t, tensor in pairs]
         needed = [each for each in takes if not (kept and each[2] and operands[each[0]].kept)]
         return Recipe(
             computed,

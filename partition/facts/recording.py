@@ -18,6 +18,7 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError
 from ...program.elements import bits_of
 from ...program.function import location
+from ...program.ids import Slot
 from ...program.mlir.types import FunctionOp, Operation, Value
 from ...program.signature import text_of
 from ..choice.choosing import Choice, Way
@@ -209,11 +210,11 @@ class Recorder(Walk):
                 return Reshard(op, slot, role, value, None, layout, way=computed.choice.taken.factors)
         return Reshard(op, slot, role, value, start, layout, plan.steps)
 
-    def _served(self, value: int, use: Use | None) -> tuple[int, int, Role]:
+    def _served(self, value: int, use: Use | None) -> tuple[int, Slot, Role]:
         """The op and the slot that a reshard serves, and its role there."""
         if use is None:
             definer = max(self.kinds.definer(value), 0)
-            return definer, len(self.kinds.operands(definer)), "shared"
+            return definer, Slot(len(self.kinds.operands(definer))), "shared"
         if use.computed is not None:
             return use.op, use.slot, "result" if use.computed.known.roles[use.slot] == "result" else "operand"
         return use.op, use.slot, "handed on" if use.to >= 0 else "needed"
@@ -533,7 +534,7 @@ class Recorder(Walk):
         sends = tuple(
             Inner(
                 *(each.kind, each.pieces, each.group, each.bytes, each.permutes),
-                each.purpose.slot if each.purposes else count,
+                each.purpose.slot if each.purposes else Slot(count),
                 next((n for n, made in enumerate(results) if made == each.op.results[0]), -1),
             )
             for each in collectives
@@ -585,7 +586,7 @@ class Recorder(Walk):
         received = start is not None  # from another region, where only its home exists
         known = self.chooser.reader.handing_on(tensor.shape, self._width(use.value), received)
         known = inside(known, self.reading.manual[-1])
-        free = frozenset([0] if value in self.makes else [])
+        free = frozenset([Slot(0)] if value in self.makes else [])
         held = start or tensor.home, layout
         spot = Spot(known, (use.value, use.to), held, free, held[0] != layout and not free)
         self.spots.append((use.op if use.beside < 0 else use.beside, spot))

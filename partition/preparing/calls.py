@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 from jaxlib.mlir import ir
 
 from ...program.carried import SPELLING
+from ...program.ids import Slot
 from ...program.mlir.modules import (
     copy_of,
     is_used,
@@ -196,7 +197,8 @@ class Unshared:
         purpose.op = op = self.originals.get(copy, purpose.op)
         if copy in self.inside:
             purpose.inside, purpose.to = True, None
-            purpose.slot, purpose.value = len(op.operands), op.results[0] if len(op.results) else None
+            purpose.slot = Slot(len(op.operands))
+            purpose.value = op.results[0] if len(op.results) else None
             return
         purpose.value, purpose.to = (
             None if value is None or self._for_none(value) else self.original(value)

@@ -13,6 +13,7 @@ from shardlog.partition.choice.purposes import Purpose
 from shardlog.partition.facts.made import Made, Nesting, SentOnce, may_repeat, sendings
 from shardlog.partition.layouts import Layout, numbered
 from shardlog.partition.plan import Plan
+from shardlog.program.ids import Factor, Slot
 
 from ..support import models
 from ..support.programs import lowered
@@ -58,7 +59,7 @@ def test_what_a_train_step_sends_is_known_before_it_is_written(firsts: list[Any]
 
 def collective(*takes: Made, place: Nesting) -> Made:
     """A collective of some values in a block."""
-    sent = SentOnce("all_gather", (), 2, 8, False, place, lambda: Purpose(None, 0, None))
+    sent = SentOnce("all_gather", (), 2, 8, False, place, lambda: Purpose(None, Slot(0), None))
     return Made(takes, pure=False, what="all_gather", sent=sent)
 
 
@@ -77,7 +78,7 @@ def test_an_unused_collective_leaves_collectives_that_others_use() -> None:
     here = Nesting(None, False, 0, None)
 
     def gather(*takes: Made, uses: int, size: int) -> Made:
-        sent = SentOnce("all_gather", (), 2, size, False, here, lambda: Purpose(None, 0, None))
+        sent = SentOnce("all_gather", (), 2, size, False, here, lambda: Purpose(None, Slot(0), None))
         return Made(takes, what="all_gather", sent=sent, uses=uses)
 
     first = gather(uses=1, size=1)
@@ -90,7 +91,7 @@ def test_an_unused_collective_leaves_collectives_that_others_use() -> None:
 
 
 def test_a_plan_is_a_value() -> None:
-    plan = Plan({3: rows_on()}, {5: ((0, numbered((1,))),)})
+    plan = Plan({3: rows_on()}, {5: ((Factor(0), numbered((1,))),)})
     assert pickle.loads(pickle.dumps(plan)) == plan
     assert plan.changed_to(Plan()) == Plan({3: rows_on()})
     pinned = replace(plan, pinned=frozenset({3}))

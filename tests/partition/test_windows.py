@@ -16,6 +16,7 @@ from shardlog.importers.sources.text import make_context
 from shardlog.partition.choice.choosing import stretch
 from shardlog.partition.facts.knowledge import Read
 from shardlog.partition.reshards.exchange import Round
+from shardlog.program.ids import Slot
 from shardlog.tests.support.programs import array
 
 from .running import run_partitioned, run_whole
@@ -65,7 +66,17 @@ def test_rows_past_the_end_of_a_result_are_not_fetched() -> None:
 def exchanged(result_size: int, size: int, parts: int) -> tuple[Round, ...]:
     """What parts send for a slice from the first row on."""
     read = Read(
-        0, 0, 1, 0, stride=1, low=0, dilation=1, extent=1, backwards=False, accumulates=False, around=False
+        Slot(0),
+        0,
+        Slot(1),
+        0,
+        stride=1,
+        low=0,
+        dilation=1,
+        extent=1,
+        backwards=False,
+        accumulates=False,
+        around=False,
     )
     return stretch(read, size, result_size, parts).exchange.rounds
 
@@ -314,9 +325,11 @@ def test_windows_that_select_send_the_rows_that_lie_between_parts(
 
 def test_there_is_no_window_before_the_first() -> None:
     """Of 33 rows in two parts of 17, and the 16 windows of three of them that begin at every second one."""
-    each_second = Read(0, 0, 3, 0, 2, 0, 1, 3, backwards=False, accumulates=False, around=True)
+    each_second = Read(Slot(0), 0, Slot(3), 0, 2, 0, 1, 3, backwards=False, accumulates=False, around=True)
     assert stretch(each_second, 33, 33, 2).length == 19  # of nine windows
-    given = Read(1, 0, 3, 0, 1, 2, 2, 3, backwards=False, accumulates=False, around=False, from_first=True)
+    given = Read(
+        Slot(1), 0, Slot(3), 0, 1, 2, 2, 3, backwards=False, accumulates=False, around=False, from_first=True
+    )
     exchange = stretch(given, 16, 33, 2).exchange
     assert (exchange.starts, exchange.length) == ((0, 8), 9)
     assert [each.pairs for each in exchange.rounds] == [((1, 0),)]

@@ -15,6 +15,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ....program.function import RESULT_SHARDING
+from ....program.ids import Slot
 from ....program.mlir.types import Operation
 from ....program.signature import value_of
 from ...choice.purposes import Purpose, Use
@@ -145,7 +146,7 @@ def _identity(walk: Writer, number: int, known: Knowledge) -> None:
     if walk.tensors[value].made:
         walk.define_made(result, walk.tensors[value].shape, home, partial(walk.get, value))
         return
-    walk.define(result, home, walk.get(value, home, Use(number, 0, value, to=result)))
+    walk.define(result, home, walk.get(value, home, Use(number, Slot(0), value, to=result)))
 
 
 def _nothing(walk: Writer, number: int, known: Knowledge) -> None:
@@ -213,7 +214,7 @@ def _branches(walk: Writer, number: int, known: Knowledge) -> None:
     homes = walk.homes(number)
     types = [walk.local(r.type, home) for r, home in zip(op.results, homes, strict=True)]
     index = walk.kinds.operands(number)[0]
-    which = walk.get(index, replicated(0), Use(number, 0, index))
+    which = walk.get(index, replicated(0), Use(number, Slot(0), index))
     for value, use in walk.of_several(number):
         walk.get(value, walk.copied_first[value], use)
     walk.builder.loc = op.location
@@ -287,7 +288,7 @@ def _collective(walk: Writer, number: int, known: Knowledge) -> bool:
     kept = walk.computed(number)
     written = walk.find(first, walk.known_layouts(first)[0]).owner.operation
     if written.name == op.name:
-        walk.builder.adopt(written, walk.reading.groups(op), Purpose(op, 0, op.operands[0]))
+        walk.builder.adopt(written, walk.reading.groups(op), Purpose(op, Slot(0), op.operands[0]))
     return kept
 
 

@@ -17,6 +17,7 @@ from jaxlib.mlir.dialects import stablehlo
 
 from ....errors import ShardlogError
 from ....program.function import location
+from ....program.ids import Slot
 from ....program.mlir.types import Value
 from ....program.signature import attributes
 from ...choice.choosing import Candidate
@@ -76,7 +77,7 @@ class Site:
 
     def _purpose(self, slot: int) -> Purpose:
         if slot not in self._purposes:
-            self._purposes[slot] = purpose_of(self.op, self.computed, slot)
+            self._purposes[slot] = purpose_of(self.op, self.computed, Slot(slot))
         return self._purposes[slot]
 
     def size(self, slot: int, dim: int) -> int:
@@ -130,7 +131,7 @@ class Site:
         value = operands[slot]
         for dim, factors in enumerate(self.known.maps[slot]):
             for factor in factors:
-                what = self.known.fills.get((slot, factor))
+                what = self.known.fills.get((Slot(slot), factor))
                 if what is not None and self.taken.of(factor):
                     fill = self._fill(what, operands, slot)
                     value = self.builder.mask(value, self.size(slot, dim), self.pieces(slot, dim), dim, fill)
