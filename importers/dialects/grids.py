@@ -18,7 +18,6 @@ _ARRAY = re.compile(r"array<i\d+(?::([^>]*))?>")
 _NUMBERS = re.compile(r"-?\d+")
 _LISTS = re.compile(r"\[\s*((?:\[[^\[\]]*\]\s*,?\s*)*)\]")
 _LIST = re.compile(r"\[([^\[\]]*)\]")
-_KIND = re.compile(r"(?:partial\s*[<=]?\s*)?(\w+)")
 _PARTIAL = re.compile(r"(?:partial\s*=\s*)?(\w+)\s*\[([^\[\]]*)\]")
 
 
@@ -118,6 +117,7 @@ class Spec:
         if len(given) != wanted:
             parts = " and ".join(f"{count} parts of dimension {i}" for i, count in sharded)
             hint = f"give {wanted}: where each of {parts} begins, and where the last ends"
+            hint = hint if sharded else "no dimension is sharded: leave them out"
             raise ShardlogError(counted(len(given), "offset"), where=where, hint=hint)
         for dimension, count in sharded:
             assert count is not None

@@ -53,6 +53,10 @@ _SHARDINGS = ("shard.sharding", "mesh.sharding")
 _ASKING = ("shard.get_sharding", "mesh.get_sharding")
 ANNOTATIONS = ("shard.shard", "mesh.shard", "mesh.annotate")
 _ENCODING = "#mesh.shard"
+_SHARDING = re.compile(
+    r'\s*(?:@(?P<grid>[\w$.-]+|"[^"]*")\s*,\s*)?(?P<lists>\[\s*(?:\[[\s\d,-]*\]\s*,?\s*)*\])\s*'
+    r"(?:,\s*partial\s*=\s*(?P<partial>\w+\s*\[[\s\d,-]*\])\s*)?"
+)
 ENCODING = _ENCODING.encode()
 _RFC = {"mesh_axis", "tensor_axis", "sharding"}  # the attributes of its annotations and collectives
 _AXES_SAID = re.compile(r"(?:#mesh\.shard<|mesh_axis = |sharding = )([\[\]\s\d,]+)")
@@ -317,7 +321,13 @@ class _Normal:
         type_ = op.results[0].type
         rank = type_.rank if isinstance(type_, ir.RankedTensorType) else None
         if op.name == "mesh.annotate":
-            spec = self.of_rfc(axis_lists(held["sharding"]), rank, op, where)
+            lists = held["sharding"] if "sharding" in held else None
+            if not isinstance(lists, ir.ArrayAttr) or not all(isinstance(e, ir.ArrayAttr) for e in lists):
+                hint = "say them, as in {sharding = [[0], [1]], required = true}"
+                raise ShardlogError(
+                    f"{op.name} has no list of axes for each dimension", where=where, hint=hint
+                )
+            spec = self.of_rfc(axis_lists(lists), rank, op, where)
         elif "shard" in held:
             spec = self.of_attribute(str(held["shard"]), rank, op, where)
         else:
@@ -347,13 +357,16 @@ class _Normal:
     def of_attribute(self, text: str, rank: int | None, op: Any, where: str) -> Spec:
         """The sharding that ``#mesh.shard<@m, [[0]], partial = max[1]>`` says, or one without a grid."""
         inside = text[text.index("<") + 1 : text.rindex(">")]
-        lists = axis_lists(inside[inside.index("[") :])
-        if not inside.startswith("@"):
+        said = _SHARDING.fullmatch(inside)
+        if said is None:
+            hint = "its form is <@mesh, [[0], [1]], partial = sum[2]>; the RFC names no mesh"
+            raise ShardlogError(f"no sharding: <{inside}>", where=where, hint=hint)
+        lists = axis_lists(said["lists"])
+        if said["grid"] is None:
             return self.of_rfc(lists, rank, op, where)
-        name = inside[1:].partition(",")[0].strip().strip('"')
-        reduction, partial = read_partial(inside.partition("partial")[2])
-        said = text_of(op.attributes[SAID]) if SAID in op.attributes else ""
-        return Spec(name, lists, partial, reduction, said=said)
+        reduction, partial = read_partial(said["partial"] or "")
+        more = text_of(op.attributes[SAID]) if SAID in op.attributes else ""
+        return Spec(said["grid"].strip('"'), lists, partial, reduction, said=more)
 
     def of_rfc(self, lists: tuple[tuple[int, ...], ...], rank: int | None, op: Any, where: str) -> Spec:
         """The sharding of the RFC, whose entry behind the last dimension says along which axes the tensor is

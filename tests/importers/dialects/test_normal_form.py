@@ -78,6 +78,26 @@ def test_what_is_said_for_users_is_a_constraint() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("op", "said"),
+    [
+        (
+            "mesh.shard %x to <@d, [[0]], partial = sum> : tensor<20x9xf32>",
+            "no sharding: <@d, [[0]], partial",
+        ),
+        ("mesh.shard %x to <@d, [0]> : tensor<20x9xf32>", "no sharding: <@d, [0]>"),
+        (
+            "mesh.annotate %x {sharding = [0]} : tensor<20x9xf32> -> tensor<20x9xf32>",
+            "no list of axes for each",
+        ),
+        ("mesh.annotate %x {} : tensor<20x9xf32> -> tensor<20x9xf32>", "no list of axes for each"),
+    ],
+)
+def test_annotations_that_are_none(op: str, said: str) -> None:
+    message = fails("mesh.mesh @d(shape = 5x3)" + IDENTITY.format(f"%0 = {op}"))
+    assert message.startswith("t.mlir:3:8: error: ") and said in message
+
+
 def test_a_value_may_have_the_sharding_of_another_one() -> None:
     text = """%s = shard.sharding @d split_axes = [[1]] : !shard.sharding
       %1 = shard.shard %x to %s : tensor<20x9xf32>
