@@ -321,7 +321,7 @@ class _Normal:
         type_ = op.results[0].type
         rank = type_.rank if isinstance(type_, ir.RankedTensorType) else None
         if op.name == "mesh.annotate":
-            lists = held["sharding"] if "sharding" in held else None
+            lists = held.get("sharding")
             if not isinstance(lists, ir.ArrayAttr) or not all(isinstance(e, ir.ArrayAttr) for e in lists):
                 hint = "say them, as in {sharding = [[0], [1]], required = true}"
                 raise ShardlogError(
