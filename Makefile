@@ -4,11 +4,12 @@
 PYTHON ?= python3
 BIN := .venv/bin
 CARGO := cargo
+VERSION := $(shell sed -n 's/__version__ = "\(.*\)"/\1/p' version.py)
 SEED := $(shell date +%Y%m%d)
 CRATES := engine/core importers/core partition/choice/least/core
 SOURCES := pyproject.toml Cargo.toml Cargo.lock $(shell find $(CRATES) -name Cargo.toml -o -path "*/src/*.rs")
 
-.PHONY: test test-nightly test-versions lint demo bench vscode clean
+.PHONY: test test-nightly test-versions test-clusters lint demo bench vscode clean
 
 test: lint
 	@if command -v $(CARGO) >/dev/null; then $(CARGO) test --workspace --no-default-features --quiet; \
@@ -23,6 +24,12 @@ test-nightly: .venv/ready
 
 test-versions: .venv/ready
 	$(BIN)/python -m shardlog.tests.versions
+
+# Sweeps on local clusters of Ray and Dask, in an environment of their own.
+test-clusters: .venv/ready
+	test -d .venvs/clusters || $(PYTHON) -m venv .venvs/clusters
+	.venvs/clusters/bin/python -m pip install --quiet --editable '.[test,ray,dask]'
+	.venvs/clusters/bin/python -m pytest -q tests/sweeping
 
 lint: .venv/ready
 	$(BIN)/ruff check .
@@ -46,7 +53,7 @@ bench: .venv/ready
 
 # The extension for VS Code, built and tested; needs Node.js.
 vscode: .venv/ready
-	cd editors/vscode && npm ci --ignore-scripts && npm run package
+	cd editors/vscode && npm ci --ignore-scripts && npm run package -- $(VERSION) --no-update-package-json
 	cd editors/vscode && SHARDLOG="$(CURDIR)/$(BIN)/shardlog" npm test
 
 # The link gives the repository root the name of the package, whatever the clone is called.

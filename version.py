@@ -1,3 +1,3 @@
-"""The version of the package, which ``pyproject.toml`` has too."""
+"""The version of the package: the one place that has it."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

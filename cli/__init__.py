@@ -26,11 +26,12 @@ from . import (
     partitioning,
     programs,
     rules,
+    sweeping,
 )
 from .running import common_arguments
 
 _GROUPS = (
-    *(programs, partitioning, automatic, dialects, costing, compiling),
+    *(programs, partitioning, automatic, sweeping, dialects, costing, compiling),
     *(explain, checks, rules, authoring, datalog),
 )
 

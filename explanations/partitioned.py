@@ -151,7 +151,7 @@ class Programs:
     ) -> Partitioned:
         """The program of a choice, made and written anew.
 
-        ``pins`` are shardings of values of the annotated module, in place of those of the choice.
+        ``pins`` are shardings of values of the annotated module. They replace the pins of the choice.
         """
         program = self._made(choice, self.pins(choice) if pins is None else pins, refuse=refuse)
         _ = program.written

@@ -17,8 +17,8 @@ OPTION = "sharding option"  # in place of a slot: the user gives the op this opt
 
 @dataclass(frozen=True)
 class Site:
-    """A dimension of a tensor; ``PARTIAL``: what it is a partial sum along. ``value`` is its name, ``where``
-    the place in the user's program and ``stack`` the name stack there."""
+    """A dimension of a tensor; ``PARTIAL``: the axes along which it is a partial sum. ``value`` is its
+    name, ``where`` the place in the user's program and ``stack`` the name stack there."""
 
     value: str
     type: str
@@ -50,8 +50,8 @@ class WhyStep:
 
     ``kind`` is "propagation", or "priority": the priority of an annotated dimension came, and it got its
     axes back; or "visit", by which completion annotated the op: ``change`` is the number of the visit then,
-    ``factor`` the loop, and ``candidate`` what was chosen and what it reshards. Otherwise ``change`` is the
-    number of the change in the run's log. ``rule`` is the place of the rule whose ``sentence`` says why,
+    ``factor`` the loop, and ``candidate`` the choice and its reshards. Otherwise ``change`` is the number
+    of the change in the run's log. ``rule`` is the place of the rule whose ``sentence`` says why,
     ``rests_on`` the other axes that the turn needed, ``says`` the sentence of a step of the ``proof``.
     """
 
@@ -156,5 +156,5 @@ def tuple_text(proof: Proof) -> str:
 
 
 def rule_place(proof: Proof) -> str:
-    """File and line of a proof's rule, from ``rules/`` on where it is there; empty for what is given."""
+    """File and line of a proof's rule, relative to ``rules/`` if it is there; empty for given facts."""
     return "" if proof.source is None else f"{rule_file(proof.source)}:{proof.source.line}"

@@ -26,8 +26,8 @@ def boundary_shardings(function: Any, label: str, shardings: Shardings) -> list[
 
 
 def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) -> None:
-    """Reads the shardings at the boundaries of computations into the annotations of ``function``; those of
-    block arguments do not have manual axes.
+    """Reads the shardings at the boundaries of computations into the annotations of ``function``. Block
+    arguments get theirs without manual axes.
 
     ``clean``: manual axes are sorted, and a sharding that does not use one is explicitly replicated on it, on
     the mesh of the others if its own is empty.
@@ -101,7 +101,7 @@ def spec_name(label: str, index: int) -> str:
 
 
 def _with_all(sharding: Sharding, names: Sequence[str], meshes: Meshes) -> Sharding:
-    """A sharding that is explicitly replicated on those of the axes called ``names`` that it does not use."""
+    """A sharding that is explicitly replicated on the axes of ``names`` that it does not use."""
     sizes = meshes.meshes[sharding.mesh].sizes
     used = [axis for dimension in sharding.dimensions for axis in dimension.axes]
     taken = {x for axis in (*used, *sharding.unreduced) for x in meshes.split(sharding.mesh, axis)}
@@ -117,7 +117,7 @@ def _merged(axes: Axes, mesh: int, meshes: Meshes) -> Axes:
 
 
 def without_manual(sharding: Sharding, names: Collection[str]) -> Sharding:
-    """The sharding inside of a computation of what has ``sharding`` outside, where axes called ``names`` are
+    """The sharding inside of a computation for a value with ``sharding`` outside, if the axes ``names`` are
     manual."""
     return _parts(sharding, names)[0]
 

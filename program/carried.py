@@ -1,4 +1,4 @@
-"""What a module says of shardings that sdy has no words for: see ``importers/dialects/normal.py``."""
+"""The parts of shardings that sdy cannot express: see ``importers/dialects/normal.py``."""
 
 from __future__ import annotations
 
@@ -25,9 +25,7 @@ SAID = "shard.said"  # on an annotation: all that sdy says, as text
 OPTION = "shard.option"  # on an op: its grid and the axes of each of its loops, as --option says them
 INSERTED = "shard.inserted"  # on a constraint that completion has put before an op, or behind it
 SPELLING = "shard.spelling"  # on a module: it is of one of the sharding dialects of MLIR, spelled like this
-LOCAL = (
-    "shard.local"  # on a module that came as the program of one device: a row of each tensor is what one has
-)
+LOCAL = "shard.local"  # on a module that came as the program of one device: it has a row of each tensor
 _OF_ENDS = ("arg_attrs", "res_attrs")
 _REFUSED = "a partial result of this reduction is not supported by"
 
@@ -70,7 +68,7 @@ def check_carried(module: ir.Module, what: str) -> None:
 
 
 def without_partial(sharding: Sharding, shardings: Shardings) -> tuple[Sharding, dict[str, ir.Attribute]]:
-    """A sharding as sdy says it, and what stands beside that of a reduction that sdy lacks."""
+    """A sharding as sdy writes it, and the attributes beside it for a reduction that sdy lacks."""
     if not sharding.unreduced or is_writable(sharding.reduction):
         return sharding, {}
     text = f"{sharding.reduction}{{{shardings.axes_text(sharding.mesh, sharding.unreduced)}}}"
@@ -78,7 +76,7 @@ def without_partial(sharding: Sharding, shardings: Shardings) -> tuple[Sharding,
 
 
 def with_partial(sharding: Sharding, held: Any, shardings: Shardings) -> Sharding:
-    """A sharding with what the attributes beside it say of a reduction that sdy lacks."""
+    """A sharding with a reduction that sdy lacks, by the attributes beside it."""
     if held is None or PARTIAL not in held:
         return sharding
     kind, axes = _partial(held)

@@ -20,7 +20,8 @@ End = tuple[Literal["operand", "result", "argument", "return"], int, int]  # wha
 
 _DESCRIBED: dict[Hashable, Facts] = {}  # facts about signatures by words for them, of all modules
 _MOST_KEPT = 1 << 13
-# What the op rules say that turns use, apart from the slots and from `flows`, which depends on the stage.
+# The relations of op rules that turns use, without the slots and without `flows`, which depends on the
+# stage.
 TURN_FACTS = ("factor", "maps", "elementwise")
 
 
@@ -121,7 +122,7 @@ class Classes:
     """Numbers the classes of signatures; asks the op rules (``solve``) once per signature and kind of use."""
 
     signatures: Signatures
-    # Is told the facts about a signature, and words for them that no others have, or None.
+    # Takes the facts about a signature, and a key that no others have, or None.
     solve: Callable[[Facts, Hashable], SignatureAnswers]
     describe: Callable[[Any, bool], Facts]
     mode: Facts = field(default_factory=dict)  # facts that hold for all signatures
@@ -170,7 +171,7 @@ class Classes:
         return answer
 
     def with_facts(self, number: int, more: StaticFacts) -> int:
-        """The class of items for whose turns ``more`` facts hold, and else those of class ``number``."""
+        """The class of items for whose turns ``more`` facts hold, besides those of class ``number``."""
         answers = self.known[number]
         return self._intern(replace(answers, static={**answers.static, **dict(more)}))
 

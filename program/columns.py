@@ -1,4 +1,4 @@
-"""What the nodes of a function use and make, in arrays of machine numbers.
+"""The operands and results of the nodes of a function, in arrays of machine numbers.
 
 Columns of numbers are Python's ``array``: an entry costs four bytes and is an ``int`` when it is asked for,
 and NumPy computes with all of them at once.
@@ -31,8 +31,8 @@ def among(found: Ints) -> list[int]:
 
 
 def unique(found: npt.NDArray[_Int]) -> npt.NDArray[_Int]:
-    """The distinct ones of numbers, sorted. NumPy's own function takes long when it is first called: it
-    imports what it has for masked arrays."""
+    """The distinct ones of numbers, sorted. NumPy's own function is slow when it is first called: it
+    imports masked arrays."""
     found = np.sort(found)
     new = np.ones(len(found), bool)
     np.not_equal(found[1:], found[:-1], out=new[1:])
@@ -40,7 +40,7 @@ def unique(found: npt.NDArray[_Int]) -> npt.NDArray[_Int]:
 
 
 def numbers(column: array[int]) -> Ints:
-    """The numbers of a column, as they are now."""
+    """The current numbers of a column."""
     return np.array(column, np.int32)
 
 
@@ -55,7 +55,8 @@ def without(nodes: array[int], removed: Collection[int]) -> array[int]:
 
 
 class Operands(Sequence[tuple[int, ...]]):
-    """The values that each node uses. ``values`` has them all; those of a node start at its offset."""
+    """The values that each node uses. ``values`` has all operands; the operands of a node start at its
+    offset."""
 
     __slots__ = ("offsets", "values")
 

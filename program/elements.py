@@ -1,4 +1,4 @@
-"""The sizes of tensors, by their types as MLIR writes them: saved runs have nothing else."""
+"""The sizes of tensors, by their types as MLIR writes them: saved runs have only these."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ _TENSOR = re.compile(r"tensor<((?:\d+x)*)(.+)>")
 _WIDTH = re.compile(r"(?:bf|tf|ui|si|f|i)(\d+)")
 _PLAIN = re.compile(r"(bf|f|ui|i)(\d+)(E\w+|)")
 _KINDS = {"bf": "bfloat", "f": "float", "ui": "uint", "i": "int"}
-_WIDTHS = {"index": 64, "tf32": 32}  # which are not as wide as they are called
+_WIDTHS = {"index": 64, "tf32": 32}  # whose width differs from their name
 
 
 @lru_cache(maxsize=1 << 16)
 def bits_of(element: str) -> int:
-    """The bits of an element: f32, bf16, f8E4M3FN, i1, ui4, complex<f32>, a quantised type; 0 for what has
-    none."""
+    """The bits of an element: f32, bf16, f8E4M3FN, i1, ui4, complex<f32>, a quantised type; 0 for types
+    without a width."""
     if element.startswith("complex<"):
         return 2 * bits_of(element.removeprefix("complex<").removesuffix(">"))
     if element.startswith("!quant."):  # stored as !quant.uniform<i8:f32, ...> says
@@ -30,7 +30,8 @@ def bits_of(element: str) -> int:
 
 @lru_cache(maxsize=1 << 16)
 def size_of(type_: str) -> int:
-    """The bytes of a tensor, where an element takes whole bytes; 0 for what is no tensor of static shape."""
+    """The bytes of a tensor, if an element takes whole bytes; 0 for types that are no tensors of static
+    shape."""
     match = _TENSOR.fullmatch(type_)
     if match is None or match[2].startswith(("?", "*")):
         return 0

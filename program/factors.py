@@ -5,7 +5,7 @@ from __future__ import annotations
 from .ids import Factor
 
 PASS_THROUGH = "pass_through"
-MARKED = ("reduction", "need_replication", "permutation")  # what a sharding rule says of its other factors
+MARKED = ("reduction", "need_replication", "permutation")  # the lists of factors in a sharding rule
 KINDS = (PASS_THROUGH, *MARKED)
 # Where a factor may stand, ways to pass partial sums on and factors along which elements are picked are
 # numbered down from these: see ``part`` in rules/partition/candidates.dl.

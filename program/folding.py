@@ -1,9 +1,9 @@
 """The program as nested groups, so that a large one can be drawn: scopes, and what repeats in them.
 
-A scope is what JAX records of where an op comes from: its named scopes, or else the functions that were
-being called. Consecutive ops of one scope are a group. In what a group holds, a sequence of equal ops or
-groups that stands several times in a row (the layers of a model) is one group again, with a member for
-each time.
+A scope is JAX's record of where an op comes from: its named scopes, or else the functions that were being
+called. Consecutive ops of one scope are a group. Inside a group, a sequence of equal ops or groups that
+repeats several times in a row (the layers of a model) is one group again, with a member for each
+repetition.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def scope(origin: Origin) -> tuple[str, ...]:
         frames = [f.function.rpartition(".")[2] for f in reversed(origin.frames) if f.function]
         traced = _TRACED.match(stack[0]) if stack else None
         if traced and traced[1] in frames:
-            frames = frames[frames.index(traced[1]) :]  # without those that called JAX
+            frames = frames[frames.index(traced[1]) :]  # without the callers of JAX
         names = list(dict.fromkeys(frame for frame in frames if not frame.startswith("<")))
     return (_BACKWARD, *names) if backward else tuple(names)
 
@@ -94,7 +94,7 @@ class _Node:
 
 
 def stands_for(groups: Sequence[Group], count: int) -> list[int]:
-    """Of each of ``count`` ops the one that stands for it: in what repeats, the one of the first time."""
+    """For each of ``count`` ops its representative: in a repetition, the op of the first member."""
     representatives = list(range(count))
 
     def read(groups: Iterable[Group]) -> None:
@@ -166,7 +166,7 @@ class _Folding:
         return _groups(folded)
 
     def gathered(self, nodes: Sequence[_Node], name: str) -> list[_Node]:
-        """Nodes with what stands between repetitions in groups."""
+        """Nodes; those between repetitions are put into groups."""
         folded: list[_Node] = []
         for repeats, run in groupby(nodes, lambda node: node.group is not None and node.group.kind == REPEAT):
             some = list(run)

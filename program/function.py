@@ -1,7 +1,7 @@
 """One function of a module as columns and lists: values, nodes (operations), uses and annotations.
 
-Values and nodes are numbered from 0 within the function. Nothing here knows what an op does; what the rules
-say about its signature is looked up later.
+Values and nodes are numbered from 0 within the function. Nothing here knows the meaning of ops. The rules'
+answers about signatures are looked up later.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ class Signatures:
         return number
 
     def attribute(self, attribute: ir.Attribute) -> Any:
-        """A key that identifies an attribute: a number below those of types, or for the elements of a
-        tensor an ``Elements`` with such a number."""
+        """A key that identifies an attribute: a number below those of types. For the elements of a tensor
+        it is an ``Elements`` with such a number."""
         key = self.attribute_keys.get(attribute)
         if key is None:
             elements = isinstance(attribute, (ir.DenseElementsAttr, ir.DenseResourceElementsAttr))
@@ -85,7 +85,7 @@ class Signatures:
         return key
 
     def data(self, told: tuple[Hashable, ...]) -> int:
-        """A number for what ops have beyond their signatures."""
+        """A number for the data of ops beyond their signatures."""
         return self._data.setdefault(told, len(self._data))
 
     def number(self, key: tuple[Hashable, ...], op: Any, count: int = 1) -> int:
@@ -105,7 +105,8 @@ class Signatures:
         return [str(name) for name, *_ in self._keys]
 
     def wording(self, number: int) -> tuple[Hashable, ...] | None:
-        """What a signature says, in words that are the same in all modules; None where there are none."""
+        """The facts of a signature, in words that are the same in all modules; None where there are
+        none."""
         name, *rest = self._keys[number]
         words = [self._words.get(part, part) if isinstance(part, int) else part for part in rest]
         return None if None in words or str(name).startswith("sdy.") else (name, *words)
@@ -152,7 +153,7 @@ class Function:
     terminator: int = -1
     ops: list[Any] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
-    data: array[int] = field(default_factory=column)  # what an op of the module has beyond its signature
+    data: array[int] = field(default_factory=column)  # the data of an op beyond its signature
     signature: array[int] = field(default_factory=column)
     operands: Operands = field(default_factory=Operands)
     results: Results = field(default_factory=Results)

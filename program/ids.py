@@ -1,7 +1,7 @@
 """Numbers that must not be mixed up: each kind counts something else.
 
-Items, places, cells and contents are also those of ``engine/core``. NumPy arrays hold them as plain integers;
-code that reads one out of an array names its type.
+``engine/core`` counts with the same numbers: NumPy arrays hold them as plain integers, and what reads one
+out of an array says which it is.
 """
 
 from __future__ import annotations

@@ -19,8 +19,8 @@ from .signature import StaticFacts
 class Manual:
     """The manual axes of an operand or result of a manual computation.
 
-    ``sharding`` is that at the boundary, without the free axes of its dimensions, and ``facts`` is what
-    ``rules/propagation/turn/manual.dl`` is told of an edge across it, without the slot.
+    ``sharding`` is the sharding at the boundary, without the free axes of its dimensions. ``facts`` are the
+    facts about an edge across it for ``rules/propagation/turn/manual.dl``, without the slot.
     """
 
     sharding: Sharding

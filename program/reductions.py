@@ -1,9 +1,9 @@
-"""How what is unreduced is combined. Saved runs are read with this, and without jaxlib."""
+"""The reductions of unreduced values. Saved runs are read with this, and without jaxlib."""
 
 from __future__ import annotations
 
-# Why a sharding is fixed on an axis, by the reduction that makes the value of what devices along it hold.
-# Those behind "min" are said in LLVM's dialect mesh only.
+# Why a sharding is fixed on an axis, by the reduction that combines the parts of devices along it. Only
+# LLVM's dialect mesh has products.
 UNREDUCED = {
     "sum": "unreduced",
     "max": "unreduced (max)",

@@ -16,7 +16,7 @@ from .reductions import UNREDUCED
 
 Facts = dict[str, list[tuple[Any, ...]]]
 
-_MOST_DIVISORS = 100  # what is found out of an axis grows with the cube of their number
+_MOST_DIVISORS = 100  # the work for an axis grows with the cube of their number
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class Dimension:
 class Sharding:
     """A tensor sharding on mesh number ``mesh``: one entry per dimension, and explicit axes.
 
-    Along ``unreduced`` axes the value is the ``reduction``, "sum", "max" or "min", of what the devices hold.
+    Along ``unreduced`` axes the value is the ``reduction``, "sum", "max" or "min", of the devices' parts.
     """
 
     mesh: int
@@ -61,7 +61,7 @@ class Sharding:
 
     @property
     def plainly_open(self) -> bool:
-        """It has dimensions, all of them open and without axes or priorities, and says nothing else."""
+        """It has dimensions, all of them open and without axes or priorities, and nothing else."""
         return bool(self.dimensions) and self == Sharding.open(self.mesh, len(self.dimensions))
 
     @property
@@ -71,7 +71,7 @@ class Sharding:
 
     @property
     def fixed(self) -> dict[str, tuple[SubAxis, ...]]:
-        """The explicit axes that there are, by what they are: "replicated", or as in ``UNREDUCED``."""
+        """The explicit axes by kind: "replicated", or as in ``UNREDUCED``."""
         named = {"replicated": self.replicated, UNREDUCED[self.reduction]: self.unreduced}
         return {why: axes for why, axes in named.items() if axes}
 
@@ -132,8 +132,8 @@ class Shardings:
         return self._inlined[reference]
 
     def lift(self, mesh: Mesh) -> int:
-        """The number of an inlined mesh: that of a mesh like it, or of a ``sdy.mesh`` of its own, which has a
-        name that no mesh has which is kept."""
+        """The number of an inlined mesh: the number of an equal mesh, or of a new ``sdy.mesh``, whose name
+        no kept mesh has."""
         taken = set[str]()
         for number, other in enumerate(self.meshes.meshes):
             if (other.axes, other.device_ids) == (mesh.axes, mesh.device_ids):
@@ -282,8 +282,8 @@ def check_writable(reduction: str) -> None:
 
 
 def changed(sharding: Any, **parts: Sequence[Any]) -> ir.Attribute:
-    """A ``sdy.TensorShardingAttr`` with other ``dimension_shardings`` or ``unreduced_axes``, and all else as
-    it is."""
+    """A ``sdy.TensorShardingAttr`` with other ``dimension_shardings`` or ``unreduced_axes``, otherwise
+    unchanged."""
     labels = ("dimension_shardings", "replicated_axes", "unreduced_axes", "reduction_op")
     held = {label: getattr(sharding, label) for label in labels if hasattr(sharding, label)}
     attribute: ir.Attribute = sdy.TensorShardingAttr.get(sharding.mesh_or_ref, **held | parts)

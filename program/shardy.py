@@ -1,7 +1,7 @@
 """Which Shardy is meant: the lines of it that are known, and the one that the installed jaxlib comes with.
 
-Shardy has no version of its own. A line is named as the releases of jaxlib that have it. What differs between
-lines is said by the rules, which ask for ``since``: see ``rules/shardy.dl``.
+Shardy has no version of its own. A line is named as the releases of jaxlib that have it. The rules have the
+differences between lines, and ask for ``since``: see ``rules/shardy.dl``.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ def line_of(version: str) -> str:
 
 
 def unusable(error: Exception) -> ShardlogError | None:
-    """What is said of a jaxlib that is not there, or lacks what is imported of it; None of other errors."""
+    """The message about a jaxlib that is missing, or lacks an imported name; None of other errors."""
     if not isinstance(error, ImportError) or (error.name or "").partition(".")[0] != "jaxlib":
         return None
     hint = f"install jaxlib {LINES[0]} to {LINES[-1]}, as pip install 'shardlog[jax]' does"
@@ -47,7 +47,7 @@ def unusable(error: Exception) -> ShardlogError | None:
 
 
 def newer() -> str:
-    """What to do about what the installed jaxlib does not know."""
+    """The advice about features that the installed jaxlib does not have."""
     from jaxlib.version import __version__
 
     later = f"install a newer jaxlib: those up to {LINES[-1]} are known"

@@ -1,8 +1,9 @@
 """The signature of an op: the part of it that op rules see, as facts.
 
-A signature is the op's name, types, attributes and the shapes of its regions; for ops whose rules ask for it
-(``looks_at`` in ``rules/ops``) also the ops around it. Annotations (shardings, frontend attributes) and the
-values of constants are no part of it. The facts are those of ``rules/ops/schema.dl`` without the key.
+A signature is the op's name, types, attributes and the shapes of its regions; for ops whose rules ask for
+it (``looks_at`` in ``rules/ops``) also the ops around it. Annotations (shardings, frontend attributes) and
+the values of constants are no part of it. The facts belong to the relations of ``rules/ops/schema.dl``,
+without the key.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ class Told:
     attributes: dict[tuple[str, ir.Attribute], Facts] = field(default_factory=dict)
 
     def tensor(self, kind: ir.Type) -> Tensor:
-        """What a type says."""
+        """The facts of a type."""
         facts = self.tensors.get(kind)
         if facts is None:
             facts = self.tensors[kind] = _tensor(kind)
@@ -116,7 +117,7 @@ class Told:
 def describe(op: Operation, multiple_uses: bool, looks_at: LooksAt, told: Told | None = None) -> Facts:
     """The facts of the op's signature: relation -> tuples without the key, where there are any.
 
-    ``told`` remembers what types and attributes say, for calls with ops of the same context.
+    ``told`` remembers the facts of types and attributes, for calls with ops of the same context.
     """
     op = op.operation  # whose attributes never hide its name
     results = op.results.types
@@ -149,7 +150,7 @@ def describe(op: Operation, multiple_uses: bool, looks_at: LooksAt, told: Told |
 
 
 def attributes(op: Operation) -> Sequence[tuple[str, ir.Attribute]]:
-    """The op's attributes by name, but for those that MLIR's bindings cannot hold (complex elements)."""
+    """The op's attributes by name, without those that MLIR's bindings cannot hold (complex elements)."""
     try:
         pairs: Sequence[tuple[str, ir.Attribute]] = op.attributes.items()
         return pairs
@@ -271,7 +272,7 @@ def _add_attribute(facts: Facts, name: str, attribute: Any) -> None:
 
 
 def _add_part(facts: Facts, name: str, attribute: Any) -> list[tuple[str, Any]]:
-    """The facts of an attribute without those of the attributes in it, which are returned by name."""
+    """The facts of an attribute. The attributes inside it are returned by name, without their facts."""
     if isinstance(attribute, ir.BoolAttr | ir.IntegerAttr):
         _add(facts, "attribute_number", (name, int(attribute.value)))
     elif isinstance(attribute, ir.UnitAttr):

@@ -1,7 +1,7 @@
 """The uses of every value of a function, in the order in which they were created.
 
-The order decides which item takes its turn first when a value changes (the agenda is a stack), so it is kept
-as MLIR keeps it: an op is added after the ops in its regions, and a use that is moved becomes the newest.
+The order decides which item takes its turn first when a value changes (the agenda is a stack). So it is the
+order of MLIR: an op is added after the ops in its regions, and a moved use becomes the newest.
 """
 
 from __future__ import annotations
@@ -54,8 +54,8 @@ class Uses:
         return last
 
     def after(self, value: int, *, edge: bool) -> float:
-        """The position right after the definition of ``value``: after its op, or at the front of its block,
-        there behind the ``edge`` that is the value's own, if it has one."""
+        """The position right after the definition of ``value``: after its op, or at the front of its block.
+        There it is behind the value's own ``edge``, if it has one."""
         function = self.function
         node = function.definer[value]
         if node >= 0:
@@ -97,7 +97,7 @@ class Uses:
 
     @cached_property
     def _by_value(self) -> tuple[Whole, Whole]:
-        """The uses of one value after the other, and where those of each start."""
+        """The uses, value by value, and where those of each value start."""
         counts = np.bincount(self.value, minlength=len(self.function.types))
         return np.argsort(self.value, kind="stable"), starts(counts)
 

@@ -41,7 +41,7 @@ def _union(found: Iterable[Names]) -> Names:
 
 
 def _about(clause: Clause, own: Mapping[str, Names], keyed: set[str], naming: Naming) -> Names:
-    """The ops that a clause is about: those of the first atom that says so."""
+    """The ops that a clause is about, by its first atom that names ops."""
     if not clause.body:
         is_named = clause.head.name in own or clause.head.name in naming.names
         return _texts(clause.head) if is_named else None

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..program.classes import SignatureAnswers
 
 Facts = Mapping[str, Any]
-LIMITS = Limits(tuples=1_000_000, memory=4 << 30, seconds=6)  # of what a user's rules take for one op
+LIMITS = Limits(tuples=1_000_000, memory=4 << 30, seconds=6)  # for one op with a user's rules
 _PROPAGATION = (
     *(
         "turn",
@@ -45,8 +45,8 @@ _PROPAGATION = (
 
 @dataclass(frozen=True)
 class _Answers:
-    """What op rules have said about signatures, and what was read of it. ``solver`` is told which Shardy is
-    meant; ``unbound`` is not, for what is true of an op whatever Shardy says."""
+    """The answers of op rules about signatures, and the parts that were read. ``solver`` knows which Shardy
+    is meant; ``unbound`` does not, for facts about ops that hold for every Shardy."""
 
     solver: Solver
     unbound: Solver
@@ -60,7 +60,7 @@ class _Answers:
 
 
 def _meant(shardy: str) -> Facts:
-    """The facts that the op rules are told of every run: which Shardy is meant."""
+    """The facts about the run that op rules get: which Shardy is meant."""
     return {"shardy_version": [(shardy,)]}
 
 
@@ -76,7 +76,7 @@ def _answers(shardy: str) -> _Answers:
 
 
 def builtin_ops() -> tuple[LoadedProgram, Solver]:
-    """The op rules that shardlog comes with, and their solver, which is told of no Shardy."""
+    """The shipped op rules, and their solver, which knows no Shardy."""
     return shipped("ops/main"), _unbound()
 
 
@@ -85,7 +85,7 @@ def _naming() -> Naming:
     return naming(builtin_ops()[1])
 
 
-# What the op rules say about how an op becomes local; see ``rules/partition/local.dl``.
+# The relations about how an op becomes local; see ``rules/partition/local.dl``.
 LOCAL = (
     *("factor", "maps", "known", "no_rule", "lowers", "refuses", "splits", "leaves_partial", "combined_by"),
     *("combined_by_itself", "expands_scalar", "multiplies", "fills", "local_size", "counts", "starts"),
@@ -108,9 +108,9 @@ LOCAL = (
 )
 
 
-# What the op rules say about explicit reshards; see ``rules/ops/reshards.dl``.
+# The relations about explicit reshards; see ``rules/ops/reshards.dl``.
 RESHARDS = ("reshard_combines", "reshard_leaves", "may_mark", "reshard_marks", "reshard_alone")
-# What the op rules say about the values that an op is made for; see ``rules/ops/domains.dl``.
+# The relations about the values that an op is made for; see ``rules/ops/domains.dl``.
 DOMAINS = ("asks", "asks_for", "hands", "edge_source", "edge_target")
 
 
@@ -124,16 +124,15 @@ def _key(signature: Facts) -> Hashable:
 
 
 def reasons() -> LoadedProgram:
-    """The rules of a turn with those that say why an axis stops short; see
-    ``rules/propagation/blocked.dl``."""
+    """The rules of a turn, and the rules for why an axis stops; see ``rules/propagation/blocked.dl``."""
     return shipped("propagation/blocked")
 
 
 class RuleBook:
-    """The rules for one run: those that come with shardlog, those of packages and the files in ``extra``;
-    with ``op_priorities``, a file, the order in which ops propagate (``rulebook/notations/priorities.py``).
+    """The rules for one run: the shipped ones, those of packages, and the files in ``extra``.
+    ``op_priorities``, a file, has the order in which ops propagate (``rulebook/notations/priorities.py``).
     Rules that do not come with shardlog run under ``LIMITS``, changed as ``limits`` says, per signature.
-    ``shardy`` is the line that is meant (``program/shardy.py``), that of the installed jaxlib if it is None.
+    ``shardy`` is the line of Shardy (``program/shardy.py``), by default the installed jaxlib's.
 
     ``asked`` are the facts that programs have been asked about, by the name of the program: an entry per key,
     or a single one where the program has no key. (Turns are the agenda's.)
@@ -248,7 +247,7 @@ class RuleBook:
 
     @property
     def traits(self) -> OpTraits:
-        """What the rules say of ops by their names alone."""
+        """The facts about ops by their names alone."""
         return self._answers.traits
 
     def domains(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
@@ -265,13 +264,13 @@ class RuleBook:
 
     @cached_property
     def domains_look_at(self) -> list[tuple[str, str]]:
-        """Which surroundings ``domains`` is told of, beside those of ``looks_at``."""
+        """The surroundings that ``domains`` needs, besides those of ``looks_at``."""
         rows = self._ops.solve({}, ["domains_look_at"])["domains_look_at"]
         return [(str(name), str(what)) for name, what in rows]
 
     @cached_property
     def partition_looks_at(self) -> list[tuple[str, str]]:
-        """Which surroundings ``localize`` is told of, beside those of ``looks_at``."""
+        """The surroundings that ``localize`` needs, besides those of ``looks_at``."""
         rows = self._ops.solve({}, ["partition_looks_at"])["partition_looks_at"]
         return [(str(name), str(what)) for name, what in rows]
 
@@ -288,7 +287,8 @@ class RuleBook:
         return shipped("partition/choice").solver(shared)
 
     def because(self, signature: Facts, relation: str, row: tuple[Any, ...]) -> Proof | None:
-        """The proof of what ``localize`` says about a signature, such as that the op is computed in parts."""
+        """The proof of a fact of ``localize`` about a signature, such as that the op is computed in
+        parts."""
         from ..engine.provenance.proof import Derivations
 
         ops = self.ops if speak_of(self._about, signature) else shipped("ops/main")
@@ -331,8 +331,8 @@ class RuleBook:
 
     def takes(self, **holds: bool) -> bool:
         """Whether a result takes the sharding of the returned value. What ``holds`` of it: "single_device",
-        as the mesh has only one; "entry", as it is of the main function and has no sharding itself;
-        "token_of_flow". See ``rules/propagation/boundary.dl``."""
+        as the mesh has only one; "entry", because it belongs to the main function and has no sharding
+        itself; "token_of_flow". See ``rules/propagation/boundary.dl``."""
         holds = {"returned": True, **holds}
         return bool(self._decide("boundary", _holding(holds))["takes"])
 
@@ -344,7 +344,7 @@ class RuleBook:
 
     def crosses(self, *, axes_differ: bool, unreduced_differ: bool) -> tuple[bool, bool]:
         """Whether the result of a call is resharded, and whether the call keeps the sharding of the result,
-        where it differs from what the function returns. See ``rules/propagation/boundary.dl``."""
+        if it differs from the function's result. See ``rules/propagation/boundary.dl``."""
         holds = {"axes_differ": axes_differ, "unreduced_differ": unreduced_differ}
         answers = self._decide("boundary", _holding(holds))
         return bool(answers["resharded"]), bool(answers["keeps"])
@@ -391,9 +391,9 @@ class RuleBook:
     def siblings(
         self, when: str, held: Sequence[int | None], meshes: Sequence[Mesh]
     ) -> tuple[dict[int, int], set[int]]:
-        """The shardings of siblings, which have shardings on meshes with the numbers ``held``: those that
-        get an open sharding, with its mesh, and those that lose theirs. See
-        ``rules/propagation/siblings.dl``, also for ``when``."""
+        """The shardings of siblings, whose meshes have the numbers ``held``. Returns the siblings that get
+        an open sharding, with its mesh, and those that lose theirs. See ``rules/propagation/siblings.dl``,
+        also for ``when``."""
         used = sorted({mesh for mesh in held if mesh is not None})
         facts = {
             "looked_at": [(when,)],
@@ -405,7 +405,7 @@ class RuleBook:
         return dict(answers["opens"]), {i for (i,) in answers["loses"]}
 
     def unreduced(self, facts: Facts) -> dict[str, list[tuple[Any, ...]]]:
-        """What is refused of unreduced axes at an op, and the ops that are looked through; see
+        """The refusals of unreduced axes at an op, and the ops that are looked through; see
         ``rules/propagation/unreduced.dl`` for the facts."""
         return self._decide("unreduced", facts)
 

@@ -1,7 +1,7 @@
 """The columns of rules in Python: rows of relations by the names of their columns, and types that have names.
 
-A row is a tuple of what the engine gives, without the key: ``Maps(*row)``. ``tests/rulebook/test_columns.py``
-holds this to the declarations.
+A row is a tuple as the engine returns it, without the key: ``Maps(*row)``.
+``tests/rulebook/test_columns.py`` holds this to the declarations.
 """
 
 from __future__ import annotations

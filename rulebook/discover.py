@@ -32,8 +32,8 @@ class Package:
 
 @cache
 def discovered() -> tuple[Package, ...]:
-    """The packages with rules that are installed, by entry point. None of their code is run, nor that of a
-    package around them."""
+    """The packages with rules that are installed, by entry point. Neither their code is run, nor the
+    code of a package around them."""
     from importlib.metadata import entry_points  # which explanations of saved runs need not
 
     entries = sorted(entry_points(group=GROUP), key=lambda entry: (entry.name, entry.value))

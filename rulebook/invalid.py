@@ -1,4 +1,4 @@
-"""Errors in what rules say about an op: the findings of ``rules/ops/invalid.dl``, with their places."""
+"""Errors in the rules about an op: the findings of ``rules/ops/invalid.dl``, with their places."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Invalid:
 def find_invalid(
     program: LoadedProgram, facts: Facts, own: Mapping[tuple[str, str], SourceLine], builtin: str
 ) -> Iterator[Invalid]:
-    """The errors in what is said about the op with ``facts``, in order. Those come first that follow from
+    """The errors in the rules about the op with ``facts``, in order. Those come first that follow from
     rules outside of the folder ``builtin``, or from the facts ``own``."""
     from ..engine.provenance.proof import Derivations
 

@@ -14,9 +14,9 @@ Names = frozenset[str] | None  # ops and targets of custom calls; None: any
 
 @dataclass(frozen=True)
 class Naming:
-    """Relations, each with what stands before a name in lists of op priorities ("@" for targets of custom
-    calls): ``calls`` say in the second column what the op of a signature is called, a fact of ``names`` is
-    about the op in its first column."""
+    """Relations, each with the prefix of names in lists of op priorities ("@" for targets of custom calls):
+    ``calls`` have the name of a signature's op in the second column. A fact of ``names`` is about the op in
+    its first column."""
 
     calls: Mapping[str, str]
     names: Mapping[str, str]

@@ -12,7 +12,7 @@ from .naming import Naming
 from .notations.einsum import SUFFIXES
 from .written import RuleTexts, read
 
-_RULE = ("factor", "kind", "blocked", "maps", "edge")  # what a rule is: relations that say how shardings pass
+_RULE = ("factor", "kind", "blocked", "maps", "edge")  # the relations of op rules: how shardings pass
 
 FileLine = tuple[str, int]  # file and line
 
@@ -21,7 +21,7 @@ def overlaps(written: RuleTexts, builtin: Sequence[Path], naming: Naming) -> Ite
     """A message for every op that two files of rules have a rule for, or one of them and the files
     ``builtin``.
 
-    Lines of einsum notation come before Datalog, and those of later files before others; rules in Datalog add
+    Lines of einsum notation win over Datalog, and lines of later files over others. Rules in Datalog add
     up.
     """
     shipped = _builtin(tuple(builtin))

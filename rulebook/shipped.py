@@ -12,7 +12,7 @@ from ..engine.plan.cache import PlanCache, Request
 
 RULES = Path(__file__).parents[1] / "rules"
 
-# The programs, by the name of their file without its ending, and what each is solved for one at a time.
+# The programs, by the name of their file without its ending, and the type of each one's key.
 KEYS = {
     "ops/main": "sig",
     "propagation/turn": "item",

@@ -14,9 +14,9 @@ Rows = tuple[tuple[Any, ...], ...]
 
 @dataclass(frozen=True)
 class OpTraits:
-    """The facts about ops by name that one rule book has, those of its user among them: ``facts`` are the
-    relations that ``names_op`` lists (``rules/ops/schema.dl``), in order, each with its rows. Equal for books
-    that say the same."""
+    """The facts about ops by name of one rule book, with the user's: ``facts`` are the relations that
+    ``names_op`` lists (``rules/ops/schema.dl``), in order, each with its rows. Equal for books that say the
+    same."""
 
     facts: tuple[tuple[str, Rows], ...]
 
@@ -50,7 +50,7 @@ class OpTraits:
         return self._touching.get(name, "all")
 
     def given_to(self, program: LoadedProgram) -> dict[str, Rows]:
-        """Those of the facts that another program is to be told: the relations that it declares too."""
+        """The facts for another program: those of relations that it declares too."""
         return {relation: rows for relation, rows in self.facts if program.declares(relation)}
 
     def computed_as(self, name: str) -> str:

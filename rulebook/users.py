@@ -1,4 +1,4 @@
-"""The op rules with those that users and packages add."""
+"""The op rules, with the additions of users and packages."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ _OPS = RULES / "ops/main.dl"
 def load_ops(
     files: Sequence[Path], op_priorities: Path | None = None, include_from: Sequence[Path | str] = ()
 ) -> LoadedProgram:
-    """The op rules with those in ``files``: Datalog, or (``.rules``, ``.txt``) lines of einsum notation; and
-    the list of op priorities in a file. ``include_from`` are folders that files may include from, beside
-    their own and that of shardlog's rules."""
+    """The op rules with those in ``files``: Datalog, or (``.rules``, ``.txt``) lines of einsum notation;
+    and the list of op priorities in a file. ``include_from`` are folders that files may include from,
+    besides their own folder and shardlog's rules."""
     for file in files:
         refuse_module(file)
     lines = [f for f in files if f.suffix in SUFFIXES]
@@ -54,7 +54,7 @@ def _is_users(file: str) -> bool:
 
 
 def _check_heads(program: LoadedProgram) -> None:
-    """Raises ShardlogError for a rule that adds to what an op is."""
+    """Raises ShardlogError for a rule that adds facts about the op itself."""
     plan = program.plan
     for rule in plan.rules:
         relation, source = plan.relations[rule.head], plan.sources[rule.source]
@@ -77,8 +77,8 @@ def load_packages(
     op_priorities: Path | None,
     include_from: Sequence[Path | str] = (),
 ) -> tuple[LoadedProgram, tuple[Path, ...], list[str]]:
-    """The op rules with those of ``packages`` and the files ``extra``; the files that are in use, and a
-    message for every package that is broken and left out. Raises for what is wrong with ``extra``."""
+    """The op rules with those of ``packages`` and the files ``extra``. Also the files in use, and a message
+    for every broken package, which is left out. Raises for errors in ``extra``."""
     loaded = partial(load_ops, op_priorities=op_priorities, include_from=include_from)
     broken = [(package, package.broken) for package in packages if package.broken]
     whole = [package for package in packages if not package.broken]

@@ -1,4 +1,4 @@
-"""An account of what each user priority (tactic) did, from the log of one run."""
+"""An account of the effects of each user priority (tactic), from the log of one run."""
 
 from __future__ import annotations
 
@@ -60,11 +60,11 @@ class Held:
 class Account:
     """The effects of a user priority.
 
-    ``given`` are the annotations that came into force, ``left`` what a tactic names but could not shard.
-    ``axes`` counts the tensors that gained an axis, by axis and dimension, and ``gained`` these tensors.
-    ``changed`` are the arguments and results that gained axes, with all that they have now. ``replicated``
-    are the tensors that no axis shards yet, manual ones of a ``shard_map`` neither, largest first; scalars
-    are not counted.
+    ``given`` are the annotations that came into force. ``left`` are the values that a tactic names but
+    could not shard. ``axes`` counts the tensors that gained an axis, by axis and dimension, and ``gained``
+    these tensors. ``changed`` are the arguments and results that gained axes, with all that they have now.
+    ``replicated`` are the tensors that no axis shards yet, manual ones of a ``shard_map`` neither, largest
+    first; scalars are not counted.
     """
 
     name: str
@@ -141,7 +141,7 @@ class _Accountant:
         )
 
     def axes(self, content: int, tensor: Tensor) -> Axes:
-        """The axes of a tensor that holds a content; at the boundary of the module what is written there."""
+        """The axes of a tensor with a content; at the boundary of the module, the written ones."""
         entry = tensor.kind != "value"
         key = (content, tensor.shape, entry)
         if key not in self._axes:

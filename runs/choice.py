@@ -1,6 +1,6 @@
 """The choice of a partitioned program, described once.
 
-Python, its help and the command line use this description, and all that is said of a program begins with it.
+Python, its help and the command line use this description. Every answer about a program begins with it.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ class ProgramChoice:
             raise ShardlogError(message, where="partition", hint="add --as shard")
 
     def _refuse_beside_plan(self) -> None:
-        """Refuses options that say what a plan says already."""
+        """Refuses options that a plan already decides."""
         for each in fields(self):
             if each.name not in _OF_THE_FORM and getattr(self, each.name) != each.default:
                 hint = "a plan says how the program is: leave out the option, or the plan"

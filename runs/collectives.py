@@ -1,4 +1,4 @@
-"""The collectives of a partitioned program, and what each is for."""
+"""The collectives of a partitioned program, with their purposes."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 class Collective:
     """A collective of the program that each device runs.
 
-    ``number`` counts them in the order of the program. ``kind`` is such as "all-gather", ``axes`` are those
-    that it goes over ("model", "x:(1)2"), ``group`` is how many devices take part in one. ``bytes`` is what a
-    device sends in one execution by the ring model, and ``executions`` how often it runs, loops and calls
-    counted; None where the trip count of a loop is unknown, and ``repeats`` what it is if such take one turn.
+    ``number`` counts them in the order of the program. ``kind`` is a name such as "all-gather", ``axes`` are
+    the axes that it runs over ("model", "x:(1)2"), and ``group`` is the number of devices in a group.
+    ``bytes`` are those that a device sends in one execution, by the ring model. ``executions`` counts loops
+    and calls; it is None inside a loop of unknown trip count. ``repeats`` is the number of executions if such
+    loops have one iteration.
 
     It serves an ``op`` of the program: a ``slot`` of it ("operand 0", "result"), which holds ``value``, at
-    ``where`` in the user's source, with the name ``stack`` there; and ``also`` others ("%1 for operand 1 of
-    stablehlo.add at f.mlir:7"), where permutations in which no device sends twice are one. ``causes`` are the
-    annotations that the axes come from.
+    ``where`` in the user's source, with the name ``stack`` there. Merged permutations serve ``also`` others
+    ("%1 for operand 1 of stablehlo.add at f.mlir:7"). ``causes`` are the annotations that the axes come from.
     """
 
     number: int
@@ -46,7 +46,7 @@ class Collective:
 
     @property
     def total(self) -> int:
-        """The bytes of all executions; those of one turn of loops that do not say how many they take."""
+        """The bytes of all executions. Loops of unknown trip count are counted once."""
         return self.bytes * self.repeats
 
 
@@ -95,7 +95,8 @@ class OpNames:
         return None if item is None else self._record.op(item)
 
     def result(self, value: Any) -> int:
-        """The number of a tensor that an op gives; -1 of what none gives that was in the program."""
+        """The number of the tensor that is an op's result; -1 if the program that was read has no such
+        op."""
         maker = None if value is None else self._maker(value)
         return -1 if maker is None else maker.values[len(value.owner.operands) + value.result_number]
 

@@ -1,5 +1,5 @@
-"""What each device computes for a call of a function that JAX's ``custom_partitioning`` wraps: the user's
-``partition`` says so. JAX calls it, with what XLA hands to JAX while it partitions."""
+"""The computation of each device for a call of a function that JAX's ``custom_partitioning`` wraps, by the
+user's ``partition``. JAX calls it, with the data that XLA passes to JAX while it partitions."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ if TYPE_CHECKING:
 
 
 def computations(result: Result) -> dict[Any, Computation]:
-    """What each device computes for such calls in the annotated module, by their ops. Those whose functions
-    are not there are left out: a module from a file has none. Raises ShardlogError where ``partition`` does
-    not say what each device computes."""
+    """The computations of each device for such calls in the annotated module, by op. Those whose functions
+    are not there are left out: a module from a file has none. Raises ShardlogError if ``partition`` does
+    not return a computation."""
     alive = {str(id(each)): each for each in result.source.interface.alive}
     called = calls(result) if alive else ()
     return {
@@ -64,7 +64,7 @@ def hlo_sharding(result: Result, value: Value, sharding: Sharding | None = None)
 
 
 class _Call:
-    """A call in an annotated module; ``info`` is what JAX knows of it, under a ``key``."""
+    """A call in an annotated module; ``info`` is JAX's record of it, under a ``key``."""
 
     def __init__(self, result: Result, op: Any, info: Any, key: str) -> None:
         from jaxlib import xla_client
@@ -78,7 +78,7 @@ class _Call:
         self.operands, self.results = values[: len(op.operands)], values[len(op.operands) :]
 
     def computation(self) -> Computation:
-        """What each device computes."""
+        """The computation of each device."""
         shapes = list(map(self._shape, self.op.operands))
         held = [hlo_sharding(self.result, value) for value in self.operands]
         module, takes, gives = self._ask("partition", shapes, held, *self._wanted(shapes, held))
@@ -90,8 +90,8 @@ class _Call:
         return Computation(module, taken, given, tuple(axes))
 
     def _wanted(self, shapes: list[Any], held: list[Any]) -> tuple[Any, Any]:
-        """The shape of what the call gives, and the sharding in which it is wanted. Without a rule by which
-        propagation decides it, that is what the user's functions make of those of operands and users."""
+        """The shape of the call's result, and the sharding in which it is needed. Without a rule for
+        propagation, the user's functions derive it from the shardings of operands and users."""
         shape = list(map(self._shape, self.op.results))
         wanted = [hlo_sharding(self.result, value) for value in self.results]
         one = len(shape) == 1

@@ -21,8 +21,8 @@ _SEPARATORS = str.maketrans("\t\r\n", "   ")  # Soufflé has no way to write the
 
 
 def write_facts(result: Result, directory: str) -> int:
-    """Writes what every program of ``rules/`` is given in a run, and the relations of its result; and the op
-    rules of the run, those of the user among them, as a program.
+    """Writes the input of every program of ``rules/`` in a run, and the relations of its result. Also
+    writes the op rules of the run, with the user's, as a program.
 
     Returns the number of facts. Raises ShardlogError where a file cannot be written.
     """
@@ -70,7 +70,7 @@ def _asked(asked: Iterable[Mapping[str, Any]], *, keyed: bool) -> Lines:
 
 
 def _turns(result: Result) -> Lines:
-    """One turn of every item over what the module's annotations say, in the last stage of the run."""
+    """One turn of every item over the module's annotations, in the last stage of the run."""
     program, stage = result.program, result.stages[-1]
     graph, answers = program.graph, program.classes.known
     static = {

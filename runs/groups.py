@@ -32,8 +32,8 @@ def ordered(record: Record, least: int = LEAST) -> Ordered:
 
 
 def in_order(record: Record, ops: Mapping[Item, Op]) -> Iterator[Item]:
-    """The items of a run in the order of the program; constants, which take no turns, before their first use.
-    ``ops`` are those that are still there."""
+    """The items of a run in the order of the program; constants, which take no turns, before their first
+    use. ``ops`` are the remaining ones."""
     order = record.order()
     constants: dict[int, Item] = {}
     for item in sorted(ops.keys() - set(order)):
@@ -47,7 +47,7 @@ def in_order(record: Record, ops: Mapping[Item, Op]) -> Iterator[Item]:
 
 
 def groups_of(record: Record, items: Sequence[Item], ops: Mapping[Item, Op], least: int) -> list[Group]:
-    """The groups of items in the order of the program; what it returns is one of them."""
+    """The groups of items in the order of the program. The returned values are one of them."""
     numbers: dict[tuple[str, ...], int] = {}
     tokens = list[int]()
     types = {value.number: value.type for value in record.values()}
@@ -61,7 +61,7 @@ def groups_of(record: Record, items: Sequence[Item], ops: Mapping[Item, Op], lea
         if origin not in read:
             read[origin] = () if origin is None else scope(origin)
         called = _CALLED.match(op.slots[-1]) if op.slots else None
-        # A constant says where it was lifted to; like data flow it belongs to what follows.
+        # A constant has the place that it was lifted to. Like data flow it belongs to the op that follows.
         follows.append(not called and (op.roles == ("result",) or origin is None))
         if not called and not follows[-1]:
             caller = read[origin] or caller

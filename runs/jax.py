@@ -48,7 +48,7 @@ def argument_shardings(result: Result) -> tuple[Any, dict[str, Any]]:
 
 
 def result_shardings(result: Result) -> Any:
-    """The shardings of what the function returns, as a tree like it; a tuple where only a module is known.
+    """The shardings of the function's results, as a tree like them; as a tuple if only a module is known.
 
     Raises ShardlogError as ``argument_shardings``.
     """
@@ -68,10 +68,10 @@ def result_shardings(result: Result) -> Any:
 def device_shardings(
     result: Result, devices: Sequence[Any], program: DeviceProgram | None = None
 ) -> tuple[list[Any], list[Any]]:
-    """The shardings of all arguments of the module, and of all its results, in order, on these devices, which
-    meshes list by number; those of the ``program`` that each device runs, where it is partitioned already.
-    What has none is replicated. A sub-axis is an axis of its own there. Where a program says in which of a
-    device's memories a tensor lies, the sharding says so, too.
+    """The shardings of all arguments of the module, and of all its results, in order. ``devices`` are in
+    the order of their numbers in meshes. If the ``program`` that each device runs is given, the shardings
+    are its own. Values without a sharding are replicated. A sub-axis is an axis of its own there. Where a
+    program says in which of a device's memories a tensor lies, the sharding says so, too.
     """
     functions = symbols(result.module, "func.func")
     main = functions[main_function(functions)]
@@ -83,7 +83,7 @@ def device_shardings(
 
 
 def _in_memory(sharding: Any, said: Any) -> Any:
-    """A sharding in the memory that is said of an argument or a result, if the devices have it."""
+    """A sharding in the memory kind of an argument or a result, if the devices have it."""
     if _MEMORY not in said:
         return sharding
     kind = text_of(ir.StringAttr(said[_MEMORY]))
@@ -188,8 +188,8 @@ class _Jax:
         self.replicated = None if first is None else NamedSharding(self._mesh(first), _spec((), (), "sum"))
 
     def sharding(self, place: int, shape: tuple[int, ...], rank: int | None = None) -> NamedSharding | None:
-        """The sharding of what is at a place, of its first dimensions where ``rank`` says how many; None
-        where the program has no mesh."""
+        """The sharding of the value at a place, or of its first ``rank`` dimensions; None where the program
+        has no mesh."""
         written = self._written.fitted(self._written.sharding(place, len(shape)), shape, entry=True)
         if written is None or not self._meshes[written.mesh].axes:
             return self.replicated

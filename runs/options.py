@@ -323,7 +323,7 @@ ON_RULES = ("rules", "include_from", "limits", "shardy")  # what matters where r
 
 
 def listed(indent: int = 0) -> str:
-    """The options with their defaults and what they are, an indented paragraph each."""
+    """The options with their defaults and descriptions, an indented paragraph each."""
     margin = " " * indent
     return "\n".join(
         fill(

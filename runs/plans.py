@@ -58,7 +58,7 @@ class PlannedReshard:
 
 @dataclass(frozen=True)
 class ProgramPlan:
-    """The plan of a program; as text it is what ``shardlog partition --show-plan`` prints. Two plans are
+    """The plan of a program. Its text is the output of ``shardlog partition --show-plan``. Two plans are
     equal if their files are."""
 
     file: PlanFile
@@ -95,7 +95,7 @@ class ProgramPlan:
 
 
 class _Naming:
-    """Names what a plan has by number."""
+    """Names for the values and ops of a plan."""
 
     def __init__(self, program: DeviceProgram, module: ir.Module, names: OpNames) -> None:
         self._program, self._axes, self._module, self._names = program, program.axes, module, names
@@ -148,7 +148,7 @@ class _Naming:
         return self._names.of(purpose)[0]
 
     def _value(self, number: int) -> str:
-        """What a value is called in the program that was read."""
+        """The name of a value in the program that was read."""
         value = self._own.original(self._kinds.listing.value(number))
         if isinstance(value.owner, ir.Block):
             around, n = value.owner.owner.operation, value.arg_number

@@ -181,7 +181,7 @@ def _without(program: ImportedModule, cells: Collection[Cell]) -> ImportedModule
 def _asked(text: Text, options: Options, module: ir.Module) -> tuple[Text, Options]:
     """The program with the meshes that are given as JAX's, and the options with the mesh as text.
 
-    Where neither the module nor the options have a mesh, it is that of the annotations.
+    If neither the module nor the options have a mesh, it is the annotations' mesh.
     """
     mesh, meshes = options.mesh, meshes_of(options.annotate)
     if mesh is None and meshes and not symbols(module, "sdy.mesh"):
@@ -215,7 +215,7 @@ def _tactics(
 def shardings_of(
     program: ImportedModule, book: RuleBook, fixpoint: Fixpoint, *, closed: bool
 ) -> FinalShardings:
-    """The shardings with which propagation ends, as they are written."""
+    """The final shardings of propagation, as they are written."""
     kept = book.boundary({"axis": program.shardings.meshes.facts()["axis"]})
 
     unknown = has_unknown_sizes(program.module)  # whether an axis divides a dimension, nobody knows then

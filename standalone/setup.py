@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import tomllib
 from pathlib import Path
+from runpy import run_path
 
 from setuptools import find_packages, setup
 from setuptools.command.build_py import build_py
@@ -33,7 +34,7 @@ root = tomllib.loads(Path("../pyproject.toml").read_text(encoding="utf-8"))["pro
 extras = {name: root["optional-dependencies"][name] for name in EXTRAS}
 setup(
     name="shardlog-datalog",
-    version=root["version"],
+    version=run_path("../version.py")["__version__"],
     description="Datalog in Python: Soufflé's dialect, facts from arrays and tables, and proofs",
     license=root["license"],
     license_files=["LICENSE"],

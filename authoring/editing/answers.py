@@ -1,5 +1,5 @@
-"""What editors ask about a place in a file: where a name is declared and used, what it stands for, what may
-stand there, and what it would be to rename it."""
+"""The questions of editors about a place in a file: where a name is declared and used, its meaning,
+proposals for the place, and the edits that rename it."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ class Occurrence:
 
 @dataclass(frozen=True)
 class Proposal:
-    """What may stand at a place: a word, its kind ("relation", "variable", "type", "keyword" or "factor"),
-    and what it is."""
+    """A proposal for a place: a word, its kind ("relation", "variable", "type", "keyword" or "factor"), and
+    its meaning."""
 
     word: str
     kind: str
@@ -102,7 +102,7 @@ def _declarations(library: Library, path: Path) -> Iterator[Declaration]:
 
 
 def hover(library: Library, path: Path, offset: int) -> tuple[Name, str] | None:
-    """The name at a place, and what is to be told of it, as Markdown."""
+    """The name at a place, and its description as Markdown."""
     name = names_in(library, path).at(offset)
     if name is None:
         return None
@@ -201,7 +201,7 @@ def _stands(name: Name) -> tuple[str, tuple[str, ...]]:
 
 
 def proposals(library: Library, path: Path, offset: int) -> list[Proposal]:
-    """What may stand at a place."""
+    """The proposals for a place."""
     if path.suffix in MODULES:
         return []
     names = names_in(library, path)

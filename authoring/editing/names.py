@@ -1,4 +1,4 @@
-"""The names in a text of Datalog: where each is declared and used, what it stands for.
+"""The names in a text of Datalog: where each is declared and used, and its meaning.
 
 It goes by tokens, so that a text with errors, as one that is being written, has its names too.
 """
@@ -44,7 +44,7 @@ class Name:
 
 @dataclass(frozen=True)
 class Declaration:
-    """What a name stands for: its declaration as written, the comment about it, and its columns."""
+    """The meaning of a name: its declaration as written, the comment about it, and its columns."""
 
     name: Name
     text: str
@@ -54,11 +54,11 @@ class Declaration:
 
 @dataclass
 class Names:
-    """The names of a text in its order; what is declared; and the sentences of rules, by the relations in
+    """The names of a text in its order, its declarations, and the sentences of rules, by the relations in
     their heads.
 
-    ``bases`` has, by the path of a component, the names of those that it is derived from; ``instances`` has
-    by where it stands, and its name, the name of an instance's component.
+    ``bases`` has, by the path of a component, the names of its base components; ``instances`` has by where
+    it stands, and its name, the name of an instance's component.
     """
 
     found: list[Name] = field(default_factory=list)
@@ -232,7 +232,7 @@ class _Statement:
         return text if end - start <= _LONGEST else f"{text} ..."
 
     def component(self, kind: str) -> None:
-        """``.comp a<t> : b<t>, c {`` and ``.init a = b<t>``. What is in brackets behind ``.comp`` is the
+        """``.comp a<t> : b<t>, c {`` and ``.init a = b<t>``. The names in brackets behind ``.comp`` are the
         component's own."""
         around, depth, first = self.within, 0, ""
         own = "." if around else ""
@@ -339,7 +339,8 @@ class _Statement:
 
 @dataclass
 class _Bracket:
-    """What a bracket holds the arguments of, and which of them comes next; ``relation`` where it is one."""
+    """The name whose arguments a bracket holds, and which of them comes next; ``relation`` where it is
+    one."""
 
     called: str = ""
     relation: Name | None = None

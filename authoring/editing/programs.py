@@ -1,4 +1,4 @@
-"""The files that make up a program, as they stand in the editor, and what is wrong with it.
+"""The files of a program, with the editor's text, and its errors.
 
 A file that others include is a part of their programs. One that uses relations of the op rules without
 declaring them, and every file of einsum notation, is loaded with the op rules, as ``--rules`` loads it.
@@ -31,8 +31,7 @@ _PLACE = re.compile(r":(\d+)(?::(\d+))?\Z")
 
 @dataclass(frozen=True)
 class Problem:
-    """What is wrong at a place: ``line`` and ``column`` count from 0; without a column it is the whole
-    line."""
+    """An error at a place: ``line`` and ``column`` count from 0; without a column it is the whole line."""
 
     line: int
     column: int | None
@@ -42,7 +41,7 @@ class Problem:
 
 
 class Library:
-    """Files by path: ``opened`` are those that the editor has, all others are read."""
+    """Files by path: ``opened`` are those that the editor has; all others are read."""
 
     def __init__(self, folders: Iterable[Path] = ()) -> None:
         self.opened: dict[Path, str] = {}
@@ -116,7 +115,7 @@ class Library:
         return list(files)
 
     def files(self, path: Path) -> tuple[Path, ...]:
-        """The files of the programs that a file is a part of, with those of the op rules if it needs them."""
+        """The files of the programs that a file belongs to, with the op rules if it needs them."""
         if path.suffix in SUFFIXES:
             return self.closure([OPS])
         files = self.closure(self.roots(path)[:_ROOTS])
@@ -133,7 +132,7 @@ class Library:
         return {name.text for name in declarations if name.kind == "relation"}
 
     def problems(self, path: Path) -> list[Problem]:
-        """What is wrong with a file, in the order of its lines."""
+        """The errors in a file, in the order of its lines."""
         if path.suffix in SUFFIXES:
             problems = self._einsum_problems(path)
         else:
@@ -143,7 +142,7 @@ class Library:
         return sorted(problems, key=lambda problem: (problem.line, problem.column or 0, problem.code))
 
     def _einsum_problems(self, path: Path) -> Iterable[Problem]:
-        """What is wrong with each line; if nothing is, what is with all of them together."""
+        """The errors in each line; if there are none, those of all lines together."""
         text = self.text(path) or ""
         lines = [_einsum_problem(text, start, end) for start, end in factors_of(text).statements]
         problems = [
@@ -158,7 +157,7 @@ class Library:
         ]
 
     def _program_problems(self, root: Path, path: Path) -> Iterator[Problem]:
-        """What is wrong with a file in the program of ``root``."""
+        """The errors in a file in the program of ``root``."""
         files = self.closure([root])
         texts = {str(file): self._linked(file) for file in files}
         if OPS in files:
@@ -178,7 +177,7 @@ class Library:
 
 
 def _einsum_problem(text: str, start: int, end: int) -> Problem | None:
-    """What is wrong with a part of a text of einsum notation."""
+    """The error in a part of a text of einsum notation."""
     try:
         parse_lines("", text[start:end])
     except ShardlogError as error:
@@ -194,7 +193,7 @@ def _names(text: str) -> Names:
 
 
 def _with_ops(texts: dict[str, str], file: str) -> Iterator[Problem]:
-    """What is wrong with a file that is loaded with the op rules."""
+    """The errors in a file that is loaded with the op rules."""
     return _problems(texts, file, [OPS], key="sig")
 
 

@@ -1,6 +1,6 @@
 """Which declaration a name means: components are entered from inside, by inheritance, and by instances.
 
-A component is known by its path from outside, as in "Graph.Edges"; the path of what is in none is "".
+A component has a path from outside, as in "Graph.Edges". Outside of components the path is "".
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Scopes:
             self._declared.update((n.within, n.kind, n.text) for n in names.found if n.declares)
 
     def home(self, name: Name) -> str | None:
-        """The component that declares what a name means; None where nothing does."""
+        """The component that declares a name; None where nothing does."""
         scopes = self.visible(name.within, name.path)
         return next((scope for scope in scopes if (scope, name.kind, name.text) in self._declared), None)
 
@@ -34,8 +34,8 @@ class Scopes:
         return home == self.home(other) and (home is not None or one.path == other.path)
 
     def chain(self, within: str) -> tuple[str, ...]:
-        """The components that are searched for a name in one of them: itself, what it is derived from, and
-        then what it stands in."""
+        """The components that are searched for a name in one of them: itself, its bases, and then the
+        component around it."""
         if within not in self._chains:
             own = self._with_bases(within)
             around = self.chain(within.rpartition(".")[0]) if within else ()

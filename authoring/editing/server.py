@@ -25,7 +25,7 @@ with from_extra("lsp", "pygls"):
     from pygls.lsp.server import LanguageServer
     from pygls.workspace import PositionCodec, ServerTextPosition
 
-_SECONDS = 0.2  # of silence before what is typed is checked
+_SECONDS = 0.2  # of silence before the text is checked
 _REQUEST_FAILED = -32803  # the protocol's number
 _WORD = re.compile(r"\w+|.")
 _T = TypeVar("_T")
@@ -46,7 +46,7 @@ _SYMBOLS = {
 
 
 class RuleServer(LanguageServer):
-    """What is open in the editor, and where offsets are in the units of the editor."""
+    """The open files of the editor, and the translation of offsets to the units of the editor."""
 
     def __init__(self, version: str) -> None:
         super().__init__("shardlog", version)
@@ -66,7 +66,7 @@ class RuleServer(LanguageServer):
         return path, starts[min(where.line, len(starts) - 1)] + where.character
 
     def range(self, text: str, start: int, end: int) -> lsp.Range:
-        """What is from one offset up to another in a text."""
+        """The range from one offset up to another in a text."""
         lines, starts = _lines(text)
 
         def position(offset: int) -> lsp.Position:
@@ -105,7 +105,7 @@ class RuleServer(LanguageServer):
 
 
 def path_of(uri: str) -> Path:
-    """The file of a URI; what is not saved yet is in the current folder."""
+    """The file of a URI. Unsaved files are in the current folder."""
     path = uris.to_fs_path(uri) if uri.startswith("file:") else None
     return Path(path or uri.replace(":", "_").replace("/", "_")).resolve()
 
@@ -118,7 +118,7 @@ def _lines(text: str) -> tuple[list[str], list[int]]:
 
 
 def _asked(call: Callable[[], _T]) -> _T:
-    """An answer; what is wrong with the question is told to the user."""
+    """An answer. Errors in the question are shown to the user."""
     try:
         return call()
     except (ShardlogError, DatalogError) as error:
@@ -135,7 +135,7 @@ def server(version: str) -> RuleServer:
 
 
 def _add_documents(ls: RuleServer) -> None:
-    """What tells the server of the texts in the editor, and the editor of what is wrong with them."""
+    """Adds the handlers that give the server the texts of the editor, and the editor their errors."""
 
     @ls.feature(lsp.INITIALIZED)
     def _initialized(params: lsp.InitializedParams) -> None:
@@ -150,7 +150,7 @@ def _add_documents(ls: RuleServer) -> None:
             await publish(uri)
 
     async def publish(uri: str) -> None:
-        """Tell what is wrong with a file and with those open ones that it makes a program with."""
+        """Publish the errors of a file, and of the open files in the same programs."""
         path = path_of(uri)
         loop = asyncio.get_running_loop()
         for other in list(ls.workspace.text_documents):
@@ -181,7 +181,7 @@ def _add_documents(ls: RuleServer) -> None:
         ls.library.opened.pop(path, None)
         ls.changes.pop(path, None)
         ls.text_document_publish_diagnostics(lsp.PublishDiagnosticsParams(params.text_document.uri, []))
-        await publish(params.text_document.uri)  # others have it as it is on disk now
+        await publish(params.text_document.uri)  # other files see the version on disk now
 
 
 def _problems(ls: RuleServer, path: Path, text: str) -> list[Problem]:
@@ -201,7 +201,7 @@ def _meet(ls: RuleServer, path: Path, other: Path) -> bool:
 
 
 def _add_questions(ls: RuleServer) -> None:
-    """What the editor asks."""
+    """Adds the handlers of the editor's questions."""
 
     @ls.feature(lsp.TEXT_DOCUMENT_DEFINITION)
     def _definition(params: lsp.DefinitionParams) -> list[lsp.Location]:

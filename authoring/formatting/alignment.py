@@ -1,4 +1,4 @@
-"""Lines that follow each other, and what is aligned in them: what the author did align.
+"""Alignment in consecutive lines: of the parts that the author aligned.
 
 That is statements that stand side by side, the `:-` of rules, and the arguments of facts of one relation.
 """
@@ -15,8 +15,8 @@ from .statements import WIDTH
 
 @dataclass
 class Part:
-    """What may be aligned with parts of lines above and below. ``column`` is that of its start in the
-    source, and ``gap`` the columns before it there."""
+    """A part of a line that may be aligned with parts of lines above and below. ``column`` is the column of
+    its start in the source, and ``gap`` the number of blanks before it there."""
 
     code: str
     column: int
@@ -63,7 +63,7 @@ class Row:
 
 
 def align(rows: Sequence[Row]) -> None:
-    """Set the columns of what is aligned."""
+    """Set the columns of aligned parts."""
     for run in _runs(rows, lambda row: row.margin if len(row.cells) > 1 else None):
         parts = [[Part(cell.code, cell.column, cell.gap) for cell in row.cells] for row in run]
         _align(run, parts, 2)

@@ -16,8 +16,8 @@ from .statements import STEP
 
 
 def formatted(text: str, file: str = "<text>") -> str:
-    """The text in the layout. Raises ShardlogError for what is no einsum notation, DatalogError for facts
-    that are none."""
+    """The text in the layout. Raises ShardlogError for invalid einsum notation, and DatalogError for
+    invalid facts."""
     before = parse_lines(file, text)
     lines = [*_lines(text, file)]
     kept = [line for line, last in zip(lines, ["", *lines], strict=False) if line or last]

@@ -1,4 +1,4 @@
-"""Files in the layout: those that are named, and those in folders."""
+"""Formats files: the named ones, and all in named folders."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SUFFIXES = (".dl", ".rules")  # of files that folders are searched for
 
 @dataclass(frozen=True)
 class Formatted:
-    """A file, its text as it is, and in the layout."""
+    """A file, its text, and the formatted text."""
 
     file: str
     text: str
@@ -30,7 +30,7 @@ class Formatted:
         return self.text != self.found
 
     def diff(self) -> str:
-        """What the layout changes, as `diff -u` shows it."""
+        """The changes of formatting, as `diff -u` shows them."""
         before, after = (text.splitlines(keepends=True) for text in (self.text, self.found))
         lines = unified_diff(before, after, self.file, self.file)
         ended = (line if line.endswith("\n") else f"{line}\n" for line in lines)
@@ -38,7 +38,7 @@ class Formatted:
 
 
 def rule_files(paths: Iterable[Path]) -> Iterator[Path]:
-    """The files, and the rule files in the folders, each once. Raises ShardlogError for what is not there."""
+    """The files, and the rule files in the folders, each once. Raises ShardlogError for missing files."""
     seen: set[Path] = set()
     for path in paths:
         files = [path]
@@ -56,14 +56,14 @@ def rule_files(paths: Iterable[Path]) -> Iterator[Path]:
 
 
 def format_file(path: Path) -> Formatted:
-    """A file in the layout. Raises ShardlogError or DatalogError for what is no file of rules."""
+    """A file in the layout. Raises ShardlogError or DatalogError for a file without valid rules."""
     refuse_module(path)
     text = _text(lambda: read_text(path), str(path))
     return Formatted(str(path), text, format_text(text, str(path)))
 
 
 def format_stream(stream: BinaryIO, name: str) -> str:
-    """What a stream holds, in the layout of files of that name. Raises as ``format_file`` does."""
+    """The text of a stream, formatted like a file of that name. Raises as ``format_file`` does."""
     return format_text(_text(lambda: decoded(stream.read(LARGEST + 1)), name), name)
 
 
@@ -75,8 +75,8 @@ def _text(read: Callable[[], str], name: str) -> str:
 
 
 def format_text(text: str, file: str) -> str:
-    """A text in the layout; the name of its file says what it is: Datalog, or (``.rules``, ``.txt``) lines of
-    einsum notation. Raises ShardlogError or DatalogError for what is neither."""
+    """The formatted text; the name of its file tells the notation: Datalog, or (``.rules``, ``.txt``) lines
+    of einsum notation. Raises ShardlogError or DatalogError for other texts."""
     if Path(file).suffix in SUFFIXES:
         return einsum.formatted(text, file)
     return layout.formatted(text, file)

@@ -18,7 +18,7 @@ _COMMENTS = 60  # the column of comments behind code, from 0
 
 
 def formatted(text: str, file: str = "<text>") -> str:
-    """The text in the layout. Raises DatalogError for what are no tokens."""
+    """The text in the layout. Raises DatalogError for invalid tokens."""
     statements, last = statements_of(text, file)
     rows: list[Row] = []
     for before, statement in zip([None, *statements], statements, strict=False):

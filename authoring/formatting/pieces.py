@@ -19,7 +19,7 @@ from ...engine.language.terms import DEEPEST
 _GAP = re.compile(
     r"(?P<comment>//[^\n]*|/\*[\s\S]*?\*/|^[ \t]*\#(?:[^\n]*\\\n)*[^\n]*)|\n|[^\S\n]+", re.MULTILINE
 )
-# A line of the preprocessor, and what may look like one inside of it: comments and strings.
+# A line of the preprocessor, and tokens that may look like one: comments and strings.
 _PREPROCESSED = re.compile(
     r"//[^\n]*|/\*[\s\S]*?\*/|\"(?:[^\"\\\n]|\\.)*\""
     r"|^(?P<line>[ \t]*\#(?![ \t]*include\b)(?:[^\n]*\\\n)*[^\n]*)",
@@ -29,7 +29,7 @@ _DIRECTIVES = frozenset(f".{name}" for name in DIRECTIVES)
 _FAR = 40
 _BLOCKS = frozenset([".comp"])  # directives whose braces hold statements
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
-# What a name may stand behind in a directive without being the start of the next statement.
+# The tokens after which a name in a directive does not start the next statement.
 _GOES_ON = frozenset(
     [",", "(", "[", "{", "<", ".", ":", "=", "|", "<:", "->", "::", "choice-domain", *_DIRECTIVES]
 )
@@ -64,8 +64,8 @@ class Comment:
 
 @dataclass
 class Piece:
-    """A token, with what stands before it: comments, whether it starts a line, and whether it touches the
-    token before."""
+    """A token, with the comments before it, whether it starts a line, and whether it touches the token
+    before."""
 
     kind: str
     text: str
@@ -99,7 +99,7 @@ class Statement:
 
 
 def tokens_of(text: str, file: str, *, strict: bool = True) -> Tokens:
-    """The tokens of a text with one "end". Raises DatalogError for what are none, if ``strict``."""
+    """The tokens of a text with one "end". Raises DatalogError for invalid tokens, if ``strict``."""
     sources = Sources()
     reporter = Reporter(sources) if strict else Reporter(sources, most=inf)
 
@@ -117,7 +117,7 @@ def tokens_of(text: str, file: str, *, strict: bool = True) -> Tokens:
 
 
 def statements_of(text: str, file: str, *, strict: bool = True) -> tuple[list[Statement], list[Comment]]:
-    """The statements of a text, and the comments behind the last one. Raises DatalogError for what are no
+    """The statements of a text, and the comments behind the last one. Raises DatalogError for invalid
     tokens, if ``strict``."""
     *pieces, end = _pieces(text, tokens_of(text, file, strict=strict))
     return list(_statements(pieces)), end.comments

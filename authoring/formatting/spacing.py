@@ -1,8 +1,8 @@
 """Which pieces of a statement stand apart.
 
-Commas are followed by a space, operators stand between spaces, brackets hold what is in them without any,
-but for the braces of aggregates and the parentheses of disjunctions. Arithmetic stands as the author wrote
-it, ``n + 1`` or ``n+1``, for that shows what belongs together.
+Commas are followed by a space, and operators stand between spaces. There are no spaces inside of brackets,
+except in the braces of aggregates and the parentheses of disjunctions. Arithmetic stands as the author
+wrote it, ``n + 1`` or ``n+1``, for that shows what belongs together.
 """
 
 from __future__ import annotations

@@ -14,7 +14,7 @@ WIDTH = 120
 STEP = 4  # columns of a level
 _FARTHEST = STEP * DEEPEST  # where a line begins
 
-_LONG = 2_000  # pieces of a statement that is left as it is
+_LONG = 2_000  # pieces of a statement that is left unchanged
 
 
 @dataclass
@@ -46,7 +46,7 @@ def _fits(lines: Iterable[Line]) -> bool:
 
 
 def _kept_breaks(pieces: Sequence[Piece]) -> set[int]:
-    """The pieces that begin a line: as in the source, but commas and ends stay with what they follow."""
+    """The pieces that begin a line, as in the source. Commas and ends stay with the piece before."""
     breaks = {i for i, piece in enumerate(pieces) if i and piece.newline}
     open_: list[int] = []
     for i, piece in enumerate(pieces):

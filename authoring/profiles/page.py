@@ -19,8 +19,8 @@ def page(profile: Profile, title: str) -> str:
 
 
 def _bars(rule: RuleProfile) -> list[tuple[float, float, str]]:
-    """A bar for each round, or for as many that follow each other as there must be: how high it is for the
-    time and for the tuples, in parts of the highest, and what it stands for."""
+    """A bar for each round, or for several consecutive rounds if there are many: its height for the time
+    and for the tuples, relative to the highest, and its label."""
     size = -(-len(rule.rounds) // _BARS)
     groups = [rule.rounds[i : i + size] for i in range(0, len(rule.rounds), size)]
     sums = [(sum(r.seconds for r in group), sum(r.tuples for r in group)) for group in groups]

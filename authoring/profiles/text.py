@@ -18,7 +18,7 @@ def rule_text(rule: RuleProfile, widest: int = _WIDEST) -> str:
 
 
 def profile_text(profile: Profile, *, full: bool = False) -> str:
-    """What all of it took; what each rule did; and what each round of the recursive ones did, in order."""
+    """The total time, the work of each rule, and the work of each round of recursive rules, in order."""
     most = None if full else _ROWS
     in_rules = sum(rule.seconds for rule in profile.rules)
     lines = [

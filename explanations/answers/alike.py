@@ -1,4 +1,4 @@
-"""Folding: tensors of which the same is said, such as those of repeated layers, share one entry."""
+"""Folding: tensors with equal explanations, such as those of repeated layers, share one entry."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def pattern(text: str) -> str:
 
 
 def groups(things: Sequence[T], said: Callable[[T], str]) -> list[list[T]]:
-    """Things of which the same is said, in groups, in the order of the first of each."""
+    """Groups of equal things, in the order of the first of each."""
     by_pattern: dict[str, list[T]] = {}
     for thing in things:
         by_pattern.setdefault(pattern(said(thing)), []).append(thing)
@@ -30,7 +30,7 @@ def groups(things: Sequence[T], said: Callable[[T], str]) -> list[list[T]]:
 
 
 def others(names: Sequence[str]) -> str:
-    """The names of those that are like one that is shown."""
+    """The names of the tensors that share the entry of one that is shown."""
     distinct = list(dict.fromkeys(names))
     more = f", ... ({len(distinct) - _NAMES} more)" if len(distinct) > _NAMES else ""
     return f"{', '.join(distinct[:_NAMES])}{more}"

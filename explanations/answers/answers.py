@@ -28,7 +28,7 @@ class Answers(tuple[T, ...], Generic[T]):
 
 
 class Reasons(Answers[Explanation]):
-    """Why a value is sharded as it is: an explanation for every axis."""
+    """Why a value has its sharding: an explanation for every axis."""
 
     _nothing = "not sharded; why_not says what stopped an axis"
     unreduced: tuple[Unreduced, ...] = ()  # why the value is unreduced, for every such axis

@@ -31,10 +31,10 @@ _OF_PARTS = {  # sent by an op itself
 
 @dataclass(frozen=True)
 class ComparedWay:
-    """A way to compute the op: its factors with the axes that they are computed on, the bytes that a
-    device would send, redundant work included, and why it was not taken: the sentence and place of a rule.
-    Both are empty if it was ``taken``, and if it alone would cost no more than the way that was taken, which
-    costs least with all ops around it."""
+    """A way to compute the op: its factors with the axes that they are computed on, and the bytes that a
+    device would send, redundant work included. If it was not taken, the sentence and place of the rule that
+    says why. Both are empty if it was ``taken``, and if it alone would cost no more than the way that was
+    taken, which costs least with all ops around it."""
 
     factors: tuple[tuple[str, str], ...]
     bytes: int
@@ -66,8 +66,9 @@ class Begun:
 
 @dataclass(frozen=True)
 class Placed:
-    """A tensor that is sharded otherwise than propagation said, as costs least with all ops around it: how it
-    is (a text per dimension, and the axes over which it is partial sums), and what propagation said."""
+    """A tensor whose sharding differs from propagation's, because that costs least with all ops around it.
+    It has the sharding (a text per dimension, and the axes over which it is a partial sum), and
+    propagation's."""
 
     value: str
     dims: tuple[str, ...]
@@ -78,13 +79,13 @@ class Placed:
 @dataclass(frozen=True, eq=False)
 class Moved:
     """Why there is a collective: the layout of the tensor before and after (a text per dimension, and the
-    axes over which it is partial), the numbers of the collectives that take it there one after the other
-    (``steps``), where the partial sums begin (``begun``) if ops hand them on, which tensors at the op are
-    sharded otherwise than propagation said (``chosen``), how the op is computed, and where the axes come
-    from; and the times if it goes on beside products. ``written``: it is in the program that was read, in a
-    manual computation; ``inside``: in what a Python function of the user's says that each device computes
-    for the op. The ``program`` is the one that is meant; if it has a topology, the bytes of ways are those
-    that could be sent there in the time that a way takes."""
+    axes over which it is partial), and the numbers of the collectives that take it there in order
+    (``steps``). ``begun`` is where the partial sums begin, if ops pass them on. ``chosen`` are tensors at
+    the op whose sharding differs from propagation's. Also how the op is computed, where the axes come from,
+    and the times if the collective overlaps with products. ``written``: it is in the program that was read,
+    in a manual computation; ``inside``: it is in the computation that a Python function of the user gives
+    each device for the op. ``program`` is the chosen one. If it has a topology, the bytes of ways are those
+    that a device could send there in the time of the way."""
 
     program: ProgramChoice
     collective: Collective

@@ -20,16 +20,15 @@ _MOST_SHOWN = 6
 
 @dataclass(frozen=True)
 class Conflict:
-    """A tensor that must move for a slot of an op: how it lies and how it is needed (a text per
-    dimension), the axes over which it is partial before, and by which collectives. What lies as it is needed
-    is of an op that takes some of it from other devices, as one does that slides a window. Both are empty for
-    scalars.
+    """A tensor that must move for a slot of an op: its sharding before and after (a text per dimension),
+    the axes over which it is partial before, and the collectives. If both shardings are equal, the op takes
+    some elements from other devices, as an op with a sliding window does. Both are empty for scalars.
 
-    ``bytes`` is what a device sends in all, ``executions`` of them; None where a loop does not say how
-    many turns it takes, of which one is counted. ``origin`` is the annotation that the tensor's axes come
-    from and ``against`` the one that the op's come from; None where no axis is behind it. ``number`` is
-    the tensor's and ``item`` the op's, -1 of what was not in the program as it was read. ``numbers`` are
-    those of the collectives in the program.
+    ``bytes`` are those that a device sends in all, in ``executions`` executions; None where a loop does not
+    say how many turns it takes, of which one is counted. ``origin`` is the annotation that the tensor's
+    axes come from and ``against`` the one that the op's come from; None where no axis is behind it.
+    ``number`` is the tensor's and ``item`` the op's; -1 if it was not in the program that was read.
+    ``numbers`` are the numbers of the collectives in the program.
     """
 
     op: str

@@ -1,4 +1,4 @@
-"""Derivations as graphs, for Graphviz and Mermaid: from the annotations down to what is explained."""
+"""Derivations as graphs, for Graphviz and Mermaid: from the annotations down to the explained shardings."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _MERMAID = {c: f"#{ord(c)};" for c in '#"&<>%`\\;{}[]|$'}
 
 @dataclass
 class _Graph:
-    """Lines of text for every node, those of annotations apart, and for every edge between two nodes."""
+    """Lines of text for every node, and for every edge between two nodes. Annotations are apart."""
 
     nodes: dict[object, tuple[str, ...]] = field(default_factory=dict)
     annotations: dict[object, tuple[str, ...]] = field(default_factory=dict)
@@ -29,7 +29,7 @@ class _Graph:
 
 
 def dot(explanations: Iterable[Explanation]) -> str:
-    """Derivations as a graph in Graphviz's language, what they have in common once."""
+    """Derivations as a graph in Graphviz's language; common parts appear once."""
     graph = _graph(explanations)
     names = graph.numbers()
     lines = ["digraph why {", "  node [shape=box, style=rounded];"]
@@ -46,7 +46,7 @@ def dot(explanations: Iterable[Explanation]) -> str:
 
 
 def mermaid(explanations: Iterable[Explanation]) -> str:
-    """Derivations as a Mermaid flowchart, what they have in common once."""
+    """Derivations as a Mermaid flowchart; common parts appear once."""
     graph = _graph(explanations)
     names = graph.numbers()
     lines = ["flowchart TB"]
@@ -69,7 +69,8 @@ def _graph(explanations: Iterable[Explanation]) -> _Graph:
         origin = _annotated(graph, explanation.origin)
         reached = _node(graph, end, axis)
         for step in explanation.steps:
-            # What a loop is given, carries and returns has one sharding: a turn may reach another of these.
+            # The operand of a loop, its carried value and its result share one sharding: a turn may reach
+            # another of these.
             gained = _node(graph, step.site, axis)
             if gained != reached:
                 graph.edges.setdefault((gained, reached, ("the same sharding",)))
@@ -117,5 +118,5 @@ def _quoted(lines: Iterable[str]) -> str:
 
 
 def _escaped(lines: Iterable[str]) -> str:
-    """A string of Mermaid, which has codes for what would end it or mean something in it."""
+    """A string of Mermaid, with codes for characters that would end it or have a meaning in it."""
     return '"' + "<br>".join("".join(_MERMAID.get(c, c) for c in text) for text in lines) + '"'

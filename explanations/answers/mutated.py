@@ -13,9 +13,8 @@ from .pins import Move, moves_text
 
 @dataclass(frozen=True)
 class Metrics:
-    """What a device does in a program: the bytes that it ``received`` by kind of collective, its
-    floating-point operations, how many of them other devices do too, and the most memory that it needs, in
-    bytes."""
+    """The work of a device in a program: the bytes that it ``received`` by kind of collective, and its
+    floating-point operations. Also how many of them other devices do too, and its peak memory in bytes."""
 
     received: Mapping[str, int]
     flops: float

@@ -16,7 +16,7 @@ _ROWS = 100  # rows of arguments, and of results
 
 
 def text_html(text: str) -> str:
-    """Text as it is."""
+    """Text, unchanged."""
     return f"<pre>{escape(text)}</pre>"
 
 

@@ -17,8 +17,8 @@ _MOVES = 6
 
 @dataclass(frozen=True)
 class Total:
-    """What a program costs: the bytes that a device sends, the seconds that it takes on the machine, and the
-    bytes of memory that it needs."""
+    """The cost of a program: the bytes that a device sends, its seconds on the machine, and the bytes of
+    memory that it needs."""
 
     bytes: int
     seconds: float
@@ -27,8 +27,8 @@ class Total:
 
 @dataclass(frozen=True)
 class Move:
-    """Collectives that only one of two programs has: their kind, what they move (a slot of an op, which holds
-    ``value``) and where, how many there are, and the bytes that they send."""
+    """Collectives that only one of two programs has: their kind, the slot of an op that they serve, which
+    holds ``value``, and its place. Also how many there are, and the bytes that they send."""
 
     collective: str
     op: str
@@ -42,7 +42,7 @@ class Move:
 
 @dataclass(frozen=True)
 class Change:
-    """Two programs side by side: what each costs, and the collectives that only one of them has."""
+    """Two programs side by side: the cost of each, and the collectives that only one of them has."""
 
     before: Total
     after: Total
@@ -52,8 +52,8 @@ class Change:
 
 @dataclass(frozen=True)
 class Pin:
-    """A value that is pinned: how it is sharded then, a text per dimension, how it is sharded without the
-    pin, over which axes it is partial sums then, and what propagation said."""
+    """A pinned value: its sharding with the pin, a text per dimension; its sharding without it, with the
+    axes over which it is then a partial sum; and propagation's."""
 
     value: str
     pinned: tuple[str, ...]
@@ -82,9 +82,9 @@ class Pinned:
 
 @dataclass(frozen=True)
 class Other:
-    """A sharding that a value could have had, a text per dimension and the axes over which it would be
-    partial sums, and what everything would cost more if it alone were so: in bytes that are sent, or, on a
-    machine, in as many bytes as could be sent in the time, and in ``seconds``."""
+    """A sharding that a value could have had: a text per dimension, and the axes over which it would be a
+    partial sum. Also the extra cost of the program if this value alone had it: in bytes that are sent, or,
+    on a machine, in the bytes that could be sent in the time, and in ``seconds``."""
 
     dims: tuple[str, ...]
     partial: str
@@ -94,11 +94,11 @@ class Other:
 
 @dataclass(frozen=True)
 class Chosen:
-    """Why a value is sharded otherwise than propagation said in the ``program`` that is meant: how it is (and
-    over which axes it is partial sums), what propagation said, what changes if that binds it, and the
-    shardings that lost. ``least`` is what the choice makes least in all: "bytes" that are sent, or "time" on
-    the topology. ``carried``: that is about what a loop carries for the value, which may be sharded otherwise
-    behind the loop."""
+    """Why the sharding of a value in the chosen ``program`` differs from propagation's. It has both (and
+    the axes over which the value is a partial sum), the changes if propagation's is pinned, and the
+    shardings that lost. ``least`` is the total that the choice minimises: "bytes" that are sent, or "time"
+    on the topology. ``carried``: this is about the value inside a loop, whose sharding may differ behind
+    the loop."""
 
     program: ProgramChoice
     value: str
@@ -131,7 +131,7 @@ def pinned_text(found: Pinned, *, full: bool = False) -> str:
 
 
 def chosen_text(found: Chosen, *, full: bool = False) -> str:
-    """Why a value is sharded otherwise than propagation said."""
+    """Why a value's sharding differs from propagation's."""
     about = "the value that the loop carries for " if found.carried else ""
     said = f"{about}{found.value} is sharded {_sharding(found.dims, found.partial)}"
     lines = wrapped(
@@ -174,7 +174,7 @@ def _change(change: Change, topology: str, then: str, now: str, *, full: bool) -
 
 
 def _more_time(seconds: float) -> str:
-    """A time with its sign; what is left of two equal sums is none."""
+    """A time with its sign. The difference of two equal sums is zero."""
     rounded = round(seconds, 9)
     return f"{'-' if rounded < 0 else '+'}{time_text(abs(rounded))}"
 

@@ -18,7 +18,7 @@ _MOST_TEXTS = 8
 
 
 def folded(sites: Sequence[Site], texts: Sequence[str], *, full: bool = False) -> str:
-    """Explanations as text, one entry for several tensors of which the same is said.
+    """Explanations as text, one entry for several tensors with equal explanations.
 
     ``sites`` are their subjects, ``texts`` their texts. A line of a large program may have thousands: a
     screen or two of them are shown.
@@ -118,7 +118,7 @@ def wrapped(indent: str, text: str) -> list[str]:
 
 
 def annotation_text(annotation: Annotation, indent: str = "", *, said: bool = False) -> str:
-    """An annotation as a line; ``said``: that it is one has been said."""
+    """An annotation as a line; ``said``: the text before already calls it an annotation."""
     if annotation.spec:
         return f"{indent}{annotation}: {annotation.value} {annotation.text}"
     word = "" if said else "annotated by completion: " if annotation.by == "completion" else "annotated "
@@ -126,7 +126,7 @@ def annotation_text(annotation: Annotation, indent: str = "", *, said: bool = Fa
 
 
 def given_text(annotations: Sequence[Annotation]) -> str:
-    """The annotations that meet: those of the user, then the specs of ``shard_map``s."""
+    """The annotations that meet: first the user's, then the specs of ``shard_map``s."""
     own = [f"{a.value}{at(a.where, a.stack)}" for a in annotations if not a.spec]
     specs = list(dict.fromkeys(str(a) for a in annotations if a.spec))
     named = [f"the annotation{'s' * (len(own) > 1)} of {' and '.join(own)}"] if own else []

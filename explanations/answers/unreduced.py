@@ -34,9 +34,9 @@ class Point:
 
 @dataclass(frozen=True)
 class Unreduced:
-    """A value that is unreduced on an axis: by which reduction, by which annotation (``origin``), where what
-    is combined begins (``begins``), which values hand it on (``kept``), and where it is ``reduced`` at last,
-    or ``returned`` as it is."""
+    """A value that is unreduced on an axis: its reduction, the annotation (``origin``), the ops that make
+    the partial values (``begins``), the values that pass them on (``kept``), and where it is ``reduced`` at
+    last, or ``returned`` unreduced."""
 
     value: str
     type: str

@@ -173,8 +173,9 @@ def visualize(sharding: Any, shape: Sequence[int] | None = None, mesh: Any = Non
     """A picture of the devices that hold each part of a tensor.
 
     ``sharding`` is a ``jax.sharding.NamedSharding``, or a text such as ``[{"data"}, {}]`` or ``<@mesh,
-    [{"data"}, {}]>`` with a ``mesh``: ``"data=2,model=4"`` or ``{"data": 2, "model": 4}``. ``shape`` is that
-    of the whole tensor; without it, parts are numbered. The picture shows as text, and as HTML in notebooks.
+    [{"data"}, {}]>`` with a ``mesh``: ``"data=2,model=4"`` or ``{"data": 2, "model": 4}``. ``shape`` is the
+    shape of the whole tensor; without it, parts are numbered. The picture shows as text, and as HTML in
+    notebooks.
 
     Raises ShardlogError for anything else, and for a shape of another rank.
     """

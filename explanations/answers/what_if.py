@@ -13,8 +13,8 @@ from .diff import Diff, diff_text
 
 @dataclass(frozen=True, repr=False)
 class WhatIf:
-    """The effects of changed annotations: on shardings, and on what must move in the ``program`` that is
-    meant.
+    """The effects of changed annotations: on shardings, and on the tensors that must move in the chosen
+    ``program``.
 
     ``unpartitioned`` says why that is not known where the program cannot be partitioned.
     """

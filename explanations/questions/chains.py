@@ -1,6 +1,6 @@
 """The changes by which an axis came to a dimension.
 
-Chains share what is behind them: those to all values of a sequence take no more room than the longest.
+Chains share their tails: the chains to all values of a sequence take no more room than the longest.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ class Chain:
 
     ``last`` is the latest change, with the dimension that got the atom; ``rest`` is the chain before it.
 
-    ``number`` is that of the changes and the origin, whatever dimensions they are of. ``far`` is a chain
-    further back: by these, any change is reached in a number of steps like the logarithm of the length.
+    ``number`` counts the changes and the origin, of all dimensions. ``far`` is a chain further back: by
+    these, any change is reached in a number of steps like the logarithm of the length.
     """
 
     origin: Cell

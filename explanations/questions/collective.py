@@ -103,8 +103,8 @@ class Asked:
         return () if layout is None else tuple(self._text(pieces) for pieces in layout.dims)
 
     def _placed(self, number: int) -> Iterator[Placed]:
-        """The tensor that moves, and others of an op that is computed that have axes of the collective, where
-        they are not sharded as propagation said."""
+        """The tensor that moves, and other tensors of a computed op that use axes of the collective, if
+        their shardings differ from propagation's."""
         purpose, primes = self.program.movements[number].purpose, self._primes(number)
         values = [*purpose.op.operands, *purpose.op.results] if purpose.computed else []
         moved = [value for value in (purpose.value, purpose.to) if value is not None]
@@ -123,7 +123,7 @@ class Asked:
                     yield placed
 
     def _tensor(self, value: Any) -> tuple[str, Value | None]:
-        """What a value is called, and the tensor that it is: one that an op gives, or a loop carries."""
+        """The name of a value, and its tensor: a result of an op, or a value that a loop carries."""
         if not isinstance(value.owner, ir.Block):
             number, carried = self.program.names.result(value), ""
         else:
@@ -159,7 +159,7 @@ class Asked:
             yield ComparedWay(factors, round(compared.costs[n]), n == taken, lost, rule)
 
     def _because(self, known: Knowledge, taken: Candidate) -> Iterator[Because]:
-        """Why the op can be computed in parts as it is, for each of its factors."""
+        """Why the op can be computed in these parts, for each of its factors."""
         for factor, pieces in taken.factors:
             relation, row = "splits", tuple[int, ...]((factor,))
             if factor <= PICKING:
@@ -230,7 +230,7 @@ class Asked:
                         yield value, dim, atoms
 
     def _primes(self, number: int) -> set[int]:
-        """The pieces of prime sizes of what a collective goes over, or of what lies elsewhere behind it."""
+        """The pieces of prime sizes that a collective runs over, or that are elsewhere after it."""
         sent = self.program.movements[number]
         pieces = sent.pieces or self._changed(sent.purpose.start, sent.purpose.goal)
         return set(self.axes.finely(pieces))
@@ -278,12 +278,12 @@ class Asked:
 
 
 def _takes_tensors(op: Any) -> bool:
-    """Whether an op takes more than scalars: what is made of nothing else, as zeros are, sums up nothing."""
+    """Whether an op takes more than scalars. A value made from scalars alone, such as zeros, is no sum."""
     return any(ir.ShapedType(operand.type).rank for operand in op.operands)
 
 
 def _factor(factor: int) -> str:
-    """The name of a factor; below zero are ways to pass partial sums on, and to pick what is wanted of a
+    """The name of a factor. Negative numbers are ways to pass partial sums on, and to pick elements along a
     factor, see ``rules/partition/candidates.dl``."""
     if factor <= PICKING:
         return f"picked along {factor_name(PICKING - factor)}"

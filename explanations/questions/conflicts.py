@@ -34,7 +34,7 @@ def _conflict(asked: Asked, made: Sequence[Collective]) -> Conflict:
     item, op = asked.program.names.item(purpose), asked.program.names.op(purpose)
     number = op.values[purpose.slot] if op is not None and purpose.slot < len(op.values) else -1
     before, partial, after = asked.layouts(purpose)
-    if purpose.start is None:  # the op takes what it needs of other parts
+    if purpose.start is None:  # the op itself fetches elements of other parts
         before, partial = asked.held(purpose, number)
         after = before
     origin, against = _meeting(asked, numbers, number)
@@ -62,7 +62,7 @@ def _conflict(asked: Asked, made: Sequence[Collective]) -> Conflict:
 def _meeting(
     asked: Asked, numbers: Sequence[int], number: int
 ) -> tuple[Annotation | None, Annotation | None]:
-    """The annotations that the axes of a tensor and those of the other slots come from."""
+    """The annotations from which the axes of a tensor, and the axes of the other slots, come."""
     origin = against = None
     for collective in numbers:
         for site, annotation in asked.origins(collective):

@@ -18,10 +18,10 @@ _TAKEN = ("operand", "returned", "source 0")
 def matched(a: Record, b: Record) -> list[tuple[Value, Value]]:
     """The tensors that both runs have, in the order of the first.
 
-    Where both are of the same program, tensors are matched by name. Otherwise those are the same that are
-    computed by the same ops from the same arguments, with the same uses if possible; of the rest those of the
-    same op, type and place in the user's program; and then those that stand for the same there, by JAX's name
-    for the op, whatever op that is. Among equals the n-th is the n-th.
+    Where both are of the same program, tensors are matched by name. Otherwise values match if the same ops
+    compute them from the same arguments, with the same uses if possible. Of the rest, values of the same
+    op, type and place in the user's program match. Last, values whose ops have the same name in JAX match,
+    whatever the ops are. Among equals the n-th is the n-th.
     """
     ours, theirs = list(a.values()), list(b.values())
     if [(v.name, v.type) for v in ours] == [(v.name, v.type) for v in theirs]:
@@ -51,7 +51,7 @@ def matched(a: Record, b: Record) -> list[tuple[Value, Value]]:
 
 
 def _written(values: list[Value]) -> list[tuple[str, str]]:
-    """The names and types of values of the program as it is written."""
+    """The names and types of values of the program, as written."""
     return [(v.name, v.type) for v in values if not _COPY.search(v.name)]
 
 
@@ -83,7 +83,7 @@ class _EqualComputations:
 
     def __init__(self, record: Record, numbers: _Numbers, *, by_path: bool) -> None:
         self._record, self._numbers = record, numbers
-        self._transparent: dict[str, bool] = {}  # ops that give what they take
+        self._transparent: dict[str, bool] = {}  # ops that return their operand
         self._ops: list[Op] = []
         self._made: dict[int, tuple[int, str]] = {}  # value -> the op that makes it, and as what
         self._uses: dict[int, list[tuple[int, str]]] = {}
@@ -135,8 +135,7 @@ class _EqualComputations:
         return what, value.type, value.where
 
     def origin(self, value: Value) -> Hashable:
-        """The identity of an op in the user's program; nothing else is like a value where that is not
-        known."""
+        """The identity of an op in the user's program. If that is unknown, its values match no others."""
         made = self._made.get(value.number)
         origin = self._record.origin(self._items[made[0]]) if made else None
         name = origin.primitive if origin is not None and origin.frames else ""

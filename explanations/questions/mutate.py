@@ -13,7 +13,7 @@ from .pins import moves_of, only
 
 
 def mutate(before: Programs, after: Programs, options: Sequence[str], choice: ProgramChoice) -> Mutated:
-    """What the options change, which the run of ``after`` has and that of ``before`` has not."""
+    """The effect of the options that the run of ``after`` has, and the run of ``before`` has not."""
     first, second = before.asked(choice), after.asked(choice)
     gone, new = moves_of(first), moves_of(second)
     return Mutated(

@@ -1,4 +1,4 @@
-"""Pins as they are written: a value and its sharding, as in ``%2=[{"data"}, {}]``."""
+"""The notation of pins: a value and its sharding, as in ``%2=[{"data"}, {}]``."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ _PIN = re.compile(r"(?P<value>\S.*?)\s*=\s*(?P<sharding>(?:[<\[]|" + NOTATION + 
 
 
 def read_pins(result: Result, texts: Sequence[str]) -> dict[Any, tuple[Value, Sharding]]:
-    """The values of the annotated module that are pinned, what they are called, and their shardings; raises
-    as ``pin``."""
+    """The pinned values of the annotated module, their names, and their shardings. Raises like ``pin``."""
     given = dict[Any, tuple[Value, Sharding]]()
     for text in map(str, texts):
         for value, (named, sharding) in _read(result, text):
@@ -34,8 +33,8 @@ def read_pins(result: Result, texts: Sequence[str]) -> dict[Any, tuple[Value, Sh
 
 
 def _read(result: Result, text: str) -> list[tuple[Any, tuple[Value, Sharding]]]:
-    """The values that a pin is about, in the annotated module, and their sharding: of those of a name, as
-    regions beside each other may have it, those that have as many dimensions, and are chosen."""
+    """The values of a pin in the annotated module, and their sharding. Regions beside each other may use
+    one name for several values. Then it is for those with as many dimensions whose sharding is chosen."""
     where = f"--pin '{text}'"
     match = _PIN.fullmatch(text.strip())
     if match is None:
@@ -82,8 +81,8 @@ def _misfit(named: Sequence[Value], sharding: Sharding, where: str) -> ShardlogE
 
 
 def _check_plain(sharding: Sharding, where: str) -> None:
-    """Refuses what a sharding may say beside the axes of its dimensions: a pin has the value lie so, and says
-    nothing of other axes."""
+    """Refuses everything in a sharding but the axes of its dimensions: a pin sets the layout of the value,
+    and says nothing about other axes."""
     extra = {
         "replicated axes": sharding.replicated,
         "unreduced axes": sharding.unreduced,

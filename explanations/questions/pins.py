@@ -47,8 +47,8 @@ def pin(programs: Programs, texts: Sequence[str], choice: ProgramChoice) -> Pinn
 
 
 def chosen(programs: Programs, name: str, choice: ProgramChoice) -> tuple[Chosen, ...]:
-    """Why values of a name are sharded otherwise than propagation said in the program that is meant; those
-    that are not are left out."""
+    """Why the shardings of values with a name differ from propagation's in the chosen program. Values
+    without a difference are left out."""
     result, topology = programs.result, choice.topology
     program, pinned = programs.of(choice), programs.pins(choice)
     reasons, counted = [], machine_of_costs(topology)
@@ -83,7 +83,7 @@ def chosen(programs: Programs, name: str, choice: ProgramChoice) -> tuple[Chosen
 
 
 def unchosen(result: Result, name: str) -> str:
-    """What is to be said of values of a name that ``chosen`` leaves out."""
+    """The answer about values of a name that ``chosen`` leaves out."""
     named = Values(result.record).find(name)
     if all(result.record.is_boundary(value.number) for value in named):
         return "the boundary of the program binds it: what ops compute and loops carry is chosen"
@@ -102,8 +102,8 @@ def unchosen(result: Result, name: str) -> str:
 
 
 def _asked(result: Result, name: str) -> dict[Any, tuple[Value, Any]]:
-    """The values of the annotated module that a name stands for: results of ops, and what loops carry for
-    such; each with how it is called, and the result of an op for which propagation says how it is sharded."""
+    """The values of the annotated module that a name stands for: results of ops, and the values that loops
+    carry for them. Each has its name, and the result of an op that has propagation's sharding."""
     by_value = dict[Any, tuple[Value, Any]]()
     for named in Values(result.record).find(name):
         value = op_result(result, named.number)
@@ -117,7 +117,7 @@ def _asked(result: Result, name: str) -> dict[Any, tuple[Value, Any]]:
 
 
 def _is_call(value: Any, traits: OpTraits) -> bool:
-    """Whether a value is what a function gives, which is as that has it, and not as propagation says."""
+    """Whether a value is the result of a call: the function decides its sharding, not propagation."""
     owner = value.owner
     return not isinstance(owner, ir.Block) and traits.lowering(owner.operation.name) in ("call", "composite")
 
@@ -170,7 +170,7 @@ Key = tuple[str, str, str, str, str, str, int]
 
 
 def moves_of(program: Partitioned) -> Counter[Key]:
-    """How many collectives of each kind a program has, by what they are for and the bytes of all turns."""
+    """How many collectives of each kind a program has, by purpose and the bytes of all executions."""
     return Counter((c.kind, c.op, c.slot, c.value, c.where, c.stack, c.total) for c in program.collectives)
 
 

@@ -36,7 +36,8 @@ def replay(result: Result, explanation: Explanation) -> Replay:
     others = [a.cell for a in result.record.annotations() if a.cell not in kept]
     also: list[Cell] = []
     while others:
-        # The shortest run of others that does it with what is known to be needed; its last one is needed.
+        # The shortest prefix of the others that suffices together with the needed ones. Its last one is
+        # needed.
         low, high = 0, len(others)
         while low < high:
             middle = (low + high) // 2

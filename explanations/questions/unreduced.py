@@ -1,4 +1,4 @@
-"""Why a value is unreduced: where what is to be combined is made, and where it is combined.
+"""Why a value is unreduced: where the partial values are made, and where they are combined.
 
 Unreduced axes do not propagate: the annotation of the value says them.
 """
@@ -73,7 +73,7 @@ class _Flow:
         )
 
     def begins(self, number: int, axis: str) -> Iterator[Point]:
-        """The ops and arguments that give what is combined."""
+        """The ops and arguments that make the partial values."""
         waiting, seen = [number], {number}
         for each in waiting:  # which grows
             op = self.made_by.get(each)
@@ -85,8 +85,8 @@ class _Flow:
             waiting += new
 
     def ends(self, number: int, axis: str) -> tuple[list[Point], list[Point], list[Point]]:
-        """The values that hand it on, the ops for which it is reduced, and the results that have it as it
-        is."""
+        """The values that pass it on, the ops for which it is reduced, and the results that return it
+        unreduced."""
         waiting, seen = [number], {number}
         reduced, returned = dict[Point, None](), dict[Point, None]()
         for each in waiting:  # which grows

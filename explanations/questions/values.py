@@ -25,7 +25,8 @@ class Values:
         """The values that ``name`` stands for: an SSA name, ``result#0``, a JAX path, ``file:line``, or a
         part of name stacks (``ResBlock_0/Conv_0``).
 
-        The name of an op with several results (``%6``) stands for all of them, that of a constant for copies.
+        The name of an op with several results (``%6``) stands for all of them, the name of a constant for
+        its copies.
 
         Raises ShardlogError with the nearest names where there is none.
         """
@@ -52,8 +53,8 @@ class Values:
         return [self._record.value(number) for number in numbers]
 
     def note(self, name: str) -> str:
-        """A note on a name, to be said beforehand: the copies of a constant, each with its use and sharding;
-        empty where there is nothing to say."""
+        """A note on a name, to print first: the copies of a constant, each with its use and sharding; empty
+        for other names."""
         copies = [value for value in self._parts(name) if value.name.startswith(f"{name}'")]
         if not copies:
             return ""
@@ -70,7 +71,7 @@ class Values:
         return "\n".join(lines)
 
     def _in_scope(self, pattern: str) -> list[Value]:
-        """The values of ops of a scope, as those of lines."""
+        """The values of the ops in a scope, like those of lines."""
         return self._record.in_scope(Scope(pattern)) if pattern.strip("/*") else []
 
     def _born_at(self, file: str, line: int) -> list[Value]:

@@ -25,8 +25,9 @@ _DIRECTIONS = {1: "forward", -1: "backward"}
 
 @dataclass(frozen=True)
 class Given:
-    """Where a visit has an axis from: the slot and dimension (``PARTIAL``: it is a partial sum) that it saw
-    it on, the value there, and the visit that this was annotated by, or the cell that the program annotates.
+    """The source of a visit's axis: the slot and dimension on which it saw the axis (``PARTIAL``: it is a
+    partial sum), and the value there. Also the visit that annotated the value, or the cell that the program
+    annotates.
     """
 
     proof: Proof
@@ -48,12 +49,13 @@ class Words(Protocol):
 
 
 class Visits:
-    """The visits of a run. ``words`` are told with each question: who explains owns this, not the reverse."""
+    """The visits of a run. Each question passes ``words``: the explainer owns this object, not the
+    reverse."""
 
     def __init__(self, record: Record) -> None:
         self._record = record
         self._derived: dict[int, Derivations] = {}
-        # Steps refer to the words: those that nobody holds any more are gone.
+        # Steps refer to the words. Those that nobody holds any more are freed.
         self._steps: WeakValueDictionary[tuple[int, int, Site, tuple[int, ...]], WhyStep] = (
             WeakValueDictionary()
         )
@@ -171,7 +173,7 @@ class Visits:
         return f"({', '.join(' '.join(loops.get(d, ['0'])) for d in range(rank))})"
 
     def _candidate(self, words: Words, visited: Visited) -> str:
-        """The candidate that was chosen, of how many, and what it reshards."""
+        """The chosen candidate, the number of candidates, and its reshards."""
         derived, op = self._derivations(visited), self._record.op(visited.item)
         ((chosen,),) = derived.rows("chosen")
         row = next(row for row in derived.rows("resharding") if row[0] == chosen)

@@ -39,7 +39,7 @@ class Explainer:
         # What values behind each other have in common: without these, a chain of them takes its square.
         self._ways: dict[Held, Chain] = {}
         self._new_ways = Chains()
-        # Steps refer to the explainer: those that nobody holds any more are gone.
+        # Steps refer to the explainer. Those that nobody holds any more are freed.
         self._steps: WeakValueDictionary[tuple[int, int, tuple[int, ...]], WhyStep] = WeakValueDictionary()
         self._used: dict[Held, tuple[frozenset[Cell], list[Held]]] = {}
         self._needs: dict[Held, frozenset[Cell]] = {}
@@ -47,8 +47,7 @@ class Explainer:
     # ---- Questions --------------------------------------------------------------------------------------
 
     def why(self, name: str, dim: int | None = None, axis: str | None = None) -> list[Explanation]:
-        """An explanation for every axis of the values called ``name``, or of those that ``dim`` and
-        ``axis`` say.
+        """An explanation for every axis of the values called ``name``, or for ``dim`` and ``axis`` alone.
 
         Raises ShardlogError for values, dimensions and axes that do not exist.
         """
@@ -233,7 +232,7 @@ class Explainer:
         return tuple(dict.fromkeys(losses))
 
     def proof(self, event: Event, dim: int, atom: int) -> Proof:
-        """The proof of what a change gave a dimension."""
+        """The proof of the axis that a change gave a dimension."""
         position = next(p for d, p, x in self.history.facts(event.new)["sharded"] if (d, x) == (dim, atom))
         row = Sharded(event.slot, dim, position, atom)
         key = (self.history.around(event), row)
@@ -311,8 +310,8 @@ class Explainer:
         return self.record.annotation(cell)
 
     def sentence(self, proof: Proof, slots: Sequence[str], axes: Mapping[int, str] | None = None) -> str:
-        """The sentence of a proof's rule. Slots, axes (``axes`` has the names of some) and factors are called
-        by their names: what a value is, is the type of the rule's variable."""
+        """The sentence of a proof's rule. Slots, axes (``axes`` has the names of some) and factors have
+        names. The type of a rule's variable tells which of them a value is."""
         if proof.source is None:
             return ""
         types, known = dict(proof.source.types), axes or {}

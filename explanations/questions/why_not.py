@@ -1,8 +1,8 @@
 """Why a dimension is not sharded on an axis: where the axis stopped on its way, and what stopped it.
 
-The way is that of factors: from a dimension to the dimensions that share a factor with it in an op, and
-on. Where one has the axis and the next has not, ``rules/propagation/blocked.dl`` says why, for a turn at
-the end of the run.
+The way follows factors: from a dimension to the dimensions that share a factor with it in an op, and so on.
+Where one has the axis and the next has not, ``rules/propagation/blocked.dl`` says why, for a turn at the
+end of the run.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What the page has of costs."""
+"""The costs on the page."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _page(cost: Cost) -> dict[str, Any]:
 
 
 def _by(items: Iterable[tuple[str, Item]]) -> list[dict[str, Any]]:
-    """Rows by name, longest first, with their seconds by what limits them."""
+    """Rows by name, longest first, with their seconds by limiting resource."""
     by_name: dict[str, dict[str, Any]] = {}
     for name, item in items:
         row = by_name.setdefault(name, {"name": name, "seconds": 0.0, "limited": {}})

@@ -15,33 +15,40 @@ _ELEMENT = re.compile(r"(?:tensor|memref|vector)<(?:[\d?]+x)*(.*)>")
 
 
 def as_linalg(text: str) -> str:
-    """A text in generic form: each named op of linalg has the region that its name says, and the kinds
-    of loops are attributes."""
-    parts, done = list[str](), 0
+    """A text with ops of linalg in generic form, as LLVM reads them: each named one has the region that its
+    name says, and kinds of loops are attributes."""
+    parts, done, known = list[str](), 0, dict[tuple[str, str], str | None]()
     for found in _OP.finditer(text):
-        cursor = Cursor(text, found.end())
-        try:
-            cursor.balanced("(")
-            end = cursor.at
-            if not cursor.looks_at("{"):
-                continue  # it has one
-            attributes = cursor.balanced("{")
-            cursor.take(":")
-            types = cursor.types()
-        except UnfittingError:
-            continue
-        sizes = _SEGMENTS.search(attributes)
-        elements = [_element(type_) for type_ in types]
-        if sizes is None or None in elements:
-            continue
-        count = int(sizes[1])
-        given = [element for element in elements if element is not None]
-        region = body(found[1], given[:count], given[count:], {"": attributes[1:-1]})
-        if region is not None:
-            parts += [text[done:end], " ({", region, "})"]
+        end = text.find(")", found.end()) + 1  # of the operands, which are names
+        key = found[1], text[end : text.find("\n", end)]
+        if key not in known:
+            known[key] = _region(*key)
+        if (region := known[key]) is not None:
+            line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+            indent = line[: len(line) - len(line.lstrip())]
+            parts += [text[done:end], region.replace("\n", f"\n{indent}")]
             done = end
     parts.append(text[done:])
     return _KINDS.sub(lambda found: _WORD.sub(r"#linalg.iterator_type<\1>", found[0]), "".join(parts))
+
+
+def _region(op: str, rest: str) -> str | None:
+    """The region of an op, of whose line the rest stands behind its operands; None where it has one there, or
+    none by its name."""
+    cursor = Cursor(rest)
+    try:
+        attributes = cursor.balanced("{")
+        cursor.take(":")
+        elements = [_element(type_) for type_ in cursor.types()]
+    except UnfittingError:
+        return None
+    sizes = _SEGMENTS.search(attributes)
+    if sizes is None or None in elements:
+        return None
+    count = int(sizes[1])
+    given = [element for element in elements if element is not None]
+    region = body(op, given[:count], given[count:], {"": attributes[1:-1]}, "\n  ")
+    return None if region is None else f" ({{\n{region.rstrip()}\n}})"
 
 
 def _element(type_: str) -> str | None:

@@ -98,8 +98,9 @@ def _as_llvm_reads_it(module: ir.Module) -> str:
     context.allow_unregistered_dialects = True
     names, known = {op.name for op in operations_in(module)}, module.context.is_registered_operation
     context.load_all_available_dialects()
-    as_it_is = not any(name.startswith("linalg.") for name in names)  # whose regions LLVM wants to see
-    if as_it_is and all(known(name) == context.is_registered_operation(name) for name in names):
-        return str(module.operation.get_asm(assume_verified=True))
-    generic = str(module.operation.get_asm(print_generic_op_form=True))
-    return str(ir.Module.parse(as_linalg(generic), context))
+    if all(known(name) == context.is_registered_operation(name) for name in names):
+        text = str(module.operation.get_asm(assume_verified=True))
+    else:
+        generic = str(module.operation.get_asm(print_generic_op_form=True))
+        text = str(ir.Module.parse(generic, context))
+    return as_linalg(text) if any(name.startswith("linalg.") for name in names) else text

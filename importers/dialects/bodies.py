@@ -49,12 +49,15 @@ def bodies() -> Bodies:
     return Bodies()
 
 
-def body(op: str, inputs: list[str], outputs: list[str], attributes: dict[str, str]) -> str | None:
-    """The region of an op whose operands have elements of these types; None where it has none by its name."""
+def body(
+    op: str, inputs: list[str], outputs: list[str], attributes: dict[str, str], between: str = " "
+) -> str | None:
+    """The region of an op whose operands have elements of these types, with some space ``between`` its
+    statements; None where it has none by its name."""
     term = bodies().term(op, len(inputs), attributes)
     if term is None or len(outputs) != 1:
         return None
-    return _Body(inputs, outputs, unsigned="cast_unsigned" in said(attributes)).of(term)
+    return _Body(inputs, outputs, unsigned="cast_unsigned" in said(attributes)).of(term, between)
 
 
 class _Body:
@@ -66,14 +69,14 @@ class _Body:
         (self.result,) = outputs
         self.lines = list[str]()
 
-    def of(self, term: str) -> str | None:
+    def of(self, term: str, between: str) -> str | None:
         """The region; None if there is no op for the function."""
         arguments = ", ".join(f"%{name}_: {type_}" for name, type_ in self.types.items())
         value = self.read(_TOKEN.findall(term))
         if value is None:
             return None
         self.lines.append(f'"linalg.yield"({value}) : ({self.result}) -> ()')
-        return f"^bb0({arguments}): {' '.join(self.lines)} "
+        return between.join((f"^bb0({arguments}):", *self.lines)) + " "
 
     def read(self, tokens: list[str]) -> str | None:
         """The value of the term that tokens begin with, which are taken off."""

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -48,6 +48,7 @@ from .rfc import attributes_of, read_target, read_whole
 
 _STAND_IN = 2  # for a size that is not known: axes of size 1 shard nothing
 MARKS = (b"shard.", b"mesh.")  # signs of these dialects in a text
+_OURS = ("shard.", "mesh.")
 _GRIDS = ("shard.grid", "mesh.mesh", "mesh.cluster")
 _SHARDINGS = ("shard.sharding", "mesh.sharding")
 _ASKING = ("shard.get_sharding", "mesh.get_sharding")
@@ -109,17 +110,19 @@ class _Normal:
         ops = self.ops
         names = [op.name for op in ops]
         of_mhlo = any(name.startswith("mhlo.") for name in names)
-        ours = [op for op, name in zip(ops, names, strict=True) if name.startswith(("shard.", "mesh."))]
+        named = [(op, name) for op, name in zip(ops, names, strict=True) if name.startswith(_OURS)]
+        ours = [op for op, _ in named]
         encoded = self.may_encode and self.has_encodings(ops)
         if not ours and not encoded:
             return False
-        spelling = self.spelling({op.name for op in ours}, ours, encoded)
+        spelling = self.spelling({name for _, name in named}, ours, encoded)
         functions = [op for op, name in zip(ops, names, strict=True) if name == "func.func"]
-        grids = [op for op in ours if op.name in _GRIDS]
-        shardings = [op for op in ours if op.name in _SHARDINGS]
-        annotations = [op for op in ours if op.name in ANNOTATIONS]
-        asking = [op for op in ours if op.name in _ASKING]
-        others = [op for op in ours if op.name not in (*_GRIDS, *_SHARDINGS, *ANNOTATIONS, *_ASKING)]
+        grids, shardings, annotations, asking = (
+            [op for op, name in named if name in kinds]
+            for kinds in (_GRIDS, _SHARDINGS, ANNOTATIONS, _ASKING)
+        )
+        known = (*_GRIDS, *_SHARDINGS, *ANNOTATIONS, *_ASKING)
+        others = [op for op, name in named if name not in known]
         if spelling == "rfc" and not grids:
             grids = [self.assumed_cluster()]
         for op in grids:
@@ -138,6 +141,8 @@ class _Normal:
                     self.read_option(op)
         for op in others:
             self.look_at(op, self.read_collective)
+        for op in reversed(annotations):
+            op.erase()
         for op in (*asking, *shardings):
             if not is_used(op):
                 op.erase()
@@ -161,22 +166,29 @@ class _Normal:
     def look_at(self, op: Any, read: Callable[[Any], None]) -> None:
         """Reads an op. Raises ShardlogError for one that generic form has with other attributes and operands
         than it has: MLIR does not look at ops that it does not know."""
-        name, place, message = op.name, op.location, ""
-        statement = formats().of(name)
-        key = name, *op.attributes, len(op.operands)
-        if statement is not None and key not in self.fitting and not _RFC & {*op.attributes}:
-            if lacks := statement.lacks(op.attributes, len(op.operands)):
-                message = f"{name} has {lacks}"
-            self.fitting.add(key)
+        kind = op.name, *op.attributes, len(op.operands)
+        if kind not in self.fitting:
+            self.check_kind(op)
+            self.fitting.add(kind)
         try:
-            if not message:
-                read(op)
-                return
+            read(op)
         except (ValueError, IndexError, KeyError, RuntimeError):  # of MLIR's bindings
-            message = f"{name} has attributes, operands or results of other kinds than it takes"
-        hint = f"its form is: {name} {statement.texts[0]}" if statement is not None else ""
-        where = str(place).removeprefix("loc(").removesuffix(")").replace('"', "")
-        raise ShardlogError(message, where=where, hint=hint)
+            raise self.unfitting(op, "attributes, operands or results of other kinds than it takes") from None
+
+    def check_kind(self, op: Any) -> None:
+        """Raises ShardlogError for an op that lacks attributes or operands."""
+        statement = formats().of(op.name)
+        if statement is None or _RFC & {*op.attributes}:
+            return
+        if lacks := statement.lacks(op.attributes, len(op.operands)):
+            raise self.unfitting(op, lacks)
+
+    def unfitting(self, op: Any, has: str) -> ShardlogError:
+        """The error that an op is none of its kind."""
+        statement = formats().of(op.name)
+        hint = f"its form is: {op.name} {statement.texts[0]}" if statement is not None else ""
+        where = str(op.location).removeprefix("loc(").removesuffix(")").replace('"', "")
+        return ShardlogError(f"{op.name} has {has}", where=where, hint=hint)
 
     def spelling(self, names: set[str], ops: list[Any], encoded: bool) -> str:
         """The spelling that a module is in."""
@@ -184,7 +196,7 @@ class _Normal:
             return "rfc"
         if any(name.startswith("mesh.") for name in names):
             return "mesh19"
-        old = any("scatter_axis" in op.attributes for op in ops)
+        old = any("scatter_axis" in op.attributes for op in ops if "scatter" in op.name)
         return "shard22" if old else "shard"
 
     # ---- Grids ---------------------------------------------------------------------------------------------
@@ -299,19 +311,20 @@ class _Normal:
             numbers.append(number)
         return tuple(numbers)
 
-    def meaning(self, op: Any, type_: Any) -> _Meaning:
+    def meaning(self, op: Any, labels: Collection[str], type_: Any) -> _Meaning:
         """The meaning of an annotation of a tensor of a type. Equal ones are read once."""
-        held, key = op.attributes, None
-        if SAID not in held and op.name != "mesh.annotate":
-            spec = self.specs.get(op.operands[1]) if len(op.operands) > 1 else None
-            if spec is not None or "shard" in held:
-                key = held["shard"] if spec is None else id(spec), type_
-                if key in self.meant:
-                    return self.meant[key]
+        key = None
+        if "shard" in labels:
+            key = op.attributes["shard"], type_
+        elif SAID not in labels and "sharding" not in labels:
+            spec = self.specs.get(op.operands[1])
+            key = None if spec is None else (id(spec), type_)
+        if SAID not in labels and key in self.meant:
+            return self.meant[key]
         spec = self.spec_of(op)
         sharding = self.attribute(spec)
         meaning = _Meaning(spec, sharding, sdy.TensorShardingPerValueAttr.get([sharding]), self.beside(spec))
-        if key is not None:
+        if SAID not in labels and key is not None:
             self.meant[key] = meaning
         return meaning
 
@@ -392,29 +405,25 @@ class _Normal:
         )
 
     def annotate(self, op: Any) -> None:
-        """Annotates the value of an annotation in sdy, and removes the annotation."""
+        """Annotates the value of an annotation in sdy, in the place of the annotation."""
         held, value, result = op.attributes, op.operands[0], op.results[0]
-        meaning = self.meaning(op, type_ := result.type)
-        users, beside, made = "annotate_for_users" in held, meaning.beside, None
-        if "as_result" in held:
+        labels = {*held}
+        meaning = self.meaning(op, labels, type_ := result.type)
+        users, beside = "annotate_for_users" in labels, meaning.beside
+        if "as_result" in labels:
             users = not ir.BoolAttr(held["as_result"]).value
-        if "required" in held and not ir.BoolAttr(held["required"]).value:
+        if "required" in labels and not ir.BoolAttr(held["required"]).value:
             beside = {**beside, "shard.required": ir.BoolAttr.get(False)}
-        if not users and self.define(value, meaning.sharding, beside, meaning.of_one):
-            self.of_values[value] = meaning.spec
-            result.replace_all_uses_with(value)
-        else:
+        if users or not self.define(value, meaning.sharding, beside, meaning.of_one):
             said = {"sharding": meaning.sharding, **beside}
             if users:
                 said["shard.for_users"] = self.unit
             place, name = ir.InsertionPoint(op), "sdy.sharding_constraint"
             made = ir.Operation.create(name, [type_], [value], said, loc=op.location, ip=place)
-            result.replace_all_uses_with(made.result)
-        self.forget(result)
-        op.erase()
-        if made is not None:
-            self.of_values[made.result] = meaning.spec
-            self.definers[made.result] = made
+            value = made.result
+            self.definers[value] = made
+        result.replace_all_uses_with(value)
+        self.of_values[value] = meaning.spec
 
     def read_option(self, op: Any) -> None:
         """Reads the sharding option of an op, which the RFC calls its sharding."""

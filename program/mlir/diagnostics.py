@@ -1,4 +1,4 @@
-"""MLIR's diagnostics as messages for users: what is wrong, and what to do about it."""
+"""MLIR's diagnostics as messages for users: the error, and how to mend it."""
 
 from __future__ import annotations
 

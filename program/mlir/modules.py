@@ -20,8 +20,8 @@ def symbols(module: ir.Module, kind: str) -> dict[str, Any]:
 
 
 def operations_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
-    """The operations inside an op or a module, at any depth, without what is known of each kind of op: it
-    takes most of the time that ``ops_in`` takes to look that up."""
+    """The operations inside an op or a module, at any depth, without the bindings' classes for each kind of
+    op: their lookup takes most of the time of ``ops_in``."""
     operations: list[Any] = []
 
     def taken() -> Generator[ir.WalkResult, ir.Operation, None]:
@@ -91,7 +91,7 @@ def is_custom_call(op: Any, target: str) -> bool:
 
 
 def called(op: Any) -> str:
-    """What the rules call an op: its name; of a custom call "@" and its target."""
+    """The rules' name of an op: its own name; for a custom call "@" and its target."""
     target = op.attributes.get("call_target_name")
     return str(op.operation.name) if target is None else f"@{text_of(target)}"
 
@@ -105,7 +105,7 @@ def boundary_attributes(function: Any, label: str) -> list[Any]:
 
 
 def entries_of(attribute: Any, *without: str) -> dict[str, Any]:
-    """The attributes in a dictionary of attributes, without those of some names."""
+    """The entries of a dictionary of attributes, without some names."""
     entries = map(attribute.__getitem__, range(len(attribute)))  # to iterate over it ends in an IndexError
     return {name: entry.attr for entry in entries if (name := entry.name) not in without}
 
@@ -155,8 +155,8 @@ def put_like(op: Any, name: str, attributes: dict[str, ir.Attribute]) -> Any:
 
 
 def put_in_place(block: Any, op: Any) -> None:
-    """Puts the ops of a block in the place of an op: the block's arguments are the op's operands, and what it
-    returns are the op's results."""
+    """Replaces an op by the ops of a block. The op's operands replace the block's arguments, and the
+    returned values replace the op's results."""
     for argument, operand in zip(block.arguments, op.operands, strict=True):
         argument.replace_all_uses_with(operand)
     *ops, end = block.operations
@@ -168,7 +168,7 @@ def put_in_place(block: Any, op: Any) -> None:
 
 
 def put_in_place_of(call: Any, function: Any) -> None:
-    """Puts a copy of what a func.func does in the place of a call of it, which its locations then name."""
+    """Replaces a call by a copy of the function's body. The locations of the copy name the call."""
     copy = function.operation.clone(ir.InsertionPoint(function))
     place = call.operation.location
     for op in operations_in(copy):

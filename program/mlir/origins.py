@@ -1,8 +1,8 @@
 """Origins of ops: the line of the user's program and the name stack, as MLIR locations have them.
 
-A location of JAX is ``"jit(step)/jvp(UNet)/Conv_0/mul"(callsite("f"("lib.py":3:1) at "g"("model.py":9:2)))``:
-scopes and transformations, the op's own name, and frames, inner ones first. Ops of a function that is called
-have only what is theirs: the call says the rest.
+A location of JAX is ``"jit(step)/jvp(UNet)/Conv_0/mul"(callsite("f"("lib.py":3:1) at
+"g"("model.py":9:2)))``: scopes and transformations, the op's own name, and frames, inner ones first. Ops of
+a called function have only their own part: the call has the rest.
 
 The *line* of an op is its innermost frame. Where that is a library's, it is the nearest frame that is none,
 with the library's behind it: ``model.py:9 (flax/linen/linear.py:700)``. A library's file is one that is
@@ -52,7 +52,8 @@ class Frame(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where an op comes from: its names, those of calls around it first, and frames, inner ones first."""
+    """Where an op comes from: its names, starting with those of the calls around it; and its frames, inner
+    ones first."""
 
     names: tuple[str, ...] = ()
     frames: tuple[Frame, ...] = ()
@@ -87,7 +88,7 @@ class Origin(NamedTuple):
 
     @property
     def primitive(self) -> str:
-        """The op's own name, as that of JAX's primitive; empty without."""
+        """The op's own name, such as the name of JAX's primitive; empty if it has none."""
         return self._parts[-1] if self._parts else ""
 
     @property
@@ -122,7 +123,7 @@ def shortened(file: str) -> str:
 
 @lru_cache(maxsize=1 << 12)
 def is_library(file: str) -> bool:
-    """Whether a file is that of an installed package, of Python's library or of JAX."""
+    """Whether a file belongs to an installed package, to Python's library or to JAX."""
     return _LIBRARY.search(file) is not None
 
 
@@ -133,7 +134,7 @@ def location_text(op: Any) -> str:
 
 @lru_cache(maxsize=1 << 16)
 def origin(location: str) -> Origin:
-    """The origin that a location names, as ``location_text`` gives it. What is no location is a name."""
+    """The origin that a location names, as ``location_text`` gives it. All other parts are names."""
     if place := _PLACE.fullmatch(location):  # most are, in modules that are written as text
         return Origin((), (Frame("", place[1], int(place[2]), int(place[3])),))
     try:

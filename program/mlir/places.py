@@ -1,4 +1,4 @@
-"""Names of values beside those of MLIR: the paths that JAX gives arguments and results, and scopes."""
+"""Names of values beside MLIR's: JAX's paths of arguments and results, and scopes."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def result_path(function: Any, i: int) -> str:
 def components(path: str) -> tuple[str, ...]:
     """The parts of a path: ``params['layers'][3].w`` and ``params.layers.3.w`` are params, layers, 3, w.
 
-    Empty for what is no path.
+    Empty for other names.
     """
     parts, end = [], 0
     while match := _COMPONENT.match(path, end):

@@ -1,8 +1,8 @@
 """What this package uses of the objects of MLIR's bindings, as protocols.
 
-The classes of ops and values differ between the lines of jaxlib, and are those of an op or a type once its
-dialect is loaded. Attributes and types are of the class that they are known by, so what holds them is
-``Any``. So is a value or an op where a class of the bindings asks for one of its own.
+The classes of ops and values differ between the lines of jaxlib. Once a dialect is loaded, they are
+specific to an op or a type. Attributes and types are of the class that they are known by, so what holds
+them is ``Any``. So is a value or an op where a class of the bindings asks for one of its own.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """The Datalog of op rules in einsum notation (``einsum.py``).
 
-Each line becomes a rule on the same line, so that places in messages and proofs are those of the file.
+Each line becomes a rule on the same line, so that messages and proofs have the places of the file.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from zlib import crc32
 
 from .einsum import FACTS, Line, Shape, derived_sizes, form, is_ellipsis, is_open, meet, parse_lines
 
-_MANY = 16  # lines that have all but their names in common are said once
+_MANY = 16  # lines that differ only in names become one rule
 _BARE = '!attribute_number(s, "sdy.sharding_rule", _)'  # no rule is attached
 
 
@@ -22,7 +22,7 @@ def compile_lines(file: str, text: str) -> str:
 
 
 def compile_files(texts: Mapping[str, str]) -> dict[str, str]:
-    """The Datalog texts of files: where lines of several files fit an op, that of the last file is used."""
+    """The Datalog texts of files. If lines of several files fit an op, the last file's counts."""
     kept = re.compile(f"///.*|{FACTS.pattern}")
     by_file: dict[str, str] = {}
     later: dict[tuple[str, bool, int, int], list[Line]] = {}
@@ -36,7 +36,7 @@ def compile_files(texts: Mapping[str, str]) -> dict[str, str]:
             pattern = _pattern(line)
             if alike[pattern] < _MANY:
                 clauses = [*_clauses(line, over)]
-            else:  # those with one pattern are said once, where the first of them stands
+            else:  # lines with one pattern become one rule, in the place of the first
                 common = [] if pattern in shared else [*_common(line)]
                 clauses = [*common, *_member(line, shared.setdefault(pattern, _relation(line)), over)]
             compiled[line.number - 1] = " ".join(clauses)
@@ -59,8 +59,8 @@ def _clauses(line: Line, later: Sequence[Line]) -> Iterator[str]:
 
 
 def _common(line: Line) -> Iterator[str]:
-    """What many lines have in common, of which this is the first: the shapes that fit, of ops that any of
-    them names, and what follows where one of them is used."""
+    """The common part of many lines, of which this is the first: the shapes that fit, of ops that any of
+    them names, and the conclusions if one of them is used."""
     pattern = f"{_relation(line)}_shape"
     named, used = f"{pattern}_named(s)", _holds(line, f"{pattern}_used")
     yield f"{_holds(line, pattern)} :- {', '.join([named, *_fits(line, pattern), _BARE])}."

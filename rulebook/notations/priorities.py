@@ -5,11 +5,11 @@
     stablehlo.dot_general pass_through: both
     stablehlo.broadcast_in_dim: none; my.*, @my_call: forward; *: both
 
-A level has groups, with ``;`` between them: what it is about, a colon, and the direction in which shardings
-flow. Ops are named, or given by the beginning of their names and ``*``, or by a family; a kind of factors or
-``single_use`` may follow. ``rules/propagation/op_priorities.dl`` says what all of it means.
+A level has groups, with ``;`` between them: the ops, a colon, and the direction in which shardings flow.
+Ops are named, or given by the beginning of their names and ``*``, or by a family; a kind of factors or
+``single_use`` may follow. ``rules/propagation/op_priorities.dl`` has the meaning.
 
-``compile_priorities`` makes a fact of each entry, on the same line, so that places are those of the file.
+``compile_priorities`` turns each entry into a fact on the same line, so that places match the file.
 """
 
 from __future__ import annotations

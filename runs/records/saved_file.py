@@ -18,6 +18,7 @@ from .columns import Column, Texts, numbers_of
 
 APPLICATION = 0x53684C67  # "ShLg", in the header of the file
 FORMAT = 8
+_RELEASED = {1: "shardlog 0.1"}  # formats that a release wrote and this version does not read
 AGAIN = "run it again: shardlog run MODULE --save FILE"
 _SQLITE = b"SQLite format 3\0"
 _CHECKSUM = 4  # bytes, of the CRC-32 of the database
@@ -126,9 +127,9 @@ class Database:
             if int.from_bytes(header[68:72]) != APPLICATION:
                 raise wrong("this SQLite database is not a saved run")
             if (version := int.from_bytes(header[60:64])) != FORMAT:
-                raise wrong(
-                    f"the run is saved in format {version}, this version of shardlog reads format {FORMAT}"
-                )
+                by = f" of {_RELEASED[version]}" if version in _RELEASED else ""
+                reads = f"this version of shardlog reads format {FORMAT}"
+                raise wrong(f"the run is saved in format {version}{by}, {reads}")
         size = _size(header)
         if len(header) < 100 or length < size + _CHECKSUM:
             raise wrong("the file is cut short", f"copy it again, or {AGAIN}")

@@ -1,0 +1,121 @@
+"""Time against memory as a picture: an SVG file of labelled points, which needs nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from html import escape
+from math import ceil, floor, log10
+
+from ..program.elements import bytes_text
+from ..runs.table import time_text
+
+_WIDTH, _HEIGHT = 860, 520
+_LEFT, _RIGHT, _TOP, _BOTTOM = 90, 190, 46, 56
+_COLOURS = ("#3366aa", "#cc5533", "#338855", "#885599", "#aa8822", "#228899", "#993355", "#666666")
+_TICKS = 6
+_APART = 13  # pixels between labels
+
+
+@dataclass(frozen=True)
+class Point:
+    """A plan in the picture: its ``series``, which is a colour, its label, and its cost. A ``chosen`` one is
+    marked."""
+
+    series: str
+    label: str
+    seconds: float
+    peak: int
+    chosen: bool = False
+
+
+def front(points: Iterable[Point]) -> list[Point]:
+    """The points of which none is both slower and larger than another, the fastest first."""
+    found = list[Point]()
+    for point in sorted(points, key=lambda each: (each.seconds, each.peak)):
+        if not found or point.peak < found[-1].peak:
+            found.append(point)
+    return found
+
+
+def picture(points: Sequence[Point], title: str, *, label_all: bool = True) -> str:
+    """An SVG file: the time of a step to the right, the peak memory of a device upwards, and for each series
+    its Pareto front. All points are labelled, or only those on a front; all have a tooltip."""
+    series = list(dict.fromkeys(point.series for point in points))
+    across = _Scale([point.seconds for point in points], _LEFT, _WIDTH - _RIGHT)
+    up = _Scale([point.peak for point in points], _HEIGHT - _BOTTOM, _TOP)
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}"',
+        f' height="{_HEIGHT}" font-family="sans-serif" font-size="11">',
+        f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
+        f'<text x="{_LEFT}" y="22" font-size="14">{escape(title)}</text>',
+    ]
+    low, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
+    for value in across.ticks:
+        x = across.of(value)
+        lines.append(f'<path d="M{x:.1f} {_TOP}V{low}" stroke="#ddd"/>')
+        lines.append(f'<text x="{x:.1f}" y="{low + 16}" text-anchor="middle">{time_text(value)}</text>')
+    for value in up.ticks:
+        y = up.of(value)
+        lines.append(f'<path d="M{_LEFT} {y:.1f}H{right}" stroke="#ddd"/>')
+        said = bytes_text(round(value))
+        lines.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{said}</text>')
+    lines.append(f'<text x="{(_LEFT + right) / 2}" y="{low + 42}" text-anchor="middle">time of a step</text>')
+    lines.append(f'<text x="16" y="{_TOP - 10}">peak memory of a device</text>')
+    labelled = list[Point]()
+    for number, name in enumerate(series):
+        colour = _COLOURS[number % len(_COLOURS)]
+        own = [point for point in points if point.series == name]
+        best = front(own)
+        path = " ".join(f"{across.of(each.seconds):.1f},{up.of(each.peak):.1f}" for each in best)
+        lines.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-dasharray="4 3"/>')
+        for point in own:
+            x, y, size = across.of(point.seconds), up.of(point.peak), 7 if point.chosen else 4
+            lines.append(
+                f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" fill="{colour}" fill-opacity=".75">'
+                f"<title>{escape(_said(point))}</title></circle>"
+            )
+        labelled += own if label_all else best
+        if len(series) > 1:
+            y = _TOP + 14 * number
+            lines.append(f'<text x="{_WIDTH - _RIGHT + 14}" y="{y}" fill="{colour}">{escape(name)}</text>')
+    lines += _labels(labelled, across, up)
+    return "\n".join([*lines, "</svg>", ""])
+
+
+def _said(point: Point) -> str:
+    return f"{point.label}: {time_text(point.seconds, 4)}, {bytes_text(point.peak)}"
+
+
+def _labels(points: Sequence[Point], across: _Scale, up: _Scale) -> Iterable[str]:
+    """Labels to the right of their points, lower where they would cover others."""
+    taken = list[tuple[float, float]]()
+    for point in sorted(points, key=lambda each: (-each.peak, each.seconds, each.label)):
+        x, y = across.of(point.seconds) + 9, up.of(point.peak) + 4
+        while any(abs(y - other) < _APART and abs(x - at) < 6 * len(point.label) + 40 for at, other in taken):
+            y += _APART
+        taken.append((x, y))
+        weight = ' font-weight="bold"' if point.chosen else ""
+        yield f'<text x="{x:.1f}" y="{y:.1f}"{weight}>{escape(point.label)}</text>'
+
+
+class _Scale:
+    """Numbers as pixels, between round numbers around all of them."""
+
+    def __init__(self, values: Sequence[float], first: float, last: float) -> None:
+        low, high = min(values), max(values)
+        step = _round_step((high - low or high or 1) / _TICKS)
+        bottom, top = floor(low / step), ceil(high / step)
+        top = max(top, bottom + 1)
+        self.ticks = [number * step for number in range(bottom, top + 1)]
+        self._low, self._span = bottom * step, (top - bottom) * step
+        self._first, self._last = first, last
+
+    def of(self, value: float) -> float:
+        return self._first + (self._last - self._first) * (value - self._low) / self._span
+
+
+def _round_step(step: float) -> float:
+    """The next of 1, 2 and 5 times a power of ten."""
+    power = 10.0 ** floor(log10(step))
+    return next(power * n for n in (1, 2, 5, 10) if power * n >= step * (1 - 1e-9))

@@ -1,0 +1,180 @@
+"""The file that describes a sweep.
+
+``models`` are modules, whose paths are relative to the file. ``meshes`` are meshes, and ``devices`` numbers
+of devices, of which the best mesh is searched for; without both, each model has its own mesh. ``topologies``
+are machines, and ``memory`` limits, "none" for no limit. All their combinations are tasks. The other keys are
+options of ``shardlog auto``, the same for all tasks.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+from typing import Any
+
+from jaxlib.mlir import ir
+
+from ..autosharding.options import AutoOptions
+from ..cost.machine import machine
+from ..errors import ShardlogError, closest
+from ..importers.annotations import replace_mesh
+from ..importers.sources.source import read_program
+from ..importers.sources.text import make_context
+from ..runs.options import TOPOLOGY
+from .tasks import Task
+
+_LISTS = ("models", "meshes", "devices", "topologies", "memory")
+_OPTIONS = {"keep": list, "tie": list, "axes": int, "compare": bool, "method": str}
+_PLACE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)")
+_EXAMPLE = 'as in models = ["step.mlir"] or devices = [8]'
+
+
+@dataclass(frozen=True)
+class _Entry:
+    """The value of a key, and where it is: the file, and the lines from its first on."""
+
+    value: Any
+    path: Path
+    line: int
+    lines: Sequence[str]
+
+    @property
+    def where(self) -> str:
+        return f"{self.path}:{self.line}"
+
+    def of(self, item: Any) -> str:
+        """The place of an item of a list."""
+        said = str(item).lower() if isinstance(item, bool) else str(item)
+        number = next((n for n, text in enumerate(self.lines) if said in text), 0)
+        return f"{self.path}:{self.line + number}"
+
+
+def read_sweep(path: Path) -> list[Task]:
+    """The tasks that a file describes, in order, each once. Raises ShardlogError with the line of what is
+    wrong."""
+    entries = _entries(path)
+    for key, entry in entries.items():
+        if key not in (*_LISTS, *_OPTIONS):
+            hint = closest(key, (*_LISTS, *_OPTIONS))
+            raise ShardlogError(f"a sweep has no {key}", where=entry.where, hint=hint)
+        if key in _LISTS and not (isinstance(entry.value, list) and entry.value):
+            raise ShardlogError(f"{key} is not a list with items", where=entry.where, hint=_EXAMPLE)
+        if key in _OPTIONS and not isinstance(entry.value, _OPTIONS[key]):
+            message = f"{key} is {entry.value!r}"
+            hint = f"expected a {_OPTIONS[key].__name__}, as shardlog auto takes it"
+            raise ShardlogError(message, where=entry.where, hint=hint)
+    if "models" not in entries:
+        raise ShardlogError("a sweep without models", where=str(path), hint=_EXAMPLE)
+    fixed = _fixed(entries)
+    models = [_model(entries["models"], item) for item in entries["models"].value]
+    meshes = [*_items(entries, "meshes", _mesh, {}), *_items(entries, "devices", _devices, {})] or [{}]
+    machines = _items(entries, "topologies", _topology, {"topology": TOPOLOGY})
+    limits = _items(entries, "memory", _memory, {"memory": None})
+    tasks = [
+        Task(name, data, AutoOptions(**fixed, **mesh, **topology, **limit))
+        for (name, data), mesh, topology, limit in product(models, meshes, machines, limits)
+    ]
+    return list(dict.fromkeys(tasks))
+
+
+def _entries(path: Path) -> dict[str, _Entry]:
+    """The entries of a file, with their lines."""
+    try:
+        text = path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        said = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ShardlogError(f"cannot read: {said}", where=str(path), hint="expected a TOML file") from None
+    try:
+        whole = tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        found = _PLACE.fullmatch(str(error))
+        where = f"{path}:{found[2]}:{found[3]}" if found else f"{path}:{max(text.count(chr(10)), 1)}"
+        message = found[1] if found else str(error)
+        raise ShardlogError(f"not TOML: {message}", where=where, hint=_EXAMPLE) from None
+    places = {key: (line, lines) for line, lines in _chunks(text.splitlines()) for key in _keys(lines) or ()}
+    return {key: _Entry(value, path, *places.get(key, (1, ()))) for key, value in whole.items()}
+
+
+def _chunks(lines: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
+    """The lines of each entry, and the number of the first."""
+    first = 0
+    for end in range(1, len(lines) + 1):
+        if _keys(lines[first:end]) is not None:
+            if lines[first:end] != [""]:
+                yield first + 1, lines[first:end]
+            first = end
+
+
+def _keys(lines: Sequence[str]) -> list[str] | None:
+    """The keys that lines define; None if they are no whole entry."""
+    try:
+        return list(tomllib.loads("\n".join(lines)))
+    except tomllib.TOMLDecodeError:
+        return None
+
+
+def _fixed(entries: Mapping[str, _Entry]) -> dict[str, Any]:
+    """The options of all tasks."""
+    found = dict[str, Any]()
+    for key in _OPTIONS:
+        if key in entries:
+            with _at(entries[key].where):
+                found[key] = getattr(AutoOptions.of(**{key: entries[key].value}), key)
+    return found
+
+
+@contextmanager
+def _at(where: str) -> Iterator[None]:
+    """Errors meanwhile get a place in the file."""
+    try:
+        yield
+    except ShardlogError as error:
+        raise error.at(where) from None
+
+
+def _items(
+    entries: Mapping[str, _Entry], key: str, read: Any, default: dict[str, Any]
+) -> list[dict[str, Any]]:
+    if key not in entries:
+        return [default] if default else []
+    found = list[dict[str, Any]]()
+    for item in entries[key].value:
+        with _at(entries[key].of(item)):
+            found.append(read(item))
+    return found
+
+
+def _model(entry: _Entry, item: Any) -> tuple[str, bytes]:
+    """The name and the compressed bytes of a model."""
+    with _at(entry.of(item)):
+        if not isinstance(item, str):
+            raise ShardlogError(f"{item!r} is not the path of a module")
+        text, _ = read_program(entry.path.parent / item)
+        return item, zlib.compress(text.data, 9)
+
+
+def _mesh(item: Any) -> dict[str, Any]:
+    if not isinstance(item, str):
+        raise ShardlogError(f"{item!r} is not a mesh", hint="expected a text, as in data=4,model=2")
+    with make_context(), ir.Location.unknown():
+        replace_mesh(ir.Module.create(), item)
+    return {"mesh": item}
+
+
+def _devices(item: Any) -> dict[str, Any]:
+    return {"devices": AutoOptions(devices=item).devices}
+
+
+def _topology(item: Any) -> dict[str, Any]:
+    machine(item)
+    return {"topology": item}
+
+
+def _memory(item: Any) -> dict[str, Any]:
+    return {"memory": None if item == "none" else AutoOptions.of(memory=item).memory}

@@ -1,0 +1,52 @@
+"""A task of a sweep: a plan for one model, mesh, machine and limit. It needs nothing but itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from hashlib import sha256
+from typing import Any
+
+from ..autosharding.options import AutoOptions
+from ..errors import ShardlogError
+from ..version import __version__
+
+
+@dataclass(frozen=True)
+class Task:
+    """A plan to be found: for a ``model``, of which there are the name and the compressed bytes, by
+    ``options``."""
+
+    model: str
+    data: bytes
+    options: AutoOptions
+
+    @cached_property
+    def key(self) -> str:
+        """What tells tasks apart: the model, the options, and the version that carries them out."""
+        said = json.dumps([__version__, self.model, asdict(self.options)], sort_keys=True).encode()
+        return sha256(said + self.data).hexdigest()[:20]
+
+    @property
+    def name(self) -> str:
+        """The task in words."""
+        options = self.options
+        mesh = options.mesh or (f"{options.devices} devices" if options.devices else "its own mesh")
+        memory = "" if options.memory is None else f", at most {options.memory:,} bytes"
+        return f"{self.model} on {mesh}, {options.topology}{memory}"
+
+
+def perform(task: Task) -> str:
+    """The result of a task as a JSON document: the plan, or why there is none (``refused``)."""
+    import zlib
+
+    from ..autosharding.automatic import plan
+    from ..importers.sources.text import Text
+
+    found: dict[str, Any] = {"plan": None, "refused": ""}
+    try:
+        found["plan"] = plan(Text(zlib.decompress(task.data), task.model), task.options).as_json()
+    except ShardlogError as error:
+        found["refused"] = error.message
+    return json.dumps({"model": task.model, "asked": asdict(task.options), **found}, indent=1) + "\n"
