@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .autosharding.applying import applied
 from .autosharding.automatic import pareto, plan, session_of
 from .autosharding.options import AutoOptions
+from .autosharding.pictures import plan_picture
 from .autosharding.plan import AutoPlan
 from .autosharding.texts import plan_text
 from .errors import ShardlogError
@@ -17,6 +19,7 @@ from .importers.asked import mesh_text
 from .importers.sources.jax import lowered
 from .importers.sources.views import view_of
 from .jitted import jit
+from .outputs import write
 from .session import Session
 
 if TYPE_CHECKING:
@@ -118,6 +121,13 @@ class Auto:
         from dataclasses import replace
 
         return pareto(self._program, replace(self._options, mesh=self.plan.mesh, devices=None))
+
+    def plot(self, path: str | Path) -> None:
+        """Draws the time against the memory of all plans that were costed, and of ``pareto``, as an SVG file.
+
+        Raises ShardlogError where the file cannot be written.
+        """
+        write(path, plan_picture(self.plan, self.pareto()).encode())
 
     def __repr__(self) -> str:
         return plan_text(self.plan)

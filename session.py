@@ -524,13 +524,18 @@ class Session:
 
         write(path, self.report_html(progress, ProgramChoice(**program)).encode())
 
-    def report_html(self, progress: Progress | None = None, choice: ProgramChoice | None = None) -> str:
-        """The page that ``report`` writes."""
+    def report_html(
+        self,
+        progress: Progress | None = None,
+        choice: ProgramChoice | None = None,
+        plan: Mapping[str, Any] | None = None,
+    ) -> str:
+        """The page that ``report`` writes. ``plan`` is what it shows of an automatic choice."""
         from .explanations.report import report
 
         if progress is not None:
             progress("reading the run", 0.0)
-        return report(self.programs, progress, choice)
+        return report(self.programs, progress, choice, plan)
 
 
 def _texts(given: str | Sequence[str]) -> tuple[str, ...]:

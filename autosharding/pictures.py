@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
-from math import ceil, floor, log10
+from math import ceil, floor, log
 
 from ..program.elements import bytes_text
 from ..runs.table import time_text
+from .plan import AutoPlan
 
 _WIDTH, _HEIGHT = 860, 520
 _LEFT, _RIGHT, _TOP, _BOTTOM = 90, 190, 46, 56
 _COLOURS = ("#3366aa", "#cc5533", "#338855", "#885599", "#aa8822", "#228899", "#993355", "#666666")
 _TICKS = 6
+_FOUND = ("memory at", "mutated", "applied", "found")  # names of plans that are no known strategy
 _APART = 13  # pixels between labels
 
 
@@ -29,6 +31,29 @@ class Point:
     chosen: bool = False
 
 
+def plan_picture(plan: AutoPlan, others: Sequence[AutoPlan] = ()) -> str:
+    """The plans that were costed for a program as a picture: those that were found, with ``others`` at more
+    prices of memory, and the known strategies. The plan itself is marked."""
+    costs = [(each.name, each.mesh, each.seconds, each.peak) for each in plan.tried]
+    known = {(seconds, peak) for _, _, seconds, peak in costs}
+    costs += [
+        ("found", each.mesh, each.seconds, each.peak)
+        for each in others
+        if (each.seconds, each.peak) not in known
+    ]
+    points = dict[tuple[str, str, float, int], Point]()
+    for name, mesh, seconds, peak in costs:
+        found = name.startswith(_FOUND)
+        label = mesh if found else name if mesh == plan.mesh else f"{name}, {mesh}"
+        key = ("found" if found else "known", label, seconds, peak)
+        points.setdefault(key, Point("found" if found else "known strategies", label, seconds, peak))
+    marked = [
+        replace(point, chosen=(point.seconds, point.peak) == (plan.seconds, plan.peak))
+        for point in points.values()
+    ]
+    return picture(marked, f"plans for {plan.mesh} on {plan.topology}")
+
+
 def front(points: Iterable[Point]) -> list[Point]:
     """The points of which none is both slower and larger than another, the fastest first."""
     found = list[Point]()
@@ -38,12 +63,13 @@ def front(points: Iterable[Point]) -> list[Point]:
     return found
 
 
-def picture(points: Sequence[Point], title: str, *, label_all: bool = True) -> str:
-    """An SVG file: the time of a step to the right, the peak memory of a device upwards, and for each series
-    its Pareto front. All points are labelled, or only those on a front; all have a tooltip."""
+def picture(points: Sequence[Point], title: str, *, each_series: bool = False) -> str:
+    """An SVG file: the time of a step to the right, the peak memory of a device upwards, and the Pareto
+    front. All points are labelled. With ``each_series`` each has its front, and only points on one are
+    labelled. All have a tooltip."""
     series = list(dict.fromkeys(point.series for point in points))
-    across = _Scale([point.seconds for point in points], _LEFT, _WIDTH - _RIGHT)
-    up = _Scale([point.peak for point in points], _HEIGHT - _BOTTOM, _TOP)
+    across = _Scale([point.seconds for point in points], _LEFT, _WIDTH - _RIGHT, 10)
+    up = _Scale([point.peak for point in points], _HEIGHT - _BOTTOM, _TOP, 1024)
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}"',
         f' height="{_HEIGHT}" font-family="sans-serif" font-size="11">',
@@ -66,16 +92,18 @@ def picture(points: Sequence[Point], title: str, *, label_all: bool = True) -> s
     for number, name in enumerate(series):
         colour = _COLOURS[number % len(_COLOURS)]
         own = [point for point in points if point.series == name]
-        best = front(own)
+        best = front(own if each_series else points)
         path = " ".join(f"{across.of(each.seconds):.1f},{up.of(each.peak):.1f}" for each in best)
-        lines.append(f'<polyline points="{path}" fill="none" stroke="{colour}" stroke-dasharray="4 3"/>')
+        stroke = colour if each_series else "#999"
+        if each_series or not number:
+            lines.append(f'<polyline points="{path}" fill="none" stroke="{stroke}" stroke-dasharray="4 3"/>')
         for point in own:
             x, y, size = across.of(point.seconds), up.of(point.peak), 7 if point.chosen else 4
             lines.append(
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" fill="{colour}" fill-opacity=".75">'
                 f"<title>{escape(_said(point))}</title></circle>"
             )
-        labelled += own if label_all else best
+        labelled += best if each_series else own
         if len(series) > 1:
             y = _TOP + 14 * number
             lines.append(f'<text x="{_WIDTH - _RIGHT + 14}" y="{y}" fill="{colour}">{escape(name)}</text>')
@@ -102,9 +130,9 @@ def _labels(points: Sequence[Point], across: _Scale, up: _Scale) -> Iterable[str
 class _Scale:
     """Numbers as pixels, between round numbers around all of them."""
 
-    def __init__(self, values: Sequence[float], first: float, last: float) -> None:
+    def __init__(self, values: Sequence[float], first: float, last: float, base: int) -> None:
         low, high = min(values), max(values)
-        step = _round_step((high - low or high or 1) / _TICKS)
+        step = _round_step((high - low or high or 1) / _TICKS, base)
         bottom, top = floor(low / step), ceil(high / step)
         top = max(top, bottom + 1)
         self.ticks = [number * step for number in range(bottom, top + 1)]
@@ -115,7 +143,9 @@ class _Scale:
         return self._first + (self._last - self._first) * (value - self._low) / self._span
 
 
-def _round_step(step: float) -> float:
-    """The next of 1, 2 and 5 times a power of ten."""
-    power = 10.0 ** floor(log10(step))
-    return next(power * n for n in (1, 2, 5, 10) if power * n >= step * (1 - 1e-9))
+def _round_step(step: float, base: int) -> float:
+    """The next of 1, 2, 5, 10, 20 and so on times a power of a base."""
+    power = float(base) ** floor(log(step, base))
+    return next(
+        power * n * tens for tens in (1, 10, 100, 1000) for n in (1, 2, 5) if power * n * tens >= step
+    )

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from collections.abc import Iterator, Sequence
+from typing import Any
 
-from ..errors import ShardlogError, closest
 from ..explanations.answers.visualize import ranges
 from ..program.elements import bytes_text
 from ..runs.table import time_text
 from .comparing import PlanDiff
-from .plan import AutoPlan, Placed, Spec, axes_of
+from .plan import AutoPlan, Other, Placed, Spec, Tried, axes_of
+from .weighing import Weighed, number_of
 
 _DIGITS = 4  # of a time: plans differ by less than a percent
 _NUMBER = re.compile(r"(?<=\[)\d+(?=\])|(?<= arg)\d+$|(?<= result)\d+$")
@@ -19,13 +21,8 @@ _NUMBER = re.compile(r"(?<=\[)\d+(?=\])|(?<= arg)\d+$|(?<= result)\d+$")
 def plan_text(plan: AutoPlan) -> str:
     """A plan: the mesh, its cost, the bound, the plans that were compared, and the specs. Names that differ
     only in numbers share a line."""
-    within = f" (at most {bytes_text(plan.memory)})" if plan.memory is not None else ""
     lines = [
-        f"mesh {plan.mesh} on {plan.topology}",
-        f"{time_text(plan.seconds, _DIGITS)} a step, {bytes_text(plan.peak)} at the peak{within}",
-        *_proof(plan),
-        *plan.notes,
-        *(f"{len(plan.state)} results come back as arguments" for _ in plan.state and (1,)),
+        *_head(plan),
         "",
         *_table(plan),
         "",
@@ -33,6 +30,18 @@ def plan_text(plan: AutoPlan) -> str:
         *_specs("result", plan.results),
     ]
     return "\n".join(lines)
+
+
+def _head(plan: AutoPlan) -> list[str]:
+    """The mesh of a plan, its cost and its bound."""
+    within = f" (at most {bytes_text(plan.memory)})" if plan.memory is not None else ""
+    return [
+        f"mesh {plan.mesh} on {plan.topology}",
+        f"{time_text(plan.seconds, _DIGITS)} a step, {bytes_text(plan.peak)} at the peak{within}",
+        *_proof(plan),
+        *plan.notes,
+        *(f"{len(plan.state)} results come back as arguments" for _ in plan.state and (1,)),
+    ]
 
 
 def _proof(plan: AutoPlan) -> Iterator[str]:
@@ -45,13 +54,15 @@ def _proof(plan: AutoPlan) -> Iterator[str]:
 
 def _table(plan: AutoPlan) -> Iterator[str]:
     """The plans that were compared, a row each."""
-    rows = [("plan", "mesh", "seconds", "peak")]
-    rows += [
-        (each.name, each.mesh, time_text(each.seconds, _DIGITS), bytes_text(each.peak)) for each in plan.tried
-    ]
+    rows = [("plan", "mesh", "seconds", "peak"), *_rows(plan.tried)]
     name, mesh, seconds, _ = (max(map(len, column)) for column in zip(*rows, strict=True))
     for row in rows:
         yield f"{row[0]:<{name}}  {row[1]:<{mesh}}  {row[2]:>{seconds}}  {row[3]}"
+
+
+def _rows(tried: Sequence[Tried]) -> Iterator[tuple[str, str, str, str]]:
+    for each in tried:
+        yield each.name, each.mesh, time_text(each.seconds, _DIGITS), bytes_text(each.peak)
 
 
 def _specs(what: str, placed: Sequence[Placed]) -> Iterator[str]:
@@ -89,6 +100,35 @@ def spec_text(placed: Placed) -> str:
     return f"P({', '.join(parts)})"
 
 
+def shown(plan: AutoPlan, picture: str) -> dict[str, Any]:
+    """A plan as the report shows it, with a picture (SVG)."""
+    rows = [*_rows(plan.tried)]
+    specs = [
+        (f"argument {each.name}", spec_text(each), _next(plan, n)) for n, each in enumerate(plan.arguments)
+    ]
+    specs += [(f"result {each.name}", spec_text(each), "") for each in plan.results]
+    return {
+        "head": _head(plan),
+        "tried": rows,
+        "specs": specs,
+        "picture": b64encode(picture.encode()).decode(),
+    }
+
+
+def _next(plan: AutoPlan, argument: int) -> str:
+    """The next best specs of an argument, with their prices and the ops that decide."""
+    others = plan.others[argument] if argument < len(plan.others) else ()
+    return "; ".join(f"{spec_text(Placed('', each.spec))} {_price(each)}, {_why(each)}" for each in others)
+
+
+def _price(other: Other) -> str:
+    return f"+{time_text(other.seconds, _DIGITS)}" if other.seconds > 0 else "no more"
+
+
+def _why(other: Other) -> str:
+    return f"{other.op} at {other.where}" if other.op else "memory: no op costs more"
+
+
 def diff_text(diff: PlanDiff) -> str:
     """Two plans compared: their meshes and costs, and the specs that differ. Names that differ only in
     numbers share a line."""
@@ -109,23 +149,42 @@ def _or_nothing(spec: Spec | None) -> str:
     return "not there" if spec is None else spec_text(Placed("", spec))
 
 
+def weighed_text(plan: AutoPlan, argument: str, others: Sequence[Weighed]) -> str:
+    """The spec of an argument, and the cost of the programs with others: how much slower they are, their
+    memory, and the op or the limit that decides."""
+    placed = plan.arguments[number_of(plan, argument)]
+    lines = [
+        f"{placed.name} has {spec_text(placed)} on {plan.mesh}: "
+        f"{time_text(plan.seconds, _DIGITS)}, {bytes_text(plan.peak)}"
+    ]
+    rows = [("spec", "more time", "peak", "because of")]
+    for other in others:
+        if other.seconds is None:
+            more, why = "-", f"the limit of {bytes_text(plan.memory or 0)}"
+        else:
+            more = _more(other.seconds - plan.seconds)
+            why = f"{other.op} at {other.where}" if other.op else "-"
+        rows.append((spec_text(Placed("", other.spec)), more, bytes_text(other.peak), why))
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    cells = (zip(row, widths, strict=True) for row in rows)
+    return "\n".join([*lines, *("  ".join(f"{c:<{w}}" for c, w in row).rstrip() for row in cells)])
+
+
+def _more(seconds: float) -> str:
+    return f"{'+' if seconds >= 0 else '-'}{time_text(abs(seconds), _DIGITS)}"
+
+
 def why_text(plan: AutoPlan, argument: str) -> str:
     """The spec of an argument, and those that come next, with their price and the op that decides.
 
     Raises ShardlogError for a name that no argument has.
     """
-    names = {placed.name: n for n, placed in enumerate(plan.arguments)}
-    names |= {f"%arg{n}": n for n in range(len(plan.arguments))}
-    if argument not in names:
-        hint = closest(argument, names)
-        raise ShardlogError(f"the plan has no argument {argument}", where="why-plan", hint=hint)
-    n = names[argument]
+    n = number_of(plan, argument)
     placed, others = plan.arguments[n], plan.others[n] if n < len(plan.others) else ()
     lines = [f"{placed.name} has {spec_text(placed)} on {plan.mesh}"]
     if not others:
-        lines.append("nothing else was weighed: it was kept or mutated, or the plan is a known strategy")
+        lines.append("nothing else was weighed: it was kept or mutated, or the plan is a known strategy; ")
+        lines[-1] += "--module MODULE costs programs with other layouts"
     for other in others:
-        more = f"+{time_text(other.seconds, _DIGITS)}" if other.seconds > 0 else "no more"
-        why = f"{other.op} at {other.where}" if other.op else "memory: no op costs more"
-        lines.append(f"  {spec_text(Placed('', other.spec)):<28} {more:<12} {why}")
+        lines.append(f"  {spec_text(Placed('', other.spec)):<28} {_price(other):<12} {_why(other)}")
     return "\n".join(lines)

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..autosharding.options import METHODS
 from ..console.colours import show
 from ..console.printing import print_json
 from ..runs.options import TOPOLOGY, memory_of
 from .running import MODULE, Progress, add_json, reads
+
+if TYPE_CHECKING:
+    from ..autosharding.options import AutoOptions
+    from ..autosharding.plan import AutoPlan
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -48,6 +53,12 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     auto.add_argument("-o", "--output", metavar="PLAN.json", help="write the plan")
     about = "write the program that each device runs; .mlirbc is bytecode"
     auto.add_argument("--program", metavar="OUT", help=about)
+    about = "draw the time against the memory of all plans that were costed, and of plans with less memory"
+    auto.add_argument("--plot", metavar="PLOT.svg", help=about)
+    about = (
+        "write an HTML page about the program of the plan, with this plot and the plans that were compared"
+    )
+    auto.add_argument("--report", metavar="REPORT.html", help=about)
     add_json(auto, "print the plan as JSON")
     auto.set_defaults(carry_out=_auto)
 
@@ -56,6 +67,10 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     why.add_argument("argument", metavar="ARGUMENT", help="the name of an argument, or as in %%arg3")
     why.add_argument("plan", metavar="PLAN.json", help="a plan that shardlog auto wrote")
+    about = (
+        "the module of the plan: cost its programs with all other layouts of the argument, and of those alike"
+    )
+    why.add_argument("--module", metavar="MODULE", help=about)
     why.set_defaults(carry_out=_why)
 
     diff = commands.add_parser("diff-plan", help="compare two plans of a model")
@@ -81,9 +96,18 @@ def _diff(options: argparse.Namespace) -> int:
 
 def _why(options: argparse.Namespace) -> None:
     from ..autosharding.plan import AutoPlan
-    from ..autosharding.texts import why_text
+    from ..autosharding.texts import weighed_text, why_text
+    from ..autosharding.weighing import weighed
 
-    show(why_text(AutoPlan.read(options.plan), options.argument))
+    plan = AutoPlan.read(options.plan)
+    if options.module is None:
+        show(why_text(plan, options.argument))
+        return
+    with Progress() as progress:
+        others = weighed(
+            "-" if options.module == "-" else Path(options.module), plan, options.argument, progress
+        )
+    show(weighed_text(plan, options.argument, others))
 
 
 def _auto(options: argparse.Namespace) -> None:
@@ -94,7 +118,10 @@ def _auto(options: argparse.Namespace) -> None:
     from ..autosharding.texts import plan_text
     from ..outputs import output, refuse_loss
 
-    written = [("-o", options.output), ("--program", options.program)]
+    written = [
+        *(("-o", options.output), ("--program", options.program)),
+        *(("--plot", options.plot), ("--report", options.report)),
+    ]
     refuse_loss(written, [None if options.module == "-" else options.module, options.plan])
     given = None if options.plan is None else AutoPlan.read(options.plan)
     asked = AutoOptions.of(
@@ -123,7 +150,32 @@ def _auto(options: argparse.Namespace) -> None:
             made = program(source, found)
             bytecode = Path(options.program).suffix == ".mlirbc"
             files[1].write_bytes(made.bytecode() if bytecode else made.text().encode())
+        if files[2] is not None or files[3] is not None:
+            with Progress() as progress:
+                _draw(source, asked, found, files[2:], progress)
     if options.json:
         print_json(found.as_json())
     else:
         show(plan_text(found))
+
+
+def _draw(
+    source: str | Path, asked: AutoOptions, found: AutoPlan, files: Sequence[Path | None], progress: Progress
+) -> None:
+    """Writes the plot, and the report, where they are asked for."""
+    from dataclasses import replace
+
+    from ..autosharding.automatic import pareto, session_of
+    from ..autosharding.pictures import plan_picture
+    from ..autosharding.texts import shown
+    from ..runs.choice import ProgramChoice
+
+    others = pareto(source, replace(asked, mesh=found.mesh, devices=None), progress)
+    picture = plan_picture(found, others)
+    plot, report = files
+    if plot is not None:
+        plot.write_text(picture, encoding="utf-8")
+    if report is not None:
+        choice = ProgramChoice(topology=found.topology, memory=found.memory)
+        session = session_of(source, found)
+        report.write_text(session.report_html(progress, choice, shown(found, picture)), encoding="utf-8")

@@ -102,7 +102,7 @@ def csv_text(rows: Sequence[Row]) -> str:
 def plot(rows: Sequence[Row]) -> str | None:
     """The plans as a picture, with labels on the front of each model and machine; None without plans."""
     points = [point for row in rows if (point := _point(row)) is not None]
-    return picture(points, "plans of the sweep", label_all=False) if points else None
+    return picture(points, "plans of the sweep", each_series=True) if points else None
 
 
 def _point(row: Row) -> Point | None:

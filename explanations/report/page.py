@@ -5,8 +5,9 @@ from __future__ import annotations
 import base64
 import json
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 from ...collector import no_collections
 from ...pages import page_of
@@ -26,15 +27,18 @@ def report(
     programs: Programs,
     progress: Callable[[str, float], None] | None = None,
     choice: ProgramChoice | None = None,
+    plan: Mapping[str, Any] | None = None,
 ) -> str:
     """A run as an HTML page that needs nothing but a browser, not even a network.
 
     ``progress`` is that of ``shardlog.run``; ``choice`` says in which program what moves and what it costs is
-    shown (docs/partitioning.md).
+    shown (docs/partitioning.md). ``plan`` is the automatic choice of the run's shardings, for the summary: a
+    ``head``, the ``tried`` plans, the ``specs``, and a ``picture``.
     """
     tell = progress or (lambda what, done: None)
     tell("reading the run", 0.0)
-    data = json.dumps(collect(programs, tell, choice), separators=(",", ":"), ensure_ascii=False).encode()
+    found = {**collect(programs, tell, choice), "plan": plan}
+    data = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
     tell("writing", 0.95)
     return page_of(
         _FOLDER / "page.html.j2",

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import re
+import zlib
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from xml.etree import ElementTree
 
 import jax
 import jax.numpy as jnp
@@ -17,9 +22,11 @@ from shardlog.autosharding.automatic import plan, session_of
 from shardlog.autosharding.comparing import Changed, compared
 from shardlog.autosharding.options import AutoOptions
 from shardlog.autosharding.plan import AutoPlan
+from shardlog.autosharding.weighing import weighed
 from shardlog.cli import main
 from shardlog.cost.hlo import hlo_bytes
 from shardlog.errors import ShardlogError
+from shardlog.partition.improving import TooLargeError
 
 _KEPT = ("batch=data", "params['layers'][0]['up']=-,model", "params['layers'][0]['down']=model")
 _OPTIONS = AutoOptions(mesh="data=4,model=2", topology="h100", compare=False, keep=_KEPT)
@@ -197,3 +204,64 @@ def test_the_program_sends_in_xla_what_its_plan_says(small: AutoPlan) -> None:
         ours = sum(each.total for each in program.collectives)
         assert ours > 0
         assert hlo_bytes(program.compile().hlo) <= 1.1 * ours
+
+
+# ---- Why a plan is as it is -----------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_other_layouts_are_weighed_by_the_cost_of_their_programs(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A plan that a limit decides has other layouts over the limit."""
+    text, name = _text(), "params['layers'][0]['up']"
+    keep = ("batch=data", "params['last']=-", "params['layers'][0]['down']=data", f"{name}=-,data")
+    divided = plan(text, AutoOptions(mesh="data=8", topology="h100", compare=False, keep=keep))
+    with pytest.raises(TooLargeError) as refused:
+        applied(text, divided, AutoOptions(topology="h100", memory=100_000))
+    limit = refused.value.least
+    of = applied(text, divided, AutoOptions(topology="h100", memory=limit))
+    found = weighed(text, of, name)
+    assert {each.spec for each in found} == {("data", None), (None, None)}
+    assert [each.over for each in found] == sorted(each.over for each in found)
+    (whole,) = [each for each in found if each.spec == (None, None)]
+    assert whole.over and whole.peak > limit
+    free = weighed(text, replace(of, memory=None), name)
+    assert not any(each.over for each in free)
+    arguments, results = (
+        tuple(replace(each, spec=free[0].spec) if "['up']" in each.name else each for each in side)
+        for side in (of.arguments, of.results)
+    )
+    changed = replace(of, arguments=arguments, results=results)
+    cost = session_of(text, changed).cost(topology="h100")
+    assert (free[0].seconds, free[0].peak) == (cost.seconds, cost.peak)
+    (tmp_path / "m.mlir").write_text(text)
+    (tmp_path / "plan.json").write_text(of.text)
+    assert _run(["why-plan", name, tmp_path / "plan.json", "--module", tmp_path / "m.mlir"]) == 0
+    said = capsys.readouterr().out
+    assert "the limit of" in said
+    assert said.startswith(f"{name} has P(None, 'data') on data=8: ")
+
+
+def test_a_module_of_another_plan_is_refused(small: AutoPlan) -> None:
+    with pytest.raises(ShardlogError, match="a plan of another program"):
+        weighed(_text(layers=2), small, "batch['x']")
+    with pytest.raises(ShardlogError, match="the plan has no argument nosuch"):
+        weighed(_text(), small, "nosuch")
+
+
+@pytest.mark.slow
+def test_the_plot_and_the_report_have_all_plans_that_were_costed(tmp_path: Path) -> None:
+    (tmp_path / "m.mlir").write_text(_text())
+    files = {name: tmp_path / f"{name}.out" for name in ("plot", "report")}
+    words: list[str | Path] = ["auto", tmp_path / "m.mlir", "--mesh", "data=4,model=2", "--topology", "h100"]
+    assert _run([*words, "--plot", files["plot"], "--report", files["report"]]) == 0
+    texts = [each.text for each in ElementTree.parse(files["plot"]).iter("{http://www.w3.org/2000/svg}text")]
+    for name in ("data parallel", "ZeRO-1", "ZeRO-3", "Megatron over model", "sequence over model"):
+        assert name in texts
+    data = re.search(r'<script id="data" type="text/plain">(.*?)</script>', files["report"].read_text())
+    assert data is not None
+    plan_of = json.loads(zlib.decompress(base64.b64decode(data[1])))["plan"]
+    assert base64.b64decode(plan_of["picture"]).decode() == files["plot"].read_text()
+    assert {"ZeRO-3", "data parallel"} <= {row[0] for row in plan_of["tried"]}
+    assert [row[0] for row in plan_of["specs"]][:1] == ["argument params['last']"]

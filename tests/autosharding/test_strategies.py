@@ -32,5 +32,16 @@ def test_a_strategy_divides_parameters_moments_and_examples(
     assert (found[0], found[3], found[6]) == (up, moment, batch)
 
 
+def test_experts_are_on_the_last_axis_and_examples_on_all() -> None:
+    shapes = {"embed": (512, 64), "router": (64, 8), "up": (8, 64, 256), "down": (8, 256, 64)}
+    state = tuple(End(f"params['{name}']", str(s), s) for name, s in shapes.items())
+    ends = Ends((*state, End("batch", "batch", (32, 64))), state, {n: n for n in range(4)})
+    for axes, last in ((("data", 4), ("model", 2)), "model"), ((("data", 8),), "data"):
+        names = tuple(name for name, _ in axes)
+        _, router, up, down, batch = strategies(ends, axes)[f"expert parallel over {last}"].values()
+        assert (router, up, down) == ((None, None), (last, None, None), (last, None, None))
+        assert batch == (names if len(names) > 1 else names[0], None)
+
+
 def test_a_mesh_of_one_axis_has_no_axis_for_layers() -> None:
     assert set(strategies(_ENDS, (("data", 8),))) == {"data parallel", "ZeRO-1", "ZeRO-3"}

@@ -54,6 +54,7 @@ class Run {
       means: data.means,
       unpartitioned: data.unpartitioned,
       cost: data.cost,
+      plan: data.plan,
       uncosted: data.uncosted,
       groups: data.groups,
       log: data.log,

@@ -27,6 +27,7 @@ class Summary {
         ),
         element("section", { "aria-label": "Conflicts" }, element("h3", {}, "Most expensive conflicts"), this.top()),
       ),
+      ...(run.plan ? [this.plan()] : []),
       element("section", { "aria-label": "Annotations" }, element("h3", {}, "Annotations by reach"), this.reach()),
       element("section", { "aria-label": "Run" }, element("h3", {}, "The run, by stage"), this.stages()),
       ...(run.unknown.length > 0
@@ -97,6 +98,31 @@ class Summary {
         countText(unknown),
         unknown > 0 ? `${manyText(run.unknown.length, "kind")}: no sharding passes` : "all are known",
       ),
+    );
+  }
+
+  /** The automatic choice of the shardings: a picture, the plans that were compared, and what comes next. */
+  plan() {
+    const { head, tried, specs, picture } = this.app.run.plan;
+    const rows = (names, lines) =>
+      element(
+        "table",
+        {},
+        element("thead", {}, element("tr", {}, ...names.map((name) => element("th", { scope: "col" }, name)))),
+        element(
+          "tbody",
+          {},
+          ...lines.map((cells) => element("tr", {}, ...cells.map((cell) => element("td", {}, cell)))),
+        ),
+      );
+    return element(
+      "section",
+      { "aria-label": "Plan" },
+      element("h3", {}, "Plan"),
+      ...head.map((line) => element("p", {}, line)),
+      element("img", { alt: "Time against memory of the plans", src: `data:image/svg+xml;base64,${picture}` }),
+      rows(["plan", "mesh", "time", "peak"], tried),
+      rows(["argument or result", "sharding", "next best"], specs),
     );
   }
 
