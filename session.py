@@ -259,6 +259,8 @@ class Session:
         None unless the program is from an XLA dump or was read in the view "compiled", and if its shardings
         are open.
         """
+        if not self.result.source.after:
+            return None
         from .runs.agreement import agreement
 
         return agreement(self.result)

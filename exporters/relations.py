@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, groupby
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from ..importers.annotations import to_sdy
-from ..importers.dialects.names import names_of
+from ..importers.dialects.marks import may_have_shardings
 from ..importers.graph.graph import Instance
 from ..importers.program import ImportedModule
 from ..importers.sources.text import Text, parse_module
@@ -25,6 +25,9 @@ from ..program.mlir.places import argument_path, result_path
 from ..program.shardings import Sharding
 from .schema import SCHEMA
 from .shardings import FinalShardings
+
+if TYPE_CHECKING:
+    from ..importers.dialects.names import Names as TextNames
 
 Rows = list[tuple[Any, ...]]
 
@@ -183,7 +186,7 @@ def names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> di
         return read[key]
 
     read_in = {function.name: function for function in functions}
-    wanted, in_text = set(read_in), names_of(text.data, module)
+    wanted, in_text = set(read_in), _names_in_text(text.data, module)
     for name, op in symbols(module, "func.func").items():
         if name in wanted:
             _read_region(op.regions[0], names.setdefault(name, Names([], [], [], {})), state, located)
@@ -192,6 +195,14 @@ def names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> di
                 names[name].also.update(said.also)
             _name_inserted(read_in[name], names[name])
     return names
+
+
+def _names_in_text(data: bytes, module: ir.Module) -> Callable[[Any], TextNames | None]:
+    if not may_have_shardings(data):
+        return lambda function: None
+    from ..importers.dialects.names import names_of
+
+    return names_of(data, module)
 
 
 def _name_inserted(function: Function, names: Names) -> None:

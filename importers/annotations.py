@@ -12,7 +12,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError, closest
-from ..notations.frontend_attributes import MARKS, read_frontend_attributes
+from ..notations.marks import may_have_strings
 from ..program.carried import SPELLING, UNKNOWN
 from ..program.function import RESULT_SHARDING
 from ..program.meshes import Mesh, symbol
@@ -20,9 +20,7 @@ from ..program.mlir.diagnostics import explain
 from ..program.mlir.modules import boundary_attributes, main_function, symbols, with_attributes
 from ..program.mlir.places import argument_path, result_path
 from ..program.shardings import changed, mesh_attribute
-from .dialects.local import has_collectives, to_global
-from .dialects.messages import calls_to_global, has_calls
-from .dialects.names import names_of
+from .dialects.marks import may_have_shardings, may_have_statements
 from .origins import drop_origins
 from .sources.nesting import open_module
 from .sources.text import Text
@@ -49,7 +47,7 @@ def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> bool:
     notes on the origins of other shardings. Returns whether the module changed."""
     with module.context, ir.Location.unknown():
         changed = open_module(module) | drop_origins(module, text.data) | (mesh is not None)
-        from_xla = any(mark in text.data for mark in MARKS) and read_frontend_attributes(module)
+        from_xla = may_have_strings(text.data) and _from_strings(module)
         if mesh is not None:
             replace_mesh(module, mesh)
         from_gspmd = b"mhlo.sharding" in text.data and not from_xla
@@ -57,12 +55,27 @@ def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> bool:
             from ..notations.gspmd.read import read_gspmd
 
             read_gspmd(module)
-    of_devices = b"shard." in text.data or b"mesh." in text.data
-    if of_devices and (of_devices := has_collectives(module)):
+    of_devices = may_have_statements(text.data) and _from_devices(module, text)
+    return changed or from_xla or from_gspmd or of_devices
+
+
+def _from_strings(module: ir.Module) -> bool:
+    """Reads XLA's strings; returns whether there were any."""
+    from ..notations.frontend_attributes import read_frontend_attributes
+
+    return read_frontend_attributes(module)
+
+
+def _from_devices(module: ir.Module, text: Text) -> bool:
+    """Turns the program of one device or process into one for all; returns whether it was one."""
+    from .dialects.local import has_collectives, to_global
+    from .dialects.messages import calls_to_global, has_calls
+
+    if of_devices := may_have_shardings(text.data) and has_collectives(module):
         to_global(module)
     if of_processes := b"mpi." in text.data and has_calls(module):
         calls_to_global(module)
-    return changed or from_xla or from_gspmd or of_devices or of_processes
+    return of_devices or of_processes
 
 
 def replace_mesh(module: ir.Module, text: str) -> None:
@@ -285,6 +298,10 @@ def _values(module: ir.Module, main: Any, data: bytes) -> dict[str, ir.Value[Any
                     walk(inner)
 
     walk(main.regions[0])
+    if not may_have_shardings(data):
+        return values
+    from .dialects.names import names_of
+
     if (named := names_of(data, module)(main)) is not None:
         numbered = list(values.values())
         values = dict(zip(named.of, numbered, strict=True))

@@ -45,13 +45,12 @@ from ..program.mlir.types import Operation
 from ..program.shardings import changed, manual_axes, mesh_attribute
 from ..program.signature import text_of
 from .gspmd.hlo_sharding import parse
-from .gspmd.named import STARTS, NamedSharding, is_named
+from .gspmd.named import NamedSharding, is_named
 from .gspmd.regions import FULL_TO_SHARD, SHARD_TO_FULL
 from .gspmd.shard_map import give_body
 from .tuples import TUPLES, flatten_tuples
 from .xla_loops import LOOP, simplify_loops
 
-MARKS = (b"xla.sdy.", *STARTS)  # a module that is written so has one of them somewhere
 _TILES = "mhlo.sharding"
 _ATTRIBUTES = "mhlo.frontend_attributes"
 _SHARDING, _MESHES = "xla.sdy.sharding", "xla.sdy.meshes"

@@ -5,21 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
 
 from ..exporters.module import Body
-from ..exporters.relations import Names, read_names, relations
 from ..exporters.shardings import FinalShardings
 from ..importers.program import ImportedModule
 from ..importers.sources.text import Text
 from ..program.ids import Item
-from ..propagation.completion.completing import Completion
 from ..propagation.fixpoint import Fixpoint, Stage
 from ..propagation.schedules.schedule import Applied
 from ..rulebook.book import RuleBook
 from .options import Options
+
+if TYPE_CHECKING:
+    from ..exporters.relations import Names
+    from ..propagation.completion.completing import Completion
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,8 @@ class RunData:
         """The names of values and the places of ops, in the program as it was read, by function."""
         if self.names_read is not None:
             return self.names_read
+        from ..exporters.relations import read_names
+
         functions = (instance.function for instance in self.program.graph.instances)
         return read_names(self.source, self.options.mesh, functions)
 
@@ -78,4 +82,6 @@ class RunData:
     @cached_property
     def facts(self) -> dict[str, list[tuple[Any, ...]]]:
         """The relations of ``shardlog query`` by name, as sorted tuples; see ``docs/facts.md``."""
+        from ..exporters.relations import relations
+
         return relations(self.program, self.written, self.names)

@@ -7,11 +7,11 @@ from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from ..exporters.relations import Names
 from ..program.ids import Item
 from .data import RunData
 
 if TYPE_CHECKING:
+    from ..exporters.relations import Names
     from .records.live import Live
 
 

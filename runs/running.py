@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
 
 from ..collector import no_collections
 from ..errors import ShardlogError
 from ..exporters.module import annotate as write_module
-from ..exporters.op_rules import attach_rules
-from ..exporters.relations import names_in
-from ..exporters.reshards import write_reshards
 from ..exporters.shardings import FinalShardings
 from ..exporters.single_devices import check_single_devices
 from ..exporters.unreduced import check_unreduced
@@ -26,18 +23,21 @@ from ..importers.program import ImportedModule, import_program
 from ..importers.sources.text import Text
 from ..importers.sources.views import view_of
 from ..program.carried import has_unknown_sizes
-from ..program.function import location
+from ..program.function import Function, location
 from ..program.ids import Cell
 from ..program.mlir.modules import symbols
 from ..program.mlir.origins import location_text, origin
 from ..program.shardings import Sharding
-from ..propagation.completion.completing import complete
 from ..propagation.fixpoint import Fixpoint, propagate
 from ..propagation.schedules.schedule import Applied, Held, apply_schedule, last_priority
 from ..rulebook.book import RuleBook
 from .data import UnknownOp
 from .options import Options
 from .result import Result
+
+if TYPE_CHECKING:
+    from ..exporters.relations import Names
+    from ..propagation.completion.completing import Completion
 
 
 @no_collections()
@@ -76,11 +76,7 @@ def run_with(
         if completes and dropped:
             hint = "take it out of the module, and compare both with `shardlog diff`"
             raise ShardlogError("completion cannot drop an annotation", where=text.name, hint=hint)
-        completion = (
-            complete(module, book, options.traversal, options.sharding_option, text.data)
-            if completes
-            else None
-        )
+        completion = _completed(module, book, options, text) if completes else None
         as_given = text.written and not (changed or options.annotate or options.steps or completes)
 
         def read() -> ImportedModule:
@@ -97,7 +93,7 @@ def run_with(
         last = last_priority(options.until, tactics, program)
         functions = (instance.function for instance in program.graph.instances)
         as_read = not (options.annotate or options.steps or completes or dropped)
-        names_read = names_in(module, text, functions) if names and as_read else None
+        names_read = _names_in(module, text, functions) if names and as_read else None
     unknown_ops = _unknown_ops(program, text)
     op_names = set(program.classes.signatures.names)  # a created constraint has no op
     for message in book.unknown_priorities(program.classes.signatures.examples):
@@ -114,6 +110,8 @@ def run_with(
                 check_unreduced(module, program.shardings, book, op_names)
             check_single_devices(module, program.shardings, book)
     if options.explicit_reshards or options.full_reshards or options.mark_partial_results:
+        from ..exporters.reshards import write_reshards
+
         write_reshards(
             module,
             program.shardings,
@@ -123,6 +121,8 @@ def run_with(
             mark=options.mark_partial_results,
         )
     if options.keep_rules:
+        from ..exporters.op_rules import attach_rules
+
         attach_rules(module, book, options.modes)
     return Result(
         module,
@@ -139,6 +139,18 @@ def run_with(
         completion,
         names_read,
     )
+
+
+def _completed(module: ir.Module, book: RuleBook, options: Options, text: Text) -> Completion:
+    from ..propagation.completion.completing import complete
+
+    return complete(module, book, options.traversal, options.sharding_option, text.data)
+
+
+def _names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> dict[str, Names]:
+    from ..exporters.relations import names_in
+
+    return names_in(module, text, functions)
 
 
 def run_again(

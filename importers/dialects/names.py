@@ -15,7 +15,8 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...program.carried import SPELLING
-from .normal import ANNOTATIONS, MARKS
+from .marks import may_have_shardings
+from .normal import ANNOTATIONS
 
 _DEFINED = re.compile(
     rb"//[^\n]*|"
@@ -104,7 +105,7 @@ class TextNames:
 def names_of(data: bytes, module: ir.Module) -> Callable[[Any], Names | None]:
     """The names that a text gives the values of each function of its module, where it is one of the sharding
     dialects of MLIR; None for others, which MLIR numbers as they are written."""
-    if SPELLING not in module.operation.attributes or not any(mark in data for mark in MARKS):
+    if SPELLING not in module.operation.attributes or not may_have_shardings(data):
         return lambda function: None
     return TextNames(data).of
 

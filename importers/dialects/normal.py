@@ -47,7 +47,6 @@ from .grids import Grid, Spec, axis_lists, check_kind, counted, find, integers, 
 from .rfc import attributes_of, read_target, read_whole
 
 _STAND_IN = 2  # for a size that is not known: axes of size 1 shard nothing
-MARKS = (b"shard.", b"mesh.")  # signs of these dialects in a text
 _OURS = ("shard.", "mesh.")
 _GRIDS = ("shard.grid", "mesh.mesh", "mesh.cluster")
 _SHARDINGS = ("shard.sharding", "mesh.sharding")

@@ -17,6 +17,7 @@ from ...program.carried import DYNAMIC
 from .bodies import body
 from .cursor import STRING, WORD, Cursor, UnfittingError, error
 from .formats import Element, Statement, formats
+from .marks import may_have_statements
 
 _KEYWORD = re.compile(r"\b(\w+)(\s*=\s*)([A-Za-z_]\w*)(?=\s*(?:,|$))")
 _BEFORE = {"", *" \t\n\r={}:)"}  # the name of an op
@@ -36,8 +37,6 @@ _WORDS = {"true", "false", "unit", "dense", "array"}
 
 
 _TARGET = re.compile(rb"(\bmodule\b[^{}\n]*\{[^{}\n]*\b)dlti(\s*=)")
-# One is in a text with statements.
-_MARKS = (b"shard.", b"mesh.", b"tosa.", b"linalg.", b"bufferization.", b"mpi.")
 
 
 @cache
@@ -57,7 +56,7 @@ def in_generic_form(data: bytes, *, bodies: bool = False) -> bytes:
 
     Raises ShardlogError for a malformed statement.
     """
-    if not any(mark in data for mark in _MARKS):
+    if not may_have_statements(data):
         return data
     if b"dlti" in data:  # of the target, by the name of a dialect alone, which jaxlib does not have
         data = _TARGET.sub(rb"\1dlti.map\2", data)

@@ -16,7 +16,6 @@ from pathlib import Path
 
 from ...errors import ShardlogError, closest
 from .files import read_file
-from .lines import with_lines
 from .text import Text
 from .vetting import from_hlo
 
@@ -67,7 +66,11 @@ def beside(text: Text, path: Path, *, own: bool = False) -> Text:
         text = replace(text, after=read_file(after).data)
     sources = sorted(folder.parent.parent.glob(f"{glob.escape(folder.name)}.*before_shardy-xla.txt"))
     hlo = from_hlo(sources[0].read_bytes(), own=own) if sources else b""
-    return with_lines(text, hlo) if hlo else text
+    if not hlo:
+        return text
+    from .lines import with_lines
+
+    return with_lines(text, hlo)
 
 
 def _modules(folder: Path) -> list[Path]:

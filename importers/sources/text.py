@@ -13,8 +13,7 @@ from ...errors import ShardlogError
 from ...program.mlir.diagnostics import explain
 from ...program.mlir.modules import copy_of, make_main
 from ...program.mlir.origins import location_text, origin
-from ..dialects.normal import MARKS, to_normal_form
-from ..dialects.statements import in_generic_form
+from ..dialects.marks import may_have_shardings, may_have_statements
 from .jax import Interface
 from .nesting import open_module
 
@@ -120,9 +119,14 @@ def _of_text(text: Text) -> ir.Module:
     """The module of a text or of bytecode; of the sharding dialects of MLIR in the normal form of those."""
     if text.data.startswith(BYTECODE):
         return ir.Module.parse(text.data)
+    if not may_have_statements(text.data):
+        return ir.Module.parse(text.data)
+    from ..dialects.normal import to_normal_form
+    from ..dialects.statements import in_generic_form
+
     try:
         module = ir.Module.parse(in_generic_form(text.data))
-        if any(mark in text.data for mark in MARKS):
+        if may_have_shardings(text.data):
             to_normal_form(module, text.data, text.place)
     except ShardlogError as error:
         where = text.place(error.where) or text.name

@@ -22,8 +22,7 @@ from jaxlib.mlir.dialects import sdy
 from ...errors import ShardlogError
 from ...program.meshes import Mesh, SubAxis, axis_text, quoted, symbol
 from ...program.shardings import Dimension
-
-STARTS = (b"{mesh[", b"{single_device[", b"{maximal_mesh[")  # of a string in this notation
+from ..marks import NAMED
 
 
 @dataclass(frozen=True)
@@ -75,4 +74,4 @@ class NamedSharding:
 
 def is_named(attribute: ir.Attribute) -> bool:
     """Whether an attribute is a string in this notation: a sharding, or a tuple with one."""
-    return isinstance(attribute, ir.StringAttr) and any(start in attribute.value_bytes for start in STARTS)
+    return isinstance(attribute, ir.StringAttr) and any(start in attribute.value_bytes for start in NAMED)

@@ -41,7 +41,9 @@ pub fn each_tuple(
         1 => "1 value".to_string(),
         width => format!("{width} values"),
     };
-    if rows.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 2) {
+    // To ask for arrays imports NumPy, which takes longer than many a query.
+    let listed = rows.is_instance_of::<PyList>();
+    if !listed && rows.cast::<PyUntypedArray>().is_ok_and(|array| array.ndim() == 2) {
         if let Some(column) = columns.iter().find(|column| column.kind != Type::Number) {
             let message = format!(
                 "`{}`: column `{}` is no number, so that facts cannot be an array",
