@@ -315,7 +315,7 @@ class _Normal:
         key = None
         if "shard" in labels:
             key = op.attributes["shard"], type_
-        elif SAID not in labels and "sharding" not in labels:
+        elif SAID not in labels and op.name != "mesh.annotate":
             spec = self.specs.get(op.operands[1])
             key = None if spec is None else (id(spec), type_)
         if SAID not in labels and key in self.meant:
