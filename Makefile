@@ -9,7 +9,7 @@ SEED := $(shell date +%Y%m%d)
 CRATES := engine/core importers/core partition/choice/least/core
 SOURCES := pyproject.toml Cargo.toml Cargo.lock $(shell find $(CRATES) -name Cargo.toml -o -path "*/src/*.rs")
 
-.PHONY: test test-nightly test-versions test-clusters lint demo bench vscode clean
+.PHONY: test test-nightly test-versions test-clusters lint demo bench docs vscode clean
 
 test: lint
 	@if command -v $(CARGO) >/dev/null; then $(CARGO) test --workspace --no-default-features --quiet; \
@@ -50,6 +50,16 @@ bench: .venv/ready
 	$(BIN)/python -m shardlog.tests.bench.size
 	$(BIN)/python -m shardlog.tests.bench.dispatch
 	$(BIN)/python -m pytest -q -m bench
+
+# The documentation as a site, in build/site; runs the notebooks. Warnings are errors.
+docs: .venvs/docs/ready
+	JAX_PLATFORMS=cpu NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/python -m mkdocs build --strict --site-dir build/site
+
+.venvs/docs/ready: pyproject.toml
+	$(PYTHON) -m venv .venvs/docs
+	mkdir -p .venvs/docs/root && ln -sfn ../../.. .venvs/docs/root/shardlog
+	.venvs/docs/bin/python -m pip install --quiet --editable '.[docs]'
+	touch $@
 
 # The extension for VS Code, built and tested; needs Node.js.
 vscode: .venv/ready

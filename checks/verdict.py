@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -78,9 +78,11 @@ class Changes:
     diff: Diff
 
     def problems(self) -> Iterator[Problem]:
-        """Each new collective as an error, and each point at which shardings part as a warning."""
+        """New collectives, as errors if more is sent than before, and the points at which shardings part."""
+        more = self.after.sent > self.before.sent
         for each in self.new:
-            yield _of_finding(new_collective(each, self.baseline))
+            found = _of_finding(new_collective(each, self.baseline))
+            yield found if more else replace(found, level="warning")
         for parting in self.diff.partings:
             site, after = parting.site, parting.has == 2
             yield Problem(

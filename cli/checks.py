@@ -46,7 +46,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     about = "a TOML file of expected shardings, as shardlog expect --update writes it"
     check.add_argument("--expect", dest="file", metavar="SHARDINGS", help=about)
-    about = "a saved run or a module: new collectives are errors, changed shardings are warnings"
+    about = "a saved run or a module to compare with; new collectives that send more are errors"
     check.add_argument("--baseline", metavar="RUN", help=about)
     add_fail_on(check)
     about = f"how to print the verdict ({', '.join(FORMATS)}), to a file if one is given; may be repeated"

@@ -16,6 +16,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 
 _ALONE = ("__init__.py", "__main__.py", "setup.py")  # in no layer
+_NO_PARTS = {"tests", "build", "docs", "examples", "standalone", ".venv", ".venvs", *_ALONE}
 
 
 def layers() -> list[str]:
@@ -28,7 +29,16 @@ def layers() -> list[str]:
 def modules() -> Iterator[Path]:
     for path in sorted(ROOT.rglob("*.py")):
         relative = path.relative_to(ROOT)
-        if relative.parts[0] not in {"tests", "build", "examples", "standalone", ".venv", ".venvs", *_ALONE}:
+        if relative.parts[0] not in {
+            "tests",
+            "build",
+            "docs",
+            "examples",
+            "standalone",
+            ".venv",
+            ".venvs",
+            *_ALONE,
+        }:
             yield relative
 
 

@@ -14,13 +14,20 @@ from pathlib import Path
 import pytest
 from shardlog.program.shardy import LINES, installed
 
+from .support.drawing import by_day
+
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 COUNTED = {
     "tactics.md",
     "tutorial.md",
 }  # with numbers of what JAX 0.10 lowers; newer ones have a few ops more
-PAGES = [page for page in (README, *sorted((ROOT / "docs").glob("*.md"))) if "$ " in page.read_text()]
+PAGES = [page for page in (README, *sorted((ROOT / "docs").rglob("*.md"))) if "$ " in page.read_text()]
+GALLERY = [page for page in PAGES if page.parent.name == "gallery"]
+CASES = [
+    *(page for page in PAGES if page not in GALLERY),
+    *by_day([page for page in GALLERY if page.stem in ("heads", "scan")], GALLERY),
+]
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)\n?((?:(?!\$ ).*\n?)*)", re.MULTILINE)
 TOOLS = 'shardlog() {{ "{0}" -m shardlog "$@"; }}\npython() {{ "{0}" "$@"; }}\n'
@@ -44,7 +51,7 @@ def run_page(page: Path, folder: Path, python: str | Path = sys.executable) -> i
             )
             printed = expected.strip(), done.stdout.strip()
             alike = printed_alike(*printed)
-            if page.name in COUNTED and installed() != LINES[0]:
+            if (page.name in COUNTED or page.parent.name == "gallery") and installed() != LINES[0]:
                 alike = alike or printed_alike(*map(numberless, printed))
             assert alike, f"$ {command}\n{done.stdout}"
             ran += 1
@@ -61,7 +68,7 @@ def numberless(text: str) -> str:
     return re.sub(r"[ -]+", " ", re.sub(r"\d+", "0", text)).replace("\n ", "\n")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", CASES, ids=lambda page: page.name)
 def test_page(page: Path, tmp_path: Path) -> None:
     assert run_page(page, tmp_path)
 

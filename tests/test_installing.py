@@ -127,7 +127,7 @@ def test_everything_installs_together(wheel: Path, tmp_path: Path) -> None:
     checked = subprocess.run([python, "-m", "pip", "check"], capture_output=True, text=True, check=False)
     assert "No broken requirements" in checked.stdout
     # The plugin is found by its entry point.
-    command = [python, "-m", "pytest", "--markers"]
+    command = [str(python), "-m", "pytest", "--markers"]
     asked = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
     assert "@pytest.mark.shardlog(" in asked.stdout
 
