@@ -35,7 +35,7 @@ def test_the_table_of_extras_is_whole() -> None:
     named = set(re.findall(r"`([\w]+)`", "".join(row.split("|")[1] for row in table.splitlines()[2:])))
     assert named == set(extras) - {"test", "fuzz", "dev", "docs", "release"}
     every = re.findall(r"\[(.*)\]", extras["all"][0])[0].split(",")
-    assert set(every) == named - {"all", "cuda", "cuda13", "tpu"}
+    assert set(every) == named - {"all", "ray", "dask", "cuda", "cuda13", "tpu"}
 
 
 def test_the_table_of_formats_is_true() -> None:
