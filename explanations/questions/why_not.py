@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from ...engine.provenance.proof import Derivations, Proof
 from ...errors import ShardlogError
 from ...program.factors import factor_name
-from ...program.ids import NO_CELL, Cell, Item, first_place
+from ...program.ids import NO_CELL, Cell, Content, Item, first_place
 from ...program.mlir.origins import at
 from ...rulebook.columns import AXIS, AnnotationWaits, Denied
 from ...runs.records.obstacles import telling
@@ -79,6 +79,9 @@ class WhyNotSearch:
         self.history, self.values = explainer.history, explainer.values
         self.obstacles = explainer.obstacles
         self.atoms = {atom.id for atom in explainer.meshes.atoms if atom.axis == axis}
+        # Thousands of ops are alike: what their rules and contents say is looked up once.
+        self._on_axis: dict[Content, frozenset[int]] = {}
+        self._shared: dict[tuple[int, int, int], tuple[tuple[int, int, int], ...]] = {}
 
     def explain(self, value: Value, dim: int, most: int = _MOST_STOPS) -> WhyNot:
         """Why a dimension is not sharded on the axis, with ``most`` ops that stopped it. Raises ShardlogError
@@ -117,6 +120,15 @@ class WhyNotSearch:
         content = self.history.content(cell, self.history.end)
         return [(d, x) for d, _, x in self.history.facts(content).get("sharded", ())]
 
+    def on_axis(self, cell: Cell) -> frozenset[int]:
+        """The dimensions of a cell that have some of the axis at the end."""
+        content = self.history.content(cell, self.history.end)
+        found = self._on_axis.get(content)
+        if found is None:
+            found = frozenset(d for d, x in self.sharded(cell) if x in self.atoms)
+            self._on_axis[content] = found
+        return found
+
     def here(self, cell: Cell, dim: int) -> Iterator[Reason]:
         """The reasons in the tensor itself."""
         facts = self.history.facts(self.history.content(cell, self.history.end))
@@ -143,32 +155,35 @@ class WhyNotSearch:
                 places = self.history.slots(item)
                 if self.obstacles.unknown(item):
                     yield from self.unruled(item, slot, dim, distance)
-                near: dict[tuple[int, int, int], None] = {}
+                near: tuple[int, int, int] | None = None
                 for f, u, d in self.shared(item, slot, dim):
                     other = self.history.cell(places[u])
-                    if any(e == d and x in self.atoms for e, x in self.sharded(other)):
-                        near[f, u, d] = None
+                    if d in self.on_axis(other):
+                        near = near or (f, u, d)
                     elif (other, d) not in self.visited:
                         self.visited[other, d] = distance + 1
                         queue.append((other, d, distance + 1))
-                for f, u, d in list(near)[:1]:
-                    yield self.stop(item, slot, dim, f, u, d, distance)
+                if near is not None:
+                    yield self.stop(item, slot, dim, *near, distance)
 
     def items(self, cell: Cell) -> list[tuple[Item, int]]:
         """The ops and edges that hold a cell, and in which slot."""
         run = self.explainer.record
         return [(item, slot) for item, slot in run.turns(cell) if item < run.items]
 
-    def shared(self, item: Item, slot: int, dim: int) -> Iterator[tuple[int, int, int]]:
+    def shared(self, item: Item, slot: int, dim: int) -> tuple[tuple[int, int, int], ...]:
         """(factor, slot, dimension) of other slots that share a factor with a dimension."""
         maps = self.obstacles.maps(item)
-        factors = [row.factor for row in maps if (row.slot, row.dim) == (slot, dim)]
-        return (
-            (factor, row.slot, row.dim)
-            for factor in factors
-            for row in maps
-            if row.factor == factor and row.slot != slot
-        )
+        key = id(maps), slot, dim  # they live as long as the obstacles
+        if key not in self._shared:
+            factors = [row.factor for row in maps if (row.slot, row.dim) == (slot, dim)]
+            self._shared[key] = tuple(
+                (factor, row.slot, row.dim)
+                for factor in factors
+                for row in maps
+                if row.factor == factor and row.slot != slot
+            )
+        return self._shared[key]
 
     # ---- What stopped it --------------------------------------------------------------------------------
 

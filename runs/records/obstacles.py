@@ -28,7 +28,8 @@ class Obstacles:
         self._turns: dict[object, Derivations] = {}  # by what was given
         self._taken: dict[tuple[Item, int, int], Derivations] = {}
         self._losing: dict[int, dict[int, list[Loses]]] = {}  # first change of a turn -> slot -> ``loses``
-        self._maps: dict[Item, list[Maps]] = {}
+        self._maps: dict[int, list[Maps]] = {}  # by class
+        self._of_op: dict[Item, list[Maps]] = {}  # where the class says nothing
 
     @cached_property
     def _solver(self) -> Solver:
@@ -79,10 +80,18 @@ class Obstacles:
 
     def maps(self, item: Item) -> list[Maps]:
         """The factors of the dimensions of an item, whether it takes turns or not."""
-        if item not in self._maps:
-            given = self._given(item, len(self._record.stages) - 1)
-            self._maps[item] = [Maps(*row) for row in given.get("maps", ())]
-        return self._maps[item]
+        class_ = self._record.class_of(item)
+        found = self._maps.get(class_)
+        if found is None:
+            found = self._of_op.get(item)
+        if found is None:
+            last = len(self._record.stages) - 1
+            found = [Maps(*row) for row in self._given(item, last).get("maps", ())]
+            if self._static(item, last) >= 0:
+                self._maps[class_] = found
+            else:
+                self._of_op[item] = found
+        return found
 
     def unknown(self, item: Item) -> bool:
         """Whether an item is an op that has no rule."""

@@ -23,7 +23,7 @@ from ...program.mlir.origins import origin as origin_of
 from ...program.mlir.places import Scope
 from ...rulebook.book import reasons
 from ...version import __version__
-from .columns import Column, Gains, rows, same
+from .columns import Gains, rows, same
 from .record import Annotation, Change, Facts, Key, Op, Record, Row, Stage, Value, Way, is_file
 from .saved_file import AGAIN, Database
 from .saved_relations import saved_relation
@@ -74,7 +74,7 @@ class Saved(Record):
     def __init__(self, path: Path) -> None:
         self.path = path
         self._file = Database(path)
-        self._all = self._file.all
+        self._all, self._column = self._file.all, self._file.columns.__getitem__
         about = dict(self._all("SELECT name, value FROM run"))
         self.name, self.strategy, self.version = about["module"], about["strategy"], about["shardlog"]
         self.end, self.items = int(about["changes"]), int(about["items"])
@@ -102,9 +102,6 @@ class Saved(Record):
         return found[0] if found else None
 
     # ---- Columns ----------------------------------------------------------------------------------------
-
-    def _column(self, name: str) -> Column:
-        return self._file.column(name)
 
     def _text(self, column: str, row: int) -> str:
         """The text in a row of a column of texts."""

@@ -93,6 +93,21 @@ def _size(header: bytes) -> int:
     return pages * (page if page > 1 else 65536)
 
 
+class _Columns(dict[str, Column]):
+    """Columns of numbers by name, each read when it is asked for."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__()
+        self._all = database.all
+
+    def __missing__(self, name: str) -> Column:
+        rows = self._all("SELECT width, numbers FROM column WHERE name = ?", name)
+        if not rows:
+            raise KeyError(name)
+        self[name] = found = numbers_of(*rows[0])
+        return found
+
+
 class Database:
     """The tables of a saved run. Raises ShardlogError where a file keeps none that this version can read."""
 
@@ -108,7 +123,7 @@ class Database:
         uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
         self._database = sqlite3.connect(uri, uri=True)
         self._database.execute(f"PRAGMA mmap_size = {_MAPPED}")
-        self._columns: dict[str, Column] = {}
+        self.columns = _Columns(self)
         self._steps = 0
         self._most = 10 + 8 * size // _EVERY  # more than any query over all rows takes
         self._database.set_progress_handler(self._goes_on, _EVERY)
@@ -155,20 +170,11 @@ class Database:
         except (sqlite3.Error, UnicodeDecodeError) as error:
             raise self.damaged(error) from error
 
-    def column(self, name: str) -> Column:
-        """A column of numbers. Raises KeyError where there is none."""
-        if name not in self._columns:
-            rows = self.all("SELECT width, numbers FROM column WHERE name = ?", name)
-            if not rows:
-                raise KeyError(name)
-            self._columns[name] = numbers_of(*rows[0])
-        return self._columns[name]
-
     @cached_property
     def texts(self) -> Texts:
         """The texts that columns refer to."""
         ((data,),) = self.all("SELECT numbers FROM column WHERE name = 'text'")
-        return Texts(self.column("text.end"), data)
+        return Texts(self.columns["text.end"], data)
 
     def unpacked(self, data: bytes) -> bytes:
         """A column that was packed with zlib."""

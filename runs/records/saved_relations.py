@@ -25,16 +25,16 @@ def saved_relation(file: Database, name: str, among: Collection[str | int] | Non
 
 
 def _of_values(file: Database, name: str, among: Collection[str | int] | None) -> Iterator[Row]:
-    names, seen = file.column("value.name"), file.column("value.rows")
+    names, seen = file.columns["value.name"], file.columns["value.rows"]
     numbers: Iterable[int] = range(len(seen))
     if among is not None:
         texts = filter(lambda n: n >= 0, (file.texts.find(str(text)) for text in among))
         numbers = (
-            file.column("name.value")[row] for text in texts for row in same(file.column("name.text"), text)
+            file.columns["name.value"][row] for text in texts for row in same(file.columns["name.text"], text)
         )
     rows = {number: json.loads(text) for number, text in file.all("SELECT number, rows FROM sharding")}
     of_types = {n: (text, json.loads(shape)) for n, text, shape in file.all("SELECT * FROM type")}
-    types, annotated = file.column("value.type"), set(file.column("annotated"))
+    types, annotated = file.columns["value.type"], set(file.columns["annotated"])
     for number in numbers:
         if seen[number] < 0:
             continue
@@ -53,11 +53,11 @@ def _of_values(file: Database, name: str, among: Collection[str | int] | None) -
 
 
 def _of_ops(file: Database, name: str, among: Collection[str | int] | None) -> Iterator[Row]:
-    listed, names, texts = file.column("op.rows"), file.column("op.name"), file.texts
-    starts, values, value_names = (file.column(c) for c in ("op.slots", "slot.value", "value.name"))
+    listed, names, texts = file.columns["op.rows"], file.columns["op.name"], file.texts
+    starts, values, value_names = (file.columns[c] for c in ("op.slots", "slot.value", "value.name"))
     rows = {number: json.loads(text) for number, text in file.all("SELECT number, rows FROM op_rows")}
     roles = {number: json.loads(text) for number, text in file.all("SELECT number, names FROM roles")}
-    of_roles, sources = file.column("op.roles"), file.column("op.source")
+    of_roles, sources = file.columns["op.roles"], file.columns["op.source"]
     for op, seen in enumerate(listed):
         if seen < 0 or (among is not None and op not in among):
             continue
