@@ -13,7 +13,7 @@ from .runs.running import run_with
 from .session import Session
 
 if TYPE_CHECKING:
-    from .executing.dispatch import Call, Chosen
+    from .executing.dispatch import Call, ChosenModule
     from .executing.transformed import TracedFunction
 
 Partitioner = Literal["xla", "shardlog"]
@@ -110,7 +110,7 @@ class _Decided:
                 raise ShardlogError(f"there is no option {name}", where="jit", hint=hint)
         return cls(Options(**options), devices, partitioner, partition)
 
-    def choose(self, lowered: Any, devices: tuple[Any, ...]) -> Chosen:
+    def choose(self, lowered: Any, devices: tuple[Any, ...]) -> ChosenModule:
         """The program for a function that JAX lowered."""
         from .executing.compiling import chosen
 

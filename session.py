@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from .explanations.answers.conflicts import Conflicts
     from .explanations.answers.diff import Diff
     from .explanations.answers.mutated import Mutated
-    from .explanations.answers.pins import Chosen, Pinned
+    from .explanations.answers.pins import ChosenSharding, Pinned
     from .explanations.answers.visualize import Picture
     from .explanations.answers.what_if import WhatIf
     from .explanations.answers.why_not import WhyNot
@@ -399,7 +399,7 @@ class Session:
         return pin(self.programs, _texts(pins), ProgramChoice(**program))
 
     @_asked
-    def chosen(self, value: str, **program: Unpack[ProgramOptions]) -> tuple[Chosen, ...]:
+    def chosen(self, value: str, **program: Unpack[ProgramOptions]) -> tuple[ChosenSharding, ...]:
         """Why a partitioned program shards a value otherwise than propagation did.
 
         Keywords are those of ``partition``. Empty if it does not.

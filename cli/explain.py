@@ -16,7 +16,7 @@ from .running import Progress, add_json, inputs, open_or_run, opened, refuse_cha
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..explanations.answers.pins import Chosen
+    from ..explanations.answers.pins import ChosenSharding
     from ..explanations.answers.why import Explanation
     from ..explanations.questions.why import Explainer
     from ..session import Session
@@ -145,7 +145,7 @@ def _why(options: argparse.Namespace) -> None:
     explanations = explainer.why(options.value, options.dim, options.axis)
     verdicts = [_verified(session, e) if options.verify else {} for e in explanations]
     pending = [] if options.dim is not None else unreduced(explainer, options.value, options.axis)
-    otherwise: tuple[Chosen, ...] = ()
+    otherwise: tuple[ChosenSharding, ...] = ()
     if moved:
         from ..explanations.questions.pins import chosen
 

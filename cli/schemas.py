@@ -33,7 +33,7 @@ from ..datalog.profile import Profile
 from ..explanations.answers.collective import Because, Begun, ComparedWay, Placed
 from ..explanations.answers.diff import TensorDiff
 from ..explanations.answers.mutated import Mutated
-from ..explanations.answers.pins import Chosen, Pinned
+from ..explanations.answers.pins import ChosenSharding, Pinned
 from ..explanations.answers.unreduced import Unreduced
 from ..explanations.steps import Loss, Site
 from ..propagation.fixpoint import Stage as Statistics
@@ -291,7 +291,7 @@ _DOCUMENTS = {
     ),
     "query": array({"type": "object", "additionalProperties": {"type": ["string", "number"]}}),
     # The second with --collective, the third with --no-keep-shardings.
-    "why": {"anyOf": [_WHYS, _MOVED, record(why=_WHYS, chosen=array(_of(Chosen)))]},
+    "why": {"anyOf": [_WHYS, _MOVED, record(why=_WHYS, chosen=array(_of(ChosenSharding)))]},
     "why-not": array(_WHY_NOT),
     "conflicts": record(program=TEXT, bytes=NUMBER, conflicts=array(_CONFLICT)),
     "diff": _DIFF,

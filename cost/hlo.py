@@ -40,7 +40,7 @@ def hlo_collectives(text: str) -> dict[str, tuple[int, float]]:
     return {kind: total[kind] for kind in KINDS if kind in total}
 
 
-class Sends(NamedTuple):
+class HloCollective(NamedTuple):
     """A collective: its kind, the devices of a group, and the bytes that each sends in the ring model."""
 
     kind: str
@@ -48,7 +48,7 @@ class Sends(NamedTuple):
     bytes: float
 
 
-def hlo_sends(text: str) -> Iterator[tuple[Sends, int]]:
+def hlo_sends(text: str) -> Iterator[tuple[HloCollective, int]]:
     """The collectives that a device takes part in, and how often each runs."""
     chained = set[str]()  # collectives that overlap with a chain of fusions appear in each of them
     for line, times, inside in _executed(text):
@@ -58,7 +58,7 @@ def hlo_sends(text: str) -> Iterator[tuple[Sends, int]]:
             chained.add(chain[1])
         if (sends := _sent(line)) is not None:
             if sends.kind == "all-reduce" and inside.startswith(_SCATTERS):
-                sends = Sends("reduce-scatter", sends.group, sends.bytes / 2)
+                sends = HloCollective("reduce-scatter", sends.group, sends.bytes / 2)
             yield sends, times
 
 
@@ -109,7 +109,7 @@ def _turns(line: str, inside: str, read: Callable[[str], Computation]) -> int:
     return 1 if counted is None else counted
 
 
-def _sent(line: str) -> Sends | None:
+def _sent(line: str) -> HloCollective | None:
     match = _OP.match(line)
     kind = match[2].removesuffix(_START) if match else ""
     if match is None or kind not in KINDS:
@@ -128,7 +128,7 @@ def _sent(line: str) -> Sends | None:
             sizes = sizes[len(sizes) // 2 :]
     size, n = sum(sizes), _group(line)
     shares = {"all-reduce": 2 * (n - 1) / n, "reduce-scatter": n - 1, "collective-permute": 1}
-    return Sends(kind, n, size * shares.get(kind, (n - 1) / n))
+    return HloCollective(kind, n, size * shares.get(kind, (n - 1) / n))
 
 
 def _bytes(kind: str) -> int:

@@ -18,21 +18,21 @@ if TYPE_CHECKING:
 
     from ..partition.device_program import DeviceProgram
     from ..runs.result import Result
-    from .dispatch import Chosen
+    from .dispatch import ChosenModule
 
 
 def chosen(
     result: Result, devices: Sequence[Any] | None, known: tuple[Any, ...], program: DeviceProgram | None
-) -> Chosen:
+) -> ChosenModule:
     """The module that JAX compiles, as ``compiled`` says, in place of the one that it lowered for the
     devices ``known``."""
-    from .dispatch import Chosen
+    from .dispatch import ChosenModule
 
     whole = not main_mesh(result.program.shardings.meshes.meshes).axes
     devices = known if whole and devices is None and known else devices_for(result, devices, known)
     arguments, _ = device_shardings(result, devices, program)
     module = with_main(module_for(result, devices, program))
-    return Chosen(module, tuple(devices), tuple(arguments))
+    return ChosenModule(module, tuple(devices), tuple(arguments))
 
 
 def devices_for(

@@ -28,7 +28,7 @@ _KINDS = 4096  # of arguments whose programs JAX keeps at once
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenModule:
     """The ``module`` that is compiled for ``devices``, in place of the one that JAX lowered.
 
     ``arguments`` are the shardings of its arguments. If those that JAX was given are equivalent, these
@@ -40,13 +40,13 @@ class Chosen:
     arguments: tuple[Any, ...]
 
 
-Kept = dict[int, tuple[Any, Chosen]]  # by the identity of the first, a module of JAX
+Kept = dict[int, tuple[Any, ChosenModule]]  # by the identity of the first, a module of JAX
 
 
-class Rules(Protocol):
+class ModuleChoice(Protocol):
     """How a function's programs are chosen, and what happens to it under transformations."""
 
-    def choose(self, lowered: Any, devices: tuple[Any, ...]) -> Chosen:
+    def choose(self, lowered: Any, devices: tuple[Any, ...]) -> ChosenModule:
         """What to compile for a ``jax.stages.Lowered``, of which JAX says that it is for these devices."""
 
     def transform(self, call: Call, args: Sequence[Any]) -> Sequence[Any]:
@@ -69,7 +69,7 @@ class Call:
         return list(bind(*args, **self.parameters))
 
 
-def dispatched(function: Callable[..., Any], /, *, rules: Rules, **keywords: Any) -> Any:
+def dispatched(function: Callable[..., Any], /, *, rules: ModuleChoice, **keywords: Any) -> Any:
     """The function as ``jax.jit`` has it with these keywords, but compiled as the rules choose."""
     if not callable(function):
         return jax.jit(function)  # JAX reports the error
@@ -105,7 +105,7 @@ class Jitted:
     JAX's own class has the same methods; attributes of an object itself are copied to its wrapper.
     """
 
-    def __init__(self, function: Any, plain: Any, made: Any, rules: Rules, chosen: Kept) -> None:
+    def __init__(self, function: Any, plain: Any, made: Any, rules: ModuleChoice, chosen: Kept) -> None:
         itself: Any = self  # called by its class
         update_wrapper(itself, function)
         self._plain, self._made, self._rules, self._chosen = plain, made, rules, chosen
@@ -185,7 +185,7 @@ def evaluating() -> Iterator[None]:
         yield
 
 
-def _lowered_as_chosen(traced: Any, rules: Rules, chosen: Kept) -> Any:
+def _lowered_as_chosen(traced: Any, rules: ModuleChoice, chosen: Kept) -> Any:
     """A ``jax.stages.Traced`` that is lowered to the chosen module."""
 
     class Traced(type(traced)):  # type: ignore[misc]
@@ -198,7 +198,7 @@ def _lowered_as_chosen(traced: Any, rules: Rules, chosen: Kept) -> Any:
     return traced
 
 
-def _compiled_as_chosen(lowered: Any, rules: Rules, chosen: Kept) -> Any:
+def _compiled_as_chosen(lowered: Any, rules: ModuleChoice, chosen: Kept) -> Any:
     """The same ``jax.stages.Lowered``, which is compiled as chosen. JAX keeps its computation for a kind of
     arguments, and compiles the same one for calls."""
     computation = lowered._lowering
@@ -217,7 +217,7 @@ def _compiled_as_chosen(lowered: Any, rules: Rules, chosen: Kept) -> Any:
     return lowered
 
 
-def _in_place_of(computation: Any, choice: Chosen) -> Any:
+def _in_place_of(computation: Any, choice: ChosenModule) -> Any:
     """A computation of JAX's with the module and the devices that were chosen."""
     other = copy.copy(computation)
     del other.compile

@@ -81,7 +81,7 @@ def within(aim: Aim, make: Callable[[Aim], DeviceProgram]) -> DeviceProgram:
             raise min(error, other, key=lambda each: each.least) from None
 
 
-class Sends(NamedTuple):
+class PricedCollective(NamedTuple):
     """A collective of a program: its kind, the pieces of axes that it runs over, the bytes that a device
     sends each time, the number of executions, and its share of the combined collective that a machine's
     compiler makes of several."""
@@ -140,12 +140,12 @@ class PlannedProgram:
         return program
 
     @cached_property
-    def sending(self) -> list[Sends]:
+    def sending(self) -> list[PricedCollective]:
         """Its collectives."""
         combined, sends = self.annotated.planner.prices.combined, self.facts.sends
         if sends is not None and not combined:
             return [
-                Sends(each.kind, each.pieces, each.bytes, times(each.known, each.often), 1.0)
+                PricedCollective(each.kind, each.pieces, each.bytes, times(each.known, each.often), 1.0)
                 for each in sends
             ]
         draft = self.written[1]
@@ -153,7 +153,9 @@ class PlannedProgram:
         if combined:
             sizes = combined_sizes(draft.module, draft.traits, combined)
         return [
-            Sends(each.kind, self._along(each), each.bytes, often(counts, each.op), 1 / sizes.get(each.op, 1))
+            PricedCollective(
+                each.kind, self._along(each), each.bytes, often(counts, each.op), 1 / sizes.get(each.op, 1)
+            )
             for each in draft.sent
         ]
 

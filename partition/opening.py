@@ -30,12 +30,12 @@ class Opened:
     results: dict[int, Sharding]
     cost: float
     held: float
-    others: dict[int, tuple[Other, ...]] = field(default_factory=dict)
+    others: dict[int, tuple[OtherLayout, ...]] = field(default_factory=dict)
     alike: dict[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
-class Other:
+class OtherLayout:
     """Another layout of an argument: what the program would cost more by the sum, in bytes, if the argument
     and those laid out alike had it, and the op whose cost rises most: its name and place; empty for none."""
 
@@ -93,7 +93,7 @@ class Opening:
             {n: chosen.alike.get(boundary.arguments[n], -1 - n) for n in arguments},
         )
 
-    def _others(self, found: FoundHomes, value: int) -> Iterator[Other]:
+    def _others(self, found: FoundHomes, value: int) -> Iterator[OtherLayout]:
         """The next best layouts of an argument."""
         dearest = found.dearest.get(value, ())
         for (layout, more), spot in zip(found.others.get(value, ()), dearest, strict=False):
@@ -103,4 +103,4 @@ class Opening:
             op = self._kinds.ops[number] if spot >= 0 else None
             with self._module.context:
                 named = ("", "") if op is None else (op.name, location(op))
-            yield Other(self._axes.sharding(layout), more, *named)
+            yield OtherLayout(self._axes.sharding(layout), more, *named)

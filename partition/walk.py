@@ -22,7 +22,7 @@ from .choice.purposes import Computed, Purpose, Use
 from .facts.annotated import Annotated
 from .facts.bypasses import Bypasses
 from .facts.kinds import Kinds
-from .facts.reading import Reading, Tensor, static_shape
+from .facts.reading import Reading, TensorFacts, static_shape
 from .facts.recipes import Recipe, Recipes
 from .layouts import Layout, PieceSet, Shape, replicated
 from .plan import Plan, Reshard
@@ -55,7 +55,7 @@ class Walk(ABC):
         self.form, self.traits = annotated.form, builder.traits
         self.copied_first = {} if plan.again else plan.copies  # layouts that values are made in before others
         self.functions, self.main = annotated.functions, annotated.main
-        self.tensors: dict[int, Tensor] = {}
+        self.tensors: dict[int, TensorFacts] = {}
         self.makes: dict[int, Callable[[Layout], Any]] = {}  # values that need no data
         self.locals: dict[int, Any] = {}  # of values at home, which exist wherever the value does
         self.layouts: dict[int, tuple[Layout, ...]] = {}  # other ones in which values have been made

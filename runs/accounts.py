@@ -22,7 +22,7 @@ from ..program.meshes import axis_text
 from ..program.mlir.origins import at
 from ..program.mlir.places import argument_path, result_path
 from ..program.shardings import Sharding
-from ..propagation.schedules.schedule import Applied, Given, Left
+from ..propagation.schedules.schedule import Applied, Left, TacticDimension
 from .result import Result
 
 Axes = tuple[tuple[str, ...], ...]  # by dimension, major to minor
@@ -69,7 +69,7 @@ class Account:
 
     name: str
     priority: int
-    given: tuple[Given, ...]
+    given: tuple[TacticDimension, ...]
     left: tuple[Left, ...]
     tensors: int
     gained: int
@@ -156,7 +156,7 @@ class _Accountant:
         mesh = self.result.program.shardings.meshes.meshes[sharding.mesh]
         return tuple(tuple(axis_text(axis, mesh) for axis in d.axes) for d in sharding.dimensions)
 
-    def given(self, priority: int) -> Iterator[Given]:
+    def given(self, priority: int) -> Iterator[TacticDimension]:
         """The annotations of the module that come into force at a priority."""
         if self.result.fixpoint.strategy != "user-priority":
             priority = -1  # all at once
@@ -174,7 +174,7 @@ class _Accountant:
                 continue
             for d, axes in enumerate(self.names(sharding)):
                 if axes and priority in (-1, sharding.dimensions[d].priority or 0):
-                    yield Given(tensor.name, d, axes)
+                    yield TacticDimension(tensor.name, d, axes)
 
     def source(self, number: int) -> tuple[str, str]:
         """The line and the name stack that a value comes from."""
@@ -247,7 +247,7 @@ def _lines(label: str, lines: Sequence[str]) -> Iterator[str]:
         yield f"  {label if i == 0 else '':<10}  {line}"
 
 
-def _given(given: Sequence[Given]) -> list[str]:
+def _given(given: Sequence[TacticDimension]) -> list[str]:
     of_tensor: dict[str, list[str]] = {}
     for one in given:
         what = "kept off" if one.dim is None else f"dim {one.dim} on"

@@ -81,7 +81,7 @@ class Pinned:
 
 
 @dataclass(frozen=True)
-class Other:
+class OtherSharding:
     """A sharding that a value could have had: a text per dimension, and the axes over which it would be a
     partial sum. Also the extra cost of the program if this value alone had it: in bytes that are sent, or,
     on a machine, in the bytes that could be sent in the time, and in ``seconds``."""
@@ -93,7 +93,7 @@ class Other:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenSharding:
     """Why the sharding of a value in the chosen ``program`` differs from propagation's. It has both (and
     the axes over which the value is a partial sum), the changes if propagation's is pinned, and the
     shardings that lost. ``least`` is the total that the choice minimises: "bytes" that are sent, or "time"
@@ -109,7 +109,7 @@ class Chosen:
     partial: str
     propagated: tuple[str, ...]
     otherwise: Change
-    lost: tuple[Other, ...]
+    lost: tuple[OtherSharding, ...]
 
     def __str__(self) -> str:
         return f"{self.program.line}\n{chosen_text(self)}"
@@ -130,7 +130,7 @@ def pinned_text(found: Pinned, *, full: bool = False) -> str:
     return "\n".join([*lines, *_change(found.change, found.topology, "with it", "without it", full=full)])
 
 
-def chosen_text(found: Chosen, *, full: bool = False) -> str:
+def chosen_text(found: ChosenSharding, *, full: bool = False) -> str:
     """Why a value's sharding differs from propagation's."""
     about = "the value that the loop carries for " if found.carried else ""
     said = f"{about}{found.value} is sharded {_sharding(found.dims, found.partial)}"
@@ -144,7 +144,7 @@ def chosen_text(found: Chosen, *, full: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _reason(found: Chosen) -> str:
+def _reason(found: ChosenSharding) -> str:
     """Why the choice has it so, as far as the costs of the whole program say it, too."""
     before, after = found.otherwise.before, found.otherwise.after
     more = after.bytes - before.bytes if found.least == "bytes" else after.seconds - before.seconds

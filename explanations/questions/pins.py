@@ -18,7 +18,7 @@ from ...runs.choice import ProgramChoice
 from ...runs.options import machine_of_costs
 from ...runs.records.record import Value
 from ...runs.result import Result
-from ..answers.pins import Change, Chosen, Move, Other, Pin, Pinned, Total
+from ..answers.pins import Change, ChosenSharding, Move, OtherSharding, Pin, Pinned, Total
 from ..partitioned import Partitioned, Programs
 from .pin_texts import is_made, op_result, read_pins
 from .values import Values
@@ -46,7 +46,7 @@ def pin(programs: Programs, texts: Sequence[str], choice: ProgramChoice) -> Pinn
     return Pinned(before.choice, counted, pins, _change(before, after, counted))
 
 
-def chosen(programs: Programs, name: str, choice: ProgramChoice) -> tuple[Chosen, ...]:
+def chosen(programs: Programs, name: str, choice: ProgramChoice) -> tuple[ChosenSharding, ...]:
     """Why the shardings of values with a name differ from propagation's in the chosen program. Values
     without a difference are left out."""
     result, topology = programs.result, choice.topology
@@ -58,13 +58,15 @@ def chosen(programs: Programs, name: str, choice: ProgramChoice) -> tuple[Chosen
             continue
         bound = programs.made(replace(choice, pins=()), pinned | {value: _sharding(result, given)})
         lost = (
-            Other(_dims(program.axes, other), _partial(program.axes, other), more, speed and more / speed)
+            OtherSharding(
+                _dims(program.axes, other), _partial(program.axes, other), more, speed and more / speed
+            )
             for other, more in program.others.get(value, ())[:_MOST_OTHERS]
         )
         change, others = _change(program, bound, counted), tuple(lost)
         propagated = _propagated(result, program.axes, given)
         reasons += [
-            Chosen(
+            ChosenSharding(
                 choice,
                 named.name,
                 value != given,

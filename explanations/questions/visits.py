@@ -24,7 +24,7 @@ _DIRECTIONS = {1: "forward", -1: "backward"}
 
 
 @dataclass(frozen=True)
-class Given:
+class VisitSource:
     """The source of a visit's axis: the slot and dimension on which it saw the axis (``PARTIAL``: it is a
     partial sum), and the value there. Also the visit that annotated the value, or the cell that the program
     annotates.
@@ -82,7 +82,7 @@ class Visits:
             by, dim, site = given.by, given.dim, source
         return tuple(steps), by
 
-    def given(self, visited: Visited, dim: int, atom: int) -> Given:
+    def given(self, visited: Visited, dim: int, atom: int) -> VisitSource:
         """Where a visit has an axis from that it gave a dimension, or for which a result is a partial sum."""
         proof = self._proof(visited, dim, atom)
         self._facts[visited.number] = visited.facts
@@ -91,10 +91,10 @@ class Visits:
         if seen.relation not in ("sharded", "partial"):  # the user gives the op this option
             value = self._record.op(visited.item).values[visited.slot]
             cell = self._record.cell(self._record.value(value).place)
-            return Given(proof, option, visited.slot, dim, value, cell)
+            return VisitSource(proof, option, visited.slot, dim, value, cell)
         slot = seen.row[0]
         from_dim = PARTIAL if seen.relation == "partial" else Sharded(*seen.row).dim
-        return Given(proof, option, slot, from_dim, *self._record.saw(visited, slot))
+        return VisitSource(proof, option, slot, from_dim, *self._record.saw(visited, slot))
 
     def annotated(self, words: Words, cell: Cell) -> str:
         """How a cell came to its annotation, where it has one; else empty."""
@@ -129,7 +129,7 @@ class Visits:
         self,
         words: Words,
         visited: Visited,
-        given: Given,
+        given: VisitSource,
         site: Site,
         source: Site,
         atoms: tuple[int, ...],

@@ -18,7 +18,7 @@ from ...version import __version__
 from ..answers.conflicts import Conflict
 from ..partitioned import Programs
 from .cost import costs
-from .steps import Kinds
+from .steps import ChangeKinds
 
 _SAID = ("slot", "collective", "has", "partial", "needs", "bytes", "executions")  # of a conflict
 
@@ -134,7 +134,7 @@ class _Collector:
 
     def log(self) -> dict[str, Any]:
         """The changes by column: stage, first change of the turn, op and kind."""
-        history, kinds = self.history, Kinds(self.explainer, self.record)
+        history, kinds = self.history, ChangeKinds(self.explainer, self.record)
         stage, start, op, kind = [], [], [], []
         for number in range(history.end):
             if number % 256 == 0:

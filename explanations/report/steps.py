@@ -21,7 +21,7 @@ from ..questions.why import Explainer, factor_along
 from ..steps import rule_place
 
 
-class Kinds:
+class ChangeKinds:
     """The kinds of the changes of a run.
 
     ``rows`` has an object for each: ``slot``, ``content`` (the new one) and ``gains``, a list of

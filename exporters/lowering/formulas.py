@@ -11,7 +11,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...program.elements import bits_of
-from .writer import Writer, element_of, is_float, shape_of
+from .writer import OpWriter, element_of, is_float, shape_of
 
 _TOKEN = re.compile(r"\s*([\w.#]+|[(),])")
 _COMPARISONS = ("EQ", "NE", "LT", "LE", "GT", "GE")
@@ -45,7 +45,7 @@ def parsed(text: str) -> Call:
 
 
 def value_of_formula(
-    writer: Writer, text: str, operands: Sequence[Any], element: Any, attributes: Mapping[str, Any]
+    writer: OpWriter, text: str, operands: Sequence[Any], element: Any, attributes: Mapping[str, Any]
 ) -> Any:
     """What a formula gives of ``operands``, which have one shape: elements of the type ``element``."""
     return _Formula(writer, operands, element, attributes).value(parsed(text))
@@ -53,7 +53,7 @@ def value_of_formula(
 
 class _Formula:
     def __init__(
-        self, writer: Writer, operands: Sequence[Any], element: Any, attributes: Mapping[str, Any]
+        self, writer: OpWriter, operands: Sequence[Any], element: Any, attributes: Mapping[str, Any]
     ) -> None:
         self.writer, self.operands, self.element, self.attributes = writer, operands, element, attributes
         self.shape = shape_of(operands[0])

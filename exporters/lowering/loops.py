@@ -15,7 +15,7 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError
 from ...partition.writing.neutral import neutral, zero
 from ...program.function import location
-from .writer import Writer, element_of, shape_of, written_element
+from .writer import OpWriter, element_of, shape_of, written_element
 
 _WRITTEN = "stablehlo."
 _PRODUCT = "multiply"  # of two operands, of which sums are products of tensors
@@ -41,13 +41,13 @@ class Loops:
         return [loop for loop, kind in self.kinds.items() if kind == "reduction"]
 
 
-Body = Callable[[Writer, Any, Mapping[Any, Any], Sequence[int], Sequence[int]], Any]
+Body = Callable[[OpWriter, Any, Mapping[Any, Any], Sequence[int], Sequence[int]], Any]
 
 
 class Nest:
     """An op as loops. ``values`` are its operands as written, ``body`` what an op in a region computes."""
 
-    def __init__(self, writer: Writer, op: Any, loops: Loops, values: Sequence[Any], body: Body) -> None:
+    def __init__(self, writer: OpWriter, op: Any, loops: Loops, values: Sequence[Any], body: Body) -> None:
         self.writer, self.op, self.loops, self.values, self.body = writer, op, loops, values, body
         self.operands = len(op.operands)
 

@@ -17,7 +17,7 @@ from ...rulebook.book import RuleBook
 from .formulas import value_of_formula
 from .loops import Loops, Nest
 from .moves import MOVES, Move, constant_of
-from .writer import Writer, element_of, shape_of, written_element, written_type
+from .writer import OpWriter, element_of, shape_of, written_element, written_type
 
 _WRITTEN = "stablehlo."
 
@@ -143,7 +143,7 @@ class _Lowering:
     def write(self, op: Any) -> None:
         """Writes an op before it, and takes down what its results became."""
         writer, values = (
-            Writer(ir.InsertionPoint(op), op.location),
+            OpWriter(ir.InsertionPoint(op), op.location),
             [self.value(value) for value in op.operands],
         )
         for operand in self.how.takes_zero.get(op.name, ()):
@@ -157,7 +157,7 @@ class _Lowering:
         for result, made in zip(op.results, results, strict=True):
             self.values[result] = made
 
-    def _of_family(self, writer: Writer, op: Any, values: Sequence[Any]) -> list[Any]:
+    def _of_family(self, writer: OpWriter, op: Any, values: Sequence[Any]) -> list[Any]:
         how = self.how.written[op.name]
         if how not in ("loops", "average"):
             return [MOVES[how](Move(writer, op, values, self.value))]
@@ -171,7 +171,7 @@ class _Lowering:
         return results
 
     def _elementwise(
-        self, writer: Writer, op: Any, text: str, values: Sequence[Any], shape: Sequence[int] | None
+        self, writer: OpWriter, op: Any, text: str, values: Sequence[Any], shape: Sequence[int] | None
     ) -> Any:
         """An elementwise op, of operands that are repeated to the shape of the result."""
         kind = op.results[0].type
@@ -184,7 +184,12 @@ class _Lowering:
         return value_of_formula(writer, text, spread, element, attributes)
 
     def body(
-        self, writer: Writer, value: Any, known: Mapping[Any, Any], space: Sequence[int], shape: Sequence[int]
+        self,
+        writer: OpWriter,
+        value: Any,
+        known: Mapping[Any, Any],
+        space: Sequence[int],
+        shape: Sequence[int],
     ) -> Any:
         """What a value in the region of an op is, over a space of loops, where ``known`` values are. Of an op
         in place of a value: whether it multiplies."""
@@ -196,7 +201,7 @@ class _Lowering:
 @dataclass
 class _Body:
     lowering: _Lowering
-    writer: Writer
+    writer: OpWriter
     known: dict[Any, Any]
     space: Sequence[int]
     shape: Sequence[int]

@@ -14,7 +14,7 @@ from ...partition.writing.neutral import neutral
 from ...program.carried import DYNAMIC
 from ...program.function import location
 from ...program.signature import attributes
-from .writer import Writer, element_of, integers_attribute, is_float, shape_of, written_type
+from .writer import OpWriter, element_of, integers_attribute, is_float, shape_of, written_type
 
 
 @dataclass
@@ -22,7 +22,7 @@ class Move:
     """An op to be written: its operands as they are written, None for those that are no values. ``written``
     says what other values became."""
 
-    writer: Writer
+    writer: OpWriter
     op: Any
     values: Sequence[Any]
     written: Callable[[Any], Any] = lambda value: None

@@ -40,7 +40,7 @@ def written_element(element: Any) -> Any:
     return ir.IntegerType.get_signless(64) if isinstance(element, ir.IndexType) else element
 
 
-class Writer:
+class OpWriter:
     """Writes ops at a place, with a location."""
 
     def __init__(self, place: ir.InsertionPoint, loc: ir.Location) -> None:
@@ -213,7 +213,7 @@ class Writer:
             ip=self.before,
         )
         block = ir.Block.create_at_start(made.regions[0], [scalar, scalar], [self.location] * 2)
-        inside = Writer(ir.InsertionPoint(block), self.location)
+        inside = OpWriter(ir.InsertionPoint(block), self.location)
         both = inside.made(combine, block.arguments, scalar, {})
         ir.Operation.create("stablehlo.return", [], [both], loc=self.location, ip=inside.before)
         return made.results[0]

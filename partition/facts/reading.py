@@ -24,7 +24,7 @@ from ..writing.building import GROUPS, PAIRS
 
 
 @dataclass(slots=True, eq=False)
-class Tensor:
+class TensorFacts:
     """Facts about a value of the module: its shape and its layout there. ``made``: it needs no data, and is
     made wherever it is needed. ``kept``: the copy of its op computes it on each device, at home, so its users
     have it already."""

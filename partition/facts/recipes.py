@@ -12,10 +12,10 @@ from ..choice.choosing import Chooser, Way
 from ..choice.purposes import Computed
 from ..layouts import Layout, Shape
 from ..writing.building import Builder
-from ..writing.local.local import COMPUTED, Site, parts, reduce
+from ..writing.local.local import COMPUTED, LocalSite, parts, reduce
 from .kinds import Kind
 from .knowledge import Knowledge
-from .reading import Reading, Tensor, static_shape
+from .reading import Reading, TensorFacts, static_shape
 
 # The homes of results that differ from the module's (None for others); and the way to compute the op that was
 # chosen together with all others, if there was such a choice.
@@ -34,7 +34,7 @@ class Recipe:
 
     computed: Computed
     free: frozenset[Slot]
-    tensors: tuple[Tensor, ...]
+    tensors: tuple[TensorFacts, ...]
     takes: tuple[tuple[Slot, Layout, bool], ...]
     needed: tuple[tuple[Slot, Layout, bool], ...]
     given: tuple[Layout, ...]
@@ -67,24 +67,24 @@ class Recipes:
 
     def __init__(self, chooser: Chooser, reading: Reading, builder: Builder) -> None:
         self.chooser, self.reading, self.builder = chooser, reading, builder
-        self._tensors: dict[tuple[Shape, Layout, bool, bool], Tensor] = {}
+        self._tensors: dict[tuple[Shape, Layout, bool, bool], TensorFacts] = {}
         self._known: dict[Any, Recipe] = {}
 
-    def tensor(self, shape: Shape, home: Layout, *, made: bool = False, kept: bool = False) -> Tensor:
+    def tensor(self, shape: Shape, home: Layout, *, made: bool = False, kept: bool = False) -> TensorFacts:
         """The facts about a value: the same object for equal ones."""
         key = shape, home, made, kept
         if key not in self._tensors:
-            self._tensors[key] = Tensor(*key)
+            self._tensors[key] = TensorFacts(*key)
         return self._tensors[key]
 
     def find(
-        self, kind: Kind, known: Knowledge, operands: Iterable[Tensor | None], chosen: Chosen
+        self, kind: Kind, known: Knowledge, operands: Iterable[TensorFacts | None], chosen: Chosen
     ) -> Recipe | None:
         """How an equal op with these operands was computed; None if there was none."""
         return self._known.get((kind, known, self.reading.manual[-1], chosen, *operands))
 
     def of(
-        self, op: Operation, kind: Kind, known: Knowledge, operands: Sequence[Tensor], chosen: Chosen
+        self, op: Operation, kind: Kind, known: Knowledge, operands: Sequence[TensorFacts], chosen: Chosen
     ) -> Recipe:
         """How an op with these operands is computed."""
         key = kind, known, self.reading.manual[-1], chosen, *operands
@@ -98,7 +98,7 @@ class Recipes:
         op: Operation,
         kind: Kind,
         known: Knowledge,
-        operands: Sequence[Tensor],
+        operands: Sequence[TensorFacts],
         chosen: Chosen,
     ) -> Recipe:
         homes, way = self.reading.homes(op), None
@@ -115,7 +115,7 @@ class Recipes:
         lower = COMPUTED.get(known.lowering)
         gathered = known.combined_by_itself and any(layout.partial for layout in layouts[count:])
         computed = Computed(known, held, choice)
-        site = Site(self.builder, op, computed, lambda _: None)
+        site = LocalSite(self.builder, op, computed, lambda _: None)
         kept = kind.closed and (lower is parts or (lower is reduce and not gathered)) and site.plain
         at_home = given == homes
         pairs = zip(known.slots, operands, strict=False)

@@ -30,7 +30,7 @@ from ..plan import Plan, Reshard, Role
 from ..reshards import moves
 from ..walk import RefusedError, Walk, purpose_of_reshard
 from ..writing.building import Builder, Scope, bytes_of
-from ..writing.local.local import Site
+from ..writing.local.local import LocalSite
 from ..writing.local.lowerings import LOWERINGS, SENDING
 from ..writing.steps import pairs_of_step
 from .annotated import Annotated
@@ -82,7 +82,7 @@ class Facts:
 _About = tuple[Knowledge, tuple[Layout, ...], Way, bool, bool, bool, str]
 
 
-class Ends(NamedTuple):
+class RecordedEnds(NamedTuple):
     """The ends of a function: the layouts of its arguments, the values that it returns, and their layouts."""
 
     arguments: range
@@ -120,7 +120,7 @@ class Recorder(Walk):
         self.carried: dict[int, int] = {}
         self.computed_as: list[tuple[int, Knowledge, Way]] = []
         self.sent: list[Made] = []
-        self.ends: dict[str, Ends] = {}
+        self.ends: dict[str, RecordedEnds] = {}
         self.place = Nesting(None, False, 0, None)
         self.recipe: Recipe  # the last one that was processed
         self.pure, self._scope = traits.family("pure_op"), Scope(None)
@@ -526,7 +526,9 @@ class Recorder(Walk):
         outer, before = builder.scope, len(builder.sent)
         builder.scope, builder.loc = Scope(block), op.location
         results = list(
-            LOWERINGS[computed.known.lowering](Site(builder, op, computed, capture), list(block.arguments))
+            LOWERINGS[computed.known.lowering](
+                LocalSite(builder, op, computed, capture), list(block.arguments)
+            )
         )
         builder.scope = outer
         collectives = builder.sent[before:]
@@ -596,7 +598,7 @@ class Recorder(Walk):
         (ops,) = self.kinds.blocks(self.kinds.listing.functions[text_of(func.attributes["sym_name"])])
         return ops
 
-    def function(self, func: FunctionOp) -> Ends:
+    def function(self, func: FunctionOp) -> RecordedEnds:
         """The ends of a function. Its ops are processed at the first request."""
         name = text_of(func.attributes["sym_name"])
         if name not in self.ends:
@@ -610,7 +612,7 @@ class Recorder(Walk):
             self.leave()
             returned = self.kinds.operands(ops[-1])
             gives = [self.tensors[value].home for value in returned]
-            self.ends[name] = Ends(values, arguments, returned, gives)
+            self.ends[name] = RecordedEnds(values, arguments, returned, gives)
         return self.ends[name]
 
 

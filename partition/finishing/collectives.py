@@ -44,7 +44,7 @@ def dimension(op: Operation, name: str) -> int:
 
 
 @dataclass
-class Writer:
+class WriterBefore:
     """Writes ops before another one."""
 
     before: Any

@@ -29,7 +29,7 @@ from ...program.mlir.types import Operation
 from ...rulebook.traits import OpTraits
 from ..executions import Executions, has_effect
 from ..writing.building import PAIRS, Sent, dense, disjoint, element_of, pairs_of, shape_of
-from .collectives import DIMENSIONS, FROM_EACH, HAND_ON, KINDS, Writer, count
+from .collectives import DIMENSIONS, FROM_EACH, HAND_ON, KINDS, WriterBefore, count
 
 # Bytes of the results of one op: copying more costs as much as the steps of a collective.
 _COPIED_BYTES = 1 << 20
@@ -492,7 +492,7 @@ def write_as_one(group: list[Any], before: Any, columns: int | None = None) -> N
     """Writes the collective of a group. The data is put side by side in rows, one per receiver; with
     ``columns`` as matrices with this many columns, concatenated by rows."""
     first = group[0]
-    write = Writer(before, first.location)
+    write = WriterBefore(before, first.location)
     rows = write.of_one_type([write.rows(op) for op in group])
     if columns is not None:
         rows = [write.matrices(row, columns) for row in rows]
@@ -510,7 +510,7 @@ def write_as_one(group: list[Any], before: Any, columns: int | None = None) -> N
 def _permute(count: int, group: list[Any], before: Any) -> Any:
     """Writes and returns the permutation in which each of ``count`` devices sends its data of one permutation
     of a group. Devices that receive nothing get zeros."""
-    write, first = Writer(before, group[0].location), group[0]
+    write, first = WriterBefore(before, group[0].location), group[0]
     pairs = [pairs_of(op) for op in group]
     device = "stablehlo.partition_id" if "channel_handle" in first.attributes else "stablehlo.replica_id"
     value = first.operands[0]

@@ -13,7 +13,7 @@ from ...program.mlir.types import Operation
 from ...rulebook.traits import OpTraits
 from ..writing.building import element_of, shape_of
 from . import combining
-from .collectives import FROM_EACH, TO_EACH, Writer, count, dimension
+from .collectives import FROM_EACH, TO_EACH, WriterBefore, count, dimension
 from .unsupported import exchange_and_combine
 
 _LANES, _SUBLANES = 128, 8  # elements in a row of a tile of a TPU's memory, and rows
@@ -71,7 +71,7 @@ def _columns(op: Operation, traits: OpTraits) -> int | None:
 
 def _gather_row(op: Operation) -> None:
     """Writes a gather of a vector as that of a row. The barrier keeps XLA from undoing this."""
-    write, value = Writer(op, op.location), op.operands[0]
+    write, value = WriterBefore(op, op.location), op.operands[0]
     row = write.reshaped(value, [1, prod(shape_of(value))])
     row = write.one("stablehlo.optimization_barrier", [row], row.type, {})
     gathered = write.along_first(op, row, write.type([count(op), *shape_of(row)[1:]], row))
@@ -114,7 +114,7 @@ def _matrices(shape: Sequence[int]) -> list[int]:
 
 def _scatter_matrices(op: Operation) -> None:
     """Writes a scatter as one of matrices, with as many for each device as its part has."""
-    write, n = Writer(op, op.location), count(op)
+    write, n = WriterBefore(op, op.location), count(op)
     *others, rows, columns = _matrices(shape_of(op.results[0]))
     part = [prod(others), rows, columns]
     value = write.reshaped(write.rows(op), [n * part[0], *part[1:]])

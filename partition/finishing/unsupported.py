@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 from ...program.mlir.modules import children, ops_in
 from ...program.mlir.types import Operation
 from ..writing.building import element_of, shape_of
-from .collectives import TO_EACH, Writer, count, dimension, integer
+from .collectives import TO_EACH, WriterBefore, count, dimension, integer
 
 _BITWISE = ("stablehlo.and", "stablehlo.or")
 _XOR = "stablehlo.xor"
@@ -39,7 +39,7 @@ def _is_bitwise(op: Operation) -> bool:
 def gather_and_combine(op: Operation) -> None:
     """Writes an all-reduce of one or several tensors as all-gathers, followed by the combination of what a
     device gets."""
-    write, n, combine = Writer(op, op.location), count(op), children(op)[0].name
+    write, n, combine = WriterBefore(op, op.location), count(op), children(op)[0].name
     labels = ("channel_handle", "replica_groups", "use_global_device_ids")
     kept = {label: op.attributes[label] for label in labels if label in op.attributes}
     for value, result in zip([*op.operands], op.results, strict=True):
@@ -53,7 +53,7 @@ def gather_and_combine(op: Operation) -> None:
 def exchange_and_combine(op: Operation) -> None:
     """Writes a reduce-scatter as an all-to-all, followed by the combination of the parts that a device
     gets."""
-    write, value, combine = Writer(op, op.location), op.operands[0], children(op)[0].name
+    write, value, combine = WriterBefore(op, op.location), op.operands[0], children(op)[0].name
     d, n, shape = dimension(op, TO_EACH[op.name]), count(op), shape_of(value)
     along = {"split_dimension": integer(d), "concat_dimension": integer(d), "split_count": integer(n)}
     kept = {a: op.attributes[a] for a in ("channel_handle", "replica_groups") if a in op.attributes}
@@ -64,7 +64,7 @@ def exchange_and_combine(op: Operation) -> None:
     op.erase()
 
 
-def _combined(write: Writer, combine: str, value: Any, dim: int, type_: Any) -> Any:
+def _combined(write: WriterBefore, combine: str, value: Any, dim: int, type_: Any) -> Any:
     """A tensor whose dimension is reduced by an op."""
     element = element_of(value)
     start = write.neutral(combine, element)

@@ -31,12 +31,12 @@ from ..layouts import Layout
 from ..plan import Reshard
 from ..walk import Walk, purpose_of_reshard
 from .building import OUTSIDE, Builder, Scope
-from .local.local import Site
+from .local.local import LocalSite
 from .local.lowerings import LOWERINGS
 from .steps import carry_out
 
 
-class Ends(NamedTuple):
+class WrittenEnds(NamedTuple):
     """The ends of a function: its arguments and their layouts, the values that it returns, and their
     layouts."""
 
@@ -67,7 +67,7 @@ class Writer(Walk):
         self.copies: dict[int, Any] = {}  # of the ops of written functions
         self.kept: set[int] = set()  # the ops whose copies compute them, at home
         self.written: dict[str, Any] = {}
-        self.ends: dict[str, Ends] = {}  # of the other functions
+        self.ends: dict[str, WrittenEnds] = {}  # of the other functions
         self._reshards, self._repeated = iter(plan.reshards or ()), iter(decided.repeated)
         self._shardings: dict[Layout, Any] = {}
         self.boundary: tuple[list[Layout], list[Layout]] = [], []  # of the main function
@@ -161,7 +161,7 @@ class Writer(Walk):
             returned = list(manual.results)
         builder.op("func.return", returned, [])
 
-    def function(self, func: FunctionOp) -> Ends:
+    def function(self, func: FunctionOp) -> WrittenEnds:
         """Writes the device's version of a function of the module at the first request, and returns its
         ends."""
         name = text_of(func.attributes["sym_name"])
@@ -182,7 +182,7 @@ class Writer(Walk):
             written.attributes["function_type"] = ir.TypeAttr.get(type_)
             ends = self.kinds.operands(ops[-1])
             results = [self.tensors[value].home for value in ends]
-            self.ends[name] = Ends(values, arguments, ends, results)
+            self.ends[name] = WrittenEnds(values, arguments, ends, results)
         return self.ends[name]
 
     def _opened(self, func: Operation) -> tuple[Any, list[int]]:
@@ -365,7 +365,7 @@ class Writer(Walk):
         """The results of an op by its lowering, from operands in the layouts that it needs."""
         builder, known = self.builder, computed.known
         builder.loc = op.location
-        site = Site(builder, op, computed, self.captured)
+        site = LocalSite(builder, op, computed, self.captured)
         with site.sends(len(op.operands)):
             results = LOWERINGS[known.lowering](site, values)
         if known.looks_up:

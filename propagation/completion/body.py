@@ -13,9 +13,9 @@ from ...program.columns import numbers
 from ...program.function import Function
 from ...program.mlir.modules import boundary_attributes, with_attributes
 from .notes import NONE, Note
-from .options import BINDS, WISHES, Chosen, Options, Seen
-from .told import Told
-from .visits import Added, Given, Held, Visit
+from .options import BINDS, WISHES, ChosenOption, OptionChooser, Seen
+from .told import ToldOption
+from .visits import Added, CompletedFunction, Held, Visit
 
 _BESIDE = (ENTRIES, HALO, OFFSETS, PARTIAL)  # what an annotation says beside its sharding
 
@@ -27,7 +27,7 @@ _Said = tuple[ir.Attribute, Mapping[str, ir.Attribute]]
 class Body:
     """The ops of a function with the annotations that they see."""
 
-    def __init__(self, function: Function, options: Options, by_user: Mapping[Any, Told]) -> None:
+    def __init__(self, function: Function, options: OptionChooser, by_user: Mapping[Any, ToldOption]) -> None:
         self.function, self.options = function, options
         ops = ((node, op.operation) for node, op in enumerate(function.ops)) if by_user else ()
         self.told = {node: by_user[op] for node, op in ops if op in by_user}
@@ -94,7 +94,7 @@ class Body:
                 add(i, first, WISHES, differs)
         return tuple(held), tuple(seen)
 
-    def give(self, node: int, chosen: Chosen, visit: int) -> None:
+    def give(self, node: int, chosen: ChosenOption, visit: int) -> None:
         """Gives the slots of an op their annotations."""
         operands, results = self.function.operands[node], self.function.results[node]
         same = self.notes.same
@@ -114,7 +114,7 @@ class Body:
                 self.used[node, slot] = new
                 self.wished.setdefault(value, []).insert(0, new)
 
-    def write(self) -> Given:
+    def write(self) -> CompletedFunction:
         """Writes the annotations into the module. Returns what was written."""
         function, given = self.function, list[Added]()
         for value in function.arguments:
@@ -150,7 +150,7 @@ class Body:
                     self.constrain(op, i, value, held.note)
                     given.append(Added(node, node, held))
         given.sort(key=lambda added: added.before)
-        return Given({self.place(v): held for v, held in self.defined.items()}, tuple(given))
+        return CompletedFunction({self.place(v): held for v, held in self.defined.items()}, tuple(given))
 
     def place(self, value: int) -> tuple[int, int]:
         """The node that has a value as a result, and which result; -1 and the number of an argument."""

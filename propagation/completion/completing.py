@@ -13,10 +13,10 @@ from ...program.mlir.modules import operations_in
 from ...program.signature import text_of
 from ...rulebook.book import RuleBook
 from .body import Body
-from .options import Options
+from .options import OptionChooser
 from .told import read_told
 from .traversals import TRAVERSALS
-from .visits import Given, Visit
+from .visits import CompletedFunction, Visit
 
 _PARTIAL_SPELLINGS = ("rfc", "mesh19")  # of the dialects whose annotations say partial sums
 
@@ -26,7 +26,7 @@ class Completion:
     """The visits of a completed module, in order, and what was written into each function."""
 
     visits: tuple[Visit, ...]
-    given: Mapping[str, Given]
+    given: Mapping[str, CompletedFunction]
 
 
 def complete(
@@ -48,9 +48,9 @@ def complete(
             if INSERTED in op.attributes:
                 del op.attributes[INSERTED]  # of a module that was completed before
         reader = ModuleReader(module, book)
-        options = Options(reader, book, reader.shardings.has_unreduced or _says_partial(module))
+        options = OptionChooser(reader, book, reader.shardings.has_unreduced or _says_partial(module))
         options_told = read_told(module, told, reader.shardings, data)
-        visits, given = list[Visit](), dict[str, Given]()
+        visits, given = list[Visit](), dict[str, CompletedFunction]()
         for function in reader.functions.values():
             body = Body(function, options, options_told)
             for direction in TRAVERSALS[traversal]:

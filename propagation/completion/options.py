@@ -10,7 +10,7 @@ from ...importers.program import ModuleReader
 from ...program.reductions import COMBINED_BY
 from ...rulebook.book import RuleBook
 from .notes import Facts, Note, Notes
-from .told import Told
+from .told import ToldOption
 
 BINDS, WISHES = "binds", "wishes"
 _MOST_WISHES = 10  # that a candidate may drop; those after the first ten are kept
@@ -27,7 +27,7 @@ class Seen:
 
 
 @dataclass(frozen=True)
-class Chosen:
+class ChosenOption:
     """The outcome of a visit: the axes of each loop, and the annotation of each slot that is a tensor."""
 
     facts: Facts  # the question
@@ -36,7 +36,7 @@ class Chosen:
     resharding: int  # 0: no annotation, 1: only those for other ops, 2: some that bind the op
 
 
-class Options:
+class OptionChooser:
     """Asks the rules for options; equal questions are asked once."""
 
     def __init__(self, reader: ModuleReader, book: RuleBook, leaves_partial: bool) -> None:
@@ -44,7 +44,9 @@ class Options:
         self.notes = Notes(reader.shardings)
         self.book = book
         self.mode: Facts = {"leaves_partial": [()]} if leaves_partial else {}
-        self._questions: dict[tuple[int, tuple[tuple[int, Seen], ...], Told | None], Chosen | None] = {}
+        self._questions: dict[
+            tuple[int, tuple[tuple[int, Seen], ...], ToldOption | None], ChosenOption | None
+        ] = {}
         self._ops: dict[int, tuple[int, Facts]] = {}
         self._alike: dict[Any, int] = {}
 
@@ -75,8 +77,8 @@ class Options:
         return [kind for kind, name in COMBINED_BY.items() if name.partition(".")[2] in names]
 
     def choose(
-        self, signature: int, seen: tuple[tuple[int, Seen], ...], told: Told | None = None
-    ) -> Chosen | None:
+        self, signature: int, seen: tuple[tuple[int, Seen], ...], told: ToldOption | None = None
+    ) -> ChosenOption | None:
         """The option of an op that sees these annotations, by slot; None where there is none. What the user
         tells is its option, whatever it sees.
 
@@ -92,7 +94,9 @@ class Options:
             self._questions[key] = self._chosen(facts, seen, told) if facts["maps"] else None
         return self._questions[key]
 
-    def _chosen(self, op: Facts, seen: tuple[tuple[int, Seen], ...], told: Told | None) -> Chosen | None:
+    def _chosen(
+        self, op: Facts, seen: tuple[tuple[int, Seen], ...], told: ToldOption | None
+    ) -> ChosenOption | None:
         facts: Facts = {**op, **self.mode, **(told.facts if told else {})}
         for slot, one in seen:
             facts.setdefault("annotated", []).append((slot, one.strength))
@@ -114,7 +118,7 @@ class Options:
             return None
         return self._read(facts, said)
 
-    def _read(self, facts: Facts, said: Facts) -> Chosen:
+    def _read(self, facts: Facts, said: Facts) -> ChosenOption:
         (grid,) = said["grid"][0]
         notes = []
         ranks = {slot: rank for slot, _, _, rank in facts["slot"]}
@@ -128,4 +132,6 @@ class Options:
             loops.setdefault(loop, []).append(axis)
         ((chosen,),) = said["chosen"]
         level = next(level for c, level in said["resharding"] if c == chosen)
-        return Chosen(facts, tuple((loop, tuple(axes)) for loop, axes in loops.items()), tuple(notes), level)
+        return ChosenOption(
+            facts, tuple((loop, tuple(axes)) for loop, axes in loops.items()), tuple(notes), level
+        )

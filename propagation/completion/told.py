@@ -28,7 +28,7 @@ _EXPECTED = "expected an op's result and the axes of each of its loops, as in %4
 
 
 @dataclass(frozen=True)
-class Told:
+class ToldOption:
     """The option that a user gives an op: on which grid, and which atoms of its axes split each loop.
     ``where`` is the place for messages."""
 
@@ -45,14 +45,14 @@ class Told:
 
 def read_told(
     module: ir.Module, texts: Sequence[str], shardings: Shardings, data: bytes
-) -> dict[ir.Operation, Told]:
+) -> dict[ir.Operation, ToldOption]:
     """The options that texts give ops of the main function, called as ``data`` calls their results, and those
     that other ops have in the module.
 
     Raises ShardlogError for a text that is none, a value that no op gives, axes that the grid does not have,
     and for two options of an op.
     """
-    options: dict[ir.Operation, Told] = {}
+    options: dict[ir.Operation, ToldOption] = {}
     targets = Targets(module, data) if texts else None
     for text in texts:
         assert targets is not None
@@ -81,7 +81,7 @@ def read_told(
     return options
 
 
-def _read(match: re.Match[str], shardings: Shardings, where: str) -> Told:
+def _read(match: re.Match[str], shardings: Shardings, where: str) -> ToldOption:
     grid, axes = _grid(match["grid"], shardings, where)
     try:
         lists = json.loads(match["lists"])
@@ -99,7 +99,7 @@ def _read(match: re.Match[str], shardings: Shardings, where: str) -> Told:
     for entry in named:
         whole = (SubAxis(name, 1, axes[name]) for name in entry if axes[name] > 1)
         loops.append(tuple(x for axis in whole for x in shardings.meshes.split(grid, axis)))
-    return Told(where, grid, tuple(loops))
+    return ToldOption(where, grid, tuple(loops))
 
 
 def _grid(name: str | None, shardings: Shardings, where: str) -> tuple[int, dict[str, int]]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from .notes import Note
-    from .options import Chosen
+    from .options import ChosenOption
 
 
 class Held(NamedTuple):
@@ -32,7 +32,7 @@ class Visit:
     node: int
     direction: int
     seen: tuple[tuple[int, Held], ...]
-    chosen: Chosen
+    chosen: ChosenOption
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class Added:
 
 
 @dataclass(frozen=True)
-class Given:
+class CompletedFunction:
     """What completion did to a function: the annotations of results and arguments, as many as it has, and
     constraints in the order of the text. Nodes have the numbers that they had before."""
 

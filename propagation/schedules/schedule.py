@@ -31,7 +31,7 @@ _DIMENSION = re.compile(r"(.+)\[\s*(-?\d+|replicated)\s*\]")
 
 
 @dataclass(frozen=True)
-class Given:
+class TacticDimension:
     """A dimension of a tensor that a tactic shards; None: the axes are kept away from all of them."""
 
     tensor: str
@@ -54,7 +54,7 @@ class Applied:
 
     name: str
     priority: int
-    given: tuple[Given, ...]
+    given: tuple[TacticDimension, ...]
     left: tuple[Left, ...]
 
 
@@ -141,12 +141,12 @@ class _Scheduler:
         ``held`` is what the targets hold after the tactics before.
         """
         found = [(rule, *self.find(rule)) for rule in step.rules]
-        given: dict[tuple[_Target, tuple[str, ...]], Given] = {}
+        given: dict[tuple[_Target, tuple[str, ...]], TacticDimension] = {}
         for rule, targets, label in found:
             self.check_axes(rule)
             for target in targets if label else ():
                 dim = None if label == "replicated" else self.dimension(target, int(label), rule)
-                given[target, rule.axes] = Given(target.name, dim, rule.axes)
+                given[target, rule.axes] = TacticDimension(target.name, dim, rule.axes)
                 if dim is None:
                     self.replicate(target, rule)
                 else:
@@ -161,7 +161,7 @@ class _Scheduler:
                 if isinstance(free, str):
                     left.append(Left(target.name, rule.axes, free))
                 else:
-                    given[target, rule.axes] = Given(target.name, free, rule.axes)
+                    given[target, rule.axes] = TacticDimension(target.name, free, rule.axes)
                     self.annotate(target, free, rule, step.name, priority)
         return Applied(step.name, priority, tuple(given.values()), tuple(left))
 

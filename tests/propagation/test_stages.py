@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import shardlog
 from shardlog import cli
-from shardlog.propagation.schedules.schedule import Given, Left
+from shardlog.propagation.schedules.schedule import Left, TacticDimension
 from shardlog.runs.accounts import accounts_text
 
 from ..support.schedules import case
@@ -79,7 +79,7 @@ def test_text() -> None:
 
 def test_accounts() -> None:
     batch, _, zero = shardlog.run(MLP, schedule=SCHEDULE).accounts
-    assert (batch.name, batch.priority, batch.given) == ("batch", 0, (Given("x", 0, ("data",)),))
+    assert (batch.name, batch.priority, batch.given) == ("batch", 0, (TacticDimension("x", 0, ("data",)),))
     assert [held.tensor.name for held in batch.changed] == ["x", "result"]
     assert batch.axes == (("data", 0, 6),)
     assert (batch.gained, batch.tensors, batch.unchanged) == (6, 11, 5)
@@ -106,8 +106,8 @@ def test_priorities_of_a_module() -> None:
     annotations = ['%arg0=[{"data"}, {?}]', '%arg1=[{?}, {"model", ?}p2]', '%2=[{?}, {"data", ?}p2]']
     accounts = shardlog.run(MLP, annotate=annotations).accounts
     assert [(a.name, a.priority, a.given) for a in accounts] == [
-        ("annotations", 0, (Given("x", 0, ("data",)),)),
-        ("annotations", 2, (Given("up[0]", 1, ("model",)), Given("%2", 1, ("data",)))),
+        ("annotations", 0, (TacticDimension("x", 0, ("data",)),)),
+        ("annotations", 2, (TacticDimension("up[0]", 1, ("model",)), TacticDimension("%2", 1, ("data",)))),
     ]
     (all_at_once,) = shardlog.run(MLP, annotate=annotations, strategy="basic").accounts
     assert [(g.tensor, g.dim) for g in all_at_once.given] == [("x", 0), ("up[0]", 1), ("%2", 1)]

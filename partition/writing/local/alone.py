@@ -11,10 +11,10 @@ from jaxlib.mlir import ir
 from ....program.mlir.types import Value
 from ...layouts import Pieces
 from ..building import Scope, element_of, shape_of
-from .local import Site, clone
+from .local import LocalSite, clone
 
 
-def once(site: Site, operands: list[Any]) -> list[Any]:
+def once(site: LocalSite, operands: list[Any]) -> list[Any]:
     """The op on the first device; the others contribute zeros, so that the sum is its result."""
     builder, pieces = site.builder, _others(site)
     if not pieces:
@@ -31,7 +31,7 @@ def once(site: Site, operands: list[Any]) -> list[Any]:
     return [_spread(site, value, pieces) for value in case.results]
 
 
-def spread(site: Site, operands: list[Any]) -> list[Any]:
+def spread(site: LocalSite, operands: list[Any]) -> list[Any]:
     """The op on all devices; the result of the first one is broadcast to the others."""
     builder, pieces = site.builder, _others(site)
     results = clone(site, operands)
@@ -47,20 +47,20 @@ def spread(site: Site, operands: list[Any]) -> list[Any]:
     return everywhere
 
 
-def _others(site: Site) -> Pieces:
+def _others(site: LocalSite) -> Pieces:
     """The pieces along which devices do the same work: those outside of manual computations."""
     axes = site.builder.axes
     on_main = (p for p in axes.numbers if axes.pieces[p].mesh == axes.main)
     return tuple(p for p in on_main if p not in site.builder.manual)
 
 
-def _nothing(site: Site, type_: Any) -> Any:
+def _nothing(site: LocalSite, type_: Any) -> Any:
     if not isinstance(type_, ir.RankedTensorType):
         return site.builder.one("stablehlo.after_all", [], type_)
     return site.builder.zero(type_.element_type, type_.shape)
 
 
-def _spread(site: Site, value: Value, pieces: Pieces) -> Any:
+def _spread(site: LocalSite, value: Value, pieces: Pieces) -> Any:
     if not isinstance(value.type, ir.RankedTensorType):
         return value
     n, size = site.builder.axes.product(pieces), prod(shape_of(value))

@@ -28,7 +28,7 @@ from ..building import Builder, element_of, shape_of
 
 
 @dataclass(slots=True)
-class Site:
+class LocalSite:
     """An op to lower: how it is computed, and how to get values that its regions capture. Collectives are for
     its results, unless another slot is named (``sends``)."""
 
@@ -150,7 +150,7 @@ _GATHER, _SCATTER = stablehlo.GatherDimensionNumbers, stablehlo.ScatterDimension
 _NUMBERS: tuple[Any, ...] = (_GATHER, _SCATTER, stablehlo.ConvDimensionNumbers)
 
 
-def clone(site: Site, operands: Sequence[Any], attributes: Mapping[str, Any] | None = None) -> list[Any]:
+def clone(site: LocalSite, operands: Sequence[Any], attributes: Mapping[str, Any] | None = None) -> list[Any]:
     """The op on other operands, with other attributes; its results have their local shapes."""
     copy = copied(site)
     for i, value in enumerate(operands):
@@ -165,7 +165,7 @@ def clone(site: Site, operands: Sequence[Any], attributes: Mapping[str, Any] | N
     return results
 
 
-def copied(site: Site) -> Any:
+def copied(site: LocalSite) -> Any:
     """A copy of the op. Outer values that its regions use are those of the new program, made before it."""
     op, outside = site.op.operation, dict[Any, Any]()
 
@@ -189,7 +189,7 @@ def copied(site: Site) -> Any:
     return copy
 
 
-def parts(site: Site, operands: list[Any]) -> list[Any]:
+def parts(site: LocalSite, operands: list[Any]) -> list[Any]:
     """The same op on parts, with sizes of parts among its attributes."""
     if site.known.fills:
         operands = [site.filled(operands, t) for t in range(len(operands))]
@@ -199,7 +199,7 @@ def parts(site: Site, operands: list[Any]) -> list[Any]:
     return clone(site, operands, site.attributes() if special else None)
 
 
-def _sizes(site: Site, value: Value) -> Any:
+def _sizes(site: LocalSite, value: Value) -> Any:
     """A constant like ``value``, with sizes of the first result, with the sizes of its part."""
     maker: Any = None if isinstance(value.owner, ir.Block) else value.owner.operation
     for name, attribute in attributes(maker) if maker is not None else ():
@@ -215,7 +215,7 @@ def _sizes(site: Site, value: Value) -> Any:
 # ---- Reductions ------------------------------------------------------------------------------------------
 
 
-def reduce(site: Site, operands: list[Any]) -> list[Any]:
+def reduce(site: LocalSite, operands: list[Any]) -> list[Any]:
     """Each device reduces its part. If no collective can combine as the region does, all partial results are
     gathered and reduced once more."""
     results = parts(site, operands)
@@ -243,7 +243,7 @@ def gathered(builder: Builder, value: Value, pieces: Pieces, dim: int) -> Any:
     return builder.all_gather(value, pieces, dim, sends)
 
 
-def select(site: Site, operands: list[Any]) -> list[Any]:
+def select(site: LocalSite, operands: list[Any]) -> list[Any]:
     """Each device selects from its part of the last dimension. The op then selects again from all selected
     elements, and returns their original positions."""
     picked = picked_dims(site)
@@ -274,7 +274,7 @@ def _along(builder: Builder, value: Value, at: Any) -> Any:
 # ---- Places known at run time ----------------------------------------------------------------------------
 
 
-def gather(site: Site, operands: list[Any]) -> list[Any]:
+def gather(site: LocalSite, operands: list[Any]) -> list[Any]:
     """A device looks up positions in its part of the operand, and has zeros for others."""
     builder, (operand, indices) = site.builder, operands
     operand, numbers = builder.fenced(operand), "dimension_numbers"
@@ -308,7 +308,7 @@ def gather(site: Site, operands: list[Any]) -> list[Any]:
     return [builder.select(inside, result, builder.zero(element_of(result), shape))]
 
 
-def scatter(site: Site, operands: list[Any]) -> list[Any]:
+def scatter(site: LocalSite, operands: list[Any]) -> list[Any]:
     """A device writes the updates in its part. Others are out of bounds, and StableHLO skips these."""
     builder, numbers = site.builder, "scatter_dimension_numbers"
     inputs = len(site.op.results)
@@ -338,14 +338,14 @@ def scatter(site: Site, operands: list[Any]) -> list[Any]:
     return parts(site, [builder.fenced(first), *others, indices, *operands[slot + 1 :]])
 
 
-def picked_dims(site: Site) -> list[int]:
+def picked_dims(site: LocalSite) -> list[int]:
     """The dimensions of operand 0 along which each device gives its part of the slice."""
     count = len(site.op.operands)
     dims = range(len(site.known.shapes[0] or ()))
     return [d for d in dims if site.pieces(0, d) and not site.pieces(count, d)]
 
 
-def own(site: Site, value: Value, dim: int, begin: Any, size: int) -> Any:
+def own(site: LocalSite, value: Value, dim: int, begin: Any, size: int) -> Any:
     """This device's share of this many rows from ``begin`` on, where its own rows begin at 0, with zeros for
     rows of other devices. A single row is sliced anyway, and masked if it belongs to another device. Several
     rows are sliced from the part with zeros around it. The slices begin inside, because XLA merges two slices
@@ -366,7 +366,7 @@ def own(site: Site, value: Value, dim: int, begin: Any, size: int) -> Any:
     return builder.select(inside, cut, builder.zero(element_of(value), sizes))
 
 
-def dynamic_slice(site: Site, operands: list[Any]) -> list[Any]:
+def dynamic_slice(site: LocalSite, operands: list[Any]) -> list[Any]:
     """This device's share of the slice, with zeros for rows of other devices."""
     builder, (value, *starts) = site.builder, operands
     picked = picked_dims(site)
@@ -385,7 +385,7 @@ def dynamic_slice(site: Site, operands: list[Any]) -> list[Any]:
     return parts(site, [value, *starts])
 
 
-def update(site: Site, operands: list[Any]) -> list[Any]:
+def update(site: LocalSite, operands: list[Any]) -> list[Any]:
     """The rows of the update in this device's part are written into a stretch of it, which is as long as the
     update if possible. The other rows of the stretch keep their values. So everything outside of the stretch
     can stay in place."""
@@ -415,7 +415,7 @@ def update(site: Site, operands: list[Any]) -> list[Any]:
     return [builder.put(value, builder.select(inside, rows, kept), places)]
 
 
-def _among(site: Site, ahead: Mapping[int, Any], sizes: Sequence[int]) -> Iterator[Any]:
+def _among(site: LocalSite, ahead: Mapping[int, Any], sizes: Sequence[int]) -> Iterator[Any]:
     """The rows of a stretch that are rows of the update; the first row of the stretch is ``ahead`` in it."""
     builder = site.builder
     for d, first in ahead.items():
@@ -456,7 +456,7 @@ def _alike(builder: Builder, places: Sequence[Any]) -> list[Any]:
     return [builder.one("stablehlo.convert", [place], i64) for place in places]
 
 
-def _vector_dim(site: Site, numbers: str) -> int:
+def _vector_dim(site: LocalSite, numbers: str) -> int:
     attribute: Any = site.op.attributes[numbers]
     kind = _GATHER if _GATHER.isinstance(attribute) else _SCATTER
     return int(kind(attribute).index_vector_dim)
@@ -522,7 +522,7 @@ def _own_places(builder: Builder, places: Any, size: int, pieces: Pieces) -> tup
     return inside, builder.select(inside, local, zero)
 
 
-def transform(site: Site, operands: list[Any]) -> list[Any]:
+def transform(site: LocalSite, operands: list[Any]) -> list[Any]:
     """A Fourier transform of rows. XLA for CPUs requires the default order of dimensions in memory, but lays
     out the operand as it comes. A list of rows, or of elements, comes in the default order."""
     builder, (value,) = site.builder, operands
@@ -552,7 +552,7 @@ def _in_order(builder: Builder, value: Value, shape: list[int]) -> Any:
     return builder.one("stablehlo.reshape", [value], builder.tensor(shape, element))
 
 
-COMPUTED: dict[str, Callable[[Site, list[Any]], list[Any]]] = {
+COMPUTED: dict[str, Callable[[LocalSite, list[Any]], list[Any]]] = {
     "parts": parts,
     "reduce": reduce,
     "select": select,

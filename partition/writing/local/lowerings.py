@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import alone
-from .local import COMPUTED, Site
+from .local import COMPUTED, LocalSite
 from .windows import WINDOWS
 
-LOWERINGS: dict[str, Callable[[Site, list[Any]], Sequence[Any]]] = {
+LOWERINGS: dict[str, Callable[[LocalSite, list[Any]], Sequence[Any]]] = {
     **COMPUTED,
     **WINDOWS,
     "once": alone.once,

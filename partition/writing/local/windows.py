@@ -17,25 +17,25 @@ from ...layouts import Pieces
 from ...reshards.exchange import Exchange, Round
 from ..building import Builder, element_of, shape_of
 from .halos import beside, cut_out, exchange, received
-from .local import Site, clone, copied, gathered, own, parts, picked_dims
+from .local import LocalSite, clone, copied, gathered, own, parts, picked_dims
 
 
-def _pieces(site: Site, read: Read) -> Pieces:
+def _pieces(site: LocalSite, read: Read) -> Pieces:
     """The pieces that the dimension is split on whose parts read stretches."""
     return site.pieces(read.part_slot, read.part_dim)
 
 
-def _stretch(site: Site, read: Read) -> Stretch:
+def _stretch(site: LocalSite, read: Read) -> Stretch:
     count = site.builder.axes.product(_pieces(site, read))
     return stretch(read, site.size(read.slot, read.dim), site.size(read.part_slot, read.part_dim), count)
 
 
-def _split(site: Site, slot: int) -> list[Read]:
+def _split(site: LocalSite, slot: int) -> list[Read]:
     """The stretches of an operand that parts read."""
     return [read for read in site.known.reads if read.slot == slot and _pieces(site, read)]
 
 
-def _rows(site: Site, value: Value, read: Read, fill: Any) -> Any:
+def _rows(site: LocalSite, value: Value, read: Read, fill: Any) -> Any:
     """The rows of an operand for a device's part of the result, with ``fill`` for rows outside of the
     operand."""
     builder, size, pieces = site.builder, site.size(read.slot, read.dim), _pieces(site, read)
@@ -51,7 +51,7 @@ def _rows(site: Site, value: Value, read: Read, fill: Any) -> Any:
     return rows
 
 
-def _fetched(site: Site, value: Value, reads: Sequence[Read], fill: Any) -> Any:
+def _fetched(site: LocalSite, value: Value, reads: Sequence[Read], fill: Any) -> Any:
     """The elements of an operand for a device's part of the result, with ``fill`` for those outside of the
     operand and between its elements. The fill is added after all rows are sent."""
     builder = site.builder
@@ -91,7 +91,7 @@ def _spread_out(builder: Builder, value: Value, dim: int, dilation: int, fill: A
     return builder.one("stablehlo.pad", [value, fill], builder.tensor(shape, element_of(value)), attributes)
 
 
-def slice_(site: Site, operands: list[Any]) -> list[Any]:
+def slice_(site: LocalSite, operands: list[Any]) -> list[Any]:
     """The stretch that a device needs, or its share of it, strided."""
     reads, picked = _split(site, 0), picked_dims(site)
     if not reads and not picked:
@@ -111,7 +111,7 @@ def slice_(site: Site, operands: list[Any]) -> list[Any]:
     return clone(site, [value], attributes)
 
 
-def pad(site: Site, operands: list[Any]) -> list[Any]:
+def pad(site: LocalSite, operands: list[Any]) -> list[Any]:
     """The stretch that a device needs, with the padding value outside of the operand."""
     reads = _split(site, 0)
     if not reads:
@@ -126,7 +126,7 @@ def pad(site: Site, operands: list[Any]) -> list[Any]:
     return clone(site, [value, fill], {n: site.builder.integers(v) for n, v in amounts.items()})
 
 
-def shift(site: Site, operands: list[Any]) -> list[Any]:
+def shift(site: LocalSite, operands: list[Any]) -> list[Any]:
     """The stretch that a device needs of an operand that is padded, and then sliced to its former size."""
     (value, fill), split = operands, _split(site, 0)
     value = _fetched(site, value, split, fill)
@@ -144,13 +144,13 @@ def shift(site: Site, operands: list[Any]) -> list[Any]:
     return [site.builder.one("stablehlo.pad", [value, fill], value.type, amounts)]
 
 
-def reverse(site: Site, operands: list[Any]) -> list[Any]:
+def reverse(site: LocalSite, operands: list[Any]) -> list[Any]:
     """The rows of the mirrored part, reversed."""
     (value,) = operands
     return clone(site, [_fetched(site, value, _split(site, 0), None)])
 
 
-def concatenate(site: Site, operands: list[Any]) -> list[Any]:
+def concatenate(site: LocalSite, operands: list[Any]) -> list[Any]:
     """The rows of each operand, or of the source of a skipped slice, that belong to a device's part of the
     result."""
     reads = {slot: _split(site, slot) for slot in range(len(operands))}
@@ -166,7 +166,7 @@ def concatenate(site: Site, operands: list[Any]) -> list[Any]:
     return [all_rows]
 
 
-def _later(site: Site, read: Read, value: Value, before: Any, at: int) -> Any:
+def _later(site: LocalSite, read: Read, value: Value, before: Any, at: int) -> Any:
     """The rows of an operand, from row ``at`` of the part on, after those of earlier operands."""
     builder, plan, shape = site.builder, _stretch(site, read).exchange, shape_of(value)
     starts = np.asarray(plan.starts)[builder.axes.index(_pieces(site, read))] + (at - read.first)
@@ -175,7 +175,7 @@ def _later(site: Site, read: Read, value: Value, before: Any, at: int) -> Any:
     return builder.select(own, value, before)
 
 
-def _joined(site: Site, operands: list[Any]) -> Any | None:
+def _joined(site: LocalSite, operands: list[Any]) -> Any | None:
     """The rows of all operands side by side, if those of each are at the same places on all devices, and
     these places are distinct or equal; otherwise None."""
     reads = [read for slot in range(len(operands)) for read in _split(site, slot)]
@@ -202,7 +202,7 @@ def _joined(site: Site, operands: list[Any]) -> Any | None:
     return beside(site.builder, rows, dim, each[0][1].length)
 
 
-def _cut(site: Site, slot: int, value: Value) -> Any:
+def _cut(site: LocalSite, slot: int, value: Value) -> Any:
     """The source of a skipped slice, sliced."""
     for read in site.known.reads:
         if read.slot == slot and read.last is not None:
@@ -210,7 +210,7 @@ def _cut(site: Site, slot: int, value: Value) -> Any:
     return value
 
 
-def reduce_window(site: Site, operands: list[Any]) -> list[Any]:
+def reduce_window(site: LocalSite, operands: list[Any]) -> list[Any]:
     """The windows over the stretch that a device needs, with the neutral element outside of the operand."""
     count = len(site.op.results)
     if any(read.accumulates for read in _split(site, 0)):
@@ -226,7 +226,7 @@ def reduce_window(site: Site, operands: list[Any]) -> list[Any]:
     return clone(site, values, _unpadded(site, range(rank), reset, "base_dilations"))
 
 
-def _accumulated(site: Site, operands: list[Any]) -> list[Any]:
+def _accumulated(site: LocalSite, operands: list[Any]) -> list[Any]:
     """A cumulative op along a dimension, starting from the total of earlier parts. The total comes before the
     first of a device's own elements, or after the last one if it accumulates from the end."""
     (read,), builder, count = _split(site, 0), site.builder, len(site.op.results)
@@ -259,7 +259,7 @@ def _accumulated(site: Site, operands: list[Any]) -> list[Any]:
 
 
 def _windows(
-    site: Site, dim: int, values: Sequence[Any], initial: Sequence[Any], low: int = 0, high: int = 0
+    site: LocalSite, dim: int, values: Sequence[Any], initial: Sequence[Any], low: int = 0, high: int = 0
 ) -> list[Any]:
     """The op with windows over all of a dimension, and this padding around it."""
     builder, shape = site.builder, shape_of(values[0])
@@ -277,7 +277,7 @@ def _windows(
     return list(copy.results)
 
 
-def select_and_scatter(site: Site, operands: list[Any]) -> list[Any]:
+def select_and_scatter(site: LocalSite, operands: list[Any]) -> list[Any]:
     """The windows that reach into a device's part of the operand, with their elements of the source; and the
     part of the result.
 
@@ -360,7 +360,7 @@ class _Edges:
         return combined
 
 
-def convolution(site: Site, operands: list[Any]) -> list[Any]:
+def convolution(site: LocalSite, operands: list[Any]) -> list[Any]:
     """The windows over the stretch of the input that a device needs, with zeros outside of it."""
     reads = _split(site, 0)
     if not reads:
@@ -374,7 +374,7 @@ def convolution(site: Site, operands: list[Any]) -> list[Any]:
     return clone(site, filled, attributes)
 
 
-def _unpadded(site: Site, dims: Sequence[int], reset: set[int], dilation: str) -> dict[str, Any]:
+def _unpadded(site: LocalSite, dims: Sequence[int], reset: set[int], dilation: str) -> dict[str, Any]:
     """The attributes of windows without padding and dilation along dimensions."""
     builder, held = site.builder, site.op.attributes
     numbers = list(dims)
