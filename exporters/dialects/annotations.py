@@ -55,9 +55,12 @@ class _Writer:
         self.shardings.units = True
         self.declared = declared
         self.grids: list[Grid] = []
+        self.read: dict[Any, list[_Said | None]] = {}  # by the attribute of an op that says no more
         self.specs: dict[Any, dict[str, Any]] = {}  # by what is said
+        self.known: dict[int, dict[str, Any]] = {}  # the same, by the identity of what is said
         self.made: dict[str, dict[int, Any]] = {}  # by function: its shardings, by the identity of a spec
-        self.function: Any = None  # the one that is written
+        self.function: Any = None  # the one that is written, ...
+        self.written: dict[int, Any] = {}  # ... and what ``made`` has of it
         self.uses: dict[Any, list[tuple[Any, int]]] = {}  # of values of the module, by ops and operands
 
     def write(self) -> None:
@@ -84,7 +87,7 @@ class _Writer:
             self.enter(function, arguments[name])
         for i, op in enumerate(ops):
             if op.name == "func.func":
-                self.function = op
+                self.begin(op)
             if op.name in _CONSTRAINTS:
                 self.constrain(op, held[i][0])
             elif op.name.startswith("shard."):
@@ -122,10 +125,17 @@ class _Writer:
         held = op.attributes
         if op.name in _CONSTRAINTS:
             return [self.said(held["sharding"], held, op)]
-        if SHARDING not in held or not len(op.results):
+        labels = {*held}
+        if SHARDING not in labels or not len(op.results):
             return []
-        each = sdy.TensorShardingPerValueAttr(held[SHARDING]).shardings
-        return [self.said(attribute, held, op) for attribute in each]
+        attribute, alone = held[SHARDING], labels.isdisjoint(_KEPT)
+        if alone and attribute in self.read:
+            return self.read[attribute]
+        each = sdy.TensorShardingPerValueAttr(attribute).shardings
+        found: list[_Said | None] = [self.said(sharding, held, op) for sharding in each]
+        if alone:
+            self.read[attribute] = found
+        return found
 
     def said(self, attribute: ir.Attribute, held: Any, op: Any) -> _Said:
         beside = {label: held[label] for label in _KEPT if label in held}
@@ -142,6 +152,11 @@ class _Writer:
     def op(self, name: str, operands: list[Any], types: list[Any], attributes: Any, place: Any) -> Any:
         return ir.Operation.create(name, results=types, operands=operands, attributes=attributes, ip=place)
 
+    def begin(self, function: Any) -> None:
+        """Begins or goes on with a function."""
+        self.function = function
+        self.written = self.made.setdefault(text_of(function.attributes["sym_name"]), {})
+
     def shard(self, value: Any, said: _Said, place: Any, users: bool) -> Any:
         """Annotates a value, and returns the op's result, by which those that are meant use it."""
         return self.spelling.annotate(self.op, value, self.sharding(self.spec(said)), place, users)
@@ -150,7 +165,7 @@ class _Writer:
         """A sharding, which a function has once, before all ops; or its attributes, where it is no value."""
         if not self.spelling.values:
             return spec["attributes"]
-        written = self.made.setdefault(text_of(self.function.attributes["sym_name"]), {})
+        written = self.written
         if id(spec) not in written:
             last = next(reversed(written.values()), None)
             begin = ir.InsertionPoint.at_block_begin(self.function.regions[0].blocks[0])
@@ -161,10 +176,12 @@ class _Writer:
 
     def spec(self, said: _Said) -> dict[str, Any]:
         """What an annotation says, in the dialect's terms."""
-        key = said.sharding, *said.beside.items()
-        if key not in self.specs:
-            self.specs[key] = self.spelling.completed(self.new_spec(said))
-        return self.specs[key]
+        if id(said) not in self.known:
+            key = said.sharding, *said.beside.items()
+            if key not in self.specs:
+                self.specs[key] = self.spelling.completed(self.new_spec(said))
+            self.known[id(said)] = self.specs[key]
+        return self.known[id(said)]
 
     def new_spec(self, said: _Said) -> dict[str, Any]:
         sharding, grid = said.sharding, self.grids[said.sharding.mesh]
@@ -225,7 +242,7 @@ class _Writer:
         """Annotates the arguments of a function."""
         if not len(function.regions[0].blocks):
             return
-        self.function = function.operation
+        self.begin(function.operation)
         block = function.regions[0].blocks[0]
         first = ir.InsertionPoint.at_block_begin(block)
         for value, said in zip(block.arguments, arguments, strict=False):
@@ -240,7 +257,7 @@ class _Writer:
                 function.attributes[label] = ir.ArrayAttr.get([ir.DictAttr.get(e) for e in entries])
         if not len(function.regions[0].blocks):
             return
-        self.function = function.operation
+        self.begin(function.operation)
         block = function.regions[0].blocks[0]
         end = block.operations[-1].operation
         for i, (value, said) in enumerate(zip(end.operands, results, strict=False)):

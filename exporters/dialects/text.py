@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from io import BytesIO
+
 from jaxlib.mlir import ir
 from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
@@ -99,7 +101,9 @@ def _as_llvm_reads_it(module: ir.Module) -> str:
     names, known = {op.name for op in operations_in(module)}, module.context.is_registered_operation
     context.load_all_available_dialects()
     if all(known(name) == context.is_registered_operation(name) for name in names):
-        text = str(module.operation.get_asm(assume_verified=True))
+        written = BytesIO()
+        module.operation.print(file=written, binary=True, assume_verified=True)
+        text = written.getvalue().decode()
     else:
         generic = str(module.operation.get_asm(print_generic_op_form=True))
         text = str(ir.Module.parse(generic, context))
