@@ -43,7 +43,9 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
         "alike), none, or as in params=result[0]; may be repeated; default: auto"
     )
     auto.add_argument("--tie", metavar="ARGUMENT=RESULT", action="append", default=[], help=about)
-    about = "cost known strategies as well: data parallel, ZeRO-1 and 3, Megatron, sequence parallel"
+    about = (
+        "cost known strategies as well: data parallel, ZeRO-1 and 3, Megatron, sequence and expert parallel"
+    )
     compare = argparse.BooleanOptionalAction
     auto.add_argument("--compare", action=compare, default=True, help=f"{about}; default: do")
     about = "mutate: try other layouts for the arguments of the best plan as well, one by one"
