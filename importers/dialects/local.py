@@ -23,7 +23,7 @@ from ...program.meshes import symbol
 from ...program.mlir.modules import is_used, operations_in, public, put_in_place_of, symbols
 from ...program.shardings import read_mesh
 from ...rulebook.shipped import shipped
-from .grids import axis_lists, integers, kind_of
+from .grids import axis_lists, counted, integers, kind_of
 from .places import Places
 
 _OF_SHARDINGS = ("shard.sharding", "shard.get_sharding", "shard.shard_shape")  # which whole tensors have
@@ -107,6 +107,8 @@ class Global:
         received = [op for op in ops if op.name == "shard.recv"]
         sent = [op for op in ops if op.name == "shard.send"]
         others = [op for op in ops if op.name not in ("shard.recv", "shard.send")]
+        for op in ops:
+            self.check_axes(op)
         for op in received:
             self.pair(op, sent)
         for op in sent:
@@ -178,6 +180,16 @@ class Global:
                 self.refuse(op, "the program computes with the number of its device")
 
     # ---- Groups --------------------------------------------------------------------------------------------
+
+    def check_axes(self, op: Any) -> None:
+        """Raises ShardlogError for axes that the grid does not have: --mesh may have given it others."""
+        lists = axis_lists(op.attributes["split_axes"]) if op.name == "shard.update_halo" else ()
+        for axis in (*self.group_axes(op), *(axis for axes in lists for axis in axes)):
+            if axis >= len(self.sizes):
+                hint = f"keep the number of axes, as in --mesh {self.name}=2x3"
+                axes = counted(len(self.sizes), "axis", "axes")
+                message = f"{op.name} is along axis {axis}, and {symbol(self.name)} has {axes}"
+                raise ShardlogError(message, where=location(op), hint=hint)
 
     def group_axes(self, op: Any) -> list[int]:
         """The axes of a group, outermost first."""

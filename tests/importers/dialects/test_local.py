@@ -139,6 +139,11 @@ def test_bits_are_reduced(kind: str) -> None:
     np.testing.assert_array_equal(part, wanted.reshape(6, 2, 12))
 
 
+def test_a_mesh_with_fewer_axes_is_refused() -> None:
+    with pytest.raises(ShardlogError, match="shard.all_gather is along axis 1, and @g has 1 axis"):
+        shardlog.run(program({"gather": OPS["gather"]}), mesh="data=6")
+
+
 def test_a_program_that_was_written_runs_again() -> None:
     """Its sends and receives are one permutation."""
     text = shardlog.run(RESHARD, propagation="completion").partition(form="shard").text()
