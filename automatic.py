@@ -50,8 +50,10 @@ class Auto:
 
     @property
     def bound(self) -> float | None:
-        """A lower bound of the sum that the search minimised, in seconds; see ``plan.sum``. None for a plan
-        that was applied."""
+        """A lower bound of the sum that the search minimised, in seconds; see ``plan.sum``.
+
+        None for a plan that was applied.
+        """
         return self.plan.bound
 
     @cached_property

@@ -20,10 +20,12 @@ _WHERE = "--plan"
 def applied(
     source: Any, plan: AutoPlan, options: AutoOptions, progress: Callable[[str, float], None] | None = None
 ) -> AutoPlan:
-    """A plan for another size of its model. Each argument and result has the spec of that with its name, or
-    else of that whose name differs only in indices, the nearest. Kept shardings stay. ``notes`` say what is
-    replicated: dimensions that their axes do not divide, and arguments that the plan does not have. The mesh
-    is that of the plan unless ``options`` have another. ``sum`` and ``bound`` are None: nothing is searched.
+    """A plan for another size of its model.
+
+    Each argument and result has the spec of the one with its name, or else of the nearest one whose name
+    differs only in indices. Kept shardings stay. ``notes`` say what is replicated: dimensions that their
+    axes do not divide, and arguments that the plan does not have. The mesh is the plan's, unless
+    ``options`` have another. ``sum`` and ``bound`` are None: nothing is searched.
 
     Raises ShardlogError for a program of another model, for axes that the mesh does not have, and if the
     program needs more memory than ``options`` allow.

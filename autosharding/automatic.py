@@ -25,13 +25,14 @@ _SLOWER, _SMALLER = 0.005, 0.05  # the parts of time and memory at which a plan 
 
 
 def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], None] | None = None) -> AutoPlan:
-    """The best plan found for a program, which is any input of ``shardlog.run``. The same program and options
-    give the same plan.
+    """The best plan found for a program, which is any input of ``shardlog.run``.
+
+    The same program and options give the same plan.
 
     Raises ShardlogError for bad input, and if no plan was found within the limit on memory.
     """
     tell = progress or (lambda what, done: None)
-    machine(options.topology)  # what is wrong with it is said before anything runs
+    machine(options.topology)  # errors in it are reported before anything runs
     searches = _searches(source, options, tell)
     refused = list[ShardlogError]()
     costed = list[tuple[Search, Costed]]()
@@ -88,8 +89,10 @@ def pareto(
 
 
 def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], None]) -> list[Search]:
-    """The searches on all meshes, that with the least sum first. On meshes whose axes have the links of
-    another's the sum is the same."""
+    """The searches on all meshes, the one with the least sum first.
+
+    On meshes whose axes have the same links the sum is the same, so only one of them is searched.
+    """
     found, refused, known = list[Search](), list[ShardlogError](), set[Hashable]()
     for mesh in _meshes(options):
         try:
@@ -113,8 +116,10 @@ def session_of(source: Any, plan: AutoPlan) -> Session:
 
 
 def program(source: Any, plan: AutoPlan) -> Partitioned:
-    """The program that each device runs by a plan. Raises ShardlogError for a program that is not the
-    plan's."""
+    """The program that each device runs by a plan.
+
+    Raises ShardlogError if the plan belongs to another program.
+    """
     return session_of(source, plan).partition(topology=plan.topology, memory=plan.memory)
 
 

@@ -21,8 +21,11 @@ class Changed:
 
 @dataclass(frozen=True)
 class PlanDiff:
-    """Two plans compared: the ``mesh`` of each, its ``seconds`` and its ``peak``, and what they lay out
-    differently, by name and in the order of the first."""
+    """Two plans compared.
+
+    It has the ``mesh`` of each, its ``seconds`` and its ``peak``. The different specs are listed by name,
+    in the order of the first plan.
+    """
 
     mesh: tuple[str, str]
     seconds: tuple[float, float]

@@ -16,12 +16,14 @@ METHODS = ("choose", "mutate")
 
 @dataclass(frozen=True, kw_only=True)
 class AutoOptions:
-    """The options of a search. ``mesh`` is the mesh, as in "data=4,model=2"; else that of the module, or with
-    ``devices`` the best of so many with at most so many ``axes``. ``topology`` is the machine, and ``memory``
+    """The options of a search.
+
+    ``mesh`` is the mesh, as in "data=4,model=2". Without it the module's mesh counts; with ``devices`` the
+    best mesh of so many devices, with at most so many ``axes``. ``topology`` is the machine, and ``memory``
     the most bytes that a device may need. ``keep`` are shardings that stay, as in "batch[0]=data". ``tie``
     says which results are state that comes back as an argument: "auto", "none", or pairs such as
-    "params=result[0]". ``compare`` has known strategies costed as well: data parallel, ZeRO, Megatron. The
-    ``method`` "mutate" tries other layouts for the arguments of the best plan as well, one by one.
+    "params=result[0]". With ``compare`` known strategies are costed too: data parallel, ZeRO, Megatron. The
+    ``method`` "mutate" also tries other layouts for the arguments of the best plan, one by one.
 
     Raises ShardlogError for a malformed size or number of devices.
     """

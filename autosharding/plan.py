@@ -30,8 +30,11 @@ class Placed:
 
 @dataclass(frozen=True)
 class Other:
-    """Another spec of an argument: ``seconds`` that the sum would be more, if the argument alone and those
-    laid out alike had it, and the op whose cost rises most, with its place; empty for none."""
+    """Another spec of an argument.
+
+    ``seconds`` is the increase of the sum if the argument alone, and those laid out alike, had it. Also the
+    op whose cost rises most, with its place; empty for none.
+    """
 
     spec: Spec
     seconds: float
@@ -51,12 +54,15 @@ class Tried:
 
 @dataclass(frozen=True)
 class AutoPlan:
-    """A plan. ``mesh`` is such as "data=4,model=2", ``topology`` the machine. ``seconds`` are those of a step
+    """A plan: shardings for the arguments and results of a program.
+
+    ``mesh`` is a text such as "data=4,model=2", ``topology`` the machine. ``seconds`` is the time of a step
     of the partitioned program, and ``peak`` the bytes of a device, by ``docs/cost.md``. ``sum`` is the sum
     that the search minimised, in seconds, and ``bound`` a lower bound of it; None if nothing was searched.
     ``state`` has, by result, the argument that it becomes. ``tried`` are all plans whose cost was computed,
-    the best first. ``others`` are for each argument its next best specs. ``notes`` say where an applied plan
-    differs from the one that was given."""
+    the best first. ``others`` are the next best specs of each argument. ``notes`` say where an applied plan
+    differs from the given one.
+    """
 
     mesh: str
     topology: str

@@ -95,8 +95,7 @@ class OpNames:
         return None if item is None else self._record.op(item)
 
     def result(self, value: Any) -> int:
-        """The number of the tensor that is an op's result; -1 if the program that was read has no such
-        op."""
+        """The number of the tensor that is an op's result; -1 if the program that was read has no such op."""
         maker = None if value is None else self._maker(value)
         return -1 if maker is None else maker.values[len(value.owner.operands) + value.result_number]
 

@@ -26,8 +26,10 @@ from .table import plural, table
 
 @dataclass(frozen=True)
 class Home:
-    """A value that is sharded otherwise than the annotated module says: a text per layout. ``first`` is the
-    layout in which it is made for other uses, empty if that is its own."""
+    """A value whose sharding differs from the annotated module's: a text per layout.
+
+    ``first`` is the layout in which it is made for other uses, empty if that is its own.
+    """
 
     value: str
     layout: str
@@ -46,8 +48,10 @@ class OpWay:
 
 @dataclass(frozen=True)
 class PlannedReshard:
-    """A reshard of a plan: the value, its layouts before and after, the steps, and the purpose. ``before`` is
-    empty where the value is computed once more instead."""
+    """A reshard of a plan: the value, its layouts before and after, the steps, and the purpose.
+
+    ``before`` is empty if the value is computed once more instead.
+    """
 
     value: str
     before: str
@@ -58,8 +62,10 @@ class PlannedReshard:
 
 @dataclass(frozen=True)
 class ProgramPlan:
-    """The plan of a program. Its text is the output of ``shardlog partition --show-plan``. Two plans are
-    equal if their files are."""
+    """The plan of a program. Its text is the output of ``shardlog partition --show-plan``.
+
+    Two plans are equal if their files are.
+    """
 
     file: PlanFile
     homes: tuple[Home, ...] = field(compare=False)
@@ -72,8 +78,10 @@ class ProgramPlan:
         return _Naming(program, module, names).plan()
 
     def save(self, path: str | Path) -> None:
-        """Writes the plan to a file, which ``Session.partition(plan=path)`` and ``--plan`` read. Raises
-        ShardlogError where it cannot be written."""
+        """Writes the plan to a file, which ``Session.partition(plan=path)`` and ``--plan`` read.
+
+        Raises ShardlogError if it cannot be written.
+        """
         write(path, self.file.text.encode())
 
     def __str__(self) -> str:

@@ -164,8 +164,10 @@ class LoadedProgram:
         return {name: np.asarray(rows, np.int64).reshape(-1, widths[name]) for name, rows in answers.items()}
 
     def solver(self, shared: Facts, backend: Backend = "auto", limits: Limits = UNLIMITED) -> Solver:
-        """A solver for single keys, each under ``limits``; ``shared`` are the facts of relations that are not
-        keyed."""
+        """A solver for single keys, each under ``limits``.
+
+        ``shared`` are the facts of relations that are not keyed.
+        """
         if self.key is None:
             raise EngineError("the program has no key: use evaluate(...)")
         core = _core(backend)
@@ -270,8 +272,10 @@ class _CoreSolver:
 
 
 def _core(backend: Backend) -> Any:
-    """The compiled evaluator. None if the reference is wanted, or if it is not built: then a process warns
-    once."""
+    """The compiled evaluator.
+
+    None if the reference is wanted, or if it is not built: then a process warns once.
+    """
     if backend == "reference":
         return None
     try:

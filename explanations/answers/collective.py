@@ -31,10 +31,13 @@ _OF_PARTS = {  # sent by an op itself
 
 @dataclass(frozen=True)
 class ComparedWay:
-    """A way to compute the op: its factors with the axes that they are computed on, and the bytes that a
-    device would send, redundant work included. If it was not taken, the sentence and place of the rule that
-    says why. Both are empty if it was ``taken``, and if it alone would cost no more than the way that was
-    taken, which costs least with all ops around it."""
+    """A way to compute the op.
+
+    It has its factors with the axes that they are computed on, and the bytes that a device would send,
+    redundant work included. If it was not taken, the sentence and place of the rule that says why. Both are
+    empty if it was ``taken``, and if it alone would cost no more than the way that was taken, which costs
+    least with all ops around it.
+    """
 
     factors: tuple[tuple[str, str], ...]
     bytes: int
@@ -55,8 +58,10 @@ class Because:
 
 @dataclass(frozen=True)
 class Begun:
-    """An op whose partial sums others hand on to a collective: its name, its first result, and where it is in
-    the user's source, with the name stack there."""
+    """An op whose partial sums other ops pass on to a collective.
+
+    It has its name, its first result, and where it is in the user's source, with the name stack there.
+    """
 
     op: str
     value: str
@@ -67,8 +72,10 @@ class Begun:
 @dataclass(frozen=True)
 class Placed:
     """A tensor whose sharding differs from propagation's, because that costs least with all ops around it.
+
     It has the sharding (a text per dimension, and the axes over which it is a partial sum), and
-    propagation's."""
+    propagation's.
+    """
 
     value: str
     dims: tuple[str, ...]
@@ -78,14 +85,17 @@ class Placed:
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """Why there is a collective: the layout of the tensor before and after (a text per dimension, and the
-    axes over which it is partial), and the numbers of the collectives that take it there in order
-    (``steps``). ``begun`` is where the partial sums begin, if ops pass them on. ``chosen`` are tensors at
-    the op whose sharding differs from propagation's. Also how the op is computed, where the axes come from,
-    and the times if the collective overlaps with products. ``written``: it is in the program that was read,
-    in a manual computation; ``inside``: it is in the computation that a Python function of the user gives
-    each device for the op. ``program`` is the chosen one. If it has a topology, the bytes of ways are those
-    that a device could send there in the time of the way."""
+    """Why there is a collective.
+
+    It has the layout of the tensor before and after (a text per dimension, and the axes over which it is
+    partial), and the numbers of the collectives that take it there in order (``steps``). ``begun`` is where
+    the partial sums begin, if ops pass them on. ``chosen`` are tensors at the op whose sharding differs
+    from propagation's. Also how the op is computed, where the axes come from, and the times if the
+    collective overlaps with products. ``written``: it is in the program that was read, in a manual
+    computation. ``inside``: it is in the computation that a Python function of the user gives each device
+    for the op. ``program`` is the chosen one. If it has a topology, the bytes of ways are those that a
+    device could send there in the time of the way.
+    """
 
     program: ProgramChoice
     collective: Collective

@@ -20,13 +20,15 @@ _MOST_SHOWN = 6
 
 @dataclass(frozen=True)
 class Conflict:
-    """A tensor that must move for a slot of an op: its sharding before and after (a text per dimension),
-    the axes over which it is partial before, and the collectives. If both shardings are equal, the op takes
-    some elements from other devices, as an op with a sliding window does. Both are empty for scalars.
+    """A tensor that must move for a slot of an op.
 
-    ``bytes`` are those that a device sends in all, in ``executions`` executions; None where a loop does not
-    say how many turns it takes, of which one is counted. ``origin`` is the annotation that the tensor's
-    axes come from and ``against`` the one that the op's come from; None where no axis is behind it.
+    It has its sharding before and after (a text per dimension), the axes over which it is partial before,
+    and the collectives. If both shardings are equal, the op takes some elements from other devices, as an
+    op with a sliding window does. Both are empty for scalars.
+
+    ``bytes`` are those that a device sends in all, in ``executions`` executions; None inside a loop of
+    unknown trip count, of which one iteration is counted. ``origin`` is the annotation that the tensor's
+    axes come from, and ``against`` the one that the op's axes come from; None if there is no axis.
     ``number`` is the tensor's and ``item`` the op's; -1 if it was not in the program that was read.
     ``numbers`` are the numbers of the collectives in the program.
     """
@@ -127,8 +129,10 @@ def _conflict(conflict: Conflict, times: int) -> list[str]:
 
 
 def moves_text(conflict: Conflict) -> str:
-    """How the tensor lies, and how it is needed: ``[{a}, {}] -> [{}, {}]``; of a scalar over which axes it is
-    partial, if it is."""
+    """The layouts of the tensor before and after: ``[{a}, {}] -> [{}, {}]``.
+
+    For a scalar it is the axes over which it is partial, if it is.
+    """
     partial = f" partial over {conflict.partial}" if conflict.partial else ""
     if not (conflict.has or conflict.needs):
         return partial.strip()

@@ -87,8 +87,10 @@ class Diff:
 
 
 def diff_text(found: Diff, *, labels: tuple[str, str] = ("1", "2"), full: bool = False) -> str:
-    """The points at which two runs part as text, most consequences first; ``labels`` are the names of the
-    runs."""
+    """The points at which two runs part, as text, those with the most consequences first.
+
+    ``labels`` are the names of the runs.
+    """
     alone = [f"{n} are in {label} only" for label, n in zip(labels, found.alone, strict=True) if n]
     differ = f"{len(found.tensors)} of {found.compared} tensors are sharded otherwise"
     lines = ["; ".join([differ, *alone])]

@@ -13,8 +13,11 @@ from .pins import Move, moves_text
 
 @dataclass(frozen=True)
 class Metrics:
-    """The work of a device in a program: the bytes that it ``received`` by kind of collective, and its
-    floating-point operations. Also how many of them other devices do too, and its peak memory in bytes."""
+    """The work of a device in a program.
+
+    It has the bytes that the device ``received`` by kind of collective, its floating-point operations, how
+    many of them other devices do too, and its peak memory in bytes.
+    """
 
     received: Mapping[str, int]
     flops: float
@@ -24,8 +27,10 @@ class Metrics:
 
 @dataclass(frozen=True, repr=False)
 class Mutated:
-    """What sharding ``options`` of ops change in the ``program`` that is meant: the metrics of each device,
-    and the collectives that are ``gone`` and ``new``."""
+    """The effects of sharding ``options`` of ops in the chosen ``program``.
+
+    It has the metrics of each device, and the collectives that are ``gone`` and ``new``.
+    """
 
     program: ProgramChoice
     options: tuple[str, ...]

@@ -17,8 +17,10 @@ _MOVES = 6
 
 @dataclass(frozen=True)
 class Total:
-    """The cost of a program: the bytes that a device sends, its seconds on the machine, and the bytes of
-    memory that it needs."""
+    """The cost of a program.
+
+    It has the bytes that a device sends, its seconds on the machine, and the bytes of memory that it needs.
+    """
 
     bytes: int
     seconds: float
@@ -27,8 +29,11 @@ class Total:
 
 @dataclass(frozen=True)
 class Move:
-    """Collectives that only one of two programs has: their kind, the slot of an op that they serve, which
-    holds ``value``, and its place. Also how many there are, and the bytes that they send."""
+    """Collectives that only one of two programs has.
+
+    They have their kind, the slot of an op that they serve, which holds ``value``, and its place. Also how
+    many there are, and the bytes that they send.
+    """
 
     collective: str
     op: str
@@ -52,8 +57,11 @@ class Change:
 
 @dataclass(frozen=True)
 class Pin:
-    """A pinned value: its sharding with the pin, a text per dimension; its sharding without it, with the
-    axes over which it is then a partial sum; and propagation's."""
+    """A pinned value.
+
+    It has its sharding with the pin, a text per dimension; its sharding without it, with the axes over
+    which it is then a partial sum; and propagation's.
+    """
 
     value: str
     pinned: tuple[str, ...]
@@ -64,8 +72,10 @@ class Pin:
 
 @dataclass(frozen=True)
 class Pinned:
-    """What pins change in the ``program`` that is meant without them; ``topology`` is the machine on which
-    times are counted."""
+    """The effects of pins in the ``program`` that is chosen without them.
+
+    ``topology`` is the machine on which times are counted.
+    """
 
     program: ProgramChoice
     topology: str
@@ -82,9 +92,12 @@ class Pinned:
 
 @dataclass(frozen=True)
 class OtherSharding:
-    """A sharding that a value could have had: a text per dimension, and the axes over which it would be a
-    partial sum. Also the extra cost of the program if this value alone had it: in bytes that are sent, or,
-    on a machine, in the bytes that could be sent in the time, and in ``seconds``."""
+    """A sharding that a value could have had.
+
+    It has a text per dimension, and the axes over which the value would be a partial sum. Also the extra
+    cost of the program if this value alone had it: in bytes that are sent, or, on a machine, in the bytes
+    that could be sent in the time, and in ``seconds``.
+    """
 
     dims: tuple[str, ...]
     partial: str
@@ -94,11 +107,13 @@ class OtherSharding:
 
 @dataclass(frozen=True)
 class ChosenSharding:
-    """Why the sharding of a value in the chosen ``program`` differs from propagation's. It has both (and
-    the axes over which the value is a partial sum), the changes if propagation's is pinned, and the
-    shardings that lost. ``least`` is the total that the choice minimises: "bytes" that are sent, or "time"
-    on the topology. ``carried``: this is about the value inside a loop, whose sharding may differ behind
-    the loop."""
+    """Why the sharding of a value in the chosen ``program`` differs from propagation's.
+
+    It has both (and the axes over which the value is a partial sum), the changes if propagation's is
+    pinned, and the shardings that lost. ``least`` is the total that the choice minimises: "bytes" that are
+    sent, or "time" on the topology. ``carried``: this is about the value inside a loop, whose sharding may
+    differ behind the loop.
+    """
 
     program: ProgramChoice
     value: str

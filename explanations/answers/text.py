@@ -61,6 +61,7 @@ def dims_text(axes: Sequence[str]) -> str:
 
 
 def site_title(site: Site, what: str) -> str:
+    """The two lines above an explanation: the value with its type and place, and the dimension."""
     return f"{site.value} : {site.type}{at(site.where, site.stack)}\ndim {site.dim} {what}"
 
 
@@ -140,8 +141,10 @@ def stage_text(stage: Stage) -> str:
 
 
 def dim_text(site: Site) -> str:
+    """The name of a value with its dimension."""
     return f"{site.value} (a partial sum)" if site.dim == PARTIAL else f"{site.value} dim {site.dim}"
 
 
 def more_text(n: int, what: str, hint: str = " (--full shows all)") -> str:
+    """How many things are left out, and how to see them."""
     return f"{n} more {what}{'' if n == 1 else 's'}{hint}"

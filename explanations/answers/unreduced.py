@@ -34,9 +34,11 @@ class Point:
 
 @dataclass(frozen=True)
 class Unreduced:
-    """A value that is unreduced on an axis: its reduction, the annotation (``origin``), the ops that make
-    the partial values (``begins``), the values that pass them on (``kept``), and where it is ``reduced`` at
-    last, or ``returned`` unreduced."""
+    """A value that is unreduced on an axis.
+
+    It has its reduction, the annotation (``origin``), the ops that make the partial values (``begins``),
+    the values that pass them on (``kept``), and where it is ``reduced`` at last, or ``returned`` unreduced.
+    """
 
     value: str
     type: str

@@ -13,10 +13,10 @@ from .diff import Diff, diff_text
 
 @dataclass(frozen=True, repr=False)
 class WhatIf:
-    """The effects of changed annotations: on shardings, and on the tensors that must move in the chosen
-    ``program``.
+    """The effects of changed annotations.
 
-    ``unpartitioned`` says why that is not known where the program cannot be partitioned.
+    They are those on shardings, and on the tensors that must move in the chosen ``program``.
+    ``unpartitioned`` is why the latter are unknown, if the program cannot be partitioned.
     """
 
     program: ProgramChoice
