@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from contextlib import suppress
+from itertools import islice
 from math import inf
 from typing import Any
 
@@ -21,6 +22,7 @@ from .plan import AutoPlan
 from .searching import Costed, Search, prices_of_memory
 
 _COSTED = 2  # meshes whose programs are written and costed; more, if no program fits into memory
+_KNOWN = 1  # strategies that are written and costed, those of least sum; all, if nothing else fits
 _SLOWER, _SMALLER = 0.005, 0.05  # the parts of time and memory at which a plan is better than the fastest
 
 
@@ -43,7 +45,7 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
         try:
             found += search.costed()
             if options.compare and not (n and found):
-                found += search.known()
+                found += islice(search.known(), _KNOWN if found else None)
         except ShardlogError as error:
             refused.append(error)
         costed += [(search, each) for each in found]
@@ -60,6 +62,8 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
             costed.append((search, changed))
             best = min(best, changed, key=lambda each: each.cost.seconds)
     tried = [each for search in searches for each in search.tried([c for s, c in costed if s is search])]
+    if options.compare and (first := [each for of, each in costed if of is searches[0]]):
+        tried += searches[0].weighed(first)
     return search.plan_of(best, sorted(tried, key=lambda each: each.seconds))
 
 

@@ -44,12 +44,14 @@ class Other:
 
 @dataclass(frozen=True)
 class Tried:
-    """A plan whose cost is known, by its name: ``seconds`` of a step and ``peak`` bytes of a device."""
+    """A plan whose cost is known, by its name: ``seconds`` of a step and ``peak`` bytes of a device. If its
+    program was not ``written``, both are estimates by the sum."""
 
     name: str
     mesh: str
     seconds: float
     peak: int
+    written: bool = True
 
 
 @dataclass(frozen=True)
@@ -126,7 +128,13 @@ class AutoPlan:
                 {int(result): int(argument) for result, argument in given["state"].items()},
                 None if given["memory"] is None else int(given["memory"]),
                 tuple(
-                    Tried(str(each["name"]), str(each["mesh"]), float(each["seconds"]), int(each["peak"]))
+                    Tried(
+                        str(each["name"]),
+                        str(each["mesh"]),
+                        float(each["seconds"]),
+                        int(each["peak"]),
+                        bool(each.get("written", True)),
+                    )
                     for each in given["tried"]
                 ),
                 tuple(

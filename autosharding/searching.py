@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
-from math import ceil, prod, sqrt
+from math import ceil, inf, prod, sqrt
 from typing import Any
 
 import numpy as np
@@ -38,7 +38,7 @@ from ..runs.running import run_with
 from .ends import End, ends_of
 from .kept import kept, spec_in
 from .options import AutoOptions
-from .plan import AutoPlan, Other, Placed, Spec, Tried, spec_of
+from .plan import AutoPlan, Other, Placed, Spec, Tried, axes_of, spec_of
 from .strategies import strategies
 
 Progress = Callable[[str, float], None]
@@ -287,20 +287,62 @@ class Search:
         return sorted(fitting, key=lambda each: each.cost.seconds)
 
     def known(self) -> Iterator[Costed]:
-        """The known strategies that fit, which keep what is kept."""
-        for name, specs in strategies(self.ends, self.axes).items():
-            self._tell(f"costing {name} on {self.mesh}", 0.8)
+        """The known strategies that fit, which keep what is kept: those of least sum first."""
+        for candidate, _ in self._strategies:
+            self._tell(f"costing {candidate.name} on {self.mesh}", 0.8)
             with suppress(TooLargeError):
-                yield Costed(candidate := self.candidate_of(name, specs), self.cost(candidate))
+                yield Costed(candidate, self.cost(candidate))
+
+    def weighed(self, costed: Sequence[Costed]) -> Iterator[Tried]:
+        """The known strategies besides those that were costed. The cost of a program that was not written is
+        an estimate: that of the best plan, as much more as its sum, and its memory, are more than those of
+        the least sum."""
+        least, best = self.found(TRIFLE), min((each.cost for each in costed), key=lambda cost: cost.seconds)
+        names = {each.candidate.name for each in costed}
+        for candidate, (sum_, held) in self._strategies:
+            cost = self._costs.get((candidate.arguments, candidate.results))
+            seconds = best.seconds * max(sum_ / least.cost, 1.0)
+            peak = round(best.peak * (held / least.held if least.held else 1.0))
+            if candidate.name in names or isinstance(cost, TooLargeError):
+                continue
+            if cost is not None:
+                yield Tried(candidate.name, self.mesh, cost.seconds, cost.peak)
+            elif peak <= (self.options.memory or inf):
+                yield Tried(candidate.name, self.mesh, seconds, peak, written=False)
+
+    @cached_property
+    def _strategies(self) -> list[tuple[Candidate, tuple[float, float]]]:
+        """The known strategies with their least sums, in bytes, and estimates of their memory."""
+        found = [self.candidate_of(name, specs) for name, specs in strategies(self.ends, self.axes).items()]
+        return sorted(((each, self._sum_of(each)) for each in found), key=lambda each: each[1][0])
+
+    def _sum_of(self, candidate: Candidate) -> tuple[float, float]:
+        """The least sum found with a candidate's boundary, in bytes, and an estimate of the memory."""
+        self.found(TRIFLE)
+        ends, state = self.ends, self.ends.state
+        arguments = {
+            n: axes_of(candidate.arguments[n]) for n, end in enumerate(ends.arguments) if _is_free(end)
+        }
+        results = {
+            n: axes_of(spec)
+            for n, (end, spec) in enumerate(zip(ends.results, candidate.results, strict=True))
+            if _is_free(end) and n not in state and spec is not None
+        }
+        return self._open.with_boundary(TRIFLE, arguments, results)
+
+    @cached_property
+    def bound(self) -> float:
+        """A lower bound of the sum, in seconds."""
+        least = self.found(TRIFLE).cost
+        self._tell(f"proving a bound on {self.mesh}", 0.9)
+        return self._open.bound(TRIFLE, least) / self.machine.link.bandwidth
 
     def plan_of(self, costed: Costed, tried: Sequence[Tried] = ()) -> AutoPlan:
         """A candidate as a plan."""
         unit, least = self.machine.link.bandwidth, self.found(TRIFLE).cost
-        self._tell(f"proving a bound on {self.mesh}", 0.9)
         others = tuple(self._others(costed, n) for n in range(len(self.ends.arguments)))
-        bound = self._open.bound(TRIFLE, least) / unit
         return replace(
-            self.unsearched(costed), sum=least / unit, bound=bound, tried=tuple(tried), others=others
+            self.unsearched(costed), sum=least / unit, bound=self.bound, tried=tuple(tried), others=others
         )
 
     def unsearched(self, costed: Costed, notes: Sequence[str] = ()) -> AutoPlan:

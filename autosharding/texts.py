@@ -62,7 +62,8 @@ def _table(plan: AutoPlan) -> Iterator[str]:
 
 def _rows(tried: Sequence[Tried]) -> Iterator[tuple[str, str, str, str]]:
     for each in tried:
-        yield each.name, each.mesh, time_text(each.seconds, _DIGITS), bytes_text(each.peak)
+        about = "" if each.written else "~"
+        yield each.name, each.mesh, about + time_text(each.seconds, _DIGITS), bytes_text(each.peak)
 
 
 def _specs(what: str, placed: Sequence[Placed]) -> Iterator[str]:

@@ -48,9 +48,22 @@ def told(signature: Facts) -> Facts:
     return {name: signature.get(name, ()) for name in _TOLD}
 
 
+_MACHINES = 8  # whose prices are kept
+_PRICES: dict[tuple[str, OpTraits], Prices] = {}
+
+
 def prices(machine: Machine, traits: OpTraits) -> Prices:
     """Prices by the time on a machine, in bytes that a device sends in that time along a link without a rule
-    of its own."""
+    of its own. For equal machines they are the same, so that what was decided by them is kept."""
+    key = repr(machine), traits
+    found = _PRICES.pop(key, None) or _prices(machine, traits)
+    _PRICES[key] = found  # the last one
+    if len(_PRICES) > _MACHINES:
+        del _PRICES[next(iter(_PRICES))]
+    return found
+
+
+def _prices(machine: Machine, traits: OpTraits) -> Prices:
     unit = machine.link.bandwidth
     solver = solver_of(machine, traits)
     slower: dict[Any, float] = {}  # by op and ranks

@@ -3,7 +3,7 @@ state that each step passes to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from jaxlib.mlir import ir
@@ -16,8 +16,11 @@ from .choice.least.sums import FAR
 from .choice.problem import Boundary, Free, homes_of
 from .facts.flow import facts_of
 from .improving import Aim
+from .layouts import Layout
 from .partitioning import annotated_of
 from .preparing.preparing import Preparing
+
+Dims = Sequence[Sequence[str]]  # the axes of each dimension
 
 
 @dataclass(frozen=True)
@@ -71,6 +74,22 @@ class Opening:
         was found at this price of memory."""
         with self._module.context, ir.Location.unknown():
             return self._homes.bound_alike(memory, least)
+
+    def with_boundary(
+        self, memory: float, arguments: Mapping[int, Dims], results: Mapping[int, Dims]
+    ) -> tuple[float, float]:
+        """The least total cost found, in bytes, where the dimensions of free arguments and results are split
+        on these axes, and an estimate of a device's peak memory in bytes. ``find`` has run at this price of
+        memory."""
+        values, ends = self._boundary, self._layout
+        layouts = {values.arguments[n]: ends(dims) for n, dims in arguments.items()}
+        layouts |= {values.results[n]: ends(dims) for n, dims in results.items()}
+        with self._module.context, ir.Location.unknown():
+            return self._homes.with_layouts(memory, layouts)
+
+    def _layout(self, dims: Dims) -> Layout:
+        of_axes, main = self._axes.of_axes, self._axes.main
+        return Layout(tuple(tuple(p for name in names for p in of_axes(main, [name])) for names in dims))
 
     def find(self, memory: float = 0.0, *, stop: Callable[[], bool] = never) -> Opened:
         """The best boundary at a price of memory, in bytes sent per byte held."""

@@ -135,8 +135,7 @@ class Chooser:
             taken, _ = self._candidate(known, held, free, also)
             return Choice(taken, lambda: self._among(known, held, free, False, also)[0])
         key = known.deciding, held, free
-        weighed = self.planner.prices.once, self.planner.counts
-        choices: dict[Any, Choice] = self.planner.kept.choices.setdefault(weighed, {})
+        choices: dict[Any, Choice] = self.planner.kept.choices.setdefault(self.planner.weighed_by, {})
         if key not in choices:
             compared = self._chosen(known, held, free)
             choices[key] = Choice(compared.candidates[compared.cheapest], lambda: compared)

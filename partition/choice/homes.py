@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import repeat
 from math import inf
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ from .costs import Costs
 from .holding import Holding
 from .least.least import LESS, lower_bound, pass_messages, settle, sweeps
 from .least.starts import divided_otherwise
-from .least.sums import ALL, EQUALLY, ONWARDS, Floats, Integers, Sum, Terms, sum_of
+from .least.sums import ALL, EQUALLY, FAR, ONWARDS, Floats, Integers, Sum, Terms, sum_of
 
 
 @dataclass(frozen=True)
@@ -52,6 +52,16 @@ class FoundHomes:
 NOTHING = FoundHomes(AS_DECIDED, 0.0, 0.0)
 
 
+class _Opened(NamedTuple):
+    """A search with an open boundary: the sum with the messages that it ended with, its terms, the cost of
+    each place of each variable on its own, and the best choice."""
+
+    total: Sum
+    terms: list[Terms]
+    alone: Floats
+    best: Integers
+
+
 def never() -> bool:
     """Returns false: nothing stops the search."""
     return False
@@ -66,6 +76,7 @@ class Homes:
         self._holding = Holding(candidates, self._costs.positions)
         self._terms: list[Terms] | None = None
         self._looked = False
+        self._opened: dict[float, _Opened] = {}  # by the price of memory
 
     def find(
         self,
@@ -78,7 +89,7 @@ class Homes:
         """The homes of least total cost, until ``stop`` says so. ``memory`` is the price, in bytes sent, of a
         byte that a device holds of a value; bytes that only one op needs or gives cost a part of it. With
         ``bound`` a lower bound is computed; otherwise it is zero. With ``alike`` the result has what decides
-        at an open boundary."""
+        at an open boundary, and a search at another price of memory begins where this one ended."""
         if not self._looked:
             self._candidates.find(stop)
             self._looked = not stop()
@@ -89,7 +100,10 @@ class Homes:
         alone = self._costs.alone(memory) + late
         size = self._variables.size
         total = sum_of(terms, alone, size)
-        best, least = self._search(total, bound, stop)
+        start = next((each.best for each in self._opened.values()), None) if alike else None
+        best, least = self._search(total, bound, stop, start)
+        if alike:
+            self._opened[memory] = _Opened(total, terms, alone, best)
         lowest = 0.0
         if bound:
             lowest = self._bound(total, sum_of(terms, alone, size), alone, least, stop)
@@ -104,25 +118,42 @@ class Homes:
         return replace(homes, held=(self._holding.most(best, taken), before))
 
     def bound_alike(self, memory: float, least: float, stop: Callable[[], bool] = never) -> float:
-        """A lower bound of the sum over choices by which all that a variable stands for is alike. It ends
-        where hardly anything is gained, and is not above the ``least`` sum, which ``find`` has found at this
-        price of ``memory``."""
-        terms = self._priced(memory, stop)
-        if terms is None:
+        """A lower bound of the sum over choices by which all that a variable stands for is alike. Messages go
+        on from those of ``find`` at this price of ``memory`` until hardly anything is gained. It is not above
+        the ``least`` sum, which that has found."""
+        if memory not in self._opened:
             return 0.0
-        total = sum_of(terms, self._costs.alone(memory) + self._costs.late(), self._variables.size)
-        bound, before = 0.0, -inf
-        for number in range(tuning.PROOFS + 1):
+        total = self._opened[memory].total
+        bound = total.bound()
+        for _ in range(tuning.PROOFS):
             if stop() or bound >= least * (1 - tuning.NEAR):
                 break
-            for _ in sweeps(total, tuning.SWEEPS, EQUALLY if number else ALL, lasting=True, stop=stop):
+            for _ in sweeps(total, tuning.SWEEPS, ONWARDS, lasting=True, stop=stop):
                 pass
-            now = total.bound()
-            bound = max(bound, now)
-            if now > 0 and now < before * (1 + tuning.STALLED):
+            before, bound = bound, max(bound, total.bound())
+            if before > 0 and bound < before * (1 + tuning.STALLED):
                 break
-            before = now
         return min(bound, least)
+
+    def with_layouts(self, memory: float, layouts: Mapping[int, Layout]) -> tuple[float, float]:
+        """The least sum found where some values have these layouts, and an estimate of a device's peak memory
+        in bytes. The search begins at what ``find`` has found at this price of ``memory``. A value whose
+        variable stands for several has one of theirs, and any layout if its own is no candidate."""
+        opened, variables = self._opened[memory], self._variables
+        number = dict(zip(variables.values, variables.of.tolist(), strict=True))
+        allowed: dict[int, set[LayoutId]] = {}
+        for value, layout in layouts.items():
+            if (n := number.get(value)) is not None:
+                allowed.setdefault(n, set()).add(self._candidates.layouts.number(layout))
+        alone, start, domains = opened.alone.copy(), opened.best.copy(), self._candidates.places()
+        for n, homes in allowed.items():
+            fits = np.asarray([home in homes for home, _ in domains[n].places])
+            if fits.any():
+                alone[n, : len(fits)][~fits] = FAR
+                start[n] = start[n] if fits[start[n]] else fits.argmax()
+        total = sum_of(opened.terms, alone, variables.size)
+        best, least = settle(total, start, never)
+        return least, self._holding.most(best, [total.taken(n, best) for n in range(len(opened.terms))])
 
     def _priced(self, memory: float, stop: Callable[[], bool]) -> list[Terms] | None:
         """The terms of the sum at a price of memory; None if stopped."""
@@ -131,17 +162,17 @@ class Homes:
         self._terms = self._terms or self._costs.terms(stop)
         return self._terms
 
-    def _search(self, total: Sum, lasting: bool, stop: Callable[[], bool]) -> tuple[Integers, float]:
-        """The best choice, and its sum. Messages are passed from several starts, and then go on from what
-        they know, until a bound proves that hardly anything is left, or no round finds anything better.
-        ``lasting``: they go on even if they repeat."""
-        best = np.zeros(len(self._variables.kinds), np.int64)
+    def _search(
+        self, total: Sum, lasting: bool, stop: Callable[[], bool], near: Integers | None = None
+    ) -> tuple[Integers, float]:
+        """The best choice, and its sum. Messages are passed from several starts, or from a choice that is
+        ``near`` the best, and then go on from what they know, until a bound proves that hardly anything is
+        left, or no round finds anything better. ``lasting``: they go on even if they repeat."""
+        best = np.zeros(len(self._variables.kinds), np.int64) if near is None else near
         least = total.energy(best)
-        starts = [
-            pass_messages(total, tuning.SWEEPS, ALL, stop=stop),
-            best,
-            *divided_otherwise(self._candidates),
-        ]
+        starts = [pass_messages(total, tuning.SWEEPS, ALL, stop=stop), best]
+        if near is None:
+            starts += divided_otherwise(self._candidates)
         better, known = 0, set[bytes]()  # the round that found the best; its start
         for turn in range(tuning.ROUNDS + 1):
             if turn:
@@ -157,7 +188,8 @@ class Homes:
                     best, least = choice, energy
             if not (turn or stop()):  # no proof yet
                 continue
-            if stop() or turn - better >= _patience(least - total.bound(), least):
+            patience = _patience(least - total.bound(), least)
+            if stop() or turn - better >= (patience if near is None else min(patience, tuning.SETTLED)):
                 break
         return best, least
 

@@ -29,7 +29,7 @@ class InOrder(Planner):
     is the cheapest one."""
 
     def __init__(self, axes: Axes, order: str, prices: Prices | None = None) -> None:
-        super().__init__(axes, prices)
+        super().__init__(axes, prices, order)
         self.stages = orders()[order]
         self._ordered: dict[Any, Route] = {}
 

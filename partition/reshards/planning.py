@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import product
@@ -28,17 +28,16 @@ _MOST_KEPT = 200_000  # decisions for one of them: a program has a few thousand
 
 @dataclass
 class Kept:
-    """Decisions for some axes: routes, and how ops are computed."""
+    """Decisions for some axes and prices: routes, and how ops are computed."""
 
     routes: dict[tuple[Shape, Layout, Layout, PieceSet], Route] = field(default_factory=dict)
     likely: dict[tuple[Shape, Layout, Layout, PieceSet], Route] = field(default_factory=dict)
     searches: dict[tuple[Shape, Pieces], RouteSearch] = field(default_factory=dict)
-    # By the fixed cost of a collective, and whether fewer may be worth more bytes.
-    choices: dict[tuple[float, bool], dict[Any, Any]] = field(default_factory=dict)
+    choices: dict[Hashable, dict[Any, Any]] = field(default_factory=dict)  # by all that prices depend on
     ways: dict[Any, Any] = field(default_factory=dict)
     parts_if_stays: dict[Any, int] = field(default_factory=dict)
     alike: dict[Any, int] = field(default_factory=dict)
-    rates: Any = None  # of rates.py
+    rates: dict[Hashable, Any] = field(default_factory=dict)  # of rates.py, by what is combined
 
     @property
     def size(self) -> int:
@@ -52,8 +51,8 @@ _KEPT: dict[Hashable, Kept] = {}  # by axes, most recently used last
 
 
 def kept_for(axes: Hashable) -> Kept:
-    """The decisions of this process for some axes, at the default prices. Only the last few are kept, and
-    none if there are too many."""
+    """The decisions of this process for some axes and prices. Only the last few are kept, and none if there
+    are too many."""
     kept = _KEPT.pop(axes, None)
     if kept is None or kept.size > _MOST_KEPT:
         kept = Kept()
@@ -66,7 +65,7 @@ def kept_for(axes: Hashable) -> Kept:
 class Planner:
     """Finds routes, and remembers them."""
 
-    def __init__(self, axes: Axes, prices: Prices | None = None) -> None:
+    def __init__(self, axes: Axes, prices: Prices | None = None, order: str = "") -> None:
         self.axes, self.prices = axes, prices or Prices()
         self.moves = Moves(axes, axes.numbers)
         self._among: dict[tuple[int, Pieces], tuple[Moves, Likeness]] = {}
@@ -77,9 +76,9 @@ class Planner:
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
         self.counts = self.prices.collective is not None  # whether fewer collectives may be worth more bytes
         self._begun: Mapping[str, float] = {}  # with a machine, the number of a kind that are combined
-        usual = replace(self.prices, once=Prices.once) == Prices()
-        kept = kept_for(axes.key) if usual else Kept()
-        self.kept, self._routes, self._searches = kept, kept.routes, kept.searches
+        self.kept = kept = kept_for((axes.key, self.prices.collective, order))
+        self._routes, self._searches = kept.routes, kept.searches
+        self.weighed_by = self._weighed_by()
 
     def route(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet = frozenset()) -> Route:
         """The cheapest route for a tensor of this shape, inside of manual computations over the ``taken``
@@ -109,6 +108,7 @@ class Planner:
         one."""
         if self.prices.collective is None:
             self.counts, self.prices = True, replace(self.prices, once=max(self.prices.once, price))
+            self.weighed_by = self._weighed_by()
 
     def weigh_combined(self, begun: Mapping[str, float]) -> None:
         """Reduces the fixed cost of collectives of each kind, as a machine gives it, because its compiler
@@ -118,12 +118,21 @@ class Planner:
 
     def _weigh_begun(self, begun: Mapping[str, float]) -> None:
         if begun != self._begun:
-            self._begun = begun
-            self.kept.choices.clear()
+            self.kept.rates.pop(self.combined, None)  # which ask this planner
+            self._begun, self.weighed_by = begun, self._weighed_by()
+
+    @property
+    def combined(self) -> Hashable:
+        """Equal for planners of equal prices for which the same share of collectives is combined."""
+        return tuple(sorted(self._begun.items()))
+
+    def _weighed_by(self) -> Hashable:
+        """Equal for planners by which everything has the same price."""
+        return replace(self.prices, combined=()), self.counts, self.combined
 
     def total(self, route: Route, width: int) -> float:
         """The price of a route in bytes: the sum of the prices of its collectives."""
-        once, byte = self._rates(route)
+        once, byte = self._rates(route, self.weighed)
         return once + byte * width
 
     def with_steps(self, route: Route, width: int) -> float:
@@ -137,16 +146,17 @@ class Planner:
             return route
         return min((route, route.at_once), key=lambda p: self.with_steps(p, width))
 
-    def _rates(self, route: Route) -> tuple[float, float]:
-        """The price of a route: the fixed part, and the part for each byte of an element."""
+    def _rates(self, route: Route, price: Callable[[str, Pieces], Price]) -> tuple[float, float]:
+        """The price of a route, by those of collectives: the fixed part, and the part for each byte of an
+        element."""
         if self.prices.collective is None:
             return 0.0, route.price
         once = byte = 0.0
         for step in route.steps:
             if step.price:
-                price = self.weighed(step.kind, step.sends_along)
-                once += price.once
-                byte += price.byte * step.price
+                each = price(step.kind, step.sends_along)
+                once += each.once
+                byte += each.byte * step.price
         return once, byte
 
     def rates(self, shape: Shape, start: Layout, goal: Layout) -> Rate:
@@ -155,7 +165,7 @@ class Planner:
         another one."""
 
         def of(route: Route) -> tuple[float, float, int]:
-            return *self._rates(route), route.sends
+            return *self._rates(route, self.weighed), route.sends
 
         route = self.likely(shape, start, goal)
         least = of(route)
@@ -219,14 +229,19 @@ class Planner:
             for dims, partial, combine in (start, goal)
         ]
         search, least = self._alike(primes, shape, *fine)
-        byte = self._rates(route)[1]
+        byte = self._rates(route, self.price)[1]
         other = search.cheaper(least.start, least.goal, byte / least.times, route.sends)
         if other is None:
             return route
         finer = least.route(other, len(shape))
         finer.at_once = route.at_once if finer.sends > 1 else None
-        # Routes are kept by the default price, whatever the fixed cost of a collective.
-        return min((route, finer), key=lambda p: self.total(p, _WIDTH) + Prices.once * p.sends)
+
+        def price(found: Route) -> float:
+            """The default price, whatever the fixed cost of a collective: routes are kept."""
+            once, byte = self._rates(found, self.price)
+            return once + byte * _WIDTH + Prices.once * found.sends
+
+        return min((route, finer), key=price)
 
     def _left(self, taken: PieceSet) -> tuple[Pieces, Pieces]:
         """The pieces outside of manual computations, and their parts of prime size."""

@@ -92,9 +92,9 @@ class Rates:
     @classmethod
     def of(cls, planner: Planner) -> Rates:
         """The prices that are kept with a planner's other decisions."""
-        if planner.kept.rates is None:
-            planner.kept.rates = cls(planner)
-        rates: Rates = planner.kept.rates
+        rates: Rates | None = planner.kept.rates.get(planner.combined)
+        if rates is None:
+            rates = planner.kept.rates[planner.combined] = cls(planner)
         return rates
 
     def between(
