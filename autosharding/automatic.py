@@ -22,7 +22,7 @@ from .plan import AutoPlan
 from .searching import Costed, Search, prices_of_memory
 
 _COSTED = 2  # meshes whose programs are written and costed; more, if no program fits into memory
-_KNOWN = 1  # strategies that are written and costed, those of least sum; all, if nothing else fits
+_RIVALS = 1  # known strategies that are written and costed; all, if nothing else fits
 _SLOWER, _SMALLER = 0.005, 0.05  # the parts of time and memory at which a plan is better than the fastest
 
 
@@ -45,7 +45,7 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
         try:
             found += search.costed()
             if options.compare and not (n and found):
-                found += islice(search.known(), _KNOWN if found else None)
+                found += islice(search.rivals(), _RIVALS) if found else search.known()
         except ShardlogError as error:
             refused.append(error)
         costed += [(search, each) for each in found]

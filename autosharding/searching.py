@@ -45,6 +45,7 @@ Progress = Callable[[str, float], None]
 TRIFLE = 1 / 1024  # bytes sent for a byte held: what costs the same is divided
 PRICES = (TRIFLE, 1 / 64)  # of memory, of the plans that are costed wherever they fit
 _LARGEST = 3  # arguments that a message about memory names
+_NEAR = 0.03  # the part of the least sum by which that of a plan is larger that is written as well
 MUTATIONS = 24  # of a plan, at most: each is costed
 _DEARER, _DEAREST = 8.0, 1e3  # from one price to the next, where memory is short
 
@@ -230,10 +231,16 @@ class Search:
 
     def at(self, price: float) -> Costed:
         """The candidate where memory has a price. Raises TooLargeError where it does not fit."""
-        opened = self.found(price)
-        candidate = self.candidate(f"memory at {price:.2g}", opened)
+        candidate = self._at(price)
         self._tell(f"costing {candidate.name} on {self.mesh}", 0.6)
-        return Costed(candidate, self.cost(candidate), opened)
+        return Costed(candidate, self.cost(candidate), self.found(price))
+
+    def _at(self, price: float) -> Candidate:
+        return self.candidate(f"memory at {price:.2g}", self.found(price))
+
+    def _is_near(self, sum_: tuple[float, float]) -> bool:
+        """Whether a sum is so near the least that the program may be as good."""
+        return sum_[0] <= self.found(TRIFLE).cost * (1 + _NEAR)
 
     def mutated(self, best: Costed) -> Iterator[Costed]:
         """Plans that are each better than the one before, found by other layouts for arguments that are laid
@@ -276,6 +283,8 @@ class Search:
         for price in prices_of_memory():
             if fitting and price not in PRICES:
                 break
+            if fitting and not self._is_near(self._sum_of(self._at(price))):
+                continue
             try:
                 fitting.append(self.at(price))
                 high = high or price
@@ -288,7 +297,14 @@ class Search:
 
     def known(self) -> Iterator[Costed]:
         """The known strategies that fit, which keep what is kept: those of least sum first."""
-        for candidate, _ in self._strategies:
+        return self._known([candidate for candidate, _ in self._strategies])
+
+    def rivals(self) -> Iterator[Costed]:
+        """The known strategies that fit and may be as good as what was found, those of least sum first."""
+        return self._known([candidate for candidate, sum_ in self._strategies if self._is_near(sum_)])
+
+    def _known(self, candidates: Sequence[Candidate]) -> Iterator[Costed]:
+        for candidate in candidates:
             self._tell(f"costing {candidate.name} on {self.mesh}", 0.8)
             with suppress(TooLargeError):
                 yield Costed(candidate, self.cost(candidate))

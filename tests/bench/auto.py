@@ -280,6 +280,12 @@ MODELS: dict[str, Callable[[], Model]] = {
 }
 
 
+def lowered(model: Model) -> str:
+    """A model's program as text."""
+    traced = jax.jit(model.function, keep_unused=True).trace(*model.arguments)
+    return str(traced.lower(lowering_platforms=("cpu",)).as_text(debug_info=True))
+
+
 def measured(name: str) -> tuple[Any, ...]:
     """The row of a model."""
     import shardlog
@@ -288,10 +294,7 @@ def measured(name: str) -> tuple[Any, ...]:
     from shardlog.session import Session
 
     model = MODELS[name]()
-    lowered = (
-        jax.jit(model.function, keep_unused=True).trace(*model.arguments).lower(lowering_platforms=("cpu",))
-    )
-    text = str(lowered.as_text(debug_info=True))
+    text = lowered(model)
     by_hand = dict[str, Any]()
     partitioned = 0.0
     for mesh in MESHES:
