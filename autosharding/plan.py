@@ -61,9 +61,9 @@ class AutoPlan:
     ``mesh`` is a text such as "data=4,model=2", ``topology`` the machine. ``seconds`` is the time of a step
     of the partitioned program, and ``peak`` the bytes of a device, by ``docs/cost.md``. ``sum`` is the sum
     that the search minimised, in seconds, and ``bound`` a lower bound of it; None if nothing was searched.
-    ``state`` has, by result, the argument that it becomes. ``tried`` are all plans whose cost was computed,
-    the best first. ``others`` are the next best specs of each argument. ``notes`` say where an applied plan
-    differs from the given one.
+    ``state`` has, by result, the argument that it becomes. ``tried`` are all plans whose cost was computed or
+    estimated, the best first. ``others`` are the next best specs of each argument. ``notes`` say where an
+    applied plan differs from the given one.
     """
 
     mesh: str
