@@ -44,8 +44,10 @@ class Other:
 
 @dataclass(frozen=True)
 class Tried:
-    """A plan whose cost is known, by its name: ``seconds`` of a step and ``peak`` bytes of a device. If its
-    program was not ``written``, both are estimates by the sum."""
+    """A plan whose cost is known, by its name: ``seconds`` of a step and ``peak`` bytes of a device.
+
+    If its program was not ``written``, both are estimates by the sum.
+    """
 
     name: str
     mesh: str
