@@ -276,7 +276,7 @@ def _diff(options: argparse.Namespace) -> int:
         if sessions and options.other_propagation:
             changes["propagation"] = options.other_propagation
         side = argparse.Namespace(**{**vars(options), "module": name, **changes})
-        sessions.append(opened(name) if kept else session_of(side))
+        sessions.append(opened(name) if kept else session_of(side, names=True))
     first, second = sessions
     differences = first.diff(second)
     if options.json:

@@ -80,7 +80,7 @@ def _run(options: argparse.Namespace) -> int:
     module = options.output or not (options.save or options.stages)
     refuse_loss([("-o", options.output), ("--save", options.save)], inputs(options))
     with output(options.output) if options.output else nullcontext() as file:
-        session = session_of(options)
+        session = session_of(options, names=bool(options.save))
         if module:
             with Progress() as progress:
                 progress("printing", 0.9)

@@ -110,16 +110,15 @@ def inputs(options: argparse.Namespace) -> list[str]:
     return [name for name in names if name]
 
 
-def session_of(options: argparse.Namespace) -> Session:
-    """The run that ``options`` ask for; warns of ops without a rule."""
+def session_of(options: argparse.Namespace, *, names: bool = False) -> Session:
+    """The run that ``options`` ask for; warns of ops without a rule. ``names`` is that of ``run_with``."""
     from ..runs.running import run_with
     from ..session import Session
 
     asked = {name: value for name, value in vars(options).items() if name in NAMES}
     source = "-" if options.module == "-" else Path(options.module)
     with Progress() as progress:
-        named = bool(getattr(options, "save", None))
-        session = Session(run_with(source, Options(**asked), progress, names=named))
+        session = Session(run_with(source, Options(**asked), progress, names=names))
     if (agreement := session.agreement()) is not None:
         show(f"shardlog: {agreement}", sys.stderr)
     for op in session.unknown_ops:
@@ -138,7 +137,7 @@ def open_or_run(options: argparse.Namespace) -> Session:
     from ..runs.records.saved_file import is_saved
 
     if not is_saved(Path(options.module)):
-        return session_of(options)
+        return session_of(options, names=True)
     refuse_changes(options, options.module)
     return opened(options.module)
 

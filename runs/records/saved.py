@@ -415,7 +415,7 @@ class Saved(Record):
         given["sharding_option"] = (*given["sharding_option"], *told)
         # The module may come from anywhere, whatever the checksum of the file says.
         text = Text(vetted(self._file.unpacked(data), self.name), self.name)
-        return run_with(text, Options(**given, rules=tuple(files)), dropped=without)
+        return run_with(text, Options(**given, rules=tuple(files)), dropped=without, names=True)
 
     def _changed(self, result: Result) -> bool:
         """Whether the log of a run differs from that of the file."""
