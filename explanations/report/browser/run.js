@@ -5,7 +5,9 @@ const FLOW = "data flow"; // between a call or a loop and its body
 
 /** The data in the page: base64 of deflated JSON. */
 async function readData(text) {
-  const bytes = Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+  const binary = atob(text);
+  const bytes = new Uint8Array(binary.length); // filled in a loop: Uint8Array.from takes a second for 6 MB
+  for (let i = 0; i < binary.length; i++) bytes[i] = binary.charCodeAt(i);
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("deflate"));
   return new Response(stream).json();
 }
