@@ -283,7 +283,7 @@ def _replace(op: Operation, values: Any) -> None:
     op.operation.erase()
 
 
-def _constrain(op: Operation, sharding: Any) -> None:
+def _constrain(op: Operation, sharding: ir.Attribute) -> None:
     made = sdy.ShardingConstraintOp(
         op.operands[0], sharding, loc=op.location, ip=ir.InsertionPoint(op.operation)
     )
@@ -356,7 +356,7 @@ def _calls(op: Operation) -> bool:
     return op.operation.name == "func.call" and any(mark in op.attributes["callee"].value for mark in _BODY)
 
 
-def _read_manual_computations(functions: dict[str, Any]) -> None:
+def _read_manual_computations(functions: dict[str, Operation]) -> None:
     """Makes a manual computation of every call of a body; bodies inside of others first."""
     bodies = [name for name in functions if any(mark in name for mark in _BODY)]
     done: set[str] = set()
@@ -426,7 +426,9 @@ def _said_boundary(call: Operation, enters: list[Any], leaves: list[Any]) -> tup
     return operands, by_end.get("in") or many.get([]), by_end.get("out") or many.get([]), axes
 
 
-def _named_boundary(call: Operation, enters: list[Any], leaves: list[Any]) -> tuple[Any, ...] | None:
+def _named_boundary(
+    call: Operation, enters: list[Operation], leaves: list[Operation]
+) -> tuple[Any, ...] | None:
     """The same as shardings by named axes say it; None where there are none. The constraints on what enters
     are its shardings."""
     where = location(call)

@@ -58,7 +58,7 @@ class Executions:
     def _known(count: _Count) -> int | None:
         return count.get(0, 0) if not any(count) else None
 
-    def times(self, block: Any) -> tuple[int | None, int]:
+    def times(self, block: ir.Block) -> tuple[int | None, int]:
         """How often the ops of a block run, as in ``of`` and ``often``."""
         count = self._at(block)
         return self._known(count), count.total()
@@ -98,7 +98,7 @@ class Executions:
             self._alike[loop] = invariant
         return self._alike[loop]
 
-    def _run_in(self, body: Any) -> Iterator[Any]:
+    def _run_in(self, body: ir.Block) -> Iterator[Any]:
         """The ops of a loop's body without its terminator, and those that run before nested loops."""
         *ops, _ = body.operations
         for each in ops:
@@ -107,12 +107,12 @@ class Executions:
                 yield from self.same(op)
             yield op
 
-    def _at(self, block: Any) -> _Count:
+    def _at(self, block: ir.Block) -> _Count:
         if block not in self._blocks:
             self._blocks[block] = self._inside(block)
         return self._blocks[block]
 
-    def _inside(self, block: Any) -> _Count:
+    def _inside(self, block: ir.Block) -> _Count:
         """How often the ops of a block run."""
         outer = block.owner.operation
         if outer.name == "func.func":
@@ -142,7 +142,7 @@ class Executions:
             self._turns[loop] = _turns(loop, self._traits)
         return self._turns[loop]
 
-    def _in_turns(self, block: Any) -> bool:
+    def _in_turns(self, block: ir.Block) -> bool:
         """Whether a block is the body of a loop."""
         outer = block.owner.operation
         return self._traits.lowering(outer.name) == "loop" and block == outer.regions[1].blocks[0]
@@ -209,7 +209,7 @@ def trip_count(left: tuple[int, int], right: tuple[int, int], direction: str) ->
 _MIRRORED = {"LT": "GT", "GT": "LT", "LE": "GE", "GE": "LE", "EQ": "EQ", "NE": "NE"}
 
 
-def _step(value: Value, counter: int, body: Any, traits: OpTraits) -> int | None:
+def _step(value: Value, counter: int, body: ir.Block, traits: OpTraits) -> int | None:
     """The increment of the counter in one iteration."""
     for how, sign in (("add", 1), ("subtract", -1)):
         added = _made_by(value, how, traits)
@@ -222,7 +222,7 @@ def _step(value: Value, counter: int, body: Any, traits: OpTraits) -> int | None
     return None
 
 
-def _returned(block: Any) -> list[Any]:
+def _returned(block: ir.Block) -> list[Any]:
     return list(block.operations[-1].operands)
 
 

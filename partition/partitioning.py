@@ -125,7 +125,7 @@ def _used(kinds: Kinds, shardings: Shardings) -> list[Sharding]:
     """All shardings of a module, in order."""
     by_attribute: dict[Any, Sharding] = {}
 
-    def read(attribute: Any, beside: Any = None) -> None:
+    def read(attribute: ir.Attribute, beside: Any = None) -> None:
         if attribute not in by_attribute:
             by_attribute[attribute] = shardings.read(attribute)
         if beside is not None and PARTIAL in beside:

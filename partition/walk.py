@@ -103,7 +103,7 @@ class Walk(ABC):
 
     # ---- Values -----------------------------------------------------------------------------------------
 
-    def local(self, type_: Any, layout: Layout) -> Any:
+    def local(self, type_: ir.Type, layout: Layout) -> Any:
         """The type of the part that a device holds."""
         if not any(layout.dims):
             return type_

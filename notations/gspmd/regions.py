@@ -82,7 +82,7 @@ class Regions:
     Raises ShardlogError for values that enter or leave no region.
     """
 
-    def __init__(self, block: Any) -> None:
+    def __init__(self, block: ir.Block) -> None:
         self._entries = [_Entry(op.operation, [*_taken(op.operation)]) for op in block.operations]
         self._level: dict[Any, int] = {}  # value -> in how many regions it is
         self._known: dict[Any, bool] = {}  # value -> whether regions take it as it is
@@ -173,7 +173,7 @@ class Regions:
 
     # ---- Writing -------------------------------------------------------------------------------------------
 
-    def put(self, region: Region, make: Callable[[ir.InsertionPoint], Any], returned: Iterable[Any]) -> Any:
+    def put(self, region: Region, make: Callable[[ir.InsertionPoint], Any], returned: Iterable[Value]) -> Any:
         """Puts an op in the place of a region: ``make`` makes it. The ops of the region move into it, and it
         returns these values of them. Raises ShardlogError where it can stand nowhere."""
         own = {entry for entry in self._entries if entry.kind and entry.region is region.first}

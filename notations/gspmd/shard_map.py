@@ -109,7 +109,7 @@ class _ShardMapReader:
     """``mesh`` is the mesh of the shardings. ``manual`` are the axes that the sharding of a value declares
     manual. ``bodies``: the functions that became the body of a manual computation."""
 
-    def __init__(self, mesh: Mesh, manual: Manual, functions: dict[str, Any]) -> None:
+    def __init__(self, mesh: Mesh, manual: Manual, functions: dict[str, Operation]) -> None:
         self.mesh, self.manual, self.functions = mesh, manual, functions
         self.plain = sdy.TensorShardingAttr.get(mesh.name, [])
         self.bodies: set[str] = set()

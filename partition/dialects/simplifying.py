@@ -89,7 +89,7 @@ def _are_even(lists: list[list[tuple[str, str]]]) -> bool:
     return bool(lists[0]) and all(each == lists[0] for each in lists)
 
 
-def _collectives(region: Any) -> list[tuple[str, str]]:
+def _collectives(region: ir.Region) -> list[tuple[str, str]]:
     ops = [op.operation for block in region.blocks for op in block.operations]
     inside = [each for op in ops for each in (op, *operations_in(op))]
     return [(op.name, str(op.attributes)) for op in inside if "grid_axes" in op.attributes]

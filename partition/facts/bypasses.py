@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 from jaxlib.mlir import ir
 
+from ...program.mlir.types import Operation
 from ..layouts import Layout, replicated
 from .kinds import Kinds
 from .knowledge import Knowledge, RuleReader, joins, only_read, reading_through, shifting, shifts
@@ -31,7 +32,7 @@ class Bypasses:
     call, and ``reading`` knows the layouts of values."""
 
     def __init__(
-        self, kinds: Kinds, reader: RuleReader, functions: Mapping[str, Any], reading: Reading
+        self, kinds: Kinds, reader: RuleReader, functions: Mapping[str, Operation], reading: Reading
     ) -> None:
         self._kinds, self._knowledge, self._functions = kinds, reader.knowledge, functions
         self._reading = reading

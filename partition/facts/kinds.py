@@ -12,6 +12,7 @@ from jaxlib.mlir import ir
 
 from ...importers.listing import listing_of
 from ...program.ids import Slot
+from ...program.mlir.types import Operation
 from ..writing.building import OUTSIDE
 from .knowledge import Knowledge, RuleReader
 
@@ -62,7 +63,7 @@ class Kinds:
         """The numbers of the ops with an attribute."""
         return self.numbers_of(lambda op: label in op.attributes)
 
-    def numbers_of(self, which: Callable[[Any], bool]) -> list[int]:
+    def numbers_of(self, which: Callable[[Operation], bool]) -> list[int]:
         """The numbers of the ops for which a predicate holds. It depends only on the kind."""
         kinds, first = np.unique(self.listing.kinds, return_index=True)
         some = [kind for kind, n in zip(kinds, first.tolist(), strict=True) if which(self.ops[n])]

@@ -46,7 +46,7 @@ class Reading:
         self._layouts: dict[Any, Layout] = {}
         self._boundaries: dict[Any, tuple[list[Layout], list[Layout]]] = {}
 
-    def home(self, attribute: Any, type_: Any, where: Any, beside: Any = None) -> Layout:
+    def home(self, attribute: ir.Attribute | None, type_: ir.Type, where: Any, beside: Any = None) -> Layout:
         """The layout of a value with a sharding and attributes ``beside`` it, without the axes that
         surrounding bodies have cut."""
         partial = None if beside is None else attribute_or_none(beside, PARTIAL)
@@ -55,7 +55,9 @@ class Reading:
             self._layouts[key] = self._home(attribute, static_shape(type_), type_, where, beside)
         return self._layouts[key]
 
-    def _home(self, attribute: Any, shape: Shape | None, type_: Any, where: Any, beside: Any) -> Layout:
+    def _home(
+        self, attribute: ir.Attribute | None, shape: Shape | None, type_: ir.Type, where: Any, beside: Any
+    ) -> Layout:
         if attribute is None or shape is None:
             return replicated(rank(type_))
         if attribute not in self._read:
@@ -189,13 +191,13 @@ def _ends_of(op: Operation, label: str, count: int) -> Sequence[Any]:
     return list(sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings)
 
 
-def rank(type_: Any) -> int:
+def rank(type_: ir.Type) -> int:
     """The rank of a tensor; 0 for values that are not tensors, or have no static shape."""
     shape = static_shape(type_)
     return 0 if shape is None else len(shape)
 
 
-def static_shape(type_: Any) -> Shape | None:
+def static_shape(type_: ir.Type) -> Shape | None:
     """The shape of a tensor of static shape, or None."""
     if isinstance(type_, ir.RankedTensorType) and type_.has_static_shape:
         return tuple(type_.shape)

@@ -65,7 +65,7 @@ class WriterBefore:
         count, width = shape_of(rows)
         return self.reshaped(rows, [count, width // columns, columns])
 
-    def unfolded(self, op: Operation, part: Any) -> Any:
+    def unfolded(self, op: Operation, part: Value) -> Any:
         """The result of a collective from the rows that arrived, one from each device."""
         shape = shape_of(op.results[0])
         part = self.as_type(part, element_of(op.results[0]))
@@ -93,7 +93,7 @@ class WriterBefore:
         bits = ir.IntegerType.get_unsigned(bits_of(str(elements.pop())))
         return [self.as_type(value, bits) for value in values]
 
-    def as_type(self, value: Value, element: Any) -> Any:
+    def as_type(self, value: Value, element: ir.Type) -> Any:
         """The bits of a value as another element type."""
         if element_of(value) == element:
             return value
@@ -128,7 +128,7 @@ class WriterBefore:
         }
         return self.one("stablehlo.slice", [value], self.type([first, end - start, *rest], value), given)
 
-    def where(self, listed: npt.NDArray[np.bool_], device: str, value: Value, other: Any) -> Any:
+    def where(self, listed: npt.NDArray[np.bool_], device: str, value: Value, other: Value) -> Any:
         """A value on the listed devices, and another one elsewhere. ``device`` is the op that returns the
         device's number."""
         i32 = ir.IntegerType.get_signless(32)
@@ -148,14 +148,14 @@ class WriterBefore:
     def zeros(self, type_: Any) -> Any:
         return self.constant(zero(type_.element_type), type_)
 
-    def neutral(self, combine: str, element: Any) -> Any:
+    def neutral(self, combine: str, element: ir.Type) -> Any:
         type_ = ir.RankedTensorType.get([], element)
         if not isinstance(element, ir.ComplexType):
             return self.constant(neutral(combine, element), type_)
         real = ir.RankedTensorType.get([], ir.ComplexType(element).element_type)
         return self.one("stablehlo.convert", [self.constant(neutral(combine, element), real)], type_, {})
 
-    def constant(self, number: str, type_: Any) -> Any:
+    def constant(self, number: str, type_: ir.Type) -> Any:
         value = ir.Attribute.parse(f"dense<{number}> : {type_}")
         return self.one("stablehlo.constant", [], type_, {"value": value})
 

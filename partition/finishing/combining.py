@@ -41,8 +41,8 @@ _WINDOW = 256  # the most ops by which a collective is moved, because live range
 def combine(
     module: ir.Module,
     traits: OpTraits,
-    apart: Collection[Any] = (),
-    which: Callable[[Any], bool] = lambda op: True,
+    apart: Collection[Operation] = (),
+    which: Callable[[Operation], bool] = lambda op: True,
 ) -> None:
     """Combines the collectives of a module over equal groups: those that ``which`` selects, except those that
     stay ``apart``."""
@@ -50,7 +50,7 @@ def combine(
 
 
 def combined_sizes(
-    module: ir.Module, traits: OpTraits, kinds: Collection[str], apart: Collection[Any] = ()
+    module: ir.Module, traits: OpTraits, kinds: Collection[str], apart: Collection[Operation] = ()
 ) -> dict[Any, int]:
     """For each collective that is combined, the number of collectives that become one with it. Kinds have
     their HLO names. Those that stay ``apart``, or alone, are left out."""
@@ -70,7 +70,7 @@ def combined_sizes(
 def combine_matrices(
     module: ir.Module,
     traits: OpTraits,
-    apart: Collection[Any],
+    apart: Collection[Operation],
     columns: Callable[[Any], int | None],
     most: int,
 ) -> None:
@@ -88,7 +88,7 @@ def combine_matrices(
     _join(module, traits, apart, key, _any, write, most=most)
 
 
-def _any(group: list[Any], op: Operation) -> bool:
+def _any(group: list[Operation], op: Operation) -> bool:
     return True
 
 
@@ -151,8 +151,8 @@ def _as_one(together: Sequence[Sent], op: Any) -> Sent:
 def _join(
     module: ir.Module,
     traits: OpTraits,
-    apart: Collection[Any],
-    key: Callable[[Any], Hashable],
+    apart: Collection[Operation],
+    key: Callable[[Operation], Hashable],
     fits: Callable[[list[Any], Any], bool],
     write: Callable[[list[Any], Any], None],
     gone: Callable[[Any], object] = lambda op: None,
@@ -178,7 +178,9 @@ def _join(
                     op.erase()
 
 
-def _key_in(module: ir.Module, traits: OpTraits, key: Callable[[Any], Hashable]) -> Callable[[Any], Hashable]:
+def _key_in(
+    module: ir.Module, traits: OpTraits, key: Callable[[Operation], Hashable]
+) -> Callable[[Any], Hashable]:
     """The key of a collective in a module. Loop-invariant data is sent only once, unless it is combined with
     other data."""
     executions = Executions(module, traits)
@@ -239,7 +241,7 @@ def _blocks(module: ir.Module, traits: OpTraits) -> list[_Block]:
 # ---- Duplicates -----------------------------------------------------------------------------------------
 
 
-def _repeated(block: _Block, traits: OpTraits, apart: Collection[Any]) -> dict[int, int]:
+def _repeated(block: _Block, traits: OpTraits, apart: Collection[Operation]) -> dict[int, int]:
     """The duplicate collectives of a block, each with the first one, by number. XLA would find these, but not
     after they are combined."""
     operations = block.operations
@@ -333,7 +335,7 @@ class _Sends:
 
 
 def _groups(
-    operations: Sequence[Any],
+    operations: Sequence[Operation],
     needs: Sequence[Sequence[int]],
     sends: dict[int, _Sends],
     fits: Callable[[list[Any], Any], bool],
@@ -396,10 +398,10 @@ def _groups(
 
 
 def _sending(
-    operations: Sequence[Any],
+    operations: Sequence[Operation],
     needs: Sequence[Sequence[int]],
-    apart: Collection[Any],
-    key: Callable[[Any], Hashable],
+    apart: Collection[Operation],
+    key: Callable[[Operation], Hashable],
 ) -> dict[int, _Sends]:
     """The collectives of a block, by the numbers of their ops."""
     by_op, by = dict[int, _Sends](), [len(operations)] * len(operations)
@@ -454,7 +456,7 @@ def _permuted(op: Operation) -> Hashable:
 
 
 def _reorder(
-    operations: Sequence[Any], needs: Sequence[Sequence[int]], groups: Sequence[Sequence[int]]
+    operations: Sequence[Operation], needs: Sequence[Sequence[int]], groups: Sequence[Sequence[int]]
 ) -> None:
     """Reorders the ops of a block so that each group is adjacent, at the first use of any of its results."""
     group_of = {n: group for group in groups for n in group}
@@ -488,7 +490,7 @@ def _put(operations: Sequence[Any], order: Sequence[int]) -> None:
 # ---- One op in place of several -------------------------------------------------------------------------
 
 
-def write_as_one(group: list[Any], before: Any, columns: int | None = None) -> None:
+def write_as_one(group: list[Operation], before: Operation, columns: int | None = None) -> None:
     """Writes the collective of a group. The data is put side by side in rows, one per receiver; with
     ``columns`` as matrices with this many columns, concatenated by rows."""
     first = group[0]
@@ -507,7 +509,7 @@ def write_as_one(group: list[Any], before: Any, columns: int | None = None) -> N
         at += width
 
 
-def _permute(count: int, group: list[Any], before: Any) -> Any:
+def _permute(count: int, group: list[Operation], before: Operation) -> Any:
     """Writes and returns the permutation in which each of ``count`` devices sends its data of one permutation
     of a group. Devices that receive nothing get zeros."""
     write, first = WriterBefore(before, group[0].location), group[0]

@@ -24,7 +24,7 @@ def sent_before_loops(module: ir.Module, sent: Sequence[Sent], traits: OpTraits)
     return sorted(sent, key=lambda each: place[each.op]), True
 
 
-def put_before_loops(module: ir.Module, traits: OpTraits, which: Callable[[Any], bool]) -> bool:
+def put_before_loops(module: ir.Module, traits: OpTraits, which: Callable[[Operation], bool]) -> bool:
     """Moves those of some ops that are loop-invariant before loops, with their operands. Returns whether any
     moved."""
     counts, moved = Executions(module, traits), False
@@ -34,7 +34,7 @@ def put_before_loops(module: ir.Module, traits: OpTraits, which: Callable[[Any],
     return moved
 
 
-def _put_before(loop: Operation, ops: Iterable[Any]) -> bool:
+def _put_before(loop: Operation, ops: Iterable[Operation]) -> bool:
     """Moves those of some ops that are in a loop's body before the loop, with their operands. They are
     loop-invariant. Returns whether any moved."""
     block = loop.regions[1].blocks[0]

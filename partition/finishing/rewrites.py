@@ -26,14 +26,14 @@ from .collectives import DIMENSIONS, KINDS
 from .products import exchange, exchangeable, exchanged_order
 
 
-def turn_products(collectives: Iterable[Any], traits: OpTraits) -> None:
+def turn_products(collectives: Iterable[Operation], traits: OpTraits) -> None:
     """Exchanges the operands of products that are transposed after their collective."""
     for op in collectives:
         while _turn_product(op, traits):  # once for each transpose after it
             pass
 
 
-def negate_behind(collectives: Iterable[Any], traits: OpTraits) -> None:
+def negate_behind(collectives: Iterable[Operation], traits: OpTraits) -> None:
     """Negates sums after their collective, instead of their terms."""
     for op in collectives:
         if len(op.operands) == 1 and len(op.regions) and _adds(op, traits):
@@ -43,7 +43,7 @@ def negate_behind(collectives: Iterable[Any], traits: OpTraits) -> None:
 # ---- Transposes ------------------------------------------------------------------------------------------
 
 
-def _turn_product(first: Any, traits: OpTraits) -> bool:
+def _turn_product(first: Operation, traits: OpTraits) -> bool:
     """Exchanges the operands of the product before this collective, and reorders the collectives after it, if
     a transpose at the end then becomes unnecessary. Returns whether it does."""
     if isinstance(first.operands[0].owner, ir.Block):

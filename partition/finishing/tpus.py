@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from math import prod
-from typing import Any
 
 from jaxlib.mlir import ir
 
@@ -20,13 +19,13 @@ _LANES, _SUBLANES = 128, 8  # elements in a row of a tile of a TPU's memory, and
 _TOGETHER = 1 << 16  # bytes: copying more into one buffer takes longer than the steps of a collective
 
 
-def combine_loose(module: ir.Module, traits: OpTraits, apart: Collection[Any] = ()) -> None:
+def combine_loose(module: ir.Module, traits: OpTraits, apart: Collection[Operation] = ()) -> None:
     """Combines gathers of vectors that do not fill tiles, and reduce-scatters whose parts are at most a tile,
     except those that stay ``apart``. XLA combines other sums itself."""
     combining.combine(module, traits, apart, lambda op: _is_loose(op) or _is_small(op))
 
 
-def combine_matrices(module: ir.Module, traits: OpTraits, apart: Collection[Any] = ()) -> None:
+def combine_matrices(module: ir.Module, traits: OpTraits, apart: Collection[Operation] = ()) -> None:
     """Combines gathers and scatters of matrices with the same number of columns, except those that stay
     ``apart``."""
     combining.combine_matrices(module, traits, apart, lambda op: _columns(op, traits), _TOGETHER)
@@ -46,7 +45,7 @@ def fit_tiles(module: ir.Module) -> None:
                 _scatter_matrices(op)
 
 
-def _is_loose(gather: Any) -> bool:
+def _is_loose(gather: Operation) -> bool:
     """Whether the gathered parts are contiguous vectors that end inside a row of a tile."""
     if gather.name != "stablehlo.all_gather" or len(gather.operands) != 1:
         return False
@@ -92,7 +91,7 @@ def _is_small(op: Operation) -> bool:
     return prod(others) * -(-columns // _LANES) <= _SUBLANES
 
 
-def _ends_in_tile(scatter: Any) -> bool:
+def _ends_in_tile(scatter: Operation) -> bool:
     """Whether TPUs scatter these sums in parts that are larger than a tile and end inside one."""
     if not _scatters(scatter) or not isinstance(element_of(scatter.operands[0]), ir.F32Type | ir.BF16Type):
         return False

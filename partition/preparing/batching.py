@@ -48,13 +48,15 @@ class Own(NamedTuple):
     left: list[Any]
 
 
-def own_rows(ops: Iterable[Any], traits: OpTraits) -> list[Own]:
+def own_rows(ops: Iterable[Operation], traits: OpTraits) -> list[Own]:
     """Those of some ops that read or write a batch's own rows by indices."""
     picking = [op for op in ops if traits.lowering(op.name) in PICKING]
     return [own for op in picking if (own := _own(op, traits)) is not None]
 
 
-def batch_own_rows(ops: Iterable[Any], traits: OpTraits, mark: Callable[[Any, Any, bool], None]) -> bool:
+def batch_own_rows(
+    ops: Iterable[Operation], traits: OpTraits, mark: Callable[[Any, Any, bool], None]
+) -> bool:
     """Gives these ops batching dimensions, and returns whether there are any. ``mark`` is told of each op
     that replaces another one or a part of it: the new op, the old one, and whether it is a part."""
     every = own_rows(ops, traits)
@@ -132,7 +134,7 @@ def counting_along(value: Value, traits: OpTraits) -> int | None:
     return None
 
 
-def _counting(constant: Any, shape: Sequence[int]) -> int | None:
+def _counting(constant: ir.Attribute, shape: Sequence[int]) -> int | None:
     if prod(shape) > _CHECKED or not isinstance(constant, ir.DenseIntElementsAttr) or constant.is_splat:
         return None
     numbers = np.asarray(constant).reshape(shape)
@@ -149,7 +151,7 @@ def _holds(value: Value, shape: Sequence[int]) -> bool:
     return isinstance(element, ir.IntegerType) and max(shape, default=0) < 1 << (bits_of(str(element)) - 1)
 
 
-def _is_never(condition: Any, traits: OpTraits) -> bool:
+def _is_never(condition: Value, traits: OpTraits) -> bool:
     """Whether a condition says that a counting value is negative, as for indices from the end."""
     if isinstance(condition.owner, ir.Block):
         return False

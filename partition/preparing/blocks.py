@@ -60,7 +60,10 @@ def asks_for_blocks(op: Operation) -> bool:
 
 
 def put_in_blocks(
-    ops: Sequence[Any], traits: OpTraits, meshes: Mapping[str, Any], mark: Callable[[Any, Any, bool], None]
+    ops: Sequence[Operation],
+    traits: OpTraits,
+    meshes: Mapping[str, Any],
+    mark: Callable[[Any, Any, bool], None],
 ) -> None:
     """Puts values of some ops in blocks, as these say. ``meshes`` are those of the module, by name. ``mark``
     is told of each new op, the op that it was made for, and whether it computes all of that op.
@@ -88,7 +91,7 @@ class _Putting:
         self.op: Any = None
         self.ip: Any = None
 
-    def run(self, ops: Sequence[Any]) -> None:
+    def run(self, ops: Sequence[Operation]) -> None:
         elementwise = self.traits.family("elementwise_op")
         for op in ops:
             if op.name == _FUNCTION:
@@ -213,7 +216,7 @@ class _Putting:
 
     # ---- What is said --------------------------------------------------------------------------------------
 
-    def read(self, value: Value, attribute: Any, held: Any) -> tuple[Blocks, ...]:
+    def read(self, value: Value, attribute: ir.Attribute, held: Any) -> tuple[Blocks, ...]:
         """The dimensions of a value to put in blocks."""
         shape = self.shapes.get(value) or shape_of(value)
         dims = self.shardings.read(attribute).dimensions
@@ -269,7 +272,7 @@ class _Putting:
         attributes = {"dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)}
         return self.one("stablehlo.concatenate", parts, shape, parts[0].type.element_type, attributes)
 
-    def lie(self, value: Value, sharding: Any) -> Any:
+    def lie(self, value: Value, sharding: ir.Attribute) -> Any:
         """A value with a sharding."""
         shape, element = shape_of(value), value.type.element_type
         return self.one(_CONSTRAINT, [value], shape, element, {"sharding": sharding})
@@ -297,7 +300,7 @@ def _dims(sharding: Any) -> list[Any]:
     return [sdy.DimensionShardingAttr(dim).axes for dim in sharding.dimension_shardings]
 
 
-def _whole(attribute: Any, blocks: Sequence[Blocks]) -> Any:
+def _whole(attribute: ir.Attribute, blocks: Sequence[Blocks]) -> Any:
     """A sharding that leaves dimensions whole."""
     sharding, whole = sdy.TensorShardingAttr(attribute), {each.dim for each in blocks}
     none = sdy.DimensionShardingAttr.get([], is_closed=True)

@@ -45,7 +45,7 @@ _MOVING = {*PICKING, "slice", "concatenate", "call"}  # ops that may be replaced
 _OF_A_CALL = {"callee", "sdy.sharding", "mhlo.sharding"}  # the attributes of a call without others
 
 
-def put_in_place_of_calls(module: ir.Module, traits: OpTraits, apart: Collection[Any] = ()) -> bool:
+def put_in_place_of_calls(module: ir.Module, traits: OpTraits, apart: Collection[Operation] = ()) -> bool:
     """Inlines small functions that send something, except those with ops that stay ``apart``. Returns whether
     there were any."""
     functions = _called(module)
@@ -69,7 +69,7 @@ def _called(module: ir.Module) -> dict[str, Any]:
     return functions
 
 
-def _erase_unnamed(module: ir.Module, functions: dict[str, Any], naming: Collection[str] = ()) -> None:
+def _erase_unnamed(module: ir.Module, functions: dict[str, Operation], naming: Collection[str] = ()) -> None:
     """Erases those of some functions that nothing refers to any more. Only ops named ``naming`` refer to
     functions."""
     if not functions:
@@ -93,7 +93,7 @@ def _erase_unused(kinds: Kinds, traits: OpTraits) -> set[int]:
     return gone
 
 
-def _sends(func: Operation, apart: Collection[Any]) -> bool:
+def _sends(func: Operation, apart: Collection[Operation]) -> bool:
     """Whether a function is small and has collectives, none of them ``apart``."""
     ops = operations_in(func)
     return len(ops) <= _SMALL and any(op.name in KINDS for op in ops) and not any(op in apart for op in ops)
@@ -206,7 +206,7 @@ class Unshared:
         )
 
 
-def _region_of(block: Any) -> int:
+def _region_of(block: ir.Block) -> int:
     """The number of the region that contains a block, among those of its op."""
     return next(n for n, region in enumerate(block.owner.regions) if block in region.blocks)
 
@@ -279,8 +279,8 @@ def _marked(kinds: Kinds, traits: OpTraits, computations: Mapping[Any, Computati
 
 def _with_originals(
     made: ir.Module,
-    copies: Sequence[Any],
-    originals: Sequence[Any],
+    copies: Sequence[Operation],
+    originals: Sequence[Operation],
     marked: Collection[int],
     traits: OpTraits,
 ) -> Unshared:
@@ -330,7 +330,7 @@ def _mark(made: Any, op: Operation, whole: bool) -> None:
 
 
 def _of_small_ones(
-    ops: Sequence[Any], traits: OpTraits, functions: dict[str, Any], room: int = _MORE
+    ops: Sequence[Operation], traits: OpTraits, functions: dict[str, Operation], room: int = _MORE
 ) -> list[Any]:
     """Those of some calls whose functions are small, as long as there is room."""
     calls = [op for op in ops if _is_plain(op, traits)] if functions else []

@@ -21,7 +21,9 @@ _NARROW = 4  # an operand this many times as large as the slice makes it narrow
 Cut = tuple[tuple[int, int], ...]  # for each dimension its first row, and the one after its last
 
 
-def cut_before_joining(ops: Sequence[Any], traits: OpTraits, mark: Callable[[Any, Any, bool], None]) -> bool:
+def cut_before_joining(
+    ops: Sequence[Operation], traits: OpTraits, mark: Callable[[Any, Any, bool], None]
+) -> bool:
     """Applies slices among some ops before concatenations. Returns whether there are any. ``mark`` is told of
     each new op, the slice that it was made for, and whether it computes all of that slice."""
     cuts = cuts_of_joined(ops, traits)
@@ -31,7 +33,7 @@ def cut_before_joining(ops: Sequence[Any], traits: OpTraits, mark: Callable[[Any
     return bool(cuts)
 
 
-def cuts_of_joined(ops: Sequence[Any], traits: OpTraits) -> list[Any]:
+def cuts_of_joined(ops: Sequence[Operation], traits: OpTraits) -> list[Any]:
     """Those of some ops that slice a concatenation."""
     known = _Cuts(traits)
     cuts = [op for op in ops if traits.lowering(op.name) == "slice"]

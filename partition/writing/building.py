@@ -142,7 +142,7 @@ class Builder:
                 del copied.attributes[name]
         return copied
 
-    def copy_of(self, op: Operation, operands: Sequence[Any]) -> Any:
+    def copy_of(self, op: Operation, operands: Sequence[Value]) -> Any:
         """The result of a clone of an op with one result, on other operands."""
         copied = self.copy(op)
         for i, operand in enumerate(operands):
@@ -155,7 +155,7 @@ class Builder:
         """Appends an op with one result, and returns the result."""
         return self.op(name, operands, [type_], attributes).results[0]
 
-    def tensor(self, shape: Sequence[int], element: Any) -> Any:
+    def tensor(self, shape: Sequence[int], element: ir.Type) -> Any:
         """A tensor type."""
         key = tuple(shape), element
         if key not in self._types:
@@ -182,7 +182,7 @@ class Builder:
             value = self.scope.known[key] = make()
         return value
 
-    def splat(self, text: str, element: Any, shape: Sequence[int] = ()) -> Any:
+    def splat(self, text: str, element: ir.Type, shape: Sequence[int] = ()) -> Any:
         """A splat constant; ``text`` is the element as MLIR writes it."""
         type_ = self.tensor(shape, element)
 
@@ -195,7 +195,7 @@ class Builder:
 
         return self.known(("splat", text, type_), make)
 
-    def zero(self, element: Any, shape: Sequence[int] = ()) -> Any:
+    def zero(self, element: ir.Type, shape: Sequence[int] = ()) -> Any:
         """Zeros, or false."""
         return self.splat(zero(element), element, shape)
 
@@ -203,7 +203,7 @@ class Builder:
         """A scalar of type i32."""
         return self.splat(str(value), self.i32)
 
-    def neutral(self, combine: str, element: Any, shape: Sequence[int] = ()) -> Any:
+    def neutral(self, combine: str, element: ir.Type, shape: Sequence[int] = ()) -> Any:
         """The neutral element of a combining op, as a constant. Raises KeyError if it has none."""
         return self.splat(neutral(combine, element), element, shape)
 
@@ -227,7 +227,7 @@ class Builder:
 
         return self.known(("table", table.tobytes()), make)
 
-    def device_id(self, type_: Any, name: str = "stablehlo.partition_id") -> Any:
+    def device_id(self, type_: ir.Type, name: str = "stablehlo.partition_id") -> Any:
         """The number of the device that runs this; the op has this ``name`` if devices are partitions."""
         if self.form == "replica":
             return self.one("stablehlo.replica_id", [], type_)
@@ -333,7 +333,7 @@ class Builder:
         """An op of two operands of one type."""
         return self.one(name, [a, b], a.type)
 
-    def compare(self, direction: str, a: Any, b: Any) -> Any:
+    def compare(self, direction: str, a: Value, b: Value) -> Any:
         """An elementwise comparison of integers, by its direction: LT, GE, EQ ..."""
         kind = ir.RankedTensorType(a.type)
         unsigned = "UNSIGNED" if str(kind.element_type).startswith("ui") else "SIGNED"
@@ -344,7 +344,7 @@ class Builder:
         type_ = self.tensor(kind.shape, ir.IntegerType.get_signless(1))
         return self.one("stablehlo.compare", [a, b], type_, attributes)
 
-    def spread(self, scalar: Any, shape: Sequence[int]) -> Any:
+    def spread(self, scalar: Value, shape: Sequence[int]) -> Any:
         """A scalar, broadcast to a shape."""
         type_ = self.tensor(shape, ir.RankedTensorType(scalar.type).element_type)
         if not shape:
@@ -363,7 +363,7 @@ class Builder:
         iota = self.one("stablehlo.iota", [], type_, attributes)
         return self.binary("stablehlo.add", iota, self.spread(start, shape))
 
-    def mask(self, value: Value, size: int, pieces: Pieces, dim: int, fill: Any) -> Any:
+    def mask(self, value: Value, size: int, pieces: Pieces, dim: int, fill: Value) -> Any:
         """A part whose padding along a dimension is filled with ``fill``, a scalar."""
         shape = ir.RankedTensorType(value.type).shape
         if shape[dim] * self.axes.product(pieces) == size:
@@ -378,7 +378,7 @@ class Builder:
         self,
         kind: str,
         value: Value,
-        type_: Any,
+        type_: ir.Type,
         pieces: Pieces,
         sends: float,
         attributes: dict[str, Any] | None = None,
@@ -468,7 +468,7 @@ class Builder:
         self.channel += 1
         return stablehlo.ChannelHandle.get(self.channel, 1)
 
-    def combination(self, region: Any, combine: str, element: Any) -> None:
+    def combination(self, region: ir.Region, combine: str, element: ir.Type) -> None:
         """A region that combines two scalars by an op."""
         scalar = self.tensor((), element)
         block = region.blocks.append(scalar, scalar, arg_locs=[self.loc, self.loc])
@@ -526,7 +526,7 @@ def element_of(value: Value) -> Any:
     return ir.RankedTensorType(value.type).element_type
 
 
-def bytes_of(element: Any) -> int:
+def bytes_of(element: ir.Type) -> int:
     """The bytes of an element."""
     return -(-bits_of(str(element)) // 8)
 

@@ -223,7 +223,9 @@ class Writer(Walk):
                 entries.append(ir.DictAttr.get(kept | manual if self.form == "manual" else kept))
             made.attributes[label] = ir.ArrayAttr.get(entries)
 
-    def _manual(self, func: FunctionOp, block: Any, arguments: list[Layout], results: list[Layout]) -> Any:
+    def _manual(
+        self, func: FunctionOp, block: ir.Block, arguments: list[Layout], results: list[Layout]
+    ) -> Any:
         """A manual computation over all axes, from and to the function's whole tensors."""
         mesh = self.axes.mesh
         assert mesh is not None
@@ -258,14 +260,18 @@ class Writer(Walk):
     # ---- Blocks -----------------------------------------------------------------------------------------
 
     def arguments(
-        self, ops: Sequence[int], block: Any, layouts: Sequence[Layout], some: Sequence[int] | None = None
+        self,
+        ops: Sequence[int],
+        block: ir.Block,
+        layouts: Sequence[Layout],
+        some: Sequence[int] | None = None,
     ) -> None:
         """Turns the arguments of a copy of the block with these ops, or ``some`` of them, into parts."""
         values, locals_ = self.kinds.arguments(ops), self.parts(block, layouts)
         for n in range(len(locals_)) if some is None else some:
             self.define(values[n], layouts[n], locals_[n], kept=True)
 
-    def parts(self, block: Any, layouts: Sequence[Layout]) -> list[Any]:
+    def parts(self, block: ir.Block, layouts: Sequence[Layout]) -> list[Any]:
         """The arguments of a copy of a block, turned into parts."""
         for local, layout in zip(block.arguments, layouts, strict=True):
             local.set_type(self.local(local.type, layout))

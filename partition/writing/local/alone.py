@@ -14,7 +14,7 @@ from ..building import Scope, element_of, shape_of
 from .local import LocalSite, clone
 
 
-def once(site: LocalSite, operands: list[Any]) -> list[Any]:
+def once(site: LocalSite, operands: list[Value]) -> list[Any]:
     """The op on the first device; the others contribute zeros, so that the sum is its result."""
     builder, pieces = site.builder, _others(site)
     if not pieces:
@@ -31,7 +31,7 @@ def once(site: LocalSite, operands: list[Any]) -> list[Any]:
     return [_spread(site, value, pieces) for value in case.results]
 
 
-def spread(site: LocalSite, operands: list[Any]) -> list[Any]:
+def spread(site: LocalSite, operands: list[Value]) -> list[Any]:
     """The op on all devices; the result of the first one is broadcast to the others."""
     builder, pieces = site.builder, _others(site)
     results = clone(site, operands)
@@ -54,7 +54,7 @@ def _others(site: LocalSite) -> Pieces:
     return tuple(p for p in on_main if p not in site.builder.manual)
 
 
-def _nothing(site: LocalSite, type_: Any) -> Any:
+def _nothing(site: LocalSite, type_: ir.Type) -> Any:
     if not isinstance(type_, ir.RankedTensorType):
         return site.builder.one("stablehlo.after_all", [], type_)
     return site.builder.zero(type_.element_type, type_.shape)

@@ -54,7 +54,7 @@ def empty(walk: Writer, number: int) -> bool:
     """Has results without elements made wherever they are used. They are not copies of the op's."""
     op, builder = walk.kinds.ops[number], walk.builder
 
-    def make(type_: Any, layout: Layout) -> Any:
+    def make(type_: ir.Type, layout: Layout) -> Any:
         local = plain = walk.local(type_, layout)
         if isinstance(local.element_type, ir.ComplexType):  # whose constants the bindings cannot read
             plain = builder.tensor(local.shape, ir.ComplexType(local.element_type).element_type)
@@ -104,7 +104,7 @@ def _empty(walk: Writer, number: int, known: Knowledge) -> None:
     walk.define_made(result, static_shape(type_) or (), home, make)
 
 
-def _shaped(walk: Writer, op: Operation, type_: Any, attributes: dict[str, Any]) -> Any:
+def _shaped(walk: Writer, op: Operation, type_: ir.Type, attributes: dict[str, Any]) -> Any:
     """The result of a copy of an op without operands, in another type."""
     copied = walk.builder.copy(op)
     copied.results[0].set_type(type_)
@@ -203,7 +203,7 @@ def _loop(walk: Writer, number: int, known: Knowledge) -> None:
     receive(ends[2], list(written.results))
 
 
-def _erase_arguments(block: Any, kept: Sequence[int]) -> None:
+def _erase_arguments(block: ir.Block, kept: Sequence[int]) -> None:
     """Erases the arguments of a block that are not kept, and that nothing uses."""
     for number in sorted({*range(len(block.arguments))}.difference(kept), reverse=True):
         block.erase_argument(number)

@@ -126,7 +126,7 @@ class LocalSite:
             if factor in factors
         )
 
-    def filled(self, operands: list[Any], slot: int) -> Any:
+    def filled(self, operands: list[Value], slot: int) -> Any:
         """An operand whose padding is filled with values that do not change the result."""
         value = operands[slot]
         for dim, factors in enumerate(self.known.maps[slot]):
@@ -137,7 +137,7 @@ class LocalSite:
                     value = self.builder.mask(value, self.size(slot, dim), self.pieces(slot, dim), dim, fill)
         return value
 
-    def _fill(self, what: str, operands: list[Any], slot: int) -> Any:
+    def _fill(self, what: str, operands: list[Value], slot: int) -> Any:
         element = element_of(operands[slot])
         if what != "initial":
             return self.builder.zero(element)
@@ -150,7 +150,9 @@ _GATHER, _SCATTER = stablehlo.GatherDimensionNumbers, stablehlo.ScatterDimension
 _NUMBERS: tuple[Any, ...] = (_GATHER, _SCATTER, stablehlo.ConvDimensionNumbers)
 
 
-def clone(site: LocalSite, operands: Sequence[Any], attributes: Mapping[str, Any] | None = None) -> list[Any]:
+def clone(
+    site: LocalSite, operands: Sequence[Value], attributes: Mapping[str, Any] | None = None
+) -> list[Any]:
     """The op on other operands, with other attributes; its results have their local shapes."""
     copy = copied(site)
     for i, value in enumerate(operands):
@@ -189,7 +191,7 @@ def copied(site: LocalSite) -> Any:
     return copy
 
 
-def parts(site: LocalSite, operands: list[Any]) -> list[Any]:
+def parts(site: LocalSite, operands: list[Value]) -> list[Any]:
     """The same op on parts, with sizes of parts among its attributes."""
     if site.known.fills:
         operands = [site.filled(operands, t) for t in range(len(operands))]
@@ -215,7 +217,7 @@ def _sizes(site: LocalSite, value: Value) -> Any:
 # ---- Reductions ------------------------------------------------------------------------------------------
 
 
-def reduce(site: LocalSite, operands: list[Any]) -> list[Any]:
+def reduce(site: LocalSite, operands: list[Value]) -> list[Any]:
     """Each device reduces its part. If no collective can combine as the region does, all partial results are
     gathered and reduced once more."""
     results = parts(site, operands)
@@ -274,7 +276,7 @@ def _along(builder: Builder, value: Value, at: Any) -> Any:
 # ---- Places known at run time ----------------------------------------------------------------------------
 
 
-def gather(site: LocalSite, operands: list[Any]) -> list[Any]:
+def gather(site: LocalSite, operands: list[Value]) -> list[Any]:
     """A device looks up positions in its part of the operand, and has zeros for others."""
     builder, (operand, indices) = site.builder, operands
     operand, numbers = builder.fenced(operand), "dimension_numbers"
@@ -308,7 +310,7 @@ def gather(site: LocalSite, operands: list[Any]) -> list[Any]:
     return [builder.select(inside, result, builder.zero(element_of(result), shape))]
 
 
-def scatter(site: LocalSite, operands: list[Any]) -> list[Any]:
+def scatter(site: LocalSite, operands: list[Value]) -> list[Any]:
     """A device writes the updates in its part. Others are out of bounds, and StableHLO skips these."""
     builder, numbers = site.builder, "scatter_dimension_numbers"
     inputs = len(site.op.results)
@@ -345,7 +347,7 @@ def picked_dims(site: LocalSite) -> list[int]:
     return [d for d in dims if site.pieces(0, d) and not site.pieces(count, d)]
 
 
-def own(site: LocalSite, value: Value, dim: int, begin: Any, size: int) -> Any:
+def own(site: LocalSite, value: Value, dim: int, begin: Value, size: int) -> Any:
     """This device's share of this many rows from ``begin`` on, where its own rows begin at 0, with zeros for
     rows of other devices. A single row is sliced anyway, and masked if it belongs to another device. Several
     rows are sliced from the part with zeros around it. The slices begin inside, because XLA merges two slices
@@ -366,7 +368,7 @@ def own(site: LocalSite, value: Value, dim: int, begin: Any, size: int) -> Any:
     return builder.select(inside, cut, builder.zero(element_of(value), sizes))
 
 
-def dynamic_slice(site: LocalSite, operands: list[Any]) -> list[Any]:
+def dynamic_slice(site: LocalSite, operands: list[Value]) -> list[Any]:
     """This device's share of the slice, with zeros for rows of other devices."""
     builder, (value, *starts) = site.builder, operands
     picked = picked_dims(site)
@@ -385,7 +387,7 @@ def dynamic_slice(site: LocalSite, operands: list[Any]) -> list[Any]:
     return parts(site, [value, *starts])
 
 
-def update(site: LocalSite, operands: list[Any]) -> list[Any]:
+def update(site: LocalSite, operands: list[Value]) -> list[Any]:
     """The rows of the update in this device's part are written into a stretch of it, which is as long as the
     update if possible. The other rows of the stretch keep their values. So everything outside of the stretch
     can stay in place."""
@@ -425,7 +427,7 @@ def _among(site: LocalSite, ahead: Mapping[int, Any], sizes: Sequence[int]) -> I
         yield builder.compare("LT", rows, builder.splat(str(site.size(1, d)), element, sizes))
 
 
-def _stretch(builder: Builder, part: Any, ahead: Mapping[int, Any], sizes: Sequence[int]) -> Any:
+def _stretch(builder: Builder, part: Value, ahead: Mapping[int, Any], sizes: Sequence[int]) -> Any:
     """A stretch of an update, whose first row is ``ahead`` in it, with zeros around it. A single row is in
     place, or not needed at all."""
     shape = shape_of(part)
@@ -440,7 +442,7 @@ def _stretch(builder: Builder, part: Any, ahead: Mapping[int, Any], sizes: Seque
     return builder.cut(builder.pad(part, margin, margin), _alike(builder, starts), sizes)
 
 
-def _all(builder: Builder, predicates: Iterable[Any]) -> Any:
+def _all(builder: Builder, predicates: Iterable[Value]) -> Any:
     """The conjunction of some predicates."""
     inside, *others = predicates
     for other in others:
@@ -462,7 +464,7 @@ def _vector_dim(site: LocalSite, numbers: str) -> int:
     return int(kind(attribute).index_vector_dim)
 
 
-def _wide(builder: Builder, indices: Any) -> Any:
+def _wide(builder: Builder, indices: Value) -> Any:
     """Indices in a type that can be subtracted: signed, of at least 32 bits."""
     text = str(element_of(indices))
     if text in ("i32", "i64"):
@@ -476,7 +478,7 @@ def _column(builder: Builder, indices: Any, vector: int, column: int) -> Any:
     return indices if vector == len(shape_of(indices)) else builder.rows(indices, vector, column, 1)
 
 
-def _with_columns(builder: Builder, indices: Any, vector: int, columns: Mapping[int, Any]) -> Any:
+def _with_columns(builder: Builder, indices: Value, vector: int, columns: Mapping[int, Any]) -> Any:
     shape = shape_of(indices)
     if vector == len(shape):
         return columns[0]
@@ -489,19 +491,19 @@ def _with_columns(builder: Builder, indices: Any, vector: int, columns: Mapping[
     return builder.one("stablehlo.concatenate", parts, indices.type, attributes)
 
 
-def _clamped(builder: Builder, places: Any, last: int) -> Any:
+def _clamped(builder: Builder, places: Value, last: int) -> Any:
     shape, element = shape_of(places), element_of(places)
     low, high = builder.zero(element), builder.splat(str(max(last, 0)), element)
     return builder.one("stablehlo.clamp", [low, places, high], builder.tensor(shape, element))
 
 
-def _relative(builder: Builder, places: Any, size: int, pieces: Pieces) -> Any:
+def _relative(builder: Builder, places: Value, size: int, pieces: Pieces) -> Any:
     """Indices relative to the start of this device's part of a dimension."""
     start = _start(builder, size, pieces, element_of(places))
     return builder.binary("stablehlo.subtract", places, builder.spread(start, shape_of(places)))
 
 
-def _start(builder: Builder, size: int, pieces: Pieces, element: Any) -> Any:
+def _start(builder: Builder, size: int, pieces: Pieces, element: ir.Type) -> Any:
     """The start of this device's part of a dimension."""
     start = builder.start(size, pieces)
     if element == builder.i32:
@@ -509,7 +511,7 @@ def _start(builder: Builder, size: int, pieces: Pieces, element: Any) -> Any:
     return builder.one("stablehlo.convert", [start], builder.tensor((), element))
 
 
-def _own_places(builder: Builder, places: Any, size: int, pieces: Pieces) -> tuple[Any, Any]:
+def _own_places(builder: Builder, places: Value, size: int, pieces: Pieces) -> tuple[Any, Any]:
     """Whether indices are in this device's part, and their position in it (0 if not)."""
     shape, element = shape_of(places), element_of(places)
     tile = builder.axes.tile(size, pieces)
@@ -522,7 +524,7 @@ def _own_places(builder: Builder, places: Any, size: int, pieces: Pieces) -> tup
     return inside, builder.select(inside, local, zero)
 
 
-def transform(site: LocalSite, operands: list[Any]) -> list[Any]:
+def transform(site: LocalSite, operands: list[Value]) -> list[Any]:
     """A Fourier transform of rows. XLA for CPUs requires the default order of dimensions in memory, but lays
     out the operand as it comes. A list of rows, or of elements, comes in the default order."""
     builder, (value,) = site.builder, operands

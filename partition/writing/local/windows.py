@@ -67,7 +67,7 @@ def _fetched(site: LocalSite, value: Value, reads: Sequence[Read], fill: Any) ->
     return value
 
 
-def _inside(builder: Builder, value: Value, dim: int, size: int, starts: Any, fill: Any) -> Any:
+def _inside(builder: Builder, value: Value, dim: int, size: int, starts: Any, fill: Value) -> Any:
     """A stretch with ``fill`` outside of the dimension."""
     shape = shape_of(value)
     places = builder.places(shape, dim, builder.lookup(starts))
@@ -78,7 +78,7 @@ def _inside(builder: Builder, value: Value, dim: int, size: int, starts: Any, fi
     return builder.select(inside, value, builder.spread(fill, shape))
 
 
-def _spread_out(builder: Builder, value: Value, dim: int, dilation: int, fill: Any) -> Any:
+def _spread_out(builder: Builder, value: Value, dim: int, dilation: int, fill: Value) -> Any:
     """A stretch with dilation - 1 rows of ``fill`` before and after each row."""
     shape = shape_of(value)
     between = [dilation - 1 if d == dim else 0 for d in range(len(shape))]
@@ -111,7 +111,7 @@ def slice_(site: LocalSite, operands: list[Any]) -> list[Any]:
     return clone(site, [value], attributes)
 
 
-def pad(site: LocalSite, operands: list[Any]) -> list[Any]:
+def pad(site: LocalSite, operands: list[Value]) -> list[Any]:
     """The stretch that a device needs, with the padding value outside of the operand."""
     reads = _split(site, 0)
     if not reads:
@@ -126,7 +126,7 @@ def pad(site: LocalSite, operands: list[Any]) -> list[Any]:
     return clone(site, [value, fill], {n: site.builder.integers(v) for n, v in amounts.items()})
 
 
-def shift(site: LocalSite, operands: list[Any]) -> list[Any]:
+def shift(site: LocalSite, operands: list[Value]) -> list[Any]:
     """The stretch that a device needs of an operand that is padded, and then sliced to its former size."""
     (value, fill), split = operands, _split(site, 0)
     value = _fetched(site, value, split, fill)
@@ -210,7 +210,7 @@ def _cut(site: LocalSite, slot: int, value: Value) -> Any:
     return value
 
 
-def reduce_window(site: LocalSite, operands: list[Any]) -> list[Any]:
+def reduce_window(site: LocalSite, operands: list[Value]) -> list[Any]:
     """The windows over the stretch that a device needs, with the neutral element outside of the operand."""
     count = len(site.op.results)
     if any(read.accumulates for read in _split(site, 0)):
@@ -259,7 +259,7 @@ def _accumulated(site: LocalSite, operands: list[Any]) -> list[Any]:
 
 
 def _windows(
-    site: LocalSite, dim: int, values: Sequence[Any], initial: Sequence[Any], low: int = 0, high: int = 0
+    site: LocalSite, dim: int, values: Sequence[Any], initial: Sequence[Value], low: int = 0, high: int = 0
 ) -> list[Any]:
     """The op with windows over all of a dimension, and this padding around it."""
     builder, shape = site.builder, shape_of(values[0])
@@ -344,7 +344,7 @@ class _Edges:
             value = self.builder.select(self._where(direction, row, shape), edge, value)
         return value
 
-    def combined(self, value: Value, name: str, neutral: Any) -> Any:
+    def combined(self, value: Value, name: str, neutral: Value) -> Any:
         """A tensor with the rows before and after these combined into them."""
         builder, shape, combined = self.builder, shape_of(value), value
         others, nothing = [d for d in range(len(shape)) if d != self.dim], builder.spread(neutral, shape)
@@ -360,7 +360,7 @@ class _Edges:
         return combined
 
 
-def convolution(site: LocalSite, operands: list[Any]) -> list[Any]:
+def convolution(site: LocalSite, operands: list[Value]) -> list[Any]:
     """The windows over the stretch of the input that a device needs, with zeros outside of it."""
     reads = _split(site, 0)
     if not reads:
