@@ -140,7 +140,8 @@ class _Tables:
         yield from saved.tables.items()
         yield from self.cells()
         yield from self.statics()
-        ways = Ways(record, self.history)
+        shapes = result.program.classes.signatures.shapes
+        ways = Ways(record, self.history, max((len(shape or ()) for shape in shapes), default=0))
         for name, column in ways.columns.items():
             saved.column(f"gain.{name}", column)
         yield "needs", ((number, _json(cells)) for number, cells in enumerate(ways.needs or ()))

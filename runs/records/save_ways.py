@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from ...program.columns import column
 from .history import History, given
 from .live import Live
 from .record import Key
@@ -31,13 +32,15 @@ class Ways:
     """The gains of a run as ``columns``, the neighbourhoods of all changes as ``keys``, and by neighbourhood
     the rows that it gave in ``gained``. ``needs`` are sets of annotated cells; None: they are too many."""
 
-    def __init__(self, record: Live, history: History) -> None:
+    def __init__(self, record: Live, history: History, dims: int) -> None:
+        """``dims`` is the largest number of dimensions of a tensor."""
         self._history, self._atoms = history, max(1, len(record.meshes.atoms))
+        self._codes = self._atoms * max(1, dims)
         self._templates: dict[tuple[Key, int, int, int], list[_Gain]] = {}
         self.gained: dict[Key, set[tuple[int, int, int, int]]] = {}
         self.keys: list[Key] = []
         names = ("change", "dim", "atom", "before", "length", "origin", "way", "needs")
-        self.columns: dict[str, list[int]] = {name: [] for name in names}
+        self.columns = {name: column() for name in names}
         self._sets, self._bits = Distinct[int](), Distinct[int]()
         self._read(record)
         cells = list(self._bits)
@@ -47,16 +50,20 @@ class Ways:
     def _read(self, record: Live) -> None:
         # A loop over all changes of a run: everything that it uses is local.
         (changes, dims, atoms, befores, lengths, origins, ways, needs) = self.columns.values()
-        current: dict[tuple[int, int], int] = {}  # (cell, code) -> the gain that gave it
-        numbers, sets, bits, masks = Distinct[tuple[int, int]](), self._sets, self._bits, list[int]()
-        pending: list[tuple[tuple[int, int], int]] = []  # gains of a turn, which it does not see itself
+        current: dict[int, int] = {}  # cell and code -> the gain that gave it
+        sets, bits, masks = self._sets, self._bits, list[int]()  # by number
+        pending: list[tuple[int, int]] = []  # gains of a turn, which it does not see itself
         templates, keys, last, cells = self._templates, self.keys, -1, list[int]()
+        one: dict[Key, Key] = {}  # equal keys are one object
+        codes = self._codes
         for n, (start, key, held, slot, cell, old, new) in enumerate(record.turns_in_order()):
             if start != last:
                 last, cells = start, held
                 current.update(pending)
                 pending.clear()
+            key = one.setdefault(key, key)
             keys.append(key)
+            same: dict[int, int] = {}  # ways of this change by what is behind them
             found = templates.get((key, slot, old, new))
             if found is None:
                 found = templates[key, slot, old, new] = self._made(key, slot, old, new)
@@ -64,24 +71,25 @@ class Ways:
                 before, origin, length, behind = -1, cell, 1, -1 - cell
                 if source is not None:
                     origin = cells[source[0]]
-                    before = current.get((origin, source[1]), -1)
+                    before = current.get(origin * codes + source[1], -1)
                     behind = -1 - origin
                     if before >= 0:
                         origin, length, behind = origins[before], lengths[before] + 1, ways[before]
                 mask = 1 << bits[cell] if annotated else 0
                 for at, used in uses:
-                    gain = current.get((cells[at], used), -1)
-                    mask |= masks[gain] if gain >= 0 else 1 << bits[cells[at]]
-                pending.append(((cell, code), len(changes)))
+                    gain = current.get(cells[at] * codes + used, -1)
+                    mask |= masks[needs[gain]] if gain >= 0 else 1 << bits[cells[at]]
+                if (number := sets[mask]) == len(masks):
+                    masks.append(mask)
+                pending.append((cell * codes + code, len(changes)))
                 changes.append(n)
                 dims.append(dim)
                 atoms.append(atom)
                 befores.append(before)
                 lengths.append(length)
                 origins.append(origin)
-                ways.append(numbers[n, behind])
-                needs.append(sets[mask])
-                masks.append(mask)
+                ways.append(same.setdefault(behind, len(changes)))
+                needs.append(number)
 
     def _made(self, key: Key, slot: int, old: int, new: int) -> list[_Gain]:
         history = self._history
