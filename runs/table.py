@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from html import escape
 from typing import Any
+
+from ..markup import Html, element, joined
 
 STACK = "name stack"  # a column that is left out where no row has one
 _NUMBER = re.compile(r"-?[\d,.]+")
@@ -60,14 +61,15 @@ def part_text(part: float, whole: float) -> str:
     return f"{100 * part / whole:.0f} %" if whole else "0 %"
 
 
-def html_table(names: Sequence[str], rows: Iterable[Sequence[Any]], most: int = 1000) -> str:
+def html_table(names: Sequence[str], rows: Iterable[Sequence[Any]], most: int = 1000) -> Html:
     """A table of HTML; of more than ``most`` rows the first ones, and how many more there are."""
     listed = list(rows)
     lines = [_html_row("th", names), *(_html_row("td", row) for row in listed[:most])]
     if len(listed) > most:
-        lines.append(f'<tr><td colspan="{len(names)}">... {len(listed) - most:,} more</td></tr>')
-    return "\n".join(["<table>", *lines, "</table>"])
+        left = element("td", f"... {len(listed) - most:,} more", colspan=len(names))
+        lines.append(element("tr", left))
+    return element("table", joined("", *lines, "", by="\n"))
 
 
-def _html_row(cell: str, values: Iterable[Any]) -> str:
-    return f"<tr>{''.join(f'<{cell}>{escape(str(value))}</{cell}>' for value in values)}</tr>"
+def _html_row(cell: str, values: Iterable[Any]) -> Html:
+    return element("tr", *(element(cell, value) for value in values))

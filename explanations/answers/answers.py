@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from html import escape
 from typing import Generic, TypeVar
 
+from ...markup import joined
 from .graphs import dot, mermaid
 from .text import folded
 from .unreduced import Unreduced
@@ -24,7 +24,7 @@ class Answers(tuple[T, ...], Generic[T]):
 
     def _repr_html_(self) -> str:
         entries = (entry._repr_html_() for entry in self)  # type: ignore[attr-defined]
-        return "\n".join(entries) or escape(self._nothing)
+        return joined(*entries, by="\n") or joined(self._nothing)
 
 
 class Reasons(Answers[Explanation]):

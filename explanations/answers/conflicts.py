@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
+from ...markup import element
 from ...program.ids import Item
 from ...program.mlir.origins import at
 from ...runs.choice import ProgramChoice
@@ -90,7 +90,7 @@ class Conflicts(Answers[Conflict]):
         return conflicts_text(self, self.program)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
+        return element("pre", repr(self))
 
 
 def conflicts_text(conflicts: Sequence[Conflict], program: ProgramChoice, *, full: bool = False) -> str:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
+from ...markup import element
 from ...program.mlir.origins import at
 from ..steps import Site
 from .alike import groups, left_out, others
@@ -70,7 +70,7 @@ class Diff:
         return diff_text(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
+        return element("pre", repr(self))
 
     def as_json(self) -> dict[str, Any]:
         """The difference as JSON has it."""

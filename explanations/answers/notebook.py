@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from html import escape
 from typing import TYPE_CHECKING
 
+from ...markup import Html, element, joined
 from ...runs.table import html_table
 from .text import dims_text
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:  # answers of saved runs need no jaxlib
 _ROWS = 100  # rows of arguments, and of results
 
 
-def text_html(text: str) -> str:
+def text_html(text: str) -> Html:
     """Text, unchanged."""
-    return f"<pre>{escape(text)}</pre>"
+    return element("pre", text)
 
 
-def result_html(title: str, result: Result) -> str:
+def result_html(title: str, result: Result) -> Html:
     """The shardings of a run's arguments and results as a table under a title."""
     graph = result.program.graph
     arguments = [graph.main.place + v for v in graph.main.function.arguments]
@@ -28,11 +28,15 @@ def result_html(title: str, result: Result) -> str:
     results = range(last - len(graph.result_places), last)
     names = ("", "type", "sharding")
     tables = [
-        f"<details open><summary>{len(numbers):,} {what}</summary>"
-        f"{html_table(names, _rows(result, numbers), _ROWS)}</details>"
+        element(
+            "details",
+            element("summary", f"{len(numbers):,} {what}"),
+            html_table(names, _rows(result, numbers), _ROWS),
+            open="",
+        )
         for what, numbers in (("arguments", arguments), ("results", results))
     ]
-    return "\n".join([f"<div><pre>{escape(title)}</pre>", *tables, "</div>"])
+    return element("div", joined(element("pre", title), *tables, by="\n"))
 
 
 def _rows(result: Result, numbers: Sequence[int]) -> Iterator[tuple[str, str, str]]:

@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from html import escape
 from itertools import groupby, product
 from math import prod
 from typing import TYPE_CHECKING, Any
 
 from ...errors import ShardlogError
+from ...markup import Html, element, joined
 
 if TYPE_CHECKING:
     from ...program.meshes import Mesh, SubAxis
@@ -143,27 +143,25 @@ class Picture:
     def _repr_html_(self) -> str:
         """For notebooks: the grid with a colour for each part, or the table."""
         border = "border:1px solid #8888;padding:.3em .6em;text-align:center"
-        lines = [f"<div><code>{escape(self._title())}</code>", '<table style="border-collapse:collapse">']
         colours = {
             tile.shard: f"hsl({360 * i // len(self.tiles)} 70% 55% / .35)"
             for i, tile in enumerate(self.tiles)
         }
+
+        def cell(tile: Tile, text: str, **more: str) -> Html:
+            return element("td", text, style=f"{border};background:{colours[tile.shard]}", **more)
+
         if 0 < len(self.dims) <= 2:
-            for _, row in groupby(self.tiles, lambda tile: tile.shard[:-1]):
-                cells = (
-                    f'<td title="{escape(self._said(tile))}" '
-                    f'style="{border};background:{colours[tile.shard]}">{escape(ranges(tile.devices))}</td>'
-                    for tile in row
-                )
-                lines.append(f"<tr>{''.join(cells)}</tr>")
+            rows = [
+                element("tr", *(cell(tile, ranges(tile.devices), title=self._said(tile)) for tile in row))
+                for _, row in groupby(self.tiles, lambda tile: tile.shard[:-1])
+            ]
         else:
-            lines.append("<tr>" + "".join(f"<th>{escape(name)}</th>" for name in self._names()) + "</tr>")
+            rows = [element("tr", *(element("th", name) for name in self._names()))]
             for tile, texts in zip(self.tiles, self._rows(), strict=True):
-                style = f"{border};background:{colours[tile.shard]}"
-                lines.append(
-                    "<tr>" + "".join(f'<td style="{style}">{escape(t)}</td>' for t in texts) + "</tr>"
-                )
-        return "\n".join([*lines, "</table></div>"])
+                rows.append(element("tr", *(cell(tile, text) for text in texts)))
+        table = element("table", joined(*rows, by="\n"), style="border-collapse:collapse")
+        return element("div", element("code", self._title()), table)
 
     def _said(self, tile: Tile) -> str:
         return ", ".join(f"dim {d}: {self._extent(d, tile)}" for d in range(len(self.dims)))

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from html import escape
 from typing import Any
 
+from ...markup import element
 from ...runs.choice import ProgramChoice
 from .conflicts import Conflict
 from .diff import Diff, diff_text
@@ -36,7 +36,7 @@ class WhatIf:
         return what_if_text(self)
 
     def _repr_html_(self) -> str:
-        return f"<pre>{escape(repr(self))}</pre>"
+        return element("pre", repr(self))
 
     def as_json(self) -> dict[str, Any]:
         """The change as JSON has it."""

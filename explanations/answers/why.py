@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from html import escape
 from typing import Any
 
+from ...markup import Html, element, joined
 from ...program.ids import Place
 from ...program.mlir.origins import at
 from ...runs.records.record import Annotation
@@ -127,22 +127,19 @@ def short_why(explanation: Explanation) -> str:
     return f"{said}, {last}{turns}"
 
 
-def why_html(explanation: Explanation) -> str:
+def why_html(explanation: Explanation) -> Html:
     """The chain of an explanation; each step opens to its proof."""
-    lines = [f"<div><pre>{escape(why_title(explanation))}</pre>", *map(_step_html, explanation.steps)]
-    lines.append(f"<pre>{escape(annotation_text(explanation.origin))}</pre>")
+    lines = [element("pre", why_title(explanation)), *map(_step_html, explanation.steps)]
+    lines.append(element("pre", annotation_text(explanation.origin)))
     others = [annotation_text(annotation, said=True) for annotation in explanation.needs[1:]]
     if others:
-        rows = "".join(f"<li><code>{escape(other)}</code></li>" for other in others)
-        lines.append(f"which rests on the annotations of these too:<ul>{rows}</ul>")
-    return "\n".join([*lines, "</div>"])
+        rows = element("ul", *(element("li", element("code", other)) for other in others))
+        lines.append(joined("which rests on the annotations of these too:", rows))
+    return element("div", joined(*lines, by="\n"))
 
 
-def _step_html(step: WhyStep) -> str:
+def _step_html(step: WhyStep) -> Html:
     first, *rest = step_lines(step)
-    proof = escape("\n".join(proof_lines(step)))
-    said = escape("\n".join(line.strip() for line in rest))
-    return (
-        f"<details><summary><code>{escape(first.strip())}</code></summary><pre>{said}</pre>"
-        f"<details><summary>proof</summary><pre>{proof}</pre></details></details>"
-    )
+    proof = element("details", element("summary", "proof"), element("pre", "\n".join(proof_lines(step))))
+    said = element("pre", "\n".join(line.strip() for line in rest))
+    return element("details", element("summary", element("code", first.strip())), said, proof)

@@ -6,21 +6,20 @@ are compiled as one program without arguments, since compiling takes far longer 
 
 from __future__ import annotations
 
-import pickle
-import sys
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
 from functools import cache
-from pathlib import Path
-from subprocess import Popen
+from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import func, stablehlo
 
-from ... import children
 from ..case import Array, Case
+from . import worker
 
 Answer = list[Array] | None  # the results of a call; None where the op cannot be called like that
 
@@ -143,23 +142,19 @@ def _signless(array: Array) -> dict[str, Any]:
 
 
 @cache
-def _worker() -> Popen[bytes]:
-    # By its path, so that it needs no import path; XLA logs what is no news here.
-    command = [sys.executable, str(Path(__file__).with_name("worker.py"))]
-    return children.start(command)
+def _pool() -> ProcessPoolExecutor:
+    """One process, for some ops end the one that they run in. It starts anew, as XLA has threads."""
+    return ProcessPoolExecutor(1, mp_context=get_context("spawn"), initializer=worker.prepare)
 
 
 def _run(program: str) -> list[Array]:
-    worker = _worker()
-    assert worker.stdin is not None and worker.stdout is not None
+    pool = _pool()
     try:
-        pickle.dump(program.encode(), worker.stdin)
-        worker.stdin.flush()
-        answer: list[Array] | str = pickle.load(worker.stdout)
+        answer = pool.submit(worker.compute, program.encode()).result()
     except BaseException as error:  # an interrupt too: nobody waits for the answer then
-        children.end(worker)
-        _worker.cache_clear()
-        if isinstance(error, EOFError | OSError):
+        pool.shutdown(wait=False, cancel_futures=True)
+        _pool.cache_clear()
+        if isinstance(error, BrokenProcessPool):
             raise NotExecutableError("computing it ends the process") from None
         raise
     if isinstance(answer, str):

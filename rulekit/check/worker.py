@@ -1,39 +1,47 @@
-"""A process that compiles and runs programs for the CPU, apart, because some ops end the process they run in.
-
-Reads pickled programs (StableHLO as text, a function without arguments) from standard input; answers each on
-standard output with a pickled list of arrays, or a string: what went wrong.
-"""
+"""What the process does that compiles and runs programs for the CPU, apart from the one that asks."""
 
 from __future__ import annotations
 
-import pickle
-import sys
+import os
+import signal
+import threading
+from functools import cache
+from multiprocessing import parent_process
 from typing import Any
 
 import numpy as np
 
+from ..case import Array
 
-def main() -> None:
-    """Serves until the input ends."""
+
+def prepare() -> None:
+    """Prepares the process: it ends with the one that asks, which Ctrl-C is for. What XLA logs is no news."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+    threading.Thread(target=_end_with, args=[parent_process()], daemon=True).start()
+
+
+def _end_with(parent: Any) -> None:
+    parent.join()
+    os._exit(0)
+
+
+def compute(program: bytes) -> list[Array] | str:
+    """What a program returns, a StableHLO function without arguments as text; or what went wrong."""
+    from jaxlib import _jax
+
+    client, devices, options = _client()
+    try:
+        return [np.asarray(a) for a in client.compile_and_load(program, devices, options).execute([])]
+    except _jax.JaxRuntimeError as error:
+        return str(error).splitlines()[0]
+
+
+@cache
+def _client() -> tuple[Any, Any, Any]:
     from jaxlib import _jax, xla_client
 
     client: Any = xla_client.make_cpu_client()
     options = xla_client.CompileOptions()
     options.executable_build_options.debug_options.xla_backend_optimization_level = 0
-    devices = _jax.DeviceList(tuple(client.local_devices()[:1]))
-    while True:
-        try:
-            program = pickle.load(sys.stdin.buffer)
-        except EOFError:
-            return
-        answer: Any
-        try:
-            answer = [np.asarray(a) for a in client.compile_and_load(program, devices, options).execute([])]
-        except _jax.JaxRuntimeError as error:
-            answer = str(error).splitlines()[0]
-        pickle.dump(answer, sys.stdout.buffer)
-        sys.stdout.buffer.flush()
-
-
-if __name__ == "__main__":
-    main()
+    return client, _jax.DeviceList(tuple(client.local_devices()[:1])), options
