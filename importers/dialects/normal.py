@@ -432,7 +432,6 @@ class _Normal:
         name, loops = self.cluster_of(op, where), [[*integers(axes)] for axes in lists]
         find(self.grids, name, where).check([axis for axes in loops for axis in axes], where)
         op.attributes[OPTION] = ir.StringAttr.get(f"@{name}{loops}")
-        del op.attributes["sharding"]
 
     def erase(self, op: Any) -> None:
         """Erases an op."""
