@@ -165,29 +165,19 @@ class _Normal:
     def look_at(self, op: Any, read: Callable[[Any], None]) -> None:
         """Reads an op. Raises ShardlogError for one that generic form has with other attributes and operands
         than it has: MLIR does not look at ops that it does not know."""
-        kind = op.name, *op.attributes, len(op.operands)
+        name, place = op.name, op.location  # the op may be gone afterwards
+        kind = name, *op.attributes, len(op.operands)
         if kind not in self.fitting:
-            self.check_kind(op)
+            statement = formats().of(name)
+            if statement is not None and not _RFC & {*op.attributes}:
+                if lacks := statement.lacks(op.attributes, len(op.operands)):
+                    raise _unfitting(name, place, lacks)
             self.fitting.add(kind)
         try:
             read(op)
         except (ValueError, IndexError, KeyError, RuntimeError):  # of MLIR's bindings
-            raise self.unfitting(op, "attributes, operands or results of other kinds than it takes") from None
-
-    def check_kind(self, op: Any) -> None:
-        """Raises ShardlogError for an op that lacks attributes or operands."""
-        statement = formats().of(op.name)
-        if statement is None or _RFC & {*op.attributes}:
-            return
-        if lacks := statement.lacks(op.attributes, len(op.operands)):
-            raise self.unfitting(op, lacks)
-
-    def unfitting(self, op: Any, has: str) -> ShardlogError:
-        """The error that an op is none of its kind."""
-        statement = formats().of(op.name)
-        hint = f"its form is: {op.name} {statement.texts[0]}" if statement is not None else ""
-        where = str(op.location).removeprefix("loc(").removesuffix(")").replace('"', "")
-        return ShardlogError(f"{op.name} has {has}", where=where, hint=hint)
+            has = "attributes, operands or results of other kinds than it takes"
+            raise _unfitting(name, place, has) from None
 
     def spelling(self, names: set[str], ops: list[Any], encoded: bool) -> str:
         """The spelling that a module is in."""
@@ -699,6 +689,14 @@ class _Normal:
         if message not in self.noted:
             self.noted.add(message)
             warnings.warn(f"{message} (at {self.place(where)})", stacklevel=2)
+
+
+def _unfitting(name: str, place: Any, has: str) -> ShardlogError:
+    """The error that an op is none of its kind."""
+    statement = formats().of(name)
+    hint = f"its form is: {name} {statement.texts[0]}" if statement is not None else ""
+    where = str(place).removeprefix("loc(").removesuffix(")").replace('"', "")
+    return ShardlogError(f"{name} has {has}", where=where, hint=hint)
 
 
 def _to_stablehlo(module: ir.Module) -> None:

@@ -70,6 +70,10 @@ MODULES = {
     "shard.grid @g(shape = -2x3)": ("1:1: error: axis 0 of grid @g has size -2", "1 or more, or ?"),
     "shard.grid @g(shape = )": ("expected the sizes of axes, as in 2x3", "shape = 2x3"),
     "mesh.cluster @g(rank = 1, dim_sizes = [2, 3])": ("2 sizes for a cluster of rank 1", "give 1"),
+    "mesh.mesh @m(shape = 2)\n"
+    + "func.func @f(%x: tensor<4xf32>) {\n"
+    + '  %0 = "mesh.all_reduce"(%x) {mesh = [], mesh_axes = array<i16: 0>} : (tensor<4xf32>) -> tensor<4xf32>\n'
+    + "  return\n}": ("mesh.all_reduce has attributes, operands or results of other kinds", "its form is"),
     MESH.format("[[1]]"): ("axis 1, and the mesh has 1 axis", "the only axis of @m is 0"),
     MESH.format("[[]], partial = max[3]"): ("axis 3, and the mesh has 1 axis", "the only axis of @m is 0"),
     MESH.format("[[]], partial = mean[0]"): ("no reduction is called mean", "average, bitwise_and"),

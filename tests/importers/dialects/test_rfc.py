@@ -205,3 +205,17 @@ def test_an_op_has_the_sharding_option_that_it_says() -> None:
     assert "mesh.shard %arg1 to <@d, [[], [0]]>" in again.text("mesh")
     with pytest.raises(ShardlogError, match="axis 1, and the cluster has 1 axis"):
         shardlog.run(OPTION.format("[[1]]"))
+
+
+def test_an_unknown_op_with_an_option_is_read() -> None:
+    """MLIR ends the process where a property of such an op is removed, and then written."""
+    text = (
+        OPTION.partition("%0")[0].format()
+        + """%0 = "foo.bar"(%x, %w) <{sharding = [[0]]}>
+      : (tensor<4x8xf32>, tensor<8x6xf32>) -> tensor<4x6xf32>
+  return %0 : tensor<4x6xf32>
+}
+"""
+    )
+    with pytest.warns(UserWarning, match="no rule for foo.bar"):
+        assert "foo.bar" in shardlog.run(text).text()
