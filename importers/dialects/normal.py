@@ -168,10 +168,9 @@ class _Normal:
         name, place = op.name, op.location  # the op may be gone afterwards
         kind = name, *op.attributes, len(op.operands)
         if kind not in self.fitting:
-            statement = formats().of(name)
-            if statement is not None and not _RFC & {*op.attributes}:
-                if lacks := statement.lacks(op.attributes, len(op.operands)):
-                    raise _unfitting(name, place, lacks)
+            statement = None if _RFC & {*op.attributes} else formats().of(name)
+            if statement is not None and (lacks := statement.lacks(op.attributes, len(op.operands))):
+                raise _unfitting(name, place, lacks)
             self.fitting.add(kind)
         try:
             read(op)

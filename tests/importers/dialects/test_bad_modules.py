@@ -72,7 +72,8 @@ MODULES = {
     "mesh.cluster @g(rank = 1, dim_sizes = [2, 3])": ("2 sizes for a cluster of rank 1", "give 1"),
     "mesh.mesh @m(shape = 2)\n"
     + "func.func @f(%x: tensor<4xf32>) {\n"
-    + '  %0 = "mesh.all_reduce"(%x) {mesh = [], mesh_axes = array<i16: 0>} : (tensor<4xf32>) -> tensor<4xf32>\n'
+    + '  %0 = "mesh.all_reduce"(%x) {mesh = [], mesh_axes = array<i16: 0>}'
+    + " : (tensor<4xf32>) -> tensor<4xf32>\n"
     + "  return\n}": ("mesh.all_reduce has attributes, operands or results of other kinds", "its form is"),
     MESH.format("[[1]]"): ("axis 1, and the mesh has 1 axis", "the only axis of @m is 0"),
     MESH.format("[[]], partial = max[3]"): ("axis 3, and the mesh has 1 axis", "the only axis of @m is 0"),
