@@ -15,6 +15,7 @@ from .searching import Costed, Search
 
 _INDEX = re.compile(r"(?<=\[)\d+(?=\])")
 _WHERE = "--plan"
+_NAMES = 3  # of arguments in a message
 
 
 def applied(
@@ -38,8 +39,9 @@ def applied(
         raise ShardlogError(f"the mesh has no axis {missing}, which the plan uses", where=_WHERE, hint=hint)
     arguments = _specs(plan.arguments, search.ends.arguments, axes, notes)
     results = _specs(plan.results, search.ends.results, axes, [])
-    if not arguments and plan.arguments:
-        message = f"this program has no argument of the plan, such as {plan.arguments[0].name}"
+    if not arguments and search.ends.arguments:
+        known = ", ".join(placed.name for placed in plan.arguments[:_NAMES]) or "none"
+        message = f"this program has no argument of the plan, which has {known}"
         raise ShardlogError(message, where=_WHERE, hint="apply a plan to another size of its model")
     candidate = search.candidate_of("applied", arguments, results)
     return search.unsearched(Costed(candidate, search.cost(candidate)), notes)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from ..errors import ShardlogError, closest
+from ..program.meshes import MOST_DEVICES
 from ..runs.options import TOPOLOGY, memory_of
 from .meshes import MOST_AXES
 
@@ -42,6 +43,12 @@ class AutoOptions:
         if self.devices is not None and not _is_count(self.devices):
             message, hint = f"{self.devices!r} devices", "expected a number of devices, one or more"
             raise ShardlogError(message, where="--devices", hint=hint)
+        if self.devices is not None and self.devices > MOST_DEVICES:
+            message, hint = f"{self.devices:,} devices", f"expected at most {MOST_DEVICES:,}"
+            raise ShardlogError(message, where="--devices", hint=hint)
+        if "none" in self.tie and len(self.tie) > 1:
+            hint = "leave one of them out"
+            raise ShardlogError("none together with other ties", where="--tie", hint=hint)
         if self.method not in METHODS:
             hint = closest(self.method, METHODS)
             raise ShardlogError(f"there is no method {self.method!r}", where="--method", hint=hint)

@@ -162,6 +162,9 @@ def _spec(given: Any) -> Spec:
     entries = [tuple(map(str, entry)) if isinstance(entry, list) else entry for entry in given]
     if not all(entry is None or isinstance(entry, str | tuple) for entry in entries):
         raise ValueError(given)
+    names = [name for each in axes_of(tuple(entries)) for name in each]
+    if len(set(names)) < len(names):
+        raise ValueError(f"an axis twice: {given}")
     return tuple(entries)
 
 

@@ -27,7 +27,7 @@ from ..partition.improving import Aim, TooLargeError
 from ..partition.opening import Opened, Opening
 from ..partition.preparing.preparing import Preparing
 from ..program.elements import bytes_text, exact_text
-from ..program.meshes import Mesh
+from ..program.meshes import MOST_DEVICES, Mesh
 from ..program.mlir.modules import symbols
 from ..program.shardings import Sharding, read_mesh
 from ..runs.choice import ProgramChoice
@@ -107,6 +107,9 @@ class Search:
         if self.options.devices not in (None, devices):
             message = f"a mesh of {devices:,} devices, and --devices {self.options.devices:,}"
             raise ShardlogError(message, where=f"--mesh {self.mesh}", hint="leave one of them out")
+        if devices > MOST_DEVICES:
+            message, hint = f"a mesh of {devices:,} devices", f"expected at most {MOST_DEVICES:,}"
+            raise ShardlogError(message, where=f"--mesh {self.mesh}", hint=hint)
         sides = (*self.ends.arguments, *self.ends.results)
         sizes = {size for end in sides if _is_free(end) for size in end.shape or ()}
         kept_axes = any('"' in end.fixed for end in sides)

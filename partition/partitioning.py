@@ -13,6 +13,7 @@ from ..collector import no_collections
 from ..errors import ShardlogError
 from ..program.carried import PARTIAL, check_carried, with_partial
 from ..program.function import RESULT_SHARDING
+from ..program.meshes import MOST_DEVICES
 from ..program.mlir.modules import boundary_attributes
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
@@ -35,7 +36,6 @@ from .writing.building import channel_of
 from .writing.local.flow import hand_on
 from .writing.writer import Writer
 
-_MOST_DEVICES = 100_000  # of a program, which lists every device
 _OF_VALUES = ("sdy.sharding", "in_shardings", "out_shardings")
 
 
@@ -112,8 +112,8 @@ def annotated_of(
     for each in prepare.computations.values():
         used += map(shardings.read, (*each.takes, *each.gives))
     axes = Axes(shardings.meshes, [*used, *more])
-    if axes.count > _MOST_DEVICES:
-        message, hint = f"a mesh of {axes.count:,} devices", f"expected at most {_MOST_DEVICES:,}"
+    if axes.count > MOST_DEVICES:
+        message, hint = f"a mesh of {axes.count:,} devices", f"expected at most {MOST_DEVICES:,}"
         raise ShardlogError(f"{message} is not partitioned for", where="partition", hint=hint)
     own = prepare.unshared(cut=cut)
     planner = Planner(axes, aim.prices) if aim.order is None else InOrder(axes, aim.order, aim.prices)

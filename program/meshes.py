@@ -9,6 +9,7 @@ from functools import cached_property
 from itertools import pairwise
 from math import isqrt
 
+MOST_DEVICES = 100_000  # of a program, which lists every device
 _BARE = re.compile(r"[A-Za-z_][\w$.]*", re.ASCII)  # symbols that need no quotes
 _ESCAPED = re.compile(r'["\\\x00-\x1f\x7f]')
 

@@ -8,6 +8,7 @@ from concurrent.futures import FIRST_COMPLETED, CancelledError, Executor, Future
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..errors import ShardlogError
 from ..outputs import write
 from .tasks import Task, perform
 
@@ -45,7 +46,10 @@ def carry_out(
     Raises ShardlogError if a file cannot be written.
     """
     tell = progress or (lambda what, done: None)
-    folder.mkdir(parents=True, exist_ok=True)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ShardlogError(f"cannot write: {error.strerror}", where=str(folder)) from None
     waiting = deque(task for task in tasks if not file_of(folder, task).exists())
     before, tried, running = len(tasks) - len(waiting), Counter[str](), dict[Future[str], Task]()
     not_done, now = list[tuple[Task, str]](), 0

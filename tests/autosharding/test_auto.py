@@ -114,6 +114,9 @@ def test_the_program_gives_what_one_device_gives(found: AutoPlan) -> None:
         (["--keep", "batch[0]=data", "--keep", "batch[0]=model"], "--keep 'batch[0]=data'"),
         (["--devices", "6"], "a mesh of 8 devices, and --devices 6"),
         (["--devices", "0"], "0 devices"),
+        (["--devices", "100000000"], "expected at most 100,000"),
+        (["--mesh", "data=1000000"], "a mesh of 1,000,000 devices"),
+        (["--tie", "none", "--tie", "params=result[1]"], "none together with other ties"),
         (["--memory", "1KiB"], "the arguments alone need at least"),
         (
             ["--mesh", "data=7"],

@@ -146,12 +146,14 @@ def test_commands_apply_and_compare_plans(
     assert json.loads(capsys.readouterr().out)["changed"] == []
 
 
-@pytest.mark.parametrize("text", ["{}", "no JSON", '{"version": 2}', None])
+@pytest.mark.parametrize("text", ["{}", "no JSON", '{"version": 2}', None, "twice"])
 def test_what_is_no_plan_is_refused_and_nothing_written(
-    text: str | None, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    text: str | None, small: AutoPlan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     module, given, output = tmp_path / "m.mlir", tmp_path / "given.json", tmp_path / "out.json"
     module.write_text(_text())
+    if text == "twice":
+        text = small.text.replace('"data"', '["data", "data"]')
     if text is not None:
         given.write_text(text)
     assert _run(["auto", module, "--plan", given, "-o", output]) == 2

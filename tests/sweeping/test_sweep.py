@@ -102,6 +102,7 @@ def test_a_bad_file_is_one_message_with_its_line(
     [
         (["--workers", "0"], "0 workers"),
         (["--address", "tcp://127.0.0.1:1"], "processes have no address"),
+        (["-o", "/proc/sweep"], "/proc/sweep: error: cannot write"),
     ],
 )
 def test_bad_workers_are_one_message(
