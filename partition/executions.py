@@ -23,10 +23,7 @@ _Count = Counter[
 def has_effect(name: str, traits: OpTraits) -> bool:
     """Whether ops with this name, or ops in their regions, may have side effects. Such ops keep their
     order."""
-    return name == "stablehlo.custom_call" or traits.lowering(name) in _IN_ORDER
-
-
-_IN_ORDER = frozenset({"spread", "loop", "branches", "call", "composite"})  # ways in which ops become local
+    return name in traits.family("keeps_order_op")
 
 
 class Executions:

@@ -42,7 +42,13 @@ WRITERS = {
     "_op",
 }  # what writes ops in the partitioner
 # What writes ops: a name that is only passed to a writer is not known.
-WRITE = ("partition/", "exporters/dialects/", "exporters/lowering/", "importers/dialects/local.py")
+WRITE = (
+    "partition/",
+    "exporters/dialects/",
+    "exporters/lowering/",
+    "importers/dialects/local.py",
+    "importers/dialects/messages.py",
+)
 KNOWN = {  # ops that are known somewhere
     "runs/agreement.py": {"sdy.reshard"},
     "cost/cost.py": {"func."},
@@ -74,13 +80,18 @@ KNOWN = {  # ops that are known somewhere
     "partition/writing/building.py": {"stablehlo.dynamic_slice", "stablehlo.partition_id"},
     "partition/choice/choosing.py": {"stablehlo.add"},
     "partition/facts/knowledge.py": {"stablehlo."},
-    "program/reductions.py": {f"stablehlo.{n}" for n in ("add", "maximum", "minimum", "multiply")},
+    "program/reductions.py": {
+        f"stablehlo.{n}" for n in ("add", "maximum", "minimum", "multiply", "and", "or", "xor")
+    },
     "partition/finishing/collectives.py": {
         "stablehlo.",
         *(f"stablehlo.{n}" for n in ("all_gather", "all_reduce", "all_to_all", "reduce_scatter")),
     },
     "partition/finishing/combining.py": {"stablehlo."},
     "partition/finishing/tpus.py": {f"stablehlo.{n}" for n in ("all_gather", "reduce_scatter")},
+    "partition/finishing/unsupported.py": {
+        f"stablehlo.{n}" for n in ("all_reduce", "reduce_scatter", "and", "or", "xor")
+    },
 }
 
 
