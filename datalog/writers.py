@@ -7,9 +7,9 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from ..engine import Relation
 from ..engine.evaluate.store import Store
@@ -21,6 +21,8 @@ from .databases import refuse_same
 from .directives import Transfer
 from .tables import Symbols
 from .values import float_text, text_of
+
+_ROWS = 1 << 14  # whose text is in memory at once
 
 
 def write(transfers: Sequence[Transfer], store: Store, symbols: Symbols, plan: QueryPlan) -> None:
@@ -42,8 +44,9 @@ def write(transfers: Sequence[Transfer], store: Store, symbols: Symbols, plan: Q
             for transfer in databases:
                 _to_sqlite(transfer, written, store, plan)
             for transfer in several[-1:] if not databases else ():
-                text = "".join(_text(transfer, store, symbols, plan)).encode()
-                written.write_bytes(gzip.compress(text, mtime=0) if _compressed(transfer) else text)
+                with _opened(written, compressed=_compressed(transfer)) as file:
+                    for piece in _text(transfer, store, symbols, plan):
+                        file.write(piece.encode())
     for transfer in transfers:
         if transfer.path is None:
             for piece in _text(transfer, store, symbols, plan):
@@ -56,6 +59,17 @@ def _make_folder(path: Path) -> None:
     except OSError as error:
         reason = "Not a directory" if isinstance(error, FileExistsError) else error.strerror
         raise ShardlogError(f"cannot write: {reason}", where=str(path.parent)) from None
+
+
+@contextmanager
+def _opened(path: Path, *, compressed: bool) -> Iterator[IO[bytes]]:
+    """The file to write to. Compressed bytes are the same each time: they have no name and no time."""
+    with path.open("wb") as file:
+        if not compressed:
+            yield file
+            return
+        with gzip.GzipFile("", "wb", fileobj=file, mtime=0) as inside:
+            yield cast(IO[bytes], inside)
 
 
 def _compressed(transfer: Transfer) -> bool:
@@ -94,12 +108,14 @@ def _to_lines(transfer: Transfer, store: Store, symbols: Symbols, plan: QueryPla
     if not relation.columns:
         yield "()\n" * store.count(relation.name)
         return
-    columns = [
-        _fields(transfer, relation, i, words, store, symbols, plan)
-        for i, words in enumerate(store.columns(relation.name))
-    ]
-    lines = map(transfer.delimiter.join, zip(*columns, strict=True))
-    yield "".join(f"{line}\n" for line in lines)
+    columns = store.columns(relation.name)
+    for start in range(0, len(columns[0]), _ROWS):
+        fields = [
+            _fields(transfer, relation, i, words[start : start + _ROWS], store, symbols, plan)
+            for i, words in enumerate(columns)
+        ]
+        lines = map(transfer.delimiter.join, zip(*fields, strict=True))
+        yield "\n".join(lines) + "\n"
 
 
 def _fields(

@@ -234,6 +234,14 @@ impl Relation {
         Tuples { words, arity: self.arity, count: self.sink.count() }
     }
 
+    /// The words of all tuples, where they have 32 bits and none is new.
+    pub fn narrow(&self) -> Option<&[i32]> {
+        match &self.rows {
+            Rows::Narrow(words) if self.sink.fresh().len() == 0 => Some(words),
+            _ => None,
+        }
+    }
+
     /// All tuples column by column, new ones too.
     pub fn columns(&self) -> Vec<Rows> {
         let both = [&self.rows, self.sink.fresh()];

@@ -4,11 +4,87 @@ use rustc_hash::FxHashMap;
 
 use crate::compile::step::RelationId;
 use crate::program::{Column, Program};
-use crate::relation::Tuples;
+use crate::relation::{Relation, Tuples};
 use crate::values::{Type, Values};
 
 /// Fewer tuples are compared value by value.
 const FEW: usize = 64;
+
+/// The columns of a relation whose tuples are sorted.
+pub fn columns(program: &Program, values: &Values, id: RelationId, relation: &Relation) -> Vec<Vec<i64>> {
+    let declared = &program.schema(id).columns;
+    if let Some(words) = relation.narrow() {
+        let codes = |column: &Column, place: usize| {
+            let words = words.iter().skip(place).step_by(declared.len()).copied();
+            Code::new(program, values, &column.kind, words)
+        };
+        match declared.as_slice() {
+            [a] => return by_code(words.chunks_exact(1), &[codes(a, 0)]),
+            [a, b] => return by_code(words.chunks_exact(2), &[codes(a, 0), codes(b, 1)]),
+            _ => {}
+        }
+    }
+    let tuples = relation.tuples();
+    let rows = order(program, values, id, &tuples);
+    let column = |column: usize| rows.iter().map(|&row| tuples.tuple(row)[column]).collect();
+    (0..declared.len()).map(column).collect()
+}
+
+/// The columns of tuples of one or two words, sorted by their codes in one number, which says all of a tuple.
+fn by_code<'a>(tuples: impl Iterator<Item = &'a [i32]>, codes: &[Code]) -> Vec<Vec<i64>> {
+    let key = |tuple: &[i32]| {
+        let words = tuple.iter().zip(codes);
+        words.fold(0, |key: u64, (&word, code)| key << 32 | u64::from(code.of(word)))
+    };
+    let mut keys: Vec<u64> = tuples.map(key).collect();
+    keys.sort_unstable();
+    let last = codes.len() - 1;
+    let column = |(place, code): (usize, &Code)| {
+        keys.iter().map(|key| code.word((key >> (32 * (last - place))) as u32)).collect()
+    };
+    codes.iter().enumerate().map(column).collect()
+}
+
+/// Numbers of 32 bits in the order of the values of a column.
+enum Code {
+    Signed,
+    Bits,
+    /// Words in the order of their values, and the place of each.
+    Ranks(Vec<i64>, FxHashMap<i64, u32>),
+}
+
+impl Code {
+    fn new(program: &Program, values: &Values, kind: &Type, words: impl Iterator<Item = i32>) -> Code {
+        match kind {
+            Type::Number => Code::Signed,
+            Type::Unsigned => Code::Bits,
+            Type::Float | Type::Symbol | Type::Record(_) => {
+                let mut distinct: Vec<i64> = words.map(i64::from).collect();
+                distinct.sort_unstable();
+                distinct.dedup();
+                distinct.sort_unstable_by(|&a, &b| values.compare(kind, &program.records, a, b));
+                let ranks = distinct.iter().copied().zip(0..).collect();
+                Code::Ranks(distinct, ranks)
+            }
+        }
+    }
+
+    fn of(&self, word: i32) -> u32 {
+        match self {
+            Code::Signed => word as u32 ^ 1 << 31,
+            Code::Bits => word as u32,
+            Code::Ranks(_, ranks) => ranks[&word.into()],
+        }
+    }
+
+    fn word(&self, code: u32) -> i64 {
+        match self {
+            Code::Signed => i64::from((code ^ 1 << 31) as i32),
+            Code::Bits => i64::from(code as i32),
+            Code::Ranks(words, _) => words[code as usize],
+        }
+    }
+}
 
 /// The numbers of the tuples, sorted.
 pub fn order(program: &Program, values: &Values, relation: RelationId, tuples: &Tuples) -> Vec<usize> {

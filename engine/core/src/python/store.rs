@@ -7,7 +7,7 @@ use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyList, PyString};
 
-use super::{convert, letting_go, trace, EngineError, Limits};
+use super::{convert, letting_go, order, trace, EngineError, Limits};
 use crate::compile::step::RelationId;
 use crate::machine::functor::float_word;
 use crate::machine::profile;
@@ -147,7 +147,7 @@ impl Store {
         letting_go(py, limits, |limits| {
             store.ask(plan, &shared, limits, |program, database| {
                 let found =
-                    program.outputs().into_iter().map(|relation| (relation, order(database, relation)));
+                    program.outputs().into_iter().map(|relation| (relation, by_round(database, relation)));
                 let found = found.collect::<Vec<_>>();
                 Python::attach(|py| {
                     let answers = PyDict::new(py);
@@ -184,11 +184,8 @@ impl Store {
         let relation = self.program.relation(relation)?;
         let store = &*self.lock(py);
         let columns = py.detach(|| {
-            let tuples = store.database.relations[relation.0].tuples();
-            let tuples = convert::sorted(&self.program, &store.database, relation, &tuples);
-            let width = self.program.schema(relation).columns.len();
-            let column = |column: usize| tuples.iter().map(|tuple| tuple[column]).collect::<Vec<_>>();
-            (0..width).map(column).collect::<Vec<_>>()
+            let Database { relations, values } = &store.database;
+            order::columns(&self.program, values, relation, &relations[relation.0])
         });
         Ok(columns.into_iter().map(|column| column.into_pyarray(py)).collect())
     }
@@ -199,7 +196,7 @@ impl Store {
     fn found<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Found<'py>> {
         let relation = self.program.relation(relation)?;
         let store = &*self.lock(py);
-        let found = py.detach(|| order(&store.database, relation));
+        let found = py.detach(|| by_round(&store.database, relation));
         Ok(arrays(py, found))
     }
 
@@ -273,7 +270,7 @@ impl Store {
 
 /// The columns of a relation in the order in which its tuples were found, and the first tuple of each round but the
 /// first.
-fn order(database: &Database, relation: RelationId) -> (Vec<Rows>, Vec<i64>) {
+fn by_round(database: &Database, relation: RelationId) -> (Vec<Rows>, Vec<i64>) {
     let relation = &database.relations[relation.0];
     (relation.columns(), relation.rounds().iter().map(|&row| row as i64).collect())
 }

@@ -3,6 +3,9 @@
 use crate::error::Fault;
 use crate::relation::set::NONE;
 
+/// Room for so many words is not kept for the next tuples.
+const MANY: usize = 1 << 18;
+
 /// The words of tuples.
 #[derive(Clone)]
 pub enum Rows {
@@ -69,6 +72,15 @@ impl Rows {
         match self {
             Rows::Narrow(words) => words.clear(),
             Rows::Wide(words) => words.clear(),
+        }
+    }
+
+    /// Give the room of many words back, of which none is taken.
+    pub fn release(&mut self) {
+        match self {
+            Rows::Narrow(words) if words.capacity() > MANY => *words = Vec::new(),
+            Rows::Wide(words) if words.capacity() > MANY => *words = Vec::new(),
+            _ => {}
         }
     }
 

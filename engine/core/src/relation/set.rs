@@ -7,6 +7,8 @@ use crate::relation::rows::{narrow, pack};
 
 /// No tuple: two words that narrow words cannot be, or a row that cannot be.
 pub const NONE: u64 = 0x8000_0000_8000_0000;
+/// The bits of an entry that are of a hash; the first 32 are a row.
+const HASH: u64 = (1 << 31) - 1;
 /// Tuples that differ only in the last bits of their last word lie side by side.
 const LINE: u64 = 8;
 const LEAST: usize = 32;
@@ -14,8 +16,13 @@ const LEAST: usize = 32;
 const BITS: u32 = 6;
 const LAST: u64 = (1 << BITS) - 1;
 
+/// From so many slots on, a table grows by half.
+const LARGE: usize = 1 << 20;
 /// Fewer keys never are bits of blocks.
 const MANY: usize = 1 << 10;
+
+/// Where an entry goes first in a table of so many slots.
+type Home = fn(u64, usize) -> usize;
 
 #[derive(Clone, Default)]
 pub struct Set {
@@ -55,18 +62,19 @@ pub fn packed(tuple: &[i64]) -> Option<u64> {
     }
 }
 
-/// Where a packed tuple goes first in a table of 2^bits slots. The first bits of the hash decide, so that a larger
-/// table has the same order.
+/// Where a packed tuple goes first in a table of so many slots, whole lines. The first bits of the hash decide, so
+/// that a larger table has the same order.
 #[inline]
-fn packed_home(key: u64, bits: u32) -> usize {
+fn packed_home(key: u64, slots: usize) -> usize {
     let hash = mix(key / LINE);
-    (hash >> (64 - bits) & !(LINE - 1) | key.wrapping_add(hash) & (LINE - 1)) as usize
+    let line = (u128::from(hash) * (slots as u64 / LINE) as u128) >> 64;
+    ((line as u64 * LINE) | (key.wrapping_add(hash) & (LINE - 1))) as usize
 }
 
 /// Where a row goes first: the last bits of an entry are of its hash.
 #[inline]
-fn row_home(entry: u64, bits: u32) -> usize {
-    (entry << 33 >> (64 - bits)) as usize
+fn row_home(entry: u64, slots: usize) -> usize {
+    (((entry & HASH) * slots as u64) >> HASH.count_ones()) as usize
 }
 
 /// Which of so many sets a packed tuple is in. Tuples that differ only in their last bits are in the same.
@@ -93,8 +101,8 @@ impl Set {
 
     /// Make room for so many tuples in an empty set.
     pub fn reserve_for(&mut self, count: usize) -> Result<(), Fault> {
-        if self.keys == 0 && self.slots.len() < count * 2 {
-            self.slots = free_slots((count * 2).next_power_of_two().max(LEAST))?;
+        if self.keys == 0 && self.slots.len() * 5 < count * 8 {
+            self.slots = free_slots((count * 8).div_ceil(5).next_multiple_of(LEAST))?;
         }
         Ok(())
     }
@@ -110,7 +118,7 @@ impl Set {
             }
             return Ok(new);
         }
-        if self.keys * 2 >= self.slots.len() {
+        if self.keys * 8 >= self.slots.len() * 5 {
             if self.keys >= MANY && self.is_dense() {
                 self.make_blocks()?;
                 return self.set_bit(key);
@@ -148,35 +156,44 @@ impl Set {
     }
 
     #[inline]
-    fn add(&mut self, home: fn(u64, u32) -> usize, entry: u64, is_it: impl Fn(u64) -> bool) -> bool {
-        let mask = self.slots.len() - 1;
-        let mut slot = home(entry, mask.count_ones());
+    fn add(&mut self, home: Home, entry: u64, is_it: impl Fn(u64) -> bool) -> bool {
+        let mut slot = home(entry, self.slots.len());
         loop {
-            let found = self.slots[slot & mask];
+            let found = self.slots[slot];
             if found == NONE {
-                self.slots[slot & mask] = entry;
+                self.slots[slot] = entry;
                 self.keys += 1;
                 return true;
             }
             if is_it(found) {
                 return false;
             }
-            slot += 1;
+            slot = self.next(slot);
+        }
+    }
+
+    /// The slot behind another one; the first is behind the last.
+    #[inline]
+    fn next(&self, slot: usize) -> usize {
+        if slot + 1 == self.slots.len() {
+            0
+        } else {
+            slot + 1
         }
     }
 
     #[inline]
-    fn find(&self, home: fn(u64, u32) -> usize, entry: u64, is_it: impl Fn(u64) -> bool) -> bool {
-        let Some(mask) = self.slots.len().checked_sub(1) else {
+    fn find(&self, home: Home, entry: u64, is_it: impl Fn(u64) -> bool) -> bool {
+        if self.slots.is_empty() {
             return false;
-        };
-        let mut slot = home(entry, mask.count_ones());
+        }
+        let mut slot = home(entry, self.slots.len());
         loop {
-            let found = self.slots[slot & mask];
+            let found = self.slots[slot];
             if found == NONE || is_it(found) {
                 return found != NONE;
             }
-            slot += 1;
+            slot = self.next(slot);
         }
     }
 
@@ -235,7 +252,7 @@ impl Set {
 
     #[cold]
     fn make_blocks(&mut self) -> Result<(), Fault> {
-        self.blocks = free_blocks(self.slots.len() / 8)?;
+        self.blocks = free_blocks((self.slots.len() / 8).next_power_of_two())?;
         (self.keys, self.taken) = (0, 0);
         for key in std::mem::take(&mut self.slots).into_iter().filter(|&key| key != NONE) {
             self.set_bit(key)?;
@@ -266,23 +283,53 @@ impl Set {
         })
     }
 
-    /// Make room for one more: at most half of the slots are taken.
+    /// Make room for one more: at most five of eight slots are taken.
     #[inline]
-    fn reserve(&mut self, home: fn(u64, u32) -> usize) -> Result<(), Fault> {
-        if self.keys * 2 < self.slots.len() {
+    fn reserve(&mut self, home: Home) -> Result<(), Fault> {
+        if self.keys * 8 < self.slots.len() * 5 {
             return Ok(());
         }
         self.grow(home)
     }
 
     #[cold]
-    fn grow(&mut self, home: fn(u64, u32) -> usize) -> Result<(), Fault> {
-        let count = (self.slots.len() * 2).max(LEAST);
-        let old = std::mem::replace(&mut self.slots, free_slots(count)?);
-        let keys = self.keys;
-        old.into_iter().filter(|&entry| entry != NONE).for_each(|entry| {
+    fn grow(&mut self, home: Home) -> Result<(), Fault> {
+        let slots = self.slots.len();
+        if slots < LARGE {
+            let count = (slots * 2).max(LEAST);
+            let old = std::mem::replace(&mut self.slots, free_slots(count)?);
+            self.keys = 0;
+            old.into_iter().filter(|&entry| entry != NONE).for_each(|entry| {
+                self.add(home, entry, |_| false);
+            });
+            return Ok(());
+        }
+        self.stretch(home, slots.div_ceil(16) * 24)
+    }
+
+    /// Grow a large table in place, so that no other one lies beside it. As a larger table has the same order, entries
+    /// move behind, the last one first: none meets an entry that has yet to move. The few for which that does not
+    /// hold wait until all others have moved.
+    fn stretch(&mut self, home: Home, count: usize) -> Result<(), Fault> {
+        let (old, keys) = (self.slots.len(), self.keys);
+        self.slots.try_reserve_exact(count - old).map_err(|_| Fault::OutOfMemory)?;
+        self.slots.resize(count, NONE);
+        let mut waiting = Vec::new();
+        for from in (0..old).rev() {
+            let entry = std::mem::replace(&mut self.slots[from], NONE);
+            if entry == NONE {
+                continue;
+            }
+            let first = home(entry, count);
+            let free = self.slots[first.max(from)..].iter().position(|&slot| slot == NONE);
+            match free {
+                Some(free) if first >= from => self.slots[first + free] = entry,
+                _ => waiting.push(entry),
+            }
+        }
+        for entry in waiting {
             self.add(home, entry, |_| false);
-        });
+        }
         self.keys = keys;
         Ok(())
     }
@@ -337,6 +384,19 @@ mod tests {
     #[test]
     fn keys_are_kept_themselves_again_where_they_no_longer_lie_together() {
         assert!(agrees((0..2000).chain((0..50_000).map(mix))).blocks.is_empty());
+    }
+
+    #[test]
+    fn a_large_table_grows_in_place() {
+        let keys = (0..1_500_000).map(mix).filter(|&key| key != NONE);
+        assert!(agrees(keys).slots.len() > LARGE);
+        let (mut rows, mut expected) = (Set::default(), HashSet::new());
+        for row in 0..1_500_000 {
+            let key = row % 1_200_000;
+            let new = rows.insert_row(mix(key as u64), row, |other| other % 1_200_000 == key).unwrap();
+            assert_eq!(new, expected.insert(key));
+        }
+        assert!((0..1_200_000).all(|key| rows.contains_row(mix(key as u64), |other| other == key)));
     }
 
     #[test]

@@ -86,7 +86,9 @@ impl Sink {
         if rows.len() == 0 {
             std::mem::swap(rows, &mut self.fresh);
         }
-        rows.append(&mut self.fresh)
+        rows.append(&mut self.fresh)?;
+        self.fresh.release();
+        Ok(())
     }
 
     /// Add a derived tuple unless it is there; an `eqrel` relation is closed at once.
