@@ -21,6 +21,8 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     simplify.add_argument("module", metavar="MODULE", help="a module in shard or mesh; - is standard input")
     about = "do this rewrite, as in all-reduce-folder; may be repeated; default: all"
     simplify.add_argument("--rewrite", metavar="NAME", action="append", default=[], help=about)
+    about = "all devices have the same arguments, so that parts gathered again are these"
+    simplify.add_argument("--same-arguments", action="store_true", help=about)
     about = "a file with more op rules; may be repeated"
     simplify.add_argument("--rules", metavar="FILE", action="append", default=[], help=about)
     about = "the LLVM that is to read it; default: that of the dialect that the module is in"
@@ -45,7 +47,8 @@ def _simplify(options: argparse.Namespace) -> None:
         text, _ = read_program("-" if options.module == "-" else Path(options.module))
         module = parse_module(text)
         with text.places():
-            done = simplify(module, RuleBook(map(Path, options.rules)), options.rewrite)
+            book = RuleBook(map(Path, options.rules))
+            done = simplify(module, book, options.rewrite, same_arguments=options.same_arguments)
             written = respelled(module, options.dialect_version).encode()
         if file is not None:
             file.write_bytes(written)

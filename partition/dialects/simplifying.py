@@ -47,10 +47,13 @@ def _words() -> _Words:
     )
 
 
-def simplify(module: ir.Module, book: RuleBook, only: Collection[str] = ()) -> dict[str, int]:
+def simplify(
+    module: ir.Module, book: RuleBook, only: Collection[str] = (), *, same_arguments: bool = False
+) -> dict[str, int]:
     """Rewrites the collectives of a module, in place, until no rewrite applies.
 
-    ``only`` names the rewrites to apply, by default all. Returns how often each was applied. Raises
+    ``only`` names the rewrites to apply, by default all. With ``same_arguments`` all devices have the same
+    arguments, as LLVM assumes where it folds a gather of slices. Returns how often each was applied. Raises
     ShardlogError for an unknown rewrite.
     """
     known = rewrites()
@@ -59,17 +62,18 @@ def simplify(module: ir.Module, book: RuleBook, only: Collection[str] = ()) -> d
             raise ShardlogError(f"there is no rewrite {name!r}", hint=closest(name, known))
     names = [name for name in known if not only or name in only]
     with module.context, ir.Location.unknown():
-        return _Rewriting(module, book, names, _unevenly(module, book, names)).run()
+        kept = _unevenly(module, book, names, same_arguments)
+        return _Rewriting(module, book, names, kept, same_arguments).run()
 
 
-def _unevenly(module: ir.Module, book: RuleBook, names: list[str]) -> frozenset[int]:
+def _unevenly(module: ir.Module, book: RuleBook, names: list[str], same_arguments: bool) -> frozenset[int]:
     """The ops with several regions that would have the same collectives in each before, and not afterwards,
     by their number among all such ops. Devices that take different branches would wait for each other."""
     kept: frozenset[int] = frozenset()
     even = {number for number, lists in _branches(module).items() if _are_even(lists)}
     while even - kept:
         tried = copy_of(module)
-        _Rewriting(tried, book, names, kept).run()
+        _Rewriting(tried, book, names, kept, same_arguments).run()
         lists = _branches(tried)
         uneven = frozenset(number for number in even - kept if not _are_even(lists[number]))
         if not uneven:
@@ -100,8 +104,11 @@ def _solver() -> Solver:
 
 
 class _Rewriting:
-    def __init__(self, module: ir.Module, book: RuleBook, names: list[str], kept: Collection[int]) -> None:
+    def __init__(
+        self, module: ir.Module, book: RuleBook, names: list[str], kept: Collection[int], same_arguments: bool
+    ) -> None:
         self.module, self.book, self.names = module, book, names
+        self.same_arguments = same_arguments
         self.solver = _solver()
         several = [op for op in operations_in(module) if len(op.regions) > 1]
         self.kept = {inner for number in kept for inner in operations_in(several[number])}
@@ -197,7 +204,8 @@ class _Rewriting:
         """Whether devices along an axis are known to have the same value."""
         maker = self.maker(value)
         if maker is None:
-            return False
+            function: Any = value.owner.owner
+            return self.same_arguments and function.operation.name == "func.func"
         if maker.name in _words().shares:
             return axis in _axes(maker)
         if maker.name.startswith("shard.") or len(maker.regions):

@@ -230,3 +230,13 @@ def test_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None
     assert "mesh.all_reduce %arg0 on @g mesh_axes = [1, 0] reduction = <max>" in out.read_text()
     assert main(["simplify", str(module), "--rewrite", "all-reduce"]) == 2
     assert "did you mean all-reduce-folder" in capsys.readouterr().err
+
+
+def test_arguments_are_the_same_where_the_user_says_so() -> None:
+    text = program(
+        f"%0 = shard.all_slice %x on @g grid_axes = [1] slice_axis = 0 : {T} -> tensor<2xf32>",
+        f"%1 = shard.all_gather %0 on @g grid_axes = [1] gather_axis = 0 : tensor<2xf32> -> {T}",
+    )
+    module = parse_module(Text(text.encode(), "x"))
+    assert simplify(module, RuleBook()) == {}
+    assert simplify(module, RuleBook(), same_arguments=True) == {"gather-of-slice": 1}
