@@ -8,6 +8,7 @@ from typing import Any
 from ..engine import Solver
 from ..partition.reshards.prices import Groups, Price, Prices
 from ..program.classes import Facts
+from ..program.elements import bits_of
 from ..rulebook.shipped import shipped
 from ..rulebook.traits import OpTraits
 from .machine import Link, Machine
@@ -48,6 +49,8 @@ def told(signature: Facts) -> Facts:
     return {name: signature.get(name, ()) for name in _TOLD}
 
 
+_USUAL = float(1 << 20), float(1 << 25)  # bytes that a device sends at once
+_WIDE, _TILE = 32, (128, 256)  # bits of an element; rows and columns of a large tile
 _MACHINES = 8  # whose prices are kept
 _PRICES: dict[tuple[str, OpTraits], Prices] = {}
 
@@ -63,6 +66,14 @@ def prices(machine: Machine, traits: OpTraits) -> Prices:
     return found
 
 
+def _reached(machine: Machine, element: str) -> float:
+    """The part of the peak that large products reach, as ``rules/cost/kernels.dl`` has them on a GPU."""
+    if not machine.kernels:
+        return 1.0
+    efficiency = "product_efficiency" if bits_of(element) < _WIDE else "wide_efficiency"
+    return machine.kernels[efficiency] / (1 + machine.kernels["tile_edge"] * sum(1 / n for n in _TILE))
+
+
 def _prices(machine: Machine, traits: OpTraits) -> Prices:
     unit = machine.link.bandwidth
     solver = solver_of(machine, traits)
@@ -75,15 +86,19 @@ def _prices(machine: Machine, traits: OpTraits) -> Prices:
             ((took,),) = solver.solve(sending(kind, group, sent, link))["seconds"]
             return float(took)
 
-        once = seconds(0.0)
-        return Price(seconds(unit) - once, once * unit)
+        if not link.protocols:
+            once = seconds(0.0)
+            return Price(seconds(unit) - once, once * unit)
+        little, much = _USUAL  # most bytes are sent by so many at once; others take another protocol
+        byte = (seconds(much) - seconds(little)) / (much - little)
+        return Price(byte * unit, (seconds(little) - byte * little) * unit)
 
     def multiplications(element: str, signature: Facts) -> float:
         key = *signature.get("op", ()), *signature.get("slot", ())
         if key not in slower:
             facts = {"kind": signature.get("op", ()), **told(signature)}
             slower[key] = next((times for (times,) in solver.solve(facts, ["slower"])["slower"]), 1.0)
-        return machine.peak(element) / 2 / unit / slower[key]
+        return machine.peak(element) * _reached(machine, element) / 2 / unit / slower[key]
 
     touched = machine.memory_bandwidth * machine.fuses / unit
     return Prices(
