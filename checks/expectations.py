@@ -9,23 +9,22 @@ In a pattern ``*`` stands for any text without brackets. A list has a sharding f
 
 from __future__ import annotations
 
-import json
 import re
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
+
+import tomlkit
+from tomlkit.exceptions import TOMLKitError
+from tomlkit.items import DottedKey, Item, Key, KeyType, SingleKey, String, Whitespace
 
 from ..engine.language.sources import UnreadableError, read_text
 from ..errors import ShardlogError
 from ..program.mlir.places import wildcard
 
-_LITERAL = re.compile(r"[^'\x00-\x08\x0a-\x1f\x7f]*")
-# Strings, comments, brackets and the ends of lines.
-_TOKENS = re.compile(
-    r'''"""(?:\\.|[^\\])*?"{3,5}|'{3}.*?'{3,5}|"(?:\\.|[^"\\])*"|'[^']*'|#[^\n]*|[\[\]{}\n]''', re.DOTALL
-)
 _DECODED = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)")
 
 
@@ -75,7 +74,7 @@ def read_expectations(path: Path) -> Expectations:
         hint = "shardlog expect --update writes one" if missing else "expected a TOML file"
         raise ShardlogError(f"cannot read: {error}", where=name, hint=hint) from None
     try:
-        tomllib.loads(text)
+        values, body = tomllib.loads(text), tomlkit.parse(text).body
     except tomllib.TOMLDecodeError as error:
         decoded = _DECODED.fullmatch(str(error))
         end = len(text.splitlines())
@@ -85,41 +84,52 @@ def read_expectations(path: Path) -> Expectations:
         raise ShardlogError(f"not TOML: {message}", where=where, hint=hint) from None
     except RecursionError:
         raise ShardlogError("lists nest too deeply", where=name, hint="expected lists of shardings") from None
+    except TOMLKitError as error:
+        raise ShardlogError(f"not TOML: {error}", where=name, hint="expected a TOML file") from None
     lines = tuple(text.removesuffix("\n").split("\n")) if text else ()
-    return Expectations(name, lines, tuple(_entries(name, lines)))
+    return Expectations(name, lines, tuple(_entries(name, values, body)))
 
 
-def _entries(name: str, lines: tuple[str, ...]) -> Iterable[Expectation]:
+def _entries(
+    name: str, values: Mapping[str, object], body: Iterable[tuple[Key | None, Item]]
+) -> Iterator[Expectation]:
+    """The expectations of a document: tomllib has their values, and tomlkit the lines that they take."""
     first = 0
-    for end in _ends("\n".join([*lines, ""])):
-        for key, value in tomllib.loads("\n".join(lines[first:end])).items():
-            shardings = value if isinstance(value, list) else [value]
+    for key, item in body:
+        text = _written(key, item)
+        if key is not None:
+            known = key.as_string() if isinstance(key, DottedKey) else key.key
+            value = values.get(known)
+            shardings: list[Any] = value if isinstance(value, list) else [value]
             if not shardings or not all(isinstance(sharding, str) for sharding in shardings):
                 hint = """expected a sharding as text, as in '[{"data"}, {}]', or a list of them; """
                 hint += "quote names with dots"
-                raise ShardlogError(f"{key} is not a sharding", where=f"{name}:{first + 1}", hint=hint)
-            yield Expectation(key, tuple(shardings), first, end)
-        first = end
+                raise ShardlogError(f"{known} is not a sharding", where=f"{name}:{first + 1}", hint=hint)
+            yield Expectation(known, tuple(shardings), first, first + text.count("\n") + (text[-1:] != "\n"))
+        first += text.count("\n")
 
 
-def _ends(text: str) -> Iterator[int]:
-    """After how many lines of a TOML document there is no list or string that goes on."""
-    number = depth = 0
-    for token in _TOKENS.findall(text):
-        number += token.count("\n")
-        depth += (token in "[{") - (token in "]}")
-        if token == "\n" and not depth:
-            yield number
+def _written(key: Key | None, item: Item) -> str:
+    """An entry, a comment or white space as it stands in the document."""
+    if isinstance(item, Whitespace):
+        return item.s
+    trivia = item.trivia
+    if key is None:
+        return f"{trivia.indent}{item.as_string()}"
+    entry = f"{key.as_string()}{key.sep}{item.as_string()}"
+    return f"{trivia.indent}{entry}{trivia.comment_ws}{trivia.comment}{trivia.trail}"
 
 
 def line(key: str, shardings: tuple[str, ...]) -> str:
     """An expectation as a line of the file."""
-    values = ", ".join(map(_quoted, shardings))
-    return f"{_quoted(key, basic=True)} = {values if len(shardings) == 1 else f'[{values}]'}"
+    values = [_string(sharding).as_string() for sharding in shardings]
+    value = values[0] if len(values) == 1 else f"[{', '.join(values)}]"
+    return f"{SingleKey(key, t=KeyType.Basic).as_string()} = {value}"
 
 
-def _quoted(text: str, *, basic: bool = False) -> str:
-    """A TOML string: a literal one where that is possible, unless a ``basic`` one reads as well."""
-    if _LITERAL.fullmatch(text) and not (basic and '"' not in text and "\\" not in text):
-        return f"'{text}'"
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+def _string(text: str) -> String:
+    """A TOML string, a literal one where that is possible."""
+    try:
+        return tomlkit.string(text, literal=True)
+    except (TOMLKitError, ValueError):
+        return tomlkit.string(text)

@@ -10,12 +10,13 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 import shardlog
-from jax.sharding import Mesh, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jaxlib import _jax, xla_client
 
 from .support.compare import differences
 from .support.models import common, dense
 from .support.oracle import propagate
+from .support.programs import P
 
 pytestmark = pytest.mark.versions
 
@@ -191,3 +192,13 @@ def test_members_of_a_group_may_disagree_as_in_shardy() -> None:
 def test_the_api_is_listed() -> None:
     assert dir(shardlog) == sorted(shardlog.__all__)
     assert all(hasattr(shardlog, name) for name in dir(shardlog))
+
+
+def test_explicit_axes_have_a_hint() -> None:
+    explicit = AbstractMesh((2,), ("x",), axis_types=(AxisType.Explicit,))
+    shaped: Any = jax.ShapeDtypeStruct
+    spec: Any = P
+    argument = shaped((4, 4), jnp.float32, sharding=NamedSharding(explicit, spec(None, "x")))
+    with pytest.raises(Exception, match="ambiguous") as caught:
+        shardlog.run(lambda a: a @ a.T, argument)
+    assert any("axis_types=(AxisType.Auto,)" in note for note in caught.value.__notes__)

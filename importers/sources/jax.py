@@ -40,6 +40,12 @@ class Interface:
     keys: tuple[str, ...] = ()
 
 
+_EXPLICIT = (
+    "shardlog: the mesh has explicit axes, whose shardings JAX decides by itself while it traces. To leave "
+    "them to shardlog, as to XLA, make the mesh with axis_types=(AxisType.Auto,) * number of axes."
+)
+
+
 def lowered(source: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None) -> Any:
     """The program of ``source``: a function is lowered for its arguments, a ``Traced`` as it is.
 
@@ -51,7 +57,12 @@ def lowered(source: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None
             import jax
 
             source = jax.jit(source)
-        source = source.trace(*args, **(kwargs or {}))
+        try:
+            source = source.trace(*args, **(kwargs or {}))
+        except Exception as error:
+            if type(error).__name__ == "ShardingTypeError":
+                error.add_note(_EXPLICIT)
+            raise
     elif args or kwargs:
         given = f"arguments for a {type(source).__name__}"
         raise ShardlogError(given, hint="only functions take arguments")
