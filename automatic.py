@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .autosharding.applying import applied
-from .autosharding.automatic import pareto, plan, session_of
+from .autosharding.automatic import costed_known, pareto, plan, session_of
 from .autosharding.options import AutoOptions
 from .autosharding.pictures import plan_picture
 from .autosharding.plan import AutoPlan
@@ -129,7 +129,8 @@ class Auto:
 
         Raises ShardlogError where the file cannot be written.
         """
-        write(path, plan_picture(self.plan, self.pareto()).encode())
+        known = costed_known(self._program, self.plan, self._options)
+        write(path, plan_picture(known, self.pareto()).encode())
 
     def __repr__(self) -> str:
         return plan_text(self.plan)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from contextlib import suppress
+from dataclasses import replace
 from itertools import islice
 from math import inf
 from typing import Any
@@ -90,6 +91,23 @@ def pareto(
             front.append(each)
             least = each.cost.peak
     return tuple(search.plan_of(each) for each in front)
+
+
+def costed_known(
+    source: Any, plan: AutoPlan, options: AutoOptions, progress: Callable[[str, float], None] | None = None
+) -> AutoPlan:
+    """A plan with the costs of all known strategies on its mesh in place of estimates.
+
+    Raises ShardlogError as ``plan`` does.
+    """
+    if all(each.written for each in plan.tried):
+        return plan
+    options = replace(options, mesh=plan.mesh, devices=None)
+    search = Search(source, plan.mesh, options, progress or (lambda what, done: None))
+    known = search.tried([*search.known()])
+    costed = {(each.mesh, each.name) for each in known}
+    others = [each for each in plan.tried if each.written and (each.mesh, each.name) not in costed]
+    return replace(plan, tried=tuple(sorted([*others, *known], key=lambda each: each.seconds)))
 
 
 def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], None]) -> list[Search]:

@@ -106,15 +106,13 @@ def _why(options: argparse.Namespace) -> None:
         show(why_text(plan, options.argument))
         return
     with Progress() as progress:
-        others = weighed(
-            "-" if options.module == "-" else Path(options.module), plan, options.argument, progress
-        )
+        others = weighed(_source(options.module), plan, options.argument, progress)
     show(weighed_text(plan, options.argument, others))
 
 
 def _auto(options: argparse.Namespace) -> None:
     from ..autosharding.applying import applied
-    from ..autosharding.automatic import plan
+    from ..autosharding.automatic import costed_known, plan
     from ..autosharding.options import AutoOptions
     from ..autosharding.plan import AutoPlan
     from ..autosharding.texts import plan_text
@@ -137,13 +135,15 @@ def _auto(options: argparse.Namespace) -> None:
         compare=options.compare,
         method=options.method,
     )
-    source = "-" if options.module == "-" else Path(options.module)
+    source = _source(options.module)
     with ExitStack() as stack:
         files = [stack.enter_context(output(name)) if name else None for _, name in written]
         with Progress() as progress:
             found = (
                 plan(source, asked, progress) if given is None else applied(source, given, asked, progress)
             )
+            if options.plot or options.report:
+                found = costed_known(source, found, asked, progress)
         if files[0] is not None:
             files[0].write_text(found.text)
         if files[1] is not None:
@@ -161,8 +161,17 @@ def _auto(options: argparse.Namespace) -> None:
         show(plan_text(found))
 
 
+def _source(module: str) -> Any:
+    """The module, which is read several times: what standard input gives is kept."""
+    if module != "-":
+        return Path(module)
+    from ..importers.sources.source import read_program
+
+    return read_program(module)[0]
+
+
 def _draw(
-    source: str | Path, asked: AutoOptions, found: AutoPlan, files: Sequence[Path | None], progress: Progress
+    source: Any, asked: AutoOptions, found: AutoPlan, files: Sequence[Path | None], progress: Progress
 ) -> None:
     """Writes the plot, and the report, where they are asked for."""
     from dataclasses import replace

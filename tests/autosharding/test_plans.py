@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import base64
+import io
 import json
 import re
+import sys
 import zlib
 from collections.abc import Sequence
 from dataclasses import replace
@@ -208,6 +210,15 @@ def test_the_program_sends_in_xla_what_its_plan_says(small: AutoPlan) -> None:
         assert hlo_bytes(program.compile().hlo) <= 1.1 * ours
 
 
+def test_standard_input_is_read_once(
+    small: AutoPlan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "plan.json").write_text(small.text)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(_text().encode())))
+    assert _run(["auto", "-", "--plan", tmp_path / "plan.json", "--program", tmp_path / "p.mlir"]) == 0
+    assert "func.func" in (tmp_path / "p.mlir").read_text()
+
+
 # ---- Why a plan is as it is -----------------------------------------------------------------------------
 
 
@@ -257,10 +268,12 @@ def test_the_plot_and_the_report_have_all_plans_that_were_costed(tmp_path: Path)
     (tmp_path / "m.mlir").write_text(_text())
     files = {name: tmp_path / f"{name}.out" for name in ("plot", "report")}
     words: list[str | Path] = ["auto", tmp_path / "m.mlir", "--mesh", "data=4,model=2", "--topology", "h100"]
+    words += ["-o", tmp_path / "plan.json"]
     assert _run([*words, "--plot", files["plot"], "--report", files["report"]]) == 0
     texts = [each.text for each in ElementTree.parse(files["plot"]).iter("{http://www.w3.org/2000/svg}text")]
     for name in ("data parallel", "ZeRO-1", "ZeRO-3", "Megatron over model", "sequence over model"):
         assert name in texts
+    assert all(each.written for each in AutoPlan.read(tmp_path / "plan.json").tried)
     data = re.search(r'<script id="data" type="text/plain">(.*?)</script>', files["report"].read_text())
     assert data is not None
     plan_of = json.loads(zlib.decompress(base64.b64decode(data[1])))["plan"]
