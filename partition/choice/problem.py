@@ -114,11 +114,11 @@ def homes_of(
     spots, needs = list[Spot](), list[Need]()
     for number, spot in facts.spots:
         weight = runs(number)
-        weights = (weight,) * len(spot.values)
+        weights: tuple[float, ...] = ()
         if kinds.parent(number) in in_loops:
             roles = zip(spot.values, spot.known.roles, strict=True)
             each = [anew(value, number, weight) if role == "operand" else weight for value, role in roles]
-            weights = tuple(each)
+            weights = tuple(each) if any(often != weight for often in each) else ()
         spots.append(Spot(*spot[:5], weight, weights))
     result = 0
     for number, need in facts.needs:

@@ -24,7 +24,7 @@ Row = NewType("Row", int)  # equal ops
 class Spot(NamedTuple):
     """An op that is computed: its operands and results, the propagated layout of each slot, the operands that
     can be made in any layout, whether these layouts send anything, and how often it runs. For each slot, how
-    often it is resharded: less often if the value is loop-invariant."""
+    often it is resharded, if that differs: less often if the value is loop-invariant."""
 
     known: Knowledge
     values: tuple[int, ...]
