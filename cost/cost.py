@@ -20,10 +20,9 @@ from ..program.mlir.modules import main_function, operations_in, symbols
 from ..program.mlir.origins import Origin, numberless, origin
 from ..rulebook.traits import OpTraits
 from .beside import Besides
-from .gpu import Facts, Gpu
+from .gpu import Facts
 from .graph import Graph
 from .inlining import inlined, numbered, without_calls
-from .known import Known
 from .layers import LIMITS, Layer, Line, layers
 from .machine import SURE, Machine
 from .memory import Peak, peaks
@@ -274,16 +273,17 @@ def cost(program: PartitionedRun, machine: Machine) -> Cost:
 
 
 def kernels(program: PartitionedRun, machine: Machine) -> list[tuple[Facts, int]]:
-    """The kernels of a partitioned program on a GPU with their facts, and how often each runs."""
-    traits, graph = program.traits, Graph()
-    gpu = Gpu(machine, Known(RuleReader(program.result.book), graph))
+    """The facts about the kernels of a program on a GPU, or its ops elsewhere; and how often each runs."""
+    traits, reader = program.traits, RuleReader(program.result.book)
+    pricing = Pricing(machine, reader)
     module = inlined(program.module, traits)
     with module.context:
         counts = Executions(module, traits)
-        by_kernel = (
-            (gpu.facts(op), counts.often(graph.ops[op])) for op, _ in _computed(graph, module, traits)
+        asked = (
+            (pricing.facts(op), 1 if outermost else counts.often(pricing.graph.ops[op]))
+            for op, outermost in _computed(pricing.graph, module, traits)
         )
-        return [(facts, often) for facts, often in by_kernel if facts is not None]
+        return [(facts, often) for facts, often in asked if facts is not None]
 
 
 class _Account:

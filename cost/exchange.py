@@ -36,6 +36,7 @@ def solver_of(machine: Machine, traits: OpTraits) -> Solver:
     shared: dict[str, Sequence[tuple[Any, ...]]] = {
         "memory": [(machine.memory_bandwidth,)],
         "platform": [(machine.allocation.platform,)],
+        "given": sorted(machine.ops.items()),
         **traits.given_to(program),
     }
     return program.solver(shared)

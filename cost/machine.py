@@ -104,7 +104,8 @@ class Machine:
     while it sends. ``fuses``: one of this many bytes of operands and results is read from memory or written
     to it, because its compiler fuses ops. ``allocation`` is how memory is allocated. Its compiler combines
     collectives of the kinds in ``combines`` over equal groups. ``kernels`` are the parameters of a GPU in
-    ``rules/cost/kernels.dl``; empty for others. How ``sure`` the numbers are: see ``Price``."""
+    ``rules/cost/kernels.dl``; empty for others. ``ops`` are those of other machines in
+    ``rules/cost/cost.dl``, where they are fitted. How ``sure`` the numbers are: see ``Price``."""
 
     name: str
     flops: float
@@ -120,6 +121,7 @@ class Machine:
     allocation: Allocation = Allocation()
     combines: tuple[str, ...] = ("all-reduce",)
     kernels: Mapping[str, float] = field(default_factory=dict)
+    ops: Mapping[str, float] = field(default_factory=dict)
     sure: str = "data sheet"
 
     def peak(self, element: str) -> float:
@@ -212,8 +214,19 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
 
 
 _FIGURES = ("name", "flops", "memory_bandwidth", "memory", "overlaps", "fuses", "sure")
-SURE = ("measured", "carried over", "data sheet")  # how sure numbers may be
-_KEYS = (*_FIGURES, "combines", "peaks", "links", "switches", "network", "torus", "allocation", "kernels")
+SURE = ("measured", "estimated", "carried over", "data sheet")  # how sure numbers may be
+_KEYS = (
+    *_FIGURES,
+    "combines",
+    "peaks",
+    "links",
+    "switches",
+    "network",
+    "torus",
+    "allocation",
+    "kernels",
+    "ops",
+)
 _OF_ALLOCATION = ("platform", "alignment", "address", "breadth_first", "lanes", "sublanes")
 _OF_LINKS = ("bandwidth", "latency", "start", "ring", "protocols")
 _LIMITS = (("dimensions", 0), ("longest", 0), ("multiple", 1))  # of a torus; and no limit
@@ -252,6 +265,17 @@ KERNELS = {
     "ramp_bytes": (1e2, 1e9),
     "written": (1e6, 1e15),
     "column_step": (1e-10, 1e-4),
+}
+# Those of ops on other machines: see rules/cost/cost.dl.
+OPS = {
+    "least": (1e-8, 1e-3),
+    "lanes": (1e6, 1e16),
+    "widening": (0.1, 100),
+    "products": (0.001, 100),
+    "memory": (1e7, 1e15),
+    "sorted": (1e4, 1e16),
+    "near": (1, 1e12),
+    "near_bandwidth": (1e7, 1e16),
 }
 # Its other numbers, so that none is in other units, such as TFLOPS or GB/s.
 _OF_GPUS = {
@@ -403,6 +427,7 @@ def _read(given: _Table, axes: Collection[str]) -> Machine:
         _allocation(given),
         _combines(given),
         _kernels(given),
+        _ops(given),
         _sure(given),
     )
 
@@ -423,6 +448,14 @@ def _kernels(given: _Table) -> dict[str, float]:
     table = given.table("kernels", f"with {', '.join(KERNELS)}")
     table.check([*KERNELS])
     return {name: table.within(name, *bounds) for name, bounds in KERNELS.items()}
+
+
+def _ops(given: _Table) -> dict[str, float]:
+    if "ops" not in given.entries:
+        return {}
+    table = given.table("ops", f"with {', '.join(OPS)}")
+    table.check([*OPS])
+    return {name: table.within(name, *bounds) for name, bounds in OPS.items()}
 
 
 def _combines(given: _Table) -> tuple[str, ...]:

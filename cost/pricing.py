@@ -12,14 +12,14 @@ from jaxlib.mlir import ir
 from ..partition.facts.knowledge import Knowledge, RuleReader
 from ..runs.collectives import Collective
 from .exchange import sending, solver_of, told
-from .gpu import Gpu
+from .gpu import Facts, Gpu
 from .graph import Graph
 from .known import Known
 from .layouts import Layouts
 from .machine import Link, Machine
 from .storing import Storing
 
-_SURE = "data sheet"  # of the time of collectives on GPUs
+_SURE = "data sheet"  # of the time of collectives, where numbers of ops are fitted
 
 
 @dataclass(frozen=True)
@@ -27,8 +27,8 @@ class Price:
     """The seconds of one execution of an op or a collective, its floating-point operations, the bytes that it
     moves (reads and writes, or sends), and its limit: "compute", "memory", "links", or "launch" if a kernel
     does less than its launch costs. How ``sure`` that is: "measured" if the parameters are fitted to
-    measurements on the machine, "carried over" if to those on another, and "data sheet" for a roofline. And
-    the number of kernels that a GPU launches."""
+    measurements on the machine, "estimated" if to what its compiler estimates, "carried over" if to those on
+    another, and "data sheet" for a roofline. And the number of kernels that a GPU launches."""
 
     seconds: float
     flops: float
@@ -65,7 +65,7 @@ class Pricing:
                 return Price(0.0, flops, 0.0, "compute", self.machine.sure)
             moved, taken = on_gpu
             return Price(taken.seconds, flops, moved, taken.limited, taken.sure, taken.launches)
-        return self._price(self.graph.plain[op], self._rules.of(op), _touched(op, self.storing))
+        return self._price(self.graph.plain[op], self._rules.of(op), _moved(op, self.storing))
 
     def waits(self, op: int, price: Price) -> float:
         """The seconds for which a GPU waits for the kernels of an op. The host launches the kernels of loops
@@ -88,7 +88,7 @@ class Pricing:
         """The operations of the op of the graph with a number."""
         known = self._rules.of(op)
         if known not in self._flops:
-            self._flops[known] = self._price(self.graph.plain[op], known, 0).flops
+            self._flops[known] = self._price(self.graph.plain[op], known, Moved()).flops
         return self._flops[known]
 
     def of_part(self, name: str, known: Knowledge, touched: int, count: int) -> Price:
@@ -96,29 +96,40 @@ class Pricing:
         bytes."""
         if self._gpu is not None:
             taken = self._gpu.part(name, known, touched, count)
-            flops = self._price(name, known, touched, count).flops
+            flops = self._price(name, known, Moved(touched), count).flops
             return Price(taken.seconds, flops, float(touched), taken.limited, taken.sure, taken.launches)
-        return self._price(name, known, touched, count)
+        return self._price(name, known, Moved(touched, 0, 0, True), count)
 
-    def _price(self, name: str, known: Knowledge, touched: int, count: int = 1) -> Price:
-        key = name, known, touched, count
+    def facts(self, op: int) -> Facts | None:
+        """What the rules are given of the op of the graph with a number, and on a GPU of the kernel of which
+        it is the root; None for other ops there."""
+        if self._gpu is not None:
+            return self._gpu.facts(op)
+        return self._facts(self.graph.plain[op], self._rules.of(op), _moved(op, self.storing))
+
+    def _price(self, name: str, known: Knowledge, moved: Moved, count: int = 1) -> Price:
+        key = name, known, moved, count
         if key not in self._known:
-            sizes = [prod(shape or ()) for shape in known.shapes]
-            made = sum(n for n, role in zip(sizes, known.roles, strict=True) if role == "result")
-            taken = max(
-                (n for n, role in zip(sizes, known.roles, strict=True) if role == "operand"), default=0
-            )
-            multiplied = known.multiplications
-            facts: dict[str, Iterable[Any]] = {
-                "kind": [(name,)],
-                "taken": [(float(taken),)],
-                "made": [(float(made),)],
-                "touched": [(float(touched),)],
-                "peak": [(self.machine.peak(known.element),)],
-                "multiplied": [] if multiplied is None else [(multiplied / count,)],
-            }
-            self._known[key] = self._solved({**facts, **told(known.signature)}, touched)
+            facts = self._facts(name, known, moved, count)
+            self._known[key] = self._solved(facts, moved.touched, self.machine.sure)
         return self._known[key]
+
+    def _facts(self, name: str, known: Knowledge, moved: Moved, count: int = 1) -> dict[str, Iterable[Any]]:
+        sizes = [prod(shape or ()) for shape in known.shapes]
+        made = sum(n for n, role in zip(sizes, known.roles, strict=True) if role == "result")
+        taken = max((n for n, role in zip(sizes, known.roles, strict=True) if role == "operand"), default=0)
+        multiplied = known.multiplications
+        facts: dict[str, Iterable[Any]] = {
+            "kind": [(name,)],
+            "taken": [(float(taken),)],
+            "made": [(float(made),)],
+            "touched": [(float(moved.touched),)],
+            "inside": [(float(moved.inside), float(moved.largest))] if moved.inside else [],
+            "stores": [()] if moved.stores else [],
+            "peak": [(self.machine.peak(known.element),)],
+            "multiplied": [] if multiplied is None else [(multiplied / count,)],
+        }
+        return {**facts, **told(known.signature)}
 
     def of_collective(self, made: Collective, op: Any, together: int = 1) -> Price:
         """The price of a collective, with elements as wide as the machine sends them; its share, if this many
@@ -132,36 +143,59 @@ class Pricing:
 
     def sent(self, kind: str, group: int, amount: int, link: Link, together: int = 1) -> Price:
         """The price of a collective of a kind along a link: the bytes that each device of a group sends."""
-        return self._solved(sending(kind, group, float(amount), link, together), amount)
+        sure = _SURE if self.machine.kernels or self.machine.ops else self.machine.sure
+        return self._solved(sending(kind, group, float(amount), link, together), amount, sure)
 
-    def _solved(self, facts: Mapping[str, Iterable[Any]], amount: int) -> Price:
+    def _solved(self, facts: Mapping[str, Iterable[Any]], amount: int, sure: str) -> Price:
         said = self._solver.solve(facts)
         ((seconds,),), ((limited,),) = said["seconds"], said["limited"]
         flops = said["flops"][0][0] if said["flops"] else 0.0
-        return Price(
-            seconds, flops, float(amount), limited, _SURE if self.machine.kernels else self.machine.sure
-        )
+        return Price(seconds, flops, float(amount), limited, sure)
 
 
-def _touched(op: int, storing: Storing) -> int:
-    """The bytes that an op reads from memory and writes to it."""
+@dataclass(frozen=True)
+class Moved:
+    """The bytes that an op reads from memory and writes to it; those of values that the program makes and
+    does not return, ``inside`` of it, and the bytes of the ``largest`` of these values; whether it ``stores``
+    its results."""
+
+    touched: int = 0
+    inside: int = 0
+    largest: int = 0
+    stores: bool = False
+
+
+def _moved(op: int, storing: Storing) -> Moved:
     graph = storing.graph
     results, types, taken = graph.results[op], graph.types, graph.operands[op]
     stored = [storing.at(value) for value in results]
     if all(how.same is not None and storing.shares(v) for v, how in zip(results, stored, strict=True)):
-        return 0
+        return Moved()
     made = sum([types[value].bytes for value in results])
     parts = storing.traits.touches(graph.plain[op])
-    written = sum([types[v].bytes for v, how in zip(results, stored, strict=True) if how.stored])
+    writes = [value for value, how in zip(results, stored, strict=True) if how.stored]
+    written = any(types[value].bytes for value in writes)
     if parts == "writes":  # in place: only the update, which is also read
-        return 2 * types[taken[1 if len(taken) > 1 else 0]].bytes if written else 0
-    read = 0
+        return Moved(
+            2 * types[taken[1 if len(taken) > 1 else 0]].bytes if written else 0, stores=bool(writes)
+        )
+    times = 1 if written else max(sum([len(graph.uses[value]) for value in results]), 1)
+    sizes = [(value, types[value].bytes) for value in writes]
     for operand in taken:
         if graph.definers[operand] < 0 or storing.at(operand).stored:
             size = types[operand].bytes
-            read += min(size, made) if parts == "reads" else size
-    times = 1 if written else max(sum([len(graph.uses[value]) for value in results]), 1)
-    return read * times + written
+            sizes.append((operand, (min(size, made) if parts == "reads" else size) * times))
+    inside = {
+        v
+        for v, _ in sizes
+        if graph.definers[v] >= 0 and all(graph.results[user] for user, _ in graph.uses[v])
+    }
+    return Moved(
+        sum([size for _, size in sizes]),
+        sum([size for value, size in sizes if value in inside]),
+        max([types[value].bytes for value in inside], default=0),
+        bool(writes),
+    )
 
 
 def groups_of(op: Any) -> list[list[int]]:

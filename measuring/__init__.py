@@ -1,5 +1,5 @@
-"""Kernels of GPUs: programs to measure, their measured times, and a machine's numbers fitted to these.
+"""Programs of one op or a few: measured, and a machine's numbers fitted to these times.
 
-In: a GPU. Out: a file of measured programs, the table ``[kernels]`` of a machine's file, and predicted beside
-measured times (``python -m shardlog.measuring --help``).
+In: a GPU, a CPU, or XLA's compiler for TPUs. Out: a file of measured programs, the table ``[kernels]`` or
+``[ops]`` of a machine's file, and predicted beside measured times (``python -m shardlog.measuring --help``).
 """

@@ -1,4 +1,4 @@
-"""The commands that measure a GPU and fit a machine's numbers: ``python -m shardlog.measuring``."""
+"""The commands that measure a machine and fit its numbers: ``python -m shardlog.measuring``."""
 
 from __future__ import annotations
 
@@ -8,27 +8,41 @@ from pathlib import Path
 
 from ..console.parser import Parser
 from ..console.status import status_of
-from . import comparing, fit, measure, programs
+from . import comparing, estimate, fit, measure, programs
 
 _NAME = "python -m shardlog.measuring"
 
 
 def _parser() -> Parser:
-    parser = Parser(prog=_NAME, description="Measures the kernels of a GPU, and fits a machine's numbers.")
+    parser = Parser(prog=_NAME, description="Measures a machine, and fits its numbers.")
     commands = parser.add_subparsers(metavar="COMMAND", required=True)
 
     drawn = commands.add_parser("draw", help="draw programs of one op or a few; needs no GPU")
     drawn.add_argument("rounds", type=int, help="how many programs of each kind, such as 4")
     drawn.add_argument("out", type=Path, help="a file of programs, such as programs.json.gz")
-    drawn.set_defaults(run=lambda given: programs.draw(given.rounds, given.out))
+    lowered = "what they are lowered for (default: cuda)"
+    drawn.add_argument("--platform", choices=[*programs.ARGUMENT_BYTES], default="cuda", help=lowered)
+    drawn.set_defaults(run=lambda given: programs.draw(given.rounds, given.out, given.platform))
 
-    run = commands.add_parser("run", help="run programs on the GPU of this machine, and write their times")
+    run = commands.add_parser("run", help="run programs on this machine, and write their times")
     run.add_argument("programs", type=Path, help="what draw wrote")
     run.add_argument("out", type=Path, help="a file of measured programs, such as measured.json.gz")
     run.add_argument("--seconds", type=float, default=900.0, help="stop after this long (default: 900)")
-    run.set_defaults(run=lambda given: measure.run(given.programs, given.out, given.seconds))
+    run.add_argument("--platform", choices=["gpu", "cpu"], default="gpu", help="the device (default: gpu)")
+    run.set_defaults(run=lambda given: measure.run(given.programs, given.out, given.seconds, given.platform))
 
-    fitted = commands.add_parser("fit", help="fit the table [kernels] of a machine to measured programs")
+    told = commands.add_parser(
+        "estimate", help="write what XLA for TPUs estimates for programs; needs no TPU"
+    )
+    told.add_argument("programs", type=Path, help="what draw wrote, with --platform tpu")
+    told.add_argument("out", type=Path, help="a file of estimated programs, such as estimated.json.gz")
+    told.add_argument("--target", default="tpu:v5e:2x2", help="as of compile (default: tpu:v5e:2x2)")
+    told.add_argument("--seconds", type=float, default=1800.0, help="stop after this long (default: 1800)")
+    told.set_defaults(run=lambda given: estimate.run(given.programs, given.out, given.target, given.seconds))
+
+    fitted = commands.add_parser(
+        "fit", help="fit the table [kernels] or [ops] of a machine to measured programs"
+    )
     fitted.add_argument("data", nargs="+", help="what run wrote")
     fitted.add_argument("--topology", default="h100", help="the machine to begin with (default: h100)")
     fitted.add_argument("--keep", nargs="*", default=[], help="numbers that stay as they are")

@@ -85,7 +85,7 @@ def write(path: Path, what: Any) -> None:
 def _row(row: dict[str, Any]) -> Row:
     kind = row.get("kind", "handed")
     kind = _kind(row["name"]) if kind == "handed" else kind
-    count = row.get("count", row["kernels"])
+    count = row["count"] if "count" in row else row["kernels"]
     return Row(kind, row["name"], row["text"], row["busy_us"], row.get("ahead_us", 0.0), count)
 
 

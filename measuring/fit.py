@@ -1,14 +1,15 @@
-"""Fits the numbers of a GPU's kernels to measured programs.
+"""Fits the numbers of a GPU's kernels, or of another machine's ops, to measured programs.
 
-Each number of ``[kernels]`` is made larger and smaller in turn, by less and less, and kept where the mean
-error is least (coordinate descent). Numbers of the data sheet stay, and those that are given to be kept.
-Each fifth program is kept out. Cross-validation fits five times, and keeps out another fifth each time.
+Each number of ``[kernels]``, or of ``[ops]``, is made larger and smaller in turn, by less and less, and kept
+where the mean error is least (coordinate descent). Numbers of the data sheet stay, and those that are given
+to be kept. Each fifth program is kept out. Cross-validation fits five times, and keeps out another fifth each
+time.
 """
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import log
 from statistics import median
@@ -16,8 +17,9 @@ from typing import Any
 
 from ..api import run
 from ..cost.cost import kernels
+from ..cost.exchange import solver_of
 from ..cost.gpu import Timing
-from ..cost.machine import KERNELS, machine
+from ..cost.machine import KERNELS, OPS, machine
 from ..errors import ShardlogError, closest
 from ..rulebook.book import RuleBook
 from .data import Row, read_rows
@@ -56,17 +58,26 @@ class Fit:
         self.machine = machine(topology)
         self.every = every
         self._traits = RuleBook().traits
-        self.numbers = dict(self.machine.kernels)
+        self.table, self.limits = ("kernels", KERNELS) if self.machine.kernels else ("ops", OPS)
+        self.numbers = dict(self.machine.kernels or self.machine.ops)
 
     def said(self, numbers: Mapping[str, float], every: Sequence[FittedProgram]) -> list[float]:
         """The microseconds of programs."""
-        timing = Timing(replace(self.machine, kernels=numbers), self._traits)
+        times = self._times(numbers)
         seconds: dict[int, float] = {}
         for program in every:
             for facts, _ in program.kernels:
                 if id(facts) not in seconds:
-                    seconds[id(facts)] = timing.of(facts).seconds
+                    seconds[id(facts)] = times(facts)
         return [1e6 * sum(seconds[id(facts)] * often for facts, often in p.kernels) for p in every]
+
+    def _times(self, numbers: Mapping[str, float]) -> Callable[[Mapping[str, Any]], float]:
+        """What says the seconds of a kernel, or an op."""
+        if self.machine.kernels:
+            timing = Timing(replace(self.machine, kernels=numbers), self._traits)
+            return lambda facts: timing.of(facts).seconds
+        solver = solver_of(replace(self.machine, ops=numbers), self._traits)
+        return lambda facts: float(solver.solve(facts, ["seconds"])["seconds"][0][0])
 
     def error(self, numbers: Mapping[str, float], every: Sequence[FittedProgram]) -> float:
         """The mean error: of what is far off more counts less."""
@@ -84,7 +95,7 @@ class Fit:
                 better = False
                 for name in names:
                     for factor in (step, 1 / step):
-                        least, most = KERNELS[name]
+                        least, most = self.limits[name]
                         value = min(max(self.numbers[name] * factor, least), most)
                         tried = {**self.numbers, name: value}
                         error = self.error(tried, chosen)
@@ -109,7 +120,7 @@ def validated(fit: Fit, names: Sequence[str]) -> list[tuple[Row, float]]:
     for fifth in range(_EACH):
         fit.numbers = dict(begin)
         for place, name in enumerate(names):
-            least, most = KERNELS[name]
+            least, most = fit.limits[name]
             fit.numbers[name] = min(max(begin[name] * (_AWAY if place % 2 else 1 / _AWAY), least), most)
         fit.fit(names, fifth)
         places = [n for n in range(len(fit.every)) if held_out(n, fifth)]
@@ -125,24 +136,27 @@ def fitted(data: Sequence[str], topology: str, keep: Sequence[str], validate: bo
     Raises ShardlogError for a machine without a table, and for a number that it does not have.
     """
     target = machine(topology)
-    if not target.kernels:
-        hint = "begin with the table of another GPU, such as h100"
-        raise ShardlogError(f"{target.name} has no table [kernels]", where="--topology", hint=hint)
+    numbers = target.kernels or target.ops
+    if not numbers:
+        hint = "begin with the table of another machine, such as h100 or v5e"
+        message = f"{target.name} has no table [kernels] or [ops]"
+        raise ShardlogError(message, where="--topology", hint=hint)
     for name in keep:
-        if name not in target.kernels:
-            raise ShardlogError(f"there is no number {name}", where="--keep", hint=closest(name, KERNELS))
+        if name not in numbers:
+            raise ShardlogError(f"there is no number {name}", where="--keep", hint=closest(name, [*numbers]))
     warnings.simplefilter("ignore")
     rows = read_rows(data)
     every = programs(rows, topology)
     fit = Fit(every, topology)
-    fit.numbers |= {name: n for name, n in host(rows, fit.numbers).items() if name not in keep}
+    if target.kernels:
+        fit.numbers |= {name: n for name, n in host(rows, fit.numbers).items() if name not in keep}
     names = [name for name in fit.numbers if name not in (*_FIXED, *keep)]
     if validate:
         for kind, found in judged(validated(fit, names)):
             print(f"{kind}: all {judgement(found.all)}; long {judgement(found.long)}")
         return
     fit.fit(names)
-    print("[kernels]")
+    print(f"[{fit.table}]")
     for name, value in fit.numbers.items():
         print(f"{name} = {value:.3g}")
     said = fit.said(fit.numbers, every)

@@ -1,11 +1,12 @@
-"""Measures programs on a GPU.
+"""Measures programs on a GPU, or on a CPU.
 
 All are compiled first, several at once, for at most half of the seconds; then each runs on its own. What is
 written is what ``data`` reads: for each program its text, the microseconds in which kernels keep the GPU
 busy by XLA's profiler (``busy_us`` the median of several runs, ``least_us`` the least), from the start of the
 first kernel to the end of the last (``span_us``), of a call by the clock (``clock_us``), and of one of twenty
 calls that do not wait (``ahead_us``); its kernels and their microseconds, XLA's optimised HLO, and the bytes
-of temporary values. Programs that do not compile or run are named and left out.
+of temporary values. On a CPU the time is the least for which processors are busy with a call: other work on
+the machine does not count. Programs that do not compile or run are named and left out.
 """
 
 from __future__ import annotations
@@ -24,6 +25,11 @@ _THREADS = 12
 _RUNS, _RUNS_OF_LONG, _LONG = 8, 2, 0.01
 _AHEAD = 20
 _KERNELS, _LETTERS = 60, 60_000  # that are kept of each
+_CALLS, _CALLS_TAKE, _CALLS_AT_ONCE = (
+    7,
+    0.02,
+    1000,
+)  # on a CPU: measured so often, for so many seconds at least
 
 
 class Device:
@@ -87,6 +93,8 @@ class Device:
     def measured(self, program: Any, given: list[Any]) -> dict[str, Any]:
         """What a program takes."""
         _run(program, given)
+        if self.device.platform == "cpu":
+            return _on_cpu(program, given)
         _run(program, given)
         clocks = [_clock(program, given) for _ in range(5)]
         start = time.perf_counter()
@@ -134,6 +142,22 @@ def _events(program: Any, given: list[Any], runs: int) -> list[tuple[float, floa
         return sorted((e.start_ns, e.duration_ns, e.name) for line in lines for e in line.events)
 
 
+def _on_cpu(program: Any, given: list[Any]) -> dict[str, Any]:
+    """What a program takes on a CPU."""
+
+    def seconds(calls: int) -> float:
+        start = time.process_time()
+        for _ in range(calls):
+            _run(program, given)
+        return (time.process_time() - start) / calls
+
+    calls = min(max(round(_CALLS_TAKE / max(seconds(1), 1e-6)), 1), _CALLS_AT_ONCE)
+    times = [1e6 * seconds(calls) for _ in range(_CALLS)]
+    hlo = "\n".join(module.to_string() for module in program.hlo_modules())
+    least, middle = round(min(times), 2), round(median(times), 2)
+    return {"busy_us": least, "median_us": middle, "count": 0, "hlo": hlo[:_LETTERS]}
+
+
 def _clock(program: Any, given: list[Any]) -> float:
     start = time.perf_counter()
     _run(program, given)
@@ -150,15 +174,15 @@ def _wait(made: Any) -> None:
     jax.block_until_ready(made.disassemble_into_single_device_arrays())  # type: ignore[no-untyped-call]
 
 
-def run(source: Path, out: Path, seconds: float) -> None:
+def run(source: Path, out: Path, seconds: float, platform: str = "gpu") -> None:
     """Measures programs, and writes what they take.
 
-    Raises ShardlogError where there is no GPU, and for a file that has no programs.
+    Raises ShardlogError where there is no device of the platform, and for a file that has no programs.
     """
     import jax
 
     rows = read_programs(source)
-    start, gpu, measured = time.monotonic(), Device(), list[dict[str, Any]]()
+    start, gpu, measured = time.monotonic(), Device(platform), list[dict[str, Any]]()
     with ThreadPoolExecutor(_THREADS) as pool:
         jobs = [pool.submit(gpu.compiled, row) for row in rows]
         while time.monotonic() - start < seconds / 2 and not all(job.done() for job in jobs):

@@ -1,8 +1,8 @@
-"""Programs with which a GPU is measured: `python -m shardlog.measuring draw`.
+"""Programs with which a machine is measured: `python -m shardlog.measuring draw`.
 
 Each is one op, or a few. Shapes and types are drawn, from a fixed seed. Each round has some programs of each
-kind; ``OUT`` is gzipped JSON, a list of objects with ``kind``, ``name`` and ``text`` (StableHLO). No GPU is
-needed.
+kind; ``OUT`` is gzipped JSON, a list of objects with ``kind``, ``name`` and ``text`` (StableHLO). The machine
+is not needed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ LARGE = [size for size in SIZES if size >= 128]
 INNER = [1, 16, 32, 64, 100, 128, 192, 256, 384, 512, 1024, 1536]  # of batches of matrices
 POWERS = [512, 1024, 2048, 4096, 8192]
 TYPES: dict[str, Any] = {"bfloat16": jnp.bfloat16, "float32": jnp.float32, "float16": jnp.float16}
-_ARGUMENT_BYTES = 2**31  # bytes of arguments
+# Bytes of arguments, by the platform for which programs are lowered.
+ARGUMENT_BYTES = {"cuda": 2**31, "tpu": 2**31, "cpu": 2**24}
 
 UNARY: dict[str, Callable[[Any], Any]] = {
     "tanh": jnp.tanh,
@@ -81,18 +82,18 @@ def gated(x: Any, gain: Any, gate: Any, up: Any, down: Any) -> Any:
     return x + (jax.nn.silu(h @ gate) * (h @ up)) @ down
 
 
-def programs(rounds: int, seed: int = 0) -> Iterator[tuple[str, str, str]]:
-    """The kind, the name and the text of each program."""
+def programs(rounds: int, seed: int = 0, platform: str = "cuda") -> Iterator[tuple[str, str, str]]:
+    """The kind, the name and the text of each program, lowered for a platform."""
     drawn, seen = Kinds(Random(seed)), set[tuple[str, str]]()
     for _ in range(rounds):
         for kind, (make, count) in drawn.kinds().items():
             for _ in range(count):
                 name, function, arguments = make()
                 size = sum(a.size * a.dtype.itemsize for a in arguments)
-                if size <= _ARGUMENT_BYTES and (kind, name) not in seen:
+                if size <= ARGUMENT_BYTES[platform] and (kind, name) not in seen:
                     seen.add((kind, name))
                     traced = jax.jit(function).trace(*arguments)
-                    yield kind, name, traced.lower(lowering_platforms=("cuda",)).as_text()
+                    yield kind, name, traced.lower(lowering_platforms=(platform,)).as_text()
 
 
 class Kinds:
@@ -428,8 +429,9 @@ def _shapes(specs: Any, sizes: dict[str, int], type_: str) -> list[Any]:
     return [_of([sizes[dim] for dim in spec], TYPES[type_]) for spec in specs]
 
 
-def draw(rounds: int, out: Path) -> None:
+def draw(rounds: int, out: Path, platform: str = "cuda") -> None:
     """Writes programs."""
-    rows = [{"kind": kind, "name": name, "text": text} for kind, name, text in programs(rounds)]
+    drawn = programs(rounds, platform=platform)
+    rows = [{"kind": kind, "name": name, "text": text} for kind, name, text in drawn]
     write(out, rows)
     print(f"{len(rows)} programs")

@@ -326,8 +326,9 @@ def test_ops_at_one_place_are_limited_by_what_each_is() -> None:
         }}
     """  # noqa: E501
     found = shardlog.run(module).partition().cost("v5e")
-    assert [(item.limited, item.times) for item in found.items] == [("compute", 1), ("memory", 1)]
-    assert found.limited()["memory"] == pytest.approx(3 * 8 * 8 * 4 / found.machine.memory_bandwidth)
+    assert [(item.limited, item.times) for item in found.items] == [("compute", 1), ("launch", 1)]
+    moved = 3 * 8 * 8 * 4 / found.machine.ops["memory"]
+    assert found.limited()["launch"] == pytest.approx(found.machine.ops["least"] + moved)
     assert not found.open
 
 
@@ -371,7 +372,7 @@ def test_layers_that_repeat_are_one() -> None:
     assert layer.seconds == pytest.approx(found.seconds)
     (part,) = (part for part in layer.parts if part.label == "mlp")
     # Of sixteen tensors that a layer reads and writes it has eight; in all layers.
-    assert part.seconds == pytest.approx(layer.seconds / 2)
+    assert part.seconds == pytest.approx(layer.seconds / 2, rel=0.01)
 
 
 def test_parts_of_a_few_layers_add_up() -> None:

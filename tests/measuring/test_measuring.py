@@ -7,6 +7,7 @@ import json
 from pathlib import Path
 
 import pytest
+from shardlog.cost.machine import OPS
 from shardlog.measuring import __main__ as commands
 from shardlog.measuring.data import Row, read_programs, read_rows, write
 from shardlog.measuring.fit import Fit, host, programs
@@ -14,6 +15,7 @@ from shardlog.measuring.measure import Device
 from shardlog.measuring.programs import draw
 
 from ..cost.test_kernels import DATA
+from ..support.machines import MACHINE
 
 
 def status(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -89,9 +91,34 @@ def test_files_that_nothing_measured_are_refused(
 
 
 def test_a_number_that_the_machine_does_not_have_is_not_kept(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert status(monkeypatch, "fit", str(DATA), "--keep", "hots") == 2
     assert "did you mean host?" in capsys.readouterr().err
-    assert status(monkeypatch, "fit", str(DATA), "--topology", "v5e") == 2
-    assert "has no table [kernels]" in capsys.readouterr().err
+    own = tmp_path / "own.toml"
+    own.write_text(MACHINE.format(flops=1, bandwidth=1))
+    assert status(monkeypatch, "fit", str(DATA), "--topology", str(own)) == 2
+    assert "has no table [kernels] or [ops]" in capsys.readouterr().err
+
+
+def test_a_cpu_is_measured_and_fitted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, out = tmp_path / "programs.json.gz", tmp_path / "measured.json.gz"
+    assert status(monkeypatch, "draw", "1", str(file), "--platform", "cpu") == 0
+    write(file, [row for row in read_programs(file) if row["kind"] in ("reduce", "rows")][:3])
+    assert status(monkeypatch, "run", str(file), str(out), "--platform", "cpu") == 0
+    rows = read_rows([str(out)])
+    assert len(rows) == 3
+    assert all(row.busy > 0 for row in rows)
+    assert status(monkeypatch, "fit", str(out), "--topology", "cpu", "--keep", *list(OPS)[1:]) == 0
+    assert "[ops]\nleast = " in capsys.readouterr().out
+
+
+def test_only_tpus_have_estimates(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "programs.json.gz"
+    write(file, [])
+    assert status(monkeypatch, "estimate", str(file), str(tmp_path / "out"), "--target", "cpu") == 2
+    assert "only XLA for TPUs has estimates" in capsys.readouterr().err
