@@ -45,7 +45,7 @@ class Ends:
 
 
 def ends_of(module: ir.Module, tie: Sequence[str]) -> Ends:
-    """The boundary of a module. ``tie`` is that of ``AutoOptions``.
+    """The boundary of a module. ``tie`` is the option of ``AutoOptions``.
 
     Raises ShardlogError for names that do not exist, for a tie of two types, and for unknown sizes.
     """
@@ -113,8 +113,8 @@ def _donated(
 
 
 def _by_name(names: Sequence[str], paths: Sequence[str], ends: Ends) -> dict[int, int]:
-    """The results whose paths have the same end as those of arguments of their type, and of no others:
-    ``[0]['w']`` and ``params['w']``. If several match, in the order of the arguments."""
+    """The results whose paths end like those of arguments of their type, and of no others: ``[0]['w']`` and
+    ``params['w']``. If several match, in the order of the arguments."""
     by_path = defaultdict[tuple[str, ...], list[int]](list)
     for n, name in enumerate(names):
         by_path[components(name)[1:]].append(n)
@@ -135,7 +135,7 @@ def _by_name(names: Sequence[str], paths: Sequence[str], ends: Ends) -> dict[int
 
 
 def _by_type(ends: Ends) -> dict[int, int]:
-    """The results whose sequence of types is that of some arguments."""
+    """The results whose sequence of types equals that of some arguments."""
     matcher = SequenceMatcher(
         None, [end.type for end in ends.arguments], [end.type for end in ends.results], autojunk=False
     )

@@ -1,4 +1,4 @@
-"""Shardings that a user keeps, besides those of the module."""
+"""Shardings that the user fixes, besides the module's."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _WHOLE_AXES = re.compile(r"""\[\s*(?:\{(?:"(?:[^"\\]|\\.)*"|[?,\s])*\}[,\s]*)*\]
 
 def kept(texts: Sequence[str], ends: Ends, axes: Mapping[str, int]) -> tuple[Ends, tuple[str, ...]]:
     """The boundary with the shardings that texts such as "batch[0]=data" keep, and the corresponding
-    annotations. A text gives the axes of each dimension, from the first, of all ends with a name or below it.
-    State has one sharding at both ends. ``axes`` are those of the mesh.
+    annotations. A text gives the axes of each dimension, from the first, of all ends with a name or below
+    it. State has one sharding at both ends. ``axes`` are the axes of the mesh.
 
     Raises ShardlogError for names and axes that do not exist, for dimensions that axes do not divide, and for
     shardings that contradict each other.
@@ -114,6 +114,6 @@ def _sharding(text: str, end: End, where: str, axes: Mapping[str, int]) -> str:
 
 
 def spec_in(text: str) -> tuple[tuple[str, ...], ...]:
-    """The axes of each dimension in a sharding in Shardy's notation; sub-axes as they are written."""
+    """The axes of each dimension in a sharding in Shardy's notation; sub-axes stay as they are written."""
     body = text[text.index("[") : text.rindex("]")]
     return tuple(tuple(_AXIS.findall(part)) for part in re.findall(r"\{([^}]*)\}", body))

@@ -72,8 +72,8 @@ def _specs(what: str, placed: Sequence[Placed]) -> Iterator[str]:
 
 
 def _grouped(named: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """A line for each name and what is said of it; a line for all names that differ only in numbers and of
-    which the same is said."""
+    """A line for each name with its text. Names that differ only in numbers share a line if they have the
+    same text."""
     groups: dict[tuple[tuple[str, ...], str], list[list[int]]] = {}
     for name, said in named:
         numbers = [int(number) for number in _NUMBER.findall(name)]

@@ -2,7 +2,7 @@
 results.
 
 Every call was propagated on its own; calls whose arguments and results ended with equal shardings share a
-function again, as after Shardy's ``sdy-unflatten-call-graph``. Names and order are those that Shardy gives.
+function again, as after Shardy's ``sdy-unflatten-call-graph``. Names and order are Shardy's.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ _NONE = -1
 
 @dataclass(frozen=True, eq=False)
 class Listing:
-    """The ops, values and regions of a module, numbered in the order of its text: an op comes before those in
-    its regions, and its results come before the values in them. -1 stands for none.
+    """The ops, values and regions of a module, numbered in the order of its text. An op comes before those
+    in its regions, and its results come before the values in them. -1 stands for none.
 
     The ops are there as long as the module is.
     """

@@ -220,8 +220,9 @@ class ModuleReader:
             raise ShardlogError(message, where=location(self.functions[largest].op), hint=hint)
 
     def annotate_calls(self) -> None:
-        """A call without shardings gets those of the function's results. ``rules/propagation/siblings.dl``
-        says which shardings siblings among them, and among the arguments of called functions, get."""
+        """A call without shardings gets the shardings of the function's results.
+        ``rules/propagation/siblings.dl`` says which shardings siblings among them, and among the arguments
+        of called functions, get."""
         for function in self.functions.values():
             for node, callee in function.calls.items():
                 results, other = function.results[node], self.functions[callee]
@@ -246,7 +247,7 @@ class ModuleReader:
                     held[owner] = Sharding.open(of_value.mesh, len(of_value.dimensions))
 
     def split(self) -> None:
-        """Splits constants, see ``splitting.py``; which ops are constants is said by the rules."""
+        """Splits constants, see ``splitting.py``; the rules say which ops are constants."""
         classes, functions = self.classes, list(self.functions.values())
         signatures = range(len(classes.signatures.examples))
         kinds = ("constant", "keeps_constant", "expands_scalar", "computes_nothing")

@@ -29,7 +29,7 @@ _OWN = ("stablehlo.mesh", UNKNOWN)
 def to_dialect(module: ir.Module, spelling: Spelling) -> ir.Module:
     """A copy of a module whose annotations are those of a dialect.
 
-    Raises ShardlogError for what the dialect cannot say.
+    Raises ShardlogError for shardings that the dialect cannot express.
     """
     copy = copy_of(module)
     with copy.context, ir.Location.unknown():
@@ -116,12 +116,12 @@ class _Writer:
                 raise ShardlogError(message, where=location(op), hint=hint)
 
     def boundary(self, function: Any, label: str) -> list[_Said | None]:
-        """What the arguments or results of a function say."""
+        """The annotations of the arguments or results of a function."""
         entries = boundary_attributes(function, label)
         return [self.said(_whole(entry), entry, function) if SHARDING in entry else None for entry in entries]
 
     def of_op(self, op: Any) -> list[_Said | None]:
-        """What an op says of its results."""
+        """The annotations of an op's results."""
         held = op.attributes
         if op.name in _CONSTRAINTS:
             return [self.said(held["sharding"], held, op)]
@@ -175,7 +175,7 @@ class _Writer:
         return written[id(spec)]
 
     def spec(self, said: _Said) -> dict[str, Any]:
-        """What an annotation says, in the dialect's terms."""
+        """The content of an annotation, in the dialect's terms."""
         if id(said) not in self.known:
             key = said.sharding, *said.beside.items()
             if key not in self.specs:
@@ -250,7 +250,7 @@ class _Writer:
                 self.annotate(value, said, first)
 
     def leave(self, function: Any, results: list[_Said | None]) -> None:
-        """Annotates what a function returns, where that is sharded otherwise."""
+        """Annotates the values that a function returns, if they are sharded otherwise."""
         for label in ("arg_attrs", "res_attrs"):
             if label in function.attributes:
                 entries = [entries_of(e, *_OF_ENDS) for e in boundary_attributes(function, label)]

@@ -50,7 +50,7 @@ def runnable(module: ir.Module, book: RuleBook) -> ir.Module:
 
 @dataclass
 class _How:
-    """What the rules say of ops by name, and of signatures."""
+    """The rules' answers about ops by name, and about signatures."""
 
     book: RuleBook
     told: Told = field(default_factory=Told)
@@ -100,7 +100,8 @@ class _How:
 
 
 class _Lowering:
-    """Writes the ops of a function. ``values`` are what values became; None for what is no value any more."""
+    """Writes the ops of a function. ``values`` are the replacements of values; None for what is no value
+    any more."""
 
     def __init__(self, how: _How) -> None:
         self.how = how
@@ -137,7 +138,7 @@ class _Lowering:
             op.erase()
 
     def value(self, value: Any) -> Any:
-        """What a value became."""
+        """The replacement of a value."""
         return self.values.get(value, value if written_type(value.type) == value.type else None)
 
     def write(self, op: Any) -> None:

@@ -20,7 +20,7 @@ from .writer import OpWriter, element_of, integers_attribute, is_float, shape_of
 @dataclass
 class Move:
     """An op to be written: its operands as they are written, None for those that are no values. ``written``
-    says what other values became."""
+    returns the replacements of other values."""
 
     writer: OpWriter
     op: Any

@@ -25,8 +25,8 @@ def is_float(element: Any) -> bool:
 
 
 def written_type(kind: Any) -> Any:
-    """What a type of another dialect becomes: scalars are tensors of rank 0, indices have 64 bits. None for
-    what is no value of a program, such as a shape."""
+    """The replacement of a type of another dialect: scalars are tensors of rank 0, indices have 64 bits.
+    None for what is no value of a program, such as a shape."""
     if isinstance(kind, ir.RankedTensorType):
         element = written_element(kind.element_type)
         return kind if element == kind.element_type else ir.RankedTensorType.get(kind.shape, element)
@@ -36,7 +36,7 @@ def written_type(kind: Any) -> Any:
 
 
 def written_element(element: Any) -> Any:
-    """What a type of elements becomes."""
+    """The replacement of an element type."""
     return ir.IntegerType.get_signless(64) if isinstance(element, ir.IndexType) else element
 
 

@@ -47,7 +47,7 @@ class Statement:
     keywords: dict[str, str]
 
     def lacks(self, attributes: Container[str], operands: int) -> str:
-        """What an op lacks for its first format; empty if it fits one of its formats."""
+        """The parts that an op lacks for its first format; empty if it fits one of its formats."""
         each = [self._lacks(format_, attributes, operands) for format_ in self.formats[: self.own]]
         return each[0] if each and all(each) else ""
 

@@ -1,9 +1,9 @@
 """The graph of a whole module, as the agenda takes it: items, places, cells and who is pushed when a place
 changes.
 
-A call is seen as if the callee's body stood in its place: every call has an instance of the function of its
-own, with data-flow edges from the call's operands to the arguments and from the returned values to the
-results. Values of an instance are *places*; all arrays are numbered over the instances.
+A call counts as the callee's body in its place. So every call has its own instance of the function, with
+data-flow edges from the call's operands to the arguments, and from the returned values to the results.
+Values of an instance are *places*; all arrays are numbered over the instances.
 """
 
 from __future__ import annotations

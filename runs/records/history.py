@@ -81,7 +81,7 @@ class History:
         return self.record.contents(cell)[0]
 
     def gained(self, cell: Cell, dim: int, atom: int, before: int) -> Event | None:
-        """The change that put the atom there as it is just before a change; None: it was there at first."""
+        """The change that put the atom there, as of just before a change; None: it was there at first."""
         for number in self.events(cell, before):
             event = self.event(number)
             if not self._has(event.old, dim, atom):

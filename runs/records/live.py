@@ -175,7 +175,8 @@ class Live(LiveTurns):
         return map(self.value, self.tensors)
 
     def _owner(self, number: int) -> tuple[Instance, int]:
-        """The instance with a value, and its number there; that of the returned value for a result."""
+        """The instance with a value, and its number there; for a result, the number of the returned
+        value."""
         if number >= self._first_result:
             return self._graph.main, self._returned[number - self._first_result]
         instance = self._graph.instances[bisect_right(self._places, number) - 1]
@@ -192,7 +193,7 @@ class Live(LiveTurns):
         if node >= 0:
             return self._where(instance, node)
         index = self._index(function)
-        if v not in index.arguments:  # what a computation is given comes from where that is
+        if v not in index.arguments:  # an operand of a computation comes from the place of its maker
             return self._where(instance, index.around[v])
         argument = function.op.arguments[index.arguments[v]]
         if line := origin_of(location_text(argument)).line:
@@ -327,7 +328,7 @@ class Live(LiveTurns):
         return self.cell(Place(instance.place + int(instance.layout.place[v])))
 
     def _annotation(self, instance: Instance, v: int) -> tuple[str, str, str, str]:
-        """A constraint that became its operand's own sharding is what the user wrote."""
+        """A constraint that became its operand's own sharding counts as the user's annotation."""
         function, names = instance.function, self.value_names[instance.number]
         if v in function.specs:
             node, spec = function.specs[v]
@@ -355,8 +356,8 @@ class Live(LiveTurns):
         return -1
 
     def _told_apart(self, instance: Instance, node: int) -> tuple[str, str]:
-        """The place of a constraint or ``shard_map``, with what distinguishes it from others of the same
-        line and name stack."""
+        """The place of a constraint or ``shard_map``, with a suffix if others have the same line and name
+        stack."""
         place = where, stack = self._where(instance, node)
         apart = tell_apart(self._origin(instance, node), self._givers.get(place, ()))
         return f"{where} {apart}" if apart else where, stack

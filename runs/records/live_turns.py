@@ -110,7 +110,7 @@ class LiveTurns(Record):
 
     @cached_property
     def _inputs(self) -> list[str]:
-        """The relations that a turn is given, but for what slots hold."""
+        """The input relations of a turn, without the contents of slots."""
         plan = self._book.programs()["turn"].plan
         return [r.name for r in plan.relations if r.input and r.keyed and r.name not in STATE]
 
@@ -153,8 +153,8 @@ class LiveTurns(Record):
         return zip(keys, changes, strict=True)
 
     def turns_in_order(self) -> Iterator[tuple[int, Key, list[int], int, int, int, int]]:
-        """For each change the first one of its turn, the neighbourhood of the turn, the cells of the item's
-        slots, and the slot, its cell, and the old and the new content of the change."""
+        """For each change the first change of its turn, the neighbourhood of the turn, and the cells of the
+        item's slots. Also the slot, its cell, and the old and the new content of the change."""
         log = zip(*(column.tolist() for column in self._log), self._log_cells, strict=True)
         contents, classes = self._fixpoint.initial.tolist(), self._classes.tolist()
         offsets, places = self._agenda.slots

@@ -36,7 +36,7 @@ class Obstacles:
         return self._record.rules().solver(self._history.shared)
 
     def turn(self, item: Item, stage: int, before: int) -> Derivations:
-        """A turn of an item in a stage, with what slots held just before a change."""
+        """A turn of an item in a stage, with the contents of slots just before a change."""
         if (item, stage, before) not in self._taken:
             facts = self._facts(item, stage, before)
             key = tuple((name, tuple(rows)) for name, rows in sorted(facts.items()))
@@ -121,7 +121,8 @@ class Obstacles:
         return {name: list(dict.fromkeys(rows)) for name, rows in facts.items() if rows}
 
     def _given(self, item: Item, stage: int) -> Facts:
-        """The static facts of an item in a stage; where nothing flows, what is the same in all stages."""
+        """The static facts of an item in a stage; if nothing flows, those that are the same in all
+        stages."""
         slots = len(self._history.slots(item))
         static, last = self._static(item, stage), self._static(item, len(self._record.stages) - 1)
         if static >= 0:
@@ -161,7 +162,7 @@ class Obstacles:
         return self._opened[class_]
 
     def _later(self, cell: Cell, priority: int) -> Iterator[tuple[int, int, int]]:
-        """(dimension, atom, priority) of what the annotation of a cell has at later priorities."""
+        """(dimension, atom, priority) of the axes that the annotation of a cell has at later priorities."""
         for item, _ in self._record.turns(cell):
             static = self._record.static(item, 0) if item >= self._record.items else -1
             if static >= 0:

@@ -1,7 +1,7 @@
 """The record of a run for explanations: one interface, for runs in memory (``live``) and saved ones
 (``saved``).
 
-Values have numbers: those of the values of the program's instances, then those of main's function results. A
+Values have numbers: first the values of the program's instances, then the results of the main function. A
 value whose sharding another one holds has that one's *place*; a place is the number of a value.
 """
 
@@ -94,8 +94,8 @@ class Op(NamedTuple):
 
 
 class Visited(NamedTuple):
-    """A visit of completion, by its number, that annotated a slot of an op: the instance of the function, the
-    item of the op, and the facts from which its sharding option was chosen."""
+    """A visit of completion, by its number, that annotated a slot of an op. It has the instance of the
+    function, the item of the op, and the facts from which its sharding option was chosen."""
 
     number: int
     instance: int
@@ -293,7 +293,7 @@ class Record(ABC):
 
     @abstractmethod
     def rules(self) -> LoadedProgram:
-        """The rules of a turn with those of ``rules/propagation/blocked.dl``."""
+        """The rules of a turn, and those of ``rules/propagation/blocked.dl``."""
 
     @abstractmethod
     def proofs(self, key: Key) -> Mapping[Row, Proof] | None:
@@ -307,7 +307,7 @@ class Record(ABC):
 
 
 def is_file(path: str, file: str) -> bool:
-    """Whether a path is that of a file, which may be its end."""
+    """Whether a path ends with the name of a file."""
     return path == file or path.endswith(f"/{file}")
 
 
