@@ -43,6 +43,7 @@ class Costs:
         self._candidates, self._variables = candidates, candidates.variables
         self._chooser, self._planner = candidates.chooser, candidates.planner
         self._domains, self._layouts = candidates.domains, candidates.layouts
+        self._works: dict[tuple[int, tuple[DomainId, ...]], Floats] = {}
         # The terms of rows; None for rows whose cost does not depend on the choice.
         self.positions: list[Position | None] = [None] * len(candidates.variables.spots)
 
@@ -82,7 +83,7 @@ class Costs:
         ``same`` variable count together."""
         spot, ways = self._variables.spots[number], self._candidates.ways_of(number)
         known, once, layouts = spot.known, self._planner.prices.once, self._layouts
-        base = self._chooser.weighs(known, spot.held, [self._candidates.way(way) for way in ways])
+        base = self._work(number, domains).copy()
         needed = [self._candidates.layouts_by(number, way) for way in ways]
         exchanged = [
             self._chooser.exchanged(known, [layouts[n] for n in each]) for each in needed if known.reads
@@ -125,6 +126,15 @@ class Costs:
                 tables[t] = none, np.zeros((1, len(self._domains[domains[t]].places)))
         weight = spot.weight * (tuning.HANDED_ON if known.touches == "nothing" else 1.0)
         return base * spot.weight, [(tables[t][0], tables[t][1] * weight) for t in slots]
+
+    def _work(self, number: Row, domains: tuple[DomainId, ...]) -> Floats:
+        """The cost of the work of each way to compute an op."""
+        key = self._candidates.kind_of[number], domains
+        if key not in self._works:
+            spot = self._variables.spots[number]
+            ways = [self._candidates.way(way) for way in self._candidates.ways_of(number)]
+            self._works[key] = self._chooser.weighs(spot.known, spot.held, ways)
+        return self._works[key]
 
     def _read(self, number: Row, way: WayId, t: Slot, domain: DomainId) -> Floats:
         """The cost of each place of an operand for an op that reads stretches of it. Whole operands are
