@@ -115,7 +115,7 @@ def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], No
 
     On meshes whose axes have the same links the sum is the same, so only one of them is searched.
     """
-    found, refused, known = list[Search](), list[ShardlogError](), set[Hashable]()
+    searches, refused, known = list[Search](), list[ShardlogError](), set[Hashable]()
     for mesh in _meshes(options):
         try:
             search = Search(source, mesh, options, tell)
@@ -126,10 +126,10 @@ def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], No
             continue
         if search.links not in known:
             known.add(search.links)
-            found.append(search)
-    if not found:
+            searches.append(search)
+    if not searches:
         raise refused[0]
-    return found if len(found) == 1 else sorted(found, key=lambda search: search.sum)
+    return searches if len(searches) == 1 else sorted(searches, key=lambda search: search.sum)
 
 
 def session_of(source: Any, plan: AutoPlan) -> Session:

@@ -118,7 +118,7 @@ def _by_name(names: Sequence[str], paths: Sequence[str], ends: Ends) -> dict[int
     by_path = defaultdict[tuple[str, ...], list[int]](list)
     for n, name in enumerate(names):
         by_path[components(name)[1:]].append(n)
-    found, taken = dict[int, int](), set[int]()
+    tied, taken = dict[int, int](), set[int]()
     for result, path in enumerate(paths):
         parts = components(path.removeprefix("result"))
         for least in range(len(parts)):
@@ -128,10 +128,10 @@ def _by_name(names: Sequence[str], paths: Sequence[str], ends: Ends) -> dict[int
                 if n not in taken and ends.arguments[n].type == ends.results[result].type
             ]
             if alike:
-                found[result] = alike[0]
+                tied[result] = alike[0]
                 taken.add(alike[0])
                 break
-    return found
+    return tied
 
 
 def _by_type(ends: Ends) -> dict[int, int]:
@@ -139,11 +139,11 @@ def _by_type(ends: Ends) -> dict[int, int]:
     matcher = SequenceMatcher(
         None, [end.type for end in ends.arguments], [end.type for end in ends.results], autojunk=False
     )
-    found = dict[int, int]()
+    tied = dict[int, int]()
     for block in matcher.get_matching_blocks():
         if block.size >= _LEAST:
-            found |= {block.b + n: block.a + n for n in range(block.size)}
-    return found
+            tied |= {block.b + n: block.a + n for n in range(block.size)}
+    return tied
 
 
 def _tied(text: str, ends: Ends) -> dict[int, int]:
@@ -171,11 +171,11 @@ def _tied(text: str, ends: Ends) -> dict[int, int]:
 def named(name: str, ends: Sequence[End], where: str, what: str) -> list[int]:
     """The numbers of the ends with a name, or below it: ``params`` includes ``params['w']``. ``%arg3`` and
     ``result#2`` are by number. Raises ShardlogError if there are none."""
-    known = {end.name: n for n, end in enumerate(ends)}
-    known |= {(f"%arg{n}" if what == "argument" else f"result#{n}"): n for n in range(len(ends))}
-    if name in known:
-        return [known[name]]
+    numbers = {end.name: n for n, end in enumerate(ends)}
+    numbers |= {(f"%arg{n}" if what == "argument" else f"result#{n}"): n for n in range(len(ends))}
+    if name in numbers:
+        return [numbers[name]]
     below = [n for n, end in enumerate(ends) if end.name.startswith(name) and end.name[len(name)] in "[."]
     if not below:
-        raise ShardlogError(f"there is no {what} {name}", where=where, hint=closest(name, known))
+        raise ShardlogError(f"there is no {what} {name}", where=where, hint=closest(name, numbers))
     return below

@@ -11,8 +11,8 @@ NAMES = {1: ("data",), 2: ("data", "model"), 3: ("data", "model", "seq")}
 def meshes_of(devices: int, most: int) -> list[str]:
     """The meshes of so many devices with at most so many axes, fewer axes first; the order of sizes counts,
     for the first axes go over the slowest links."""
-    found = [sizes for axes in range(1, most + 1) for sizes in _factorisations(devices, axes)]
-    return [mesh_of(sizes) for sizes in found] or [mesh_of((1,))]
+    all_sizes = [sizes for axes in range(1, most + 1) for sizes in _factorisations(devices, axes)]
+    return [mesh_of(sizes) for sizes in all_sizes] or [mesh_of((1,))]
 
 
 def mesh_of(sizes: tuple[int, ...]) -> str:

@@ -62,8 +62,8 @@ class AutoOptions:
 
         Raises ShardlogError as ``AutoOptions`` does.
         """
-        known = {option.name for option in fields(AutoOptions)}
-        asked = {name: value for name, value in given.items() if name in known and value is not None}
+        names = {option.name for option in fields(AutoOptions)}
+        asked = {name: value for name, value in given.items() if name in names and value is not None}
         if "memory" in asked:
             try:
                 asked["memory"] = memory_of(asked["memory"])

@@ -98,8 +98,8 @@ class AutoPlan:
 
     def as_json(self) -> dict[str, Any]:
         """The plan as a JSON document."""
-        found: dict[str, Any] = json.loads(json.dumps(asdict(self)))
-        return {"version": VERSION, **found, "gap": self.gap}
+        document: dict[str, Any] = json.loads(json.dumps(asdict(self)))
+        return {"version": VERSION, **document, "gap": self.gap}
 
     @property
     def text(self) -> str:

@@ -13,16 +13,16 @@ from .plan import Spec, spec_of
 def strategies(ends: Ends, axes: Sequence[tuple[str, int]]) -> dict[str, dict[int, Spec]]:
     """The specs of all arguments by each strategy that the mesh has axes for, by name. A strategy to which
     the last axis is special has one entry for each axis in that place."""
-    found: dict[str, dict[int, Spec]] = {}
+    by_name: dict[str, dict[int, Spec]] = {}
     for n in range(len(axes)):
         last = axes[-1 - n]
         order = [*(axis for axis in axes if axis != last), last]
         for name, special, specs in _strategies(ends, order):
             if special:
-                found[f"{name} over {last[0]}"] = specs
+                by_name[f"{name} over {last[0]}"] = specs
             elif not n:
-                found[name] = specs
-    return found
+                by_name[name] = specs
+    return by_name
 
 
 def _strategies(ends: Ends, axes: Sequence[tuple[str, int]]) -> Iterator[tuple[str, bool, dict[int, Spec]]]:
@@ -34,11 +34,11 @@ def _strategies(ends: Ends, axes: Sequence[tuple[str, int]]) -> Iterator[tuple[s
         "state": list(_state(ends)),
         "axis": [(n, size) for n, (_, size) in enumerate(axes)],
     }
-    found = shipped("autosharding/strategies").evaluate(facts)
+    answers = shipped("autosharding/strategies").evaluate(facts)
     divided: dict[str, dict[tuple[int, int], list[int]]] = {}
-    for name, argument, dim, axis in sorted(found["divides"]):
+    for name, argument, dim, axis in sorted(answers["divides"]):
         divided.setdefault(name, {}).setdefault((argument, dim), []).append(axis)
-    special = {name for (name,) in found["by_both"]}
+    special = {name for (name,) in answers["by_both"]}
     for name, on in divided.items():
         yield name, name in special, {n: _spec(end.shape or (), n, on, axes) for n, end in tensors}
 

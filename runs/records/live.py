@@ -86,36 +86,36 @@ class Live(LiveTurns):
     @cached_property
     def tensors(self) -> list[int]:
         """The values that are tensors, and still there."""
-        shapes, found = self._program.classes.signatures.shapes, list[int]()
+        shapes, tensors = self._program.classes.signatures.shapes, list[int]()
         for instance, names in zip(self._graph.instances, self.value_names, strict=True):
             function = instance.function
             for v in range(len(names)):
                 if shapes[function.types[v]] is not None and function.definer[v] not in function.removed:
-                    found.append(instance.place + v)
+                    tensors.append(instance.place + v)
         types = self._graph.main.function.types
-        return found + [
+        return tensors + [
             self._first_result + i for i, v in enumerate(self._returned) if shapes[types[v]] is not None
         ]
 
     @cached_property
     def by_name(self) -> dict[str, list[int]]:
         """The tensors by name. Regions beside each other may use a name twice."""
-        main, found = self._graph.main, dict[str, list[int]]()
+        main, by_name = self._graph.main, dict[str, list[int]]()
         for v, argument in zip(main.function.arguments, main.function.op.arguments, strict=True):
             if path := argument_path(argument.location):
-                found.setdefault(path, [main.place + v])
+                by_name.setdefault(path, [main.place + v])
         for i in range(len(self._returned)):
-            found.setdefault(self._result_path(i), [self._first_result + i])
+            by_name.setdefault(self._result_path(i), [self._first_result + i])
         tensors = set(self.tensors)
-        found = {name: numbers for name, numbers in found.items() if tensors.issuperset(numbers)}
+        by_name = {name: numbers for name, numbers in by_name.items() if tensors.issuperset(numbers)}
         for number in self.tensors:
-            same = found.setdefault(self._name(number), [])
+            same = by_name.setdefault(self._name(number), [])
             if same[:1] != [number]:  # it may be there by its path; thousands share a name
                 same.append(number)
         for name, v in self.run.names[main.function.name].also.items():
             if main.place + v in tensors:
-                found.setdefault(name, [main.place + v])
-        return found
+                by_name.setdefault(name, [main.place + v])
+        return by_name
 
     @cached_property
     def _returned(self) -> tuple[int, ...]:
@@ -139,8 +139,8 @@ class Live(LiveTurns):
         return {name: numbers[0] for name, numbers in self.by_name.items()}
 
     def numbered(self, start: str) -> list[int]:
-        found = [(name[len(start) :], n[0]) for name, n in self.by_name.items() if name.startswith(start)]
-        return [number for _, number in sorted((int(end), n) for end, n in found if end.isdecimal())]
+        matches = [(name[len(start) :], n[0]) for name, n in self.by_name.items() if name.startswith(start)]
+        return [number for _, number in sorted((int(end), n) for end, n in matches if end.isdecimal())]
 
     # ---- Values -----------------------------------------------------------------------------------------
 
@@ -251,8 +251,8 @@ class Live(LiveTurns):
     def in_scope(self, scope: Scope) -> list[Value]:
         has = cache(scope.has)
         makers = ((number, self.definer(number)) for number in self.tensors)
-        found = (v for v, item in makers if item >= 0 and has(self._origin(*self._node(item)).path))
-        return [self.value(number) for number in found]
+        values = (v for v, item in makers if item >= 0 and has(self._origin(*self._node(item)).path))
+        return [self.value(number) for number in values]
 
     def _where(self, instance: Instance, node: int) -> tuple[str, str]:
         """The line and the name stack of an op."""
@@ -272,10 +272,10 @@ class Live(LiveTurns):
         while number not in self._arounds and number in self._callers:
             waiting.append(number)
             number = self._callers[number][0].number
-        found = self._arounds.get(number, Origin())
+        around = self._arounds.get(number, Origin())
         for inner in reversed(waiting):
-            found = self._arounds[inner] = self._own(*self._callers[inner]).within(found)
-        return found
+            around = self._arounds[inner] = self._own(*self._callers[inner]).within(around)
+        return around
 
     def _own(self, instance: Instance, node: int) -> Origin:
         function = instance.function
@@ -286,13 +286,13 @@ class Live(LiveTurns):
     @cached_property
     def boundary(self) -> dict[int, bool]:
         """The values that arguments and results of functions are; whether of the main function."""
-        found: dict[int, bool] = {}
+        boundary: dict[int, bool] = {}
         for instance in self._graph.instances:
             function, main = instance.function, instance is self._graph.main
             results = (v for node in function.calls for v in function.results[node])
-            found |= {instance.place + v: False for v in results}
-            found |= {instance.place + v: main for v in function.arguments}
-        return found | {int(place): True for place in self._graph.result_places}
+            boundary |= {instance.place + v: False for v in results}
+            boundary |= {instance.place + v: main for v in function.arguments}
+        return boundary | {int(place): True for place in self._graph.result_places}
 
     def is_boundary(self, number: int) -> bool:
         """Whether a value is an argument or a result of the program."""
@@ -300,13 +300,13 @@ class Live(LiveTurns):
 
     def axes(self, number: int) -> tuple[tuple[int, ...], ...]:
         value, written = self.value(number), self.run.written
-        found = written.sharding(value.place, len(value.shape))
+        sharding = written.sharding(value.place, len(value.shape))
         if number in self.boundary:
-            found = written.fitted(found, value.shape, entry=self.boundary[number])
-        if found is None or not found.dimensions:
+            sharding = written.fitted(sharding, value.shape, entry=self.boundary[number])
+        if sharding is None or not sharding.dimensions:
             return ((),) * len(value.shape)
-        split, mesh = self.meshes.split, found.mesh
-        return tuple(tuple(x for axis in d.axes for x in split(mesh, axis)) for d in found.dimensions)
+        split, mesh = self.meshes.split, sharding.mesh
+        return tuple(tuple(x for axis in d.axes for x in split(mesh, axis)) for d in sharding.dimensions)
 
     def given_shardings(self) -> list[Annotation]:
         return [self.annotation(Cell(cell)) for cell in sorted(self._program.initial)]
@@ -315,14 +315,14 @@ class Live(LiveTurns):
     def _annotated(self) -> dict[Cell, tuple[str, str, str, str]]:
         """Cell -> the name of the value that was given a sharding, where (a line and a name stack), and by
         what."""
-        found = dict[Cell, tuple[str, str, str, str]]()
+        annotated = dict[Cell, tuple[str, str, str, str]]()
         for instance in self._graph.instances:
             for v in instance.function.annotations:
                 cell = self._cell(instance, v)
                 given = self._annotation(instance, v)
-                if cell not in found or found[cell][3] != "user":
-                    found[cell] = given
-        return found
+                if cell not in annotated or annotated[cell][3] != "user":
+                    annotated[cell] = given
+        return annotated
 
     def _cell(self, instance: Instance, v: int) -> Cell:
         return self.cell(Place(instance.place + int(instance.layout.place[v])))
@@ -365,21 +365,21 @@ class Live(LiveTurns):
     @cached_property
     def _givers(self) -> dict[tuple[str, str], list[Origin]]:
         """The origins of constraints and ``shard_map``s by their place."""
-        found: dict[tuple[str, str], list[Origin]] = {}
+        origins: dict[tuple[str, str], list[Origin]] = {}
         for instance in self._graph.instances:
             for node in (*instance.function.constraints, *instance.function.boundaries):
                 origin = self._origin(instance, node)
-                found.setdefault(self._where(instance, node), []).append(origin)
-        return found
+                origins.setdefault(self._where(instance, node), []).append(origin)
+        return origins
 
     def annotation(self, cell: Cell) -> Annotation:
-        found = self._annotated.get(cell)
-        if found is None:
+        annotation = self._annotated.get(cell)
+        if annotation is None:
             value = self.value(first_place(cell))
-            found = value.name, value.where, value.stack, "user"
+            annotation = value.name, value.where, value.stack, "user"
         sharding = self._program.initial.get(cell)
         text = self._program.shardings.text(sharding).removeprefix("#sdy.sharding") if sharding else ""
-        name, where, stack, by = found
+        name, where, stack, by = annotation
         return Annotation(name, where, cell, text, by, stack)
 
     # ---- Completion -------------------------------------------------------------------------------------
@@ -393,9 +393,9 @@ class Live(LiveTurns):
         node, arguments = function.definer[v], self._index(function).arguments
         if node < 0 and v not in arguments:
             return None
-        found = given.get((node, arguments[v] if node < 0 else function.results[node].index(v)))
-        node = -1 if found is not None else self._constraint(instance, v)
-        return found if node < 0 else given.get((node, 0))
+        held_here = given.get((node, arguments[v] if node < 0 else function.results[node].index(v)))
+        node = -1 if held_here is not None else self._constraint(instance, v)
+        return held_here if node < 0 else given.get((node, 0))
 
     def _given(self, instance: Instance) -> Mapping[tuple[int, int], Held] | None:
         completion = self.run.completion
@@ -406,13 +406,13 @@ class Live(LiveTurns):
 
     @cached_property
     def _visited(self) -> dict[Cell, Visited]:
-        found: dict[Cell, Visited] = {}
+        visited: dict[Cell, Visited] = {}
         for instance in self._graph.instances if self.run.completion is not None else ():
             for v in instance.function.annotations:
                 held = self._held(instance, v)
                 if held is not None and held.visit >= 0:
-                    found.setdefault(self._cell(instance, v), self._visit(instance, held))
-        return found
+                    visited.setdefault(self._cell(instance, v), self._visit(instance, held))
+        return visited
 
     def _visit(self, instance: Instance, held: Held) -> Visited:
         completion = self.run.completion

@@ -48,8 +48,8 @@ class LiveTurns(Record):
 
     def slots(self, item: Item) -> list[Place]:
         offsets, places = self._agenda.slots
-        found: list[Place] = places[offsets[item] : offsets[item + 1]].tolist()
-        return found
+        slots: list[Place] = places[offsets[item] : offsets[item + 1]].tolist()
+        return slots
 
     @cached_property
     def by_cell(self) -> tuple[npt.NDArray[Any], npt.NDArray[Any], npt.NDArray[Any]]:
@@ -69,8 +69,8 @@ class LiveTurns(Record):
     def prioritised(self) -> list[Cell]:
         """The cells of annotations with priorities, which take turns too."""
         offsets, places = self._agenda.slots
-        found: list[Cell] = self._agenda.place_cell[places[offsets[self.items] :]].tolist()
-        return found
+        cells: list[Cell] = self._agenda.place_cell[places[offsets[self.items] :]].tolist()
+        return cells
 
     def cell(self, place: Place) -> Cell:
         return Cell(int(self._agenda.place_cell[place]))
@@ -99,11 +99,11 @@ class LiveTurns(Record):
         shared: dict[int, tuple[npt.NDArray[np.int32], list[int]]] = {}
         for number, turns in enumerate(self._fixpoint.passes):
             shared.setdefault(id(turns.statics), (turns.statics, []))[1].append(number)
-        found: dict[int, list[tuple[npt.NDArray[np.int32], list[int]]]] = {}
+        taken: dict[int, list[tuple[npt.NDArray[np.int32], list[int]]]] = {}
         for statics, passes in shared.values():
             for class_ in np.flatnonzero(statics >= 0).tolist():
-                found.setdefault(class_, []).append((statics, passes))
-        return found
+                taken.setdefault(class_, []).append((statics, passes))
+        return taken
 
     def given(self, static: int, slots: int) -> Facts:
         return self._fixpoint.agenda.explain(static, [0] * slots, self._inputs)
@@ -127,16 +127,16 @@ class LiveTurns(Record):
 
     @cached_property
     def _changes(self) -> dict[Cell, list[int]]:
-        found: dict[Cell, list[int]] = {}
+        changes: dict[Cell, list[int]] = {}
         for number, cell in enumerate(self._log_cells):
-            found.setdefault(cell, []).append(number)
-        return found
+            changes.setdefault(cell, []).append(number)
+        return changes
 
     @property
     def _log_cells(self) -> list[Cell]:
         """The cells that changed, in the order of the log."""
-        found: list[Cell] = self._agenda.place_cell[self._log.place].tolist() if self.end else []
-        return found
+        cells: list[Cell] = self._agenda.place_cell[self._log.place].tolist() if self.end else []
+        return cells
 
     def changes(self, cell: Cell) -> Sequence[int]:
         return self._changes.get(cell, ())

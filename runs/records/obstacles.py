@@ -55,8 +55,8 @@ class Obstacles:
         """The losers, when a change gained along a factor, each with the step of its proof whose sentence
         says most."""
         kept = self._record.lost(event.number)
-        found = self.losses(event) if kept is None else [(Loses(*row), says) for row, says in kept]
-        return [(row, says) for row, says in found if (row.slot, row.factor) == (event.slot, factor)]
+        losers = self.losses(event) if kept is None else [(Loses(*row), says) for row, says in kept]
+        return [(row, says) for row, says in losers if (row.slot, row.factor) == (event.slot, factor)]
 
     def losses(self, event: Event) -> list[tuple[Loses, Proof]]:
         """The losers, when a change gained, each with the step that says most."""
@@ -110,9 +110,9 @@ class Obstacles:
             for name, rows in history.facts(history.content(cell, before)).items():
                 facts.setdefault(name, []).extend((slot, *row) for row in rows)
         facts |= {"opens": self._opens(item)}
-        known = self._record.op_facts(item)
-        facts["kind"] = list(known["kind"]) if "kind" in known else _passing(facts)
-        facts["blocked"] = list(known.get("blocked", ()))
+        op_facts = self._record.op_facts(item)
+        facts["kind"] = list(op_facts["kind"]) if "kind" in op_facts else _passing(facts)
+        facts["blocked"] = list(op_facts.get("blocked", ()))
         priority = self._record.stages[stage].priority if self._record.stages else 0
         for slot, place in enumerate(slots):
             for d, x, n in self._later(history.cell(place), priority):
@@ -131,8 +131,8 @@ class Obstacles:
         if last >= 0:
             given = self._history.given(last, slots)
             return strategy | {name: rows for name, rows in given.items() if name not in _OPEN}
-        known = self._record.op_facts(item)
-        return strategy | {name: known[name] for name in ("tensor", *_FROM_OP) if name in known}
+        op_facts = self._record.op_facts(item)
+        return strategy | {name: op_facts[name] for name in ("tensor", *_FROM_OP) if name in op_facts}
 
     def _static(self, item: Item, stage: int) -> int:
         return self._by_stage(self._record.class_of(item)).get(stage, -1)
@@ -140,10 +140,10 @@ class Obstacles:
     def _by_stage(self, class_: int) -> dict[int, int]:
         """The static facts of a class in the stages in which it takes turns."""
         if class_ not in self._statics:
-            found = self._statics[class_] = {}
+            statics = self._statics[class_] = {}
             for turns, static in self._record.statics(class_).items():
                 stage = self._record.stage_of[turns]
-                found[stage] = max(static, found.get(stage, -1))
+                statics[stage] = max(static, statics.get(stage, -1))
         return self._statics[class_]
 
     def _opens(self, item: Item) -> list[Row]:

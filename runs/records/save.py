@@ -171,8 +171,8 @@ class _Tables:
         first, last = fixpoint.initial.tolist(), fixpoint.outcome.contents.tolist()
         used = {*first, *last, *fixpoint.outcome.log.old.tolist(), *fixpoint.outcome.log.new.tolist()}
         yield "content", ((content, _json(record.facts(content))) for content in sorted(used))
-        found = record.given_shardings()
-        yield "annotation", ((a.cell, a.value, a.where, a.text, a.by, a.stack) for a in found)
+        annotations = record.given_shardings()
+        yield "annotation", ((a.cell, a.value, a.where, a.text, a.by, a.stack) for a in annotations)
 
     def statics(self) -> Iterator[tuple[str, Iterable[tuple[Any, ...]]]]:
         graph = self.result.fixpoint.graph
@@ -204,7 +204,7 @@ class _Tables:
             self.result.fixpoint.outcome.log,
         )
         classes, prioritised = graph.classes.tolist(), len(graph.classes) > self.record.items
-        found, kinds, by_turn = list[int](), dict[str, int](), dict[Any, int]()
+        numbers, kinds, by_turn = list[int](), dict[str, int](), dict[Any, int]()
         for number, (key, slot, item) in enumerate(
             zip(keys, log.slot.tolist(), log.item.tolist(), strict=True)
         ):
@@ -214,8 +214,8 @@ class _Tables:
                 losses = obstacles.losses(self.history.event(number))
                 rows = [(row, rules[says.source], says.bindings) for row, says in losses if says.source]
                 by_turn[turn] = kinds.setdefault(_json(rows), len(kinds)) if rows else -1
-            found.append(by_turn[turn])
-        return found, kinds
+            numbers.append(by_turn[turn])
+        return numbers, kinds
 
 
 def _steps(proofs: dict[Row, Proof], rules: Mapping[Source, int]) -> dict[str, Any]:

@@ -98,8 +98,8 @@ class Saved(Record):
         self._sources: dict[int, Source] = {}
 
     def _one(self, query: str, *arguments: Any) -> tuple[Any, ...] | None:
-        found = self._all(query, *arguments)
-        return found[0] if found else None
+        answers = self._all(query, *arguments)
+        return answers[0] if answers else None
 
     # ---- Columns ----------------------------------------------------------------------------------------
 
@@ -133,16 +133,16 @@ class Saved(Record):
             yield name, min(numbers[row] for row in found), min(ranks[row] for row in found)
 
     def names(self) -> Mapping[str, int]:
-        found = self._first_of_names(range(len(self._column("name.text"))))
-        return {name: number for name, number, _ in sorted(found, key=itemgetter(2))}
+        first = self._first_of_names(range(len(self._column("name.text"))))
+        return {name: number for name, number, _ in sorted(first, key=itemgetter(2))}
 
     def numbered(self, start: str) -> list[int]:
         # The texts that start so are those up to it with its last character raised by one.
         column, texts = self._column("name.text"), self._file.texts
         ends = (texts.first(start), texts.first(f"{start[:-1]}{chr(ord(start[-1]) + 1)}"))
         rows = range(*(same(column, end).start for end in ends))
-        found = [(name[len(start) :], number) for name, number, _ in self._first_of_names(rows)]
-        return [number for _, number in sorted((int(end), n) for end, n in found if end.isdecimal())]
+        matches = [(name[len(start) :], number) for name, number, _ in self._first_of_names(rows)]
+        return [number for _, number in sorted((int(end), n) for end, n in matches if end.isdecimal())]
 
     def value(self, number: int) -> Value:
         if number not in self._values:
@@ -174,8 +174,8 @@ class Saved(Record):
 
     def _of_ops(self, items: Collection[int]) -> list[Value]:
         """The tensors that some ops make."""
-        made, items = self._column("value.op"), set(items)
-        return [self.value(number) for number in self._tensors if made[number] in items]
+        makers, items = self._column("value.op"), set(items)
+        return [self.value(number) for number in self._tensors if makers[number] in items]
 
     def _from_origins(self, origins: Collection[int]) -> list[Value]:
         return self._of_ops([op for op, origin in enumerate(self._column("op.origin")) if origin in origins])
@@ -183,8 +183,8 @@ class Saved(Record):
     def from_line(self, file: str, line: int) -> list[Value]:
         files, origins = self._files(file), self._column("frame.origin")
         of = self._column("frame.file")
-        found = {origins[row] for row in rows(self._column("frame.line"), line) if of[row] in files}
-        return self._from_origins(found) if found else []
+        origins_there = {origins[row] for row in rows(self._column("frame.line"), line) if of[row] in files}
+        return self._from_origins(origins_there) if origins_there else []
 
     def lines(self, file: str) -> list[int]:
         files, lines = self._files(file), self._column("frame.line")
@@ -192,8 +192,8 @@ class Saved(Record):
 
     def _files(self, file: str) -> set[int]:
         """The texts of the files that a name stands for."""
-        found = set(self._column("frame.file"))
-        return {text for text in found if is_file(self._file.texts[text], file)}
+        files = set(self._column("frame.file"))
+        return {text for text in files if is_file(self._file.texts[text], file)}
 
     def axes(self, number: int) -> tuple[tuple[int, ...], ...]:
         return tuple(map(tuple, self._json("axes", self._column("value.axes")[number])))
@@ -223,8 +223,8 @@ class Saved(Record):
     def in_scope(self, scope: Scope) -> list[Value]:
         texts, has = self._file.texts, cache(scope.has)
         paths = enumerate(self._column("origin.path"))
-        found = {origin for origin, path in paths if has(texts[path])}
-        return self._from_origins(found) if found else []
+        origins = {origin for origin, path in paths if has(texts[path])}
+        return self._from_origins(origins) if origins else []
 
     def origin(self, item: Item) -> Origin | None:
         source = self._column("op.source")[item]
@@ -246,8 +246,8 @@ class Saved(Record):
 
     def turns(self, cell: Cell) -> list[tuple[Item, int]]:
         items, slots = self._column("held.item"), self._column("held.slot")
-        found = same(self._column("held.cell"), cell)
-        return sorted((Item(items[row]), slots[row]) for row in found)
+        matches = same(self._column("held.cell"), cell)
+        return sorted((Item(items[row]), slots[row]) for row in matches)
 
     def cell(self, place: Place) -> Cell:
         return Cell(self._column("value.cell")[place])
@@ -305,16 +305,16 @@ class Saved(Record):
         return Way(cell, -1 - cell, (), frozenset([cell]))
 
     def _needed(self, number: int) -> frozenset[Cell] | None:
-        found = self._all("SELECT cells FROM needs WHERE number = ?", number)
-        return frozenset(map(Cell, json.loads(found[0][0]))) if found else None
+        answers = self._all("SELECT cells FROM needs WHERE number = ?", number)
+        return frozenset(map(Cell, json.loads(answers[0][0]))) if answers else None
 
     def annotation(self, cell: Cell) -> Annotation:
         query = "SELECT value, location, cell, sharding, given_by, stack FROM annotation WHERE cell = ?"
-        found = self._one(query, cell)
-        if found is None:
+        row = self._one(query, cell)
+        if row is None:
             value = self.value(first_place(cell))
             return Annotation(value.name, value.where, cell, "", stack=value.stack)
-        return Annotation(*found)
+        return Annotation(*row)
 
     def given_shardings(self) -> list[Annotation]:
         query = "SELECT value, location, cell, sharding, given_by, stack FROM annotation ORDER BY cell"

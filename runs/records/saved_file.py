@@ -127,8 +127,8 @@ class Database:
         self._steps = 0
         self._most = 10 + 8 * size // _EVERY  # more than any query over all rows takes
         self._database.set_progress_handler(self._goes_on, _EVERY)
-        found = self.all("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
-        if found != [(statement,) for statement in TABLES]:
+        statements = self.all("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
+        if statements != [(statement,) for statement in TABLES]:
             raise self.damaged("it has other tables than a saved run")
 
     def _check(self, file: BinaryIO, length: int) -> None:

@@ -20,8 +20,8 @@ def saved_relation(file: Database, name: str, among: Collection[str | int] | Non
     kept = file.all("SELECT rows FROM relation WHERE name = ?", name)
     if kept:
         return list(map(tuple, json.loads(file.unpacked(kept[0][0]))))
-    found = _of_values(file, name, among) if name in _OF_VALUES else _of_ops(file, name, among)
-    return [row for row, _ in groupby(sorted(found))]
+    rows = _of_values(file, name, among) if name in _OF_VALUES else _of_ops(file, name, among)
+    return [row for row, _ in groupby(sorted(rows))]
 
 
 def _of_values(file: Database, name: str, among: Collection[str | int] | None) -> Iterator[Row]:
