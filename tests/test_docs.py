@@ -77,3 +77,13 @@ def test_page(page: Path, tmp_path: Path) -> None:
 def test_links_lead_to_files(page: Path) -> None:
     links = re.findall(r"\]\(([^)#:\s]+)(?:#[^)]*)?\)", page.read_text())
     assert not [link for link in links if not (page.parent / link).exists()]
+
+
+def test_the_table_of_the_gallery_has_the_figures_of_its_pages() -> None:
+    index = ROOT / "docs" / "gallery" / "index.md"
+    rows = re.findall(r"\]\((\w+\.md)\) \| ([\d,]+) \| ([\d,]+) \|", index.read_text())
+    assert {page for page, *_ in rows} == {page.name for page in GALLERY}
+    for page, before, after in rows:
+        text = (index.parent / page).read_text()
+        assert f", {before} bytes sent by each device" in text
+        assert f": {before} -> {after}\n" in text or f", {after} bytes sent by each device" in text
