@@ -23,7 +23,7 @@ FORWARD = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), edge(y, z)."
 TWICE = "path(x, y) :- edge(x, y). path(x, z) :- path(x, y), path(y, z)."
 
 
-def counts(text: str, relation: str = "path") -> tuple[int, int]:
+def check_counts(text: str, relation: str = "path") -> tuple[int, int]:
     """How many tuples a relation has in full, and where outputs alone matter; these are equal."""
     programs = [Program(text, magic=magic) for magic in (False, True)]
     for program in programs:
@@ -49,7 +49,7 @@ def counts(text: str, relation: str = "path") -> tuple[int, int]:
     ],
 )
 def test_only_tuples_that_readers_take(rules: str, reader: str, expected: int) -> None:
-    whole, narrowed = counts(f"{EDGES}{rules}\n{reader}")
+    whole, narrowed = check_counts(f"{EDGES}{rules}\n{reader}")
     assert narrowed == expected < whole
 
 
@@ -69,7 +69,7 @@ def test_only_tuples_that_readers_take(rules: str, reader: str, expected: int) -
     ],
 )
 def test_relations_that_stay_whole(rules: str, reader: str) -> None:
-    whole, narrowed = counts(f"{EDGES}{rules}\n{reader}")
+    whole, narrowed = check_counts(f"{EDGES}{rules}\n{reader}")
     assert narrowed == whole
 
 
@@ -83,8 +83,8 @@ def test_outputs_are_the_same(edges: set[tuple[int, int]], rules: str, condition
     facts = " ".join(f"edge({x}, {y})." for x, y in sorted(edges))
     readers = "\n".join(f"found(x, y) :- path(x, y), {condition}." for condition in conditions)
     both = f"found(y, x) :- path(x, y), {', '.join(conditions)}."
-    counts("\n".join([EDGES, facts, rules, readers, both]))
-    counts("\n".join([EDGES, facts, rules, both]))
+    check_counts("\n".join([EDGES, facts, rules, readers, both]))
+    check_counts("\n".join([EDGES, facts, rules, both]))
 
 
 def test_rounds_that_each_find_little() -> None:
@@ -99,5 +99,5 @@ def test_rounds_that_each_find_little() -> None:
         skip(x, z) :- edge(x, y), !wanted(y), skip(y, z).
         path(x, y) :- edge(x, y).
         found(x, y) :- skip(x, y), wanted(y)."""
-    whole, narrowed = counts(text, "skip")
+    whole, narrowed = check_counts(text, "skip")
     assert narrowed <= count + 6 < whole / 100
