@@ -47,9 +47,8 @@ def _head(plan: AutoPlan) -> list[str]:
 def _proof(plan: AutoPlan) -> Iterator[str]:
     """How near a plan is to the best one, if it was searched for."""
     if plan.sum is not None and plan.bound is not None:
-        yield (
-            f"sum {time_text(plan.sum, _DIGITS)}, bound {time_text(plan.bound, _DIGITS)}: gap {plan.gap:.2%}"
-        )
+        sum_, bound = (time_text(abs(each), _DIGITS) for each in (plan.sum, plan.bound))  # -0.0 is 0
+        yield f"sum {sum_}, bound {bound}: gap {plan.gap:.2%}"
 
 
 def _table(plan: AutoPlan) -> Iterator[str]:
