@@ -169,7 +169,7 @@ class _Compiler:
                 limited = [name for name in declared if self.most(name) is not None]
                 clauses = narrow(clauses, declared, [*outputs_of(declared, flags), *limited])
             if goals := self.goals or self.asked(declared, flags):
-                clauses, copies = ask(clauses, declared, *goals)
+                clauses, copies = ask(clauses, declared, *goals, updates=self.updates)
                 declared |= copies
             if self.proved:
                 heights = by_height(clauses, declared, types.kinds, self.proved)

@@ -52,19 +52,27 @@ def ask(
     declared: Mapping[str, RelationDeclaration],
     goals: Collection[str],
     full: Collection[str],
+    *,
+    updates: bool,
 ) -> tuple[Clauses, dict[str, RelationDeclaration]]:
     """The clauses that give the relations ``goals``, and the declarations of the relations that are new.
 
-    ``full`` are relations that are to be computed in full where they are needed.
+    ``full`` are relations that are to be computed in full where they are needed. With ``updates`` facts may
+    be added to all relations.
     """
-    return _Magic(clauses, declared, full).ask(goals)
+    return _Magic(clauses, declared, full, updates).ask(goals)
 
 
 class _Magic:
     def __init__(
-        self, clauses: Clauses, declared: Mapping[str, RelationDeclaration], full: Collection[str]
+        self,
+        clauses: Clauses,
+        declared: Mapping[str, RelationDeclaration],
+        full: Collection[str],
+        updates: bool,
     ) -> None:
         self.declared = declared
+        self.updates = updates
         self.clauses: dict[str, Clauses] = {}
         for clause, kinds in clauses:
             self.clauses.setdefault(clause.head.name, []).append((clause, kinds))
@@ -87,6 +95,8 @@ class _Magic:
 
     def ask(self, goals: Collection[str]) -> tuple[Clauses, dict[str, RelationDeclaration]]:
         self.compute(goal for goal in goals if goal in self.whole)
+        # Before the goals are asked: what is denied may depend on one of them.
+        self.compute(self.denied(goals))
         asked = [goal for goal in goals if goal not in self.in_full]
         self.in_full.update(asked)
         for goal in asked:
@@ -98,13 +108,27 @@ class _Magic:
                 self.rewrite(clause, kinds, _copy(name, known), wanted)
         return self.found, self.new
 
+    def denied(self, goals: Collection[str]) -> dict[str, None]:
+        """What the goals and all that they depend on deny or aggregate over."""
+        needed, found = dict.fromkeys(goals), dict[str, None]()
+        waiting = list(needed)
+        while waiting:
+            for clause, _ in self.clauses.get(waiting.pop(), ()):
+                for use in clause_uses(clause):
+                    if use.strict:
+                        found[use.relation] = None
+                    if use.relation not in needed:
+                        needed[use.relation] = None
+                        waiting.append(use.relation)
+        return found
+
     def rewrite(self, clause: Clause, kinds: Kinds, head: str, wanted: Atom | None) -> None:
         body: list[Literal] = [] if wanted is None else [wanted]
         before: list[Literal] = [] if wanted is None else [_loosened(wanted, set())]
         known = grounded_by(before, set())
         computed: set[str] = set()  # variables whose values are computed: asking with these might never end
         self.compute(use.relation for use in clause_uses(clause) if use.strict)
-        for literal in _in_order(clause.body, known):
+        for literal in _in_order(clause.body, known, kinds):
             if isinstance(literal, Atom) and literal.name in self.clauses and literal.name not in self.whole:
                 pattern = "".join("b" if _is_given(t, known - computed) else "f" for t in literal.args)
                 if "b" in pattern and self.may_copy(literal.name, pattern):
@@ -114,7 +138,7 @@ class _Magic:
             elif isinstance(literal, Atom):
                 self.compute([literal.name])
             body.append(literal)
-            if isinstance(literal, Atom) or (_is_plain(literal) and _is_ready(literal, known)):
+            if isinstance(literal, Atom) or (_is_plain(literal) and _is_ready(literal, known, kinds)):
                 before.append(_loosened(literal, known) if isinstance(literal, Atom) else literal)
                 more = grounded_by([literal], known) - known
                 known |= more
@@ -143,6 +167,10 @@ class _Magic:
             self.new[copy] = declaration._replace(name=copy, qualifiers=frozenset())
             self.new[wanted] = declaration._replace(name=wanted, qualifiers=frozenset(), columns=columns)
             self.waiting.append((atom.name, pattern))
+            if self.updates:  # The copy has the facts that are added to the relation.
+                args = tuple(Variable(f"@{i}", atom.at) for i in range(len(atom.args)))
+                body = Atom(wanted, _bound(args, pattern), atom.at), atom._replace(args=args)
+                self.found.append((Clause(Atom(copy, args, atom.at), body, clause.text), {}))
         head = Atom(wanted, _bound(atom.args, pattern), atom.at)
         if [(head.name, head.args)] != [(x.name, x.args) for x in before if isinstance(x, Atom)]:
             self.found.append((Clause(head, tuple(before), clause.text), kinds))
@@ -206,13 +234,13 @@ def _is_plain(literal: Literal) -> bool:
     return isinstance(literal, Comparison) and not any(map(holds_generator, terms(literal)))
 
 
-def _in_order(body: Iterable[Literal], known: set[str]) -> list[Literal]:
+def _in_order(body: Iterable[Literal], known: set[str], kinds: Kinds) -> list[Literal]:
     """Comparisons as soon as possible, then the atom with the most known arguments; negations and aggregates
     last."""
     known, waiting = set(known), list(body)
     found: list[Literal] = []
     while waiting:
-        ready = [literal for literal in waiting if _is_plain(literal) and _is_ready(literal, known)]
+        ready = [literal for literal in waiting if _is_plain(literal) and _is_ready(literal, known, kinds)]
         atoms = [literal for literal in waiting if isinstance(literal, Atom)]
         if ready:
             chosen = ready[0]
@@ -226,10 +254,17 @@ def _in_order(body: Iterable[Literal], known: set[str]) -> list[Literal]:
     return found
 
 
-def _is_ready(literal: Literal, known: set[str]) -> bool:
+def _is_ready(literal: Literal, known: set[str], kinds: Kinds) -> bool:
     """Whether a comparison can be made, or gives a variable its value."""
     assert isinstance(literal, Comparison)
     left, right = (_is_known(term, known) for term in (literal.left, literal.right))
-    if literal.operator != "=":
+    if literal.operator != "=" or (left and right):
         return left and right
-    return (left and (right or _is_pattern(literal.right))) or (right and _is_pattern(literal.left))
+    target, value = (literal.right, literal.left) if left else (literal.left, literal.right)
+    return (left or right) and _is_pattern(target) and not _may_be_zero(target, value, kinds)
+
+
+def _may_be_zero(target: Term, value: Term, kinds: Kinds) -> bool:
+    """Whether a float may equal zero: there are two zeros, so that it has the value of an atom."""
+    is_float = isinstance(target, Variable) and kinds.get(target.name) == "float"
+    return is_float and not (isinstance(value, Constant) and value.value)

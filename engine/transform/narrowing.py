@@ -156,7 +156,9 @@ def _narrowed(clause: Clause, conditions: Iterable[tuple[int, list[Literal]]]) -
     more = [
         _placed(literal, value)
         for value, literals in given
-        if isinstance(value, Variable | Constant)
         for literal in literals
+        # Two constants do not say as what they are compared: 1 and 2 are numbers of any kind.
+        if isinstance(value, Variable)
+        or (isinstance(value, Constant) and not isinstance(literal, Comparison))
     ]
     return clause._replace(body=(*clause.body, *more))

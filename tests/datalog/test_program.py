@@ -487,6 +487,62 @@ def test_a_program_asks_for_magic_sets(backend: Any) -> None:
     assert rows == [([(1,), (2,), (3,), (8,), (9,), (10,)], 0), (rows[0][0], 1999 * 3 - 17)]
 
 
+@pytest.mark.parametrize("first", [False, True])
+def test_magic_sets_take_facts_added_to_any_relation(backend: Any, first: bool) -> None:
+    program = Program(
+        """.pragma "magic-transform" "*"
+        .decl edge(x: number, y: number)
+        .decl found(x: number)
+        .output found
+        edge(1, 2). found(2).
+        found(x) :- found(y), edge(x, y).""",
+        backend=backend,
+        magic=True,
+    )
+    if first:
+        program.run_outputs()
+    program.add("edge", [(3, 1), (5, 4)])
+    program.run_outputs()
+    assert program.rows("found") == [(1,), (2,), (3,)]
+
+
+def test_magic_sets_compute_an_output_in_full_that_another_denies() -> None:
+    program = Program(
+        """.pragma "magic-transform" "*"
+        .decl edge(x: number, y: number)
+        .decl loops(x: number)
+        .decl ends(x: number)
+        .decl both(x: number)
+        .output loops, both
+        edge(1, 2). edge(2, 2). edge(3, 4).
+        loops(x) :- edge(x, x).
+        loops(x) :- edge(x, y), loops(y).
+        ends(x) :- edge(x, _), !loops(x).
+        both(x) :- ends(x), loops(x).""",
+        magic=True,
+    )
+    program.run_outputs()
+    assert program.rows("loops") == [(1,), (2,)]
+    assert program.rows("both") == []
+
+
+def test_magic_sets_ask_for_both_zeros(backend: Any) -> None:
+    program = Program(
+        """.pragma "magic-transform" "*"
+        .decl given(x: float)
+        .decl passed(x: float)
+        .decl found(x: float)
+        .output found
+        given(0.0). given(-0.0). given(1.0).
+        passed(x) :- given(x).
+        found(x) :- passed(x), x = 0.0.""",
+        backend=backend,
+        magic=True,
+    )
+    program.run_outputs()
+    assert len(program.rows("found")) == 2
+
+
 def test_what_is_asked_of_a_relation_in_very_many_ways_is_computed_in_full(backend: Any) -> None:
     """Each rule forgets another column: 65,536 ways to ask."""
     names = [f"x{i}" for i in range(16)]

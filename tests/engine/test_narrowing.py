@@ -87,6 +87,17 @@ def test_outputs_are_the_same(edges: set[tuple[int, int]], rules: str, condition
     check_counts("\n".join([EDGES, facts, rules, both]))
 
 
+@pytest.mark.parametrize(
+    ("kind", "constants", "condition"),
+    [("unsigned", "18446744073709551615 5", "y < 9"), ("float", "1 2.5", "y < 1.5")],
+)
+def test_constants_are_compared_as_the_column_is(kind: str, constants: str, condition: str) -> None:
+    text = EDGES.replace("y: number", f"y: {kind}").split("edge(1, 2)")[0]
+    facts = " ".join(f"path(1, {constant})." for constant in constants.split())
+    rules = f"edge(2, 1). path(x, y) :- edge(x, _), path(_, y). found(x, y) :- path(x, y), {condition}."
+    check_counts("\n".join([text, facts, rules]))
+
+
 def test_rounds_that_each_find_little() -> None:
     """The next shown one after runs of others: as many tuples as there are, not the square of it."""
     count = 400
