@@ -136,7 +136,7 @@ def test_what_newcomers_type(word: str, capsys: pytest.CaptureFixture[str]) -> N
     hint = capsys.readouterr().err.splitlines()[-1]
     wanted = {
         "explain": "why, why-not and conflicts",
-        "lint": "run --fail-on",
+        "lint": "check --fail-on",
         "visualize": "report",
     }
     assert wanted.get(word.lower(), "run ") in hint

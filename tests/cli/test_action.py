@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -26,8 +28,10 @@ def variables(tmp_path: Path) -> dict[str, str]:
     repository, temporary, tools = (tmp_path / name for name in ("repository", "temporary", "tools"))
     for folder in (repository, temporary, tools):
         folder.mkdir()
-    (tools / "gh").write_text(GH)
-    (tools / "gh").chmod(0o755)
+    python = f'#!/usr/bin/env bash\nexec {shlex.quote(sys.executable)} "$@"\n'
+    for name, text in (("gh", GH), ("python", python)):
+        (tools / name).write_text(text)
+        (tools / name).chmod(0o755)
     identity = {"NAME": "a", "EMAIL": "a@b"}
     git = {f"GIT_{who}_{k}": v for who in ("AUTHOR", "COMMITTER") for k, v in identity.items()}
     found = {
