@@ -44,9 +44,11 @@ def shardlog(request: pytest.FixtureRequest) -> Checks:
     """Checks of the shardings and collectives of programs; the marker ``shardlog`` has their options."""
     options: dict[str, Any] = {}
     for marker in request.node.iter_markers("shardlog"):  # the nearest first
+        if marker.args:
+            hint = 'options have names, as in topology="v5e"'
+            raise ShardlogError(f"{marker.args[0]!r} has no name", where="marker shardlog", hint=hint)
         options = {**marker.kwargs, **options}
-    name = re.sub(r"[^\w.\[\]=-]", "_", request.node.name)
-    snapshot = request.path.parent / "__shardlog__" / request.path.stem / f"{name}.toml"
+    snapshot = request.path.parent / "__shardlog__" / request.path.stem / f"{_stem(request.node.name)}.toml"
     return Checks(options, snapshot, update=request.config.getoption(_UPDATE))
 
 
@@ -97,7 +99,8 @@ class Checks:
         from .checks.expectations import Expectation, Expectations
 
         session = self.run(function, *args, **options)
-        entries = tuple(Expectation(name, (str(sharding),), 0, 1) for name, sharding in expected.items())
+        texts = {name: _text(name, sharding) for name, sharding in expected.items()}
+        entries = tuple(Expectation(name, (text,), 0, 1) for name, text in texts.items())
         found = Expected(session).differences(Expectations("expected", (), entries))
         if found:
             raise AssertionError(_differences([replace(d, where=f"expected[{d.key!r}]") for d in found]))
@@ -111,6 +114,8 @@ class Checks:
         __tracebackhide__ = True
         if kind is not None:
             _check_kind(kind)
+        if axis is not None:
+            self._check_axis(axis)
         found = [
             each
             for each in self._collectives()
@@ -142,7 +147,7 @@ class Checks:
         __tracebackhide__ = True
         from .checks.expect import check, update
 
-        path = self._snapshot.with_stem(f"{self._snapshot.stem}-{name}") if name else self._snapshot
+        path = self._snapshot.with_stem(f"{self._snapshot.stem}-{_stem(name)}") if name else self._snapshot
         if self._update:
             path.parent.mkdir(parents=True, exist_ok=True)
             update(self.session, path)
@@ -156,6 +161,13 @@ class Checks:
         __tracebackhide__ = True
         return self.session.programs.asked(self._choice).collectives
 
+    def _check_axis(self, axis: str) -> None:
+        axes = {name for mesh in self.session.result.program.shardings.meshes.meshes for name, _ in mesh.axes}
+        if axis not in axes:
+            raise ShardlogError(
+                f"there is no axis {axis!r}", where="assert", hint=closest(axis, sorted(axes))
+            )
+
     def _told(self, found: list[Collective]) -> str:
         program = self.session.programs.asked(self._choice)
         return "\n\n".join([self._choice.line, *(str(program.why(each.number)) for each in found)])
@@ -163,6 +175,20 @@ class Checks:
 
 def _differences(found: list[Difference]) -> str:
     return "\n".join(map(str, found))
+
+
+def _stem(name: str) -> str:
+    """A name of a test or a snapshot, as a file has it."""
+    return re.sub(r"[^\w.\[\]=-]", "_", name)
+
+
+def _text(name: str, sharding: Any) -> str:
+    from jax.sharding import PartitionSpec
+
+    if isinstance(sharding, str | PartitionSpec):
+        return str(sharding)
+    hint = "expected a PartitionSpec, or a sharding as text"
+    raise ShardlogError(f"{sharding!r} is not a sharding", where=f"expected[{name!r}]", hint=hint)
 
 
 def _kinds() -> tuple[str, ...]:

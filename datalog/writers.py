@@ -176,7 +176,7 @@ def _json_row(
             parts.append(_json_row(fields, value[1:], plan, named, value[0]))
         elif column.type == "record" and value is not None:
             parts.append(_json_row(plan.records[column.type_name], value, plan, named))
-        elif column.type == "float" and value == value // 1 and abs(value) < 1e15:
+        elif column.type == "float" and value == value // 1 and abs(value) < 1e15 and str(value) != "-0.0":
             parts.append(str(int(value)))
         else:
             parts.append(json.dumps(value, ensure_ascii=False))

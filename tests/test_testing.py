@@ -52,7 +52,6 @@ def test_assertions(tmp_path: Path) -> None:
 def test_passes(shardlog):
     shardlog.assert_sharded(layer, ARGUMENTS, {"x": P("data", None), "result": '[{}, {"data"}]'})
     shardlog.assert_no_collective("all-reduce")
-    shardlog.assert_no_collective(axis="model")
     shardlog.assert_collectives({"all-gather": 1})
 
 def test_is_sharded_otherwise(shardlog):
@@ -115,3 +114,29 @@ def test_snapshots(tmp_path: Path) -> None:
 def test_pytest_starts_without_what_only_tests_need(tmp_path: Path) -> None:
     text = "import sys\n\ndef test_it():\n    assert not {'jax', 'jaxlib', 'numpy'} & set(sys.modules)\n"
     assert pytest_run(tmp_path, text)[0] == 0
+
+
+def test_what_is_wrong_with_a_test(tmp_path: Path) -> None:
+    status, said = pytest_run(
+        tmp_path,
+        LAYER
+        + """
+def test_axis(shardlog):
+    shardlog.run(layer, *ARGUMENTS)
+    shardlog.assert_no_collective("all-reduce", axis="dat")
+
+def test_sharding(shardlog):
+    shardlog.assert_sharded(layer, ARGUMENTS, {"x": 3})
+
+@pytest.mark.shardlog("v5e")
+def test_marker(shardlog):
+    shardlog.run(layer, *ARGUMENTS)
+""",
+    )
+    assert status == 1
+    for message in (
+        "there is no axis 'dat'",
+        "expected['x']: error: 3 is not a sharding",
+        "marker shardlog: error: 'v5e' has no name",
+    ):
+        assert message in said

@@ -21,7 +21,7 @@ from ...errors import ShardlogError
 from ...program.carried import DYNAMIC, LOCAL
 from ...program.devices import Devices, Table
 from ...program.function import location
-from ...program.meshes import Mesh
+from ...program.meshes import MOST_DEVICES, Mesh
 from ...program.mlir.modules import is_used, operations_in, symbols
 from ...program.shardings import mesh_attribute
 from ...rulebook.shipped import shipped
@@ -116,10 +116,12 @@ class _Ranks(Places):
         return places
 
     def process(self, communicator: Any, rank: Table) -> Table:
-        """For each process the one that has a rank in its group."""
+        """For each process the one that has a rank in its group, -1 where there is none."""
         found = np.full(self.count, -1)
         for row in self.group(communicator):
-            found[row] = row[rank[row]]
+            ranks = rank[row]
+            known = (ranks >= 0) & (ranks < len(row))
+            found[row[known]] = row[ranks[known]]
         return found
 
 
@@ -166,7 +168,10 @@ class _Calls(Global):
             if op.name == "cf.assert" and (made := op.operands[0].owner.operation).name == "arith.cmpi":
                 size, count = (value.owner.operation for value in made.operands)
                 if size.name == "mpi.comm_size" and count.name == "arith.constant":
-                    return int(ir.IntegerAttr(count.attributes["value"]).value)
+                    processes = int(ir.IntegerAttr(count.attributes["value"]).value)
+                    if not 1 <= processes <= MOST_DEVICES:
+                        raise refused(op, f"{processes:,} processes, and there may be 1 to {MOST_DEVICES:,}")
+                    return processes
         raise refused(
             next(op for op in ops if op.name.startswith("mpi.")), "it does not say how many processes run"
         )
@@ -223,6 +228,8 @@ class _Calls(Global):
     def store(self, buffer: Any, value: Any) -> None:
         """Puts a tensor into a buffer."""
         op = buffer.owner.operation
+        if list(value.type.shape) != list(ir.MemRefType(buffer.type).shape):
+            raise refused(op, f"its shape is not that of the {value.type} that a call puts there")
         if op.name == "memref.alloc":
             self.held[buffer] = value
         elif op.name == "memref.subview":
@@ -298,6 +305,8 @@ class _Calls(Global):
     def reduce_scatter(self, op: Any) -> None:
         sent, received, communicator = op.operands
         value, groups = self.read(sent), self.ranks.group(communicator)
+        if list(value.type.shape)[:1] != [groups.shape[1]]:
+            raise refused(op, f"it sends no {groups.shape[1]} parts")
         sizes, along = [1, *value.type.shape[1:]], {"scatter_dimension": self.integer(0)}
         made = self.collective("reduce_scatter", value, sizes, groups, along, self.combine(op))
         self.store(received, self.reshape(made, sizes[1:]))
@@ -343,9 +352,10 @@ class _Calls(Global):
                     self.use(inner, found, **{"sent" if sends else "received": buffer})
                     if (ranks := self.ranks.of(rank)) is None:
                         raise refused(inner, "its rank is not known before it runs")
-                    (found.target if sends else found.source)[taken] = self.ranks.process(
-                        communicator, ranks
-                    )[taken]
+                    others = self.ranks.process(communicator, ranks)[taken]
+                    if (others < 0).any():
+                        raise refused(inner, "its rank is none of the communicator")
+                    (found.target if sends else found.source)[taken] = others
                 elif inner.name != "scf.yield":
                     raise refused(inner, "it stands in a branch with messages")
 

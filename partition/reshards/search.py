@@ -95,6 +95,8 @@ class RouteSearch:
 
     def lacking(self, start: Layout, goal: Layout) -> float:
         """The number of elements that some device must receive at least."""
+        if not self._lowest:  # beside the price of a step elements have none
+            return 0.0
         return self._at_least(self._number(start), self._number(goal)) / self._lowest
 
     def _search(self, start: int, goal: int, *, direct: bool = False, below: float = inf) -> Route | None:

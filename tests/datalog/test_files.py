@@ -190,6 +190,17 @@ def test_every_value_comes_back(parameters: str, tmp_path: Path) -> None:
     assert repr(found.rows("r")) == repr(HARD)
 
 
+@pytest.mark.parametrize("parameters", ["", "IO=jsonfile", "IO=jsonfile, format=object"])
+def test_both_zeros_come_back(parameters: str, tmp_path: Path) -> None:
+    parameters = ", ".join(filter(None, [parameters, 'filename="r"']))
+    written = Program(f".decl r(x: float)\n.output r({parameters})\n")
+    written.add("r", [(0.0,), (-0.0,)])
+    written.write_outputs(tmp_path)
+    found = Program(f".decl r(x: float)\n.input r({parameters})\n")
+    found.read_inputs(tmp_path)
+    assert repr(found.rows("r")) == repr([(-0.0,), (0.0,)])
+
+
 @pytest.mark.parametrize(
     ("created", "said"),
     [

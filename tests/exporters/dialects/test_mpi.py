@@ -239,6 +239,8 @@ def test_reductions_that_were_written_run_again(element: str, dtype: Any, kind: 
         (r"cf.assert .*", "", "does not say how many processes run"),
         (r"MPI_SUM", "MPI_MAXLOC", r"nothing says how it reduces \(MPI_MAXLOC\)"),
         (r"mpi.comm_split\((%\w+), %\w+", r"mpi.comm_split(\1, %cut", "do not follow from the rank"),
+        (r"(%c\d+_i32 = arith.constant) 6", r"\1 0", "cf.assert cannot run: 0 processes"),
+        (r"(%c\d+_i32 = arith.constant) 6", r"\1 2000000000", "2,000,000,000 processes"),
         (r"(mpi.allreduce)", r"mpi.barrier(%0)\n \1", "mpi.barrier cannot run"),
     ],
 )
@@ -250,6 +252,12 @@ def test_other_calls_are_refused(old: str, new: str, message: str) -> None:
     with pytest.raises(ShardlogError, match=message) as caught:
         shardlog.run(re.sub(old, new, text, count=1))
     assert "--as shard" in caught.value.hint
+
+
+def test_buffers_of_other_numbers_of_processes_are_refused() -> None:
+    text = mpi(RESHARD.format(grid="6", shape="12x18", start=[[0]], end=[[]]))
+    with pytest.raises(ShardlogError, match="its shape is not that of the tensor<12x"):
+        shardlog.run(text.replace("arith.constant 6 : i32", "arith.constant 12 : i32"))
 
 
 def test_whole_arguments_are_cut() -> None:
