@@ -55,7 +55,7 @@ def _sweep(options: argparse.Namespace) -> int:
         write(folder / "plot.svg", drawn.encode())
     show(table_text(rows))
     before = f", {finished.before:,} were done before" if finished.before else ""
-    show(f"{plural(finished.now, 'plan')}{before}; table.csv and plot.svg are in {folder}")
+    show(f"{plural(finished.now, 'task')}{before}; table.csv and plot.svg are in {folder}")
     for task, error in finished.not_done:
         warn(f"{task.name} was not done: {error}")
     return int(bool(finished.not_done))

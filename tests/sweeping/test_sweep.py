@@ -255,7 +255,7 @@ def test_a_sweep_ends_with_a_table_and_a_plot_and_goes_on(
 ) -> None:
     assert main(["sweep", str(sweep), "--workers", "1"]) == 0
     said = capsys.readouterr().out
-    assert "2 plans; table.csv and plot.svg are in" in said
+    assert "2 tasks; table.csv and plot.svg are in" in said
     folder = sweep.with_suffix("")
     rows = list(csv.DictReader((folder / "table.csv").open()))
     assert [row["model"] for row in rows] == ["m.mlir"] * 2
@@ -265,7 +265,7 @@ def test_a_sweep_ends_with_a_table_and_a_plot_and_goes_on(
     before = {path.name: path.stat().st_mtime_ns for path in folder.glob("*.json")}
     next(folder.glob("*.json")).unlink()
     assert main(["sweep", str(sweep), "--workers", "1"]) == 0
-    assert "1 plan, 1 were done before" in capsys.readouterr().out
+    assert "1 task, 1 were done before" in capsys.readouterr().out
     after = {path.name: path.stat().st_mtime_ns for path in folder.glob("*.json")}
     assert before.keys() == after.keys()
     assert len(before.items() & after.items()) == 1
