@@ -59,10 +59,7 @@ impl Code {
             Type::Number => Code::Signed,
             Type::Unsigned => Code::Bits,
             Type::Float | Type::Symbol | Type::Record(_) => {
-                let mut distinct: Vec<i64> = words.map(i64::from).collect();
-                distinct.sort_unstable();
-                distinct.dedup();
-                distinct.sort_unstable_by(|&a, &b| values.compare(kind, &program.records, a, b));
+                let distinct = distinct(program, values, kind, words.map(i64::from).collect());
                 let ranks = distinct.iter().copied().zip(0..).collect();
                 Code::Ranks(distinct, ranks)
             }
@@ -139,13 +136,18 @@ fn keys(program: &Program, values: &Values, kind: &Type, words: impl Iterator<It
         Type::Float => words.map(|word| word ^ (((word >> 63) as u64) >> 1) as i64).collect(), // as `total_cmp`
         Type::Symbol | Type::Record(_) => {
             let mut words: Vec<i64> = words.collect();
-            let mut distinct = words.clone();
-            distinct.sort_unstable();
-            distinct.dedup();
-            distinct.sort_unstable_by(|&a, &b| values.compare(kind, &program.records, a, b));
+            let distinct = distinct(program, values, kind, words.clone());
             let ranks: FxHashMap<i64, i64> = distinct.into_iter().zip(0..).collect();
             words.iter_mut().for_each(|word| *word = ranks[word]);
             words
         }
     }
+}
+
+/// Words, each once, in the order of their values.
+fn distinct(program: &Program, values: &Values, kind: &Type, mut words: Vec<i64>) -> Vec<i64> {
+    words.sort_unstable();
+    words.dedup();
+    words.sort_unstable_by(|&a, &b| values.compare(kind, &program.records, a, b));
+    words
 }
