@@ -19,11 +19,12 @@ from typing import Any
 
 import tomlkit
 from tomlkit.exceptions import TOMLKitError
-from tomlkit.items import DottedKey, Item, Key, KeyType, SingleKey, String, Whitespace
+from tomlkit.items import KeyType, SingleKey, String
 
 from ..engine.language.sources import UnreadableError, read_text
 from ..errors import ShardlogError
 from ..program.mlir.places import wildcard
+from ..tomls import entry_lines
 
 _DECODED = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)")
 
@@ -74,7 +75,7 @@ def read_expectations(path: Path) -> Expectations:
         hint = "shardlog expect --update writes one" if missing else "expected a TOML file"
         raise ShardlogError(f"cannot read: {error}", where=name, hint=hint) from None
     try:
-        values, body = tomllib.loads(text), tomlkit.parse(text).body
+        values, places = tomllib.loads(text), [*entry_lines(text)]
     except tomllib.TOMLDecodeError as error:
         decoded = _DECODED.fullmatch(str(error))
         end = len(text.splitlines())
@@ -87,37 +88,21 @@ def read_expectations(path: Path) -> Expectations:
     except TOMLKitError as error:
         raise ShardlogError(f"not TOML: {error}", where=name, hint="expected a TOML file") from None
     lines = tuple(text.removesuffix("\n").split("\n")) if text else ()
-    return Expectations(name, lines, tuple(_entries(name, values, body)))
+    return Expectations(name, lines, tuple(_entries(name, values, places)))
 
 
 def _entries(
-    name: str, values: Mapping[str, object], body: Iterable[tuple[Key | None, Item]]
+    name: str, values: Mapping[str, object], places: Iterable[tuple[str, int, int]]
 ) -> Iterator[Expectation]:
-    """The expectations of a document: tomllib has their values, and tomlkit the lines that they take."""
-    first = 0
-    for key, item in body:
-        text = _written(key, item)
-        if key is not None:
-            known = key.as_string() if isinstance(key, DottedKey) else key.key
-            value = values.get(known)
-            shardings: list[Any] = value if isinstance(value, list) else [value]
-            if not shardings or not all(isinstance(sharding, str) for sharding in shardings):
-                hint = """expected a sharding as text, as in '[{"data"}, {}]', or a list of them; """
-                hint += "quote names with dots"
-                raise ShardlogError(f"{known} is not a sharding", where=f"{name}:{first + 1}", hint=hint)
-            yield Expectation(known, tuple(shardings), first, first + text.count("\n") + (text[-1:] != "\n"))
-        first += text.count("\n")
-
-
-def _written(key: Key | None, item: Item) -> str:
-    """An entry, a comment or white space as it stands in the document."""
-    if isinstance(item, Whitespace):
-        return item.s
-    trivia = item.trivia
-    if key is None:
-        return f"{trivia.indent}{item.as_string()}"
-    entry = f"{key.as_string()}{key.sep}{item.as_string()}"
-    return f"{trivia.indent}{entry}{trivia.comment_ws}{trivia.comment}{trivia.trail}"
+    """The expectations of a document, of which there are the values, and the lines that they take."""
+    for known, first, end in places:
+        value = values.get(known)
+        shardings: list[Any] = value if isinstance(value, list) else [value]
+        if not shardings or not all(isinstance(sharding, str) for sharding in shardings):
+            hint = """expected a sharding as text, as in '[{"data"}, {}]', or a list of them; """
+            hint += "quote names with dots"
+            raise ShardlogError(f"{known} is not a sharding", where=f"{name}:{first + 1}", hint=hint)
+        yield Expectation(known, tuple(shardings), first, end)
 
 
 def line(key: str, shardings: tuple[str, ...]) -> str:

@@ -12,13 +12,14 @@ import re
 import tomllib
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
 from jaxlib.mlir import ir
+from tomlkit.exceptions import TOMLKitError
 
 from ..autosharding.options import AutoOptions
 from ..cost.machine import machine
@@ -27,6 +28,7 @@ from ..importers.annotations import replace_mesh
 from ..importers.sources.source import read_program
 from ..importers.sources.text import make_context
 from ..runs.options import TOPOLOGY
+from ..tomls import entry_lines
 from .tasks import Task
 
 _LISTS = ("models", "meshes", "devices", "topologies", "memory")
@@ -98,26 +100,10 @@ def _entries(path: Path) -> dict[str, _Entry]:
         where = f"{path}:{found[2]}:{found[3]}" if found else f"{path}:{max(text.count(chr(10)), 1)}"
         message = found[1] if found else str(error)
         raise ShardlogError(f"not TOML: {message}", where=where, hint=_EXAMPLE) from None
-    places = {key: (line, lines) for line, lines in _chunks(text.splitlines()) for key in _keys(lines) or ()}
+    lines, places = text.splitlines(), dict[str, tuple[int, Sequence[str]]]()
+    with suppress(TOMLKitError, RecursionError):  # the first line stands for all then
+        places = {key: (first + 1, lines[first:end]) for key, first, end in entry_lines(text)}
     return {key: _Entry(value, path, *places.get(key, (1, ()))) for key, value in whole.items()}
-
-
-def _chunks(lines: Sequence[str]) -> Iterator[tuple[int, Sequence[str]]]:
-    """The lines of each entry, and the number of the first."""
-    first = 0
-    for end in range(1, len(lines) + 1):
-        if _keys(lines[first:end]) is not None:
-            if lines[first:end] != [""]:
-                yield first + 1, lines[first:end]
-            first = end
-
-
-def _keys(lines: Sequence[str]) -> list[str] | None:
-    """The keys that lines define; None if they are no whole entry."""
-    try:
-        return list(tomllib.loads("\n".join(lines)))
-    except tomllib.TOMLDecodeError:
-        return None
 
 
 def _fixed(entries: Mapping[str, _Entry]) -> dict[str, Any]:
