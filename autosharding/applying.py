@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping, Sequence
 from math import prod
 from typing import Any
@@ -10,10 +9,9 @@ from typing import Any
 from ..errors import ShardlogError, closest
 from .ends import End
 from .options import AutoOptions
-from .plan import AutoPlan, Placed, Spec, axes_of, spec_of
+from .plan import AutoPlan, Placed, Spec, axes_of, indices_of, pattern_of, spec_of
 from .searching import Costed, Search
 
-_INDEX = re.compile(r"(?<=\[)\d+(?=\])")
 _WHERE = "--plan"
 _NAMES = 3  # of arguments in a message
 
@@ -60,11 +58,11 @@ def _specs(
     by_name = {each.name: each for each in placed}
     by_pattern: dict[str, list[tuple[list[int], Placed]]] = {}
     for each in placed:
-        by_pattern.setdefault(_INDEX.sub("", each.name), []).append((_indices(each.name), each))
+        by_pattern.setdefault(pattern_of(each.name), []).append((indices_of(each.name), each))
     found = dict[int, Spec]()
     for n, end in enumerate(ends):
-        alike = by_pattern.get(_INDEX.sub("", end.name), ())
-        near = min(alike, key=lambda pair: _distance(pair[0], _indices(end.name)), default=None)
+        alike = by_pattern.get(pattern_of(end.name), ())
+        near = min(alike, key=lambda pair: _distance(pair[0], indices_of(end.name)), default=None)
         given = by_name.get(end.name) or (near and near[1])
         if end.shape is None:
             continue
@@ -76,10 +74,6 @@ def _specs(
         else:
             found[n] = _dividing(given.spec, end, axes, notes)
     return found
-
-
-def _indices(name: str) -> list[int]:
-    return [int(number) for number in _INDEX.findall(name)]
 
 
 def _distance(one: Sequence[int], other: Sequence[int]) -> list[int]:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
-from math import inf
 from typing import Any
 
 from ..cost.cost import Cost
@@ -19,7 +18,7 @@ from ..runs.running import run_with
 from ..session import Session
 from .meshes import meshes_of
 from .options import AutoOptions
-from .plan import AutoPlan
+from .plan import AutoPlan, front
 from .searching import Costed, Search, prices_of_memory
 
 _COSTED = 2  # meshes whose programs are written and costed; more, if no program fits into memory
@@ -85,12 +84,8 @@ def pareto(
     for price in prices_of_memory():
         with suppress(TooLargeError):
             costed.append(search.at(price))
-    front, least = list[Costed](), inf
-    for each in sorted(costed, key=lambda each: (each.cost.seconds, each.cost.peak)):
-        if each.cost.peak < least:
-            front.append(each)
-            least = each.cost.peak
-    return tuple(search.plan_of(each) for each in front)
+    best = front(costed, lambda each: (each.cost.seconds, each.cost.peak))
+    return tuple(search.plan_of(each) for each in best)
 
 
 def costed_known(

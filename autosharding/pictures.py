@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from html import escape
 from math import ceil, floor, log
 
+from ..markup import joined
 from ..program.elements import bytes_text
 from ..runs.table import time_text
-from .plan import AutoPlan
+from .plan import AutoPlan, front
 
 _WIDTH, _HEIGHT = 860, 520
 _LEFT, _RIGHT, _TOP, _BOTTOM = 90, 190, 46, 56
@@ -29,6 +29,11 @@ class Point:
     seconds: float
     peak: int
     chosen: bool = False
+
+    @property
+    def cost(self) -> tuple[float, int]:
+        """The seconds and the bytes."""
+        return self.seconds, self.peak
 
 
 def plan_picture(plan: AutoPlan, others: Sequence[AutoPlan] = ()) -> str:
@@ -54,15 +59,6 @@ def plan_picture(plan: AutoPlan, others: Sequence[AutoPlan] = ()) -> str:
     return picture(marked, f"plans for {plan.mesh} on {plan.topology}")
 
 
-def front(points: Iterable[Point]) -> list[Point]:
-    """The points of which none is both slower and larger than another, the fastest first."""
-    found = list[Point]()
-    for point in sorted(points, key=lambda each: (each.seconds, each.peak)):
-        if not found or point.peak < found[-1].peak:
-            found.append(point)
-    return found
-
-
 def picture(points: Sequence[Point], title: str, *, each_series: bool = False) -> str:
     """An SVG file: the time of a step to the right, the peak memory of a device upwards, and the Pareto
     front. All points are labelled. With ``each_series`` each has its front, and only points on one are
@@ -74,7 +70,7 @@ def picture(points: Sequence[Point], title: str, *, each_series: bool = False) -
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {_HEIGHT}" width="{_WIDTH}"',
         f' height="{_HEIGHT}" font-family="sans-serif" font-size="11">',
         f'<rect width="{_WIDTH}" height="{_HEIGHT}" fill="white"/>',
-        f'<text x="{_LEFT}" y="22" font-size="14">{escape(title)}</text>',
+        f'<text x="{_LEFT}" y="22" font-size="14">{joined(title)}</text>',
     ]
     low, right = _HEIGHT - _BOTTOM, _WIDTH - _RIGHT
     for value in across.ticks:
@@ -92,7 +88,7 @@ def picture(points: Sequence[Point], title: str, *, each_series: bool = False) -
     for number, name in enumerate(series):
         colour = _COLOURS[number % len(_COLOURS)]
         own = [point for point in points if point.series == name]
-        best = front(own if each_series else points)
+        best = front(own if each_series else points, lambda point: point.cost)
         path = " ".join(f"{across.of(each.seconds):.1f},{up.of(each.peak):.1f}" for each in best)
         stroke = colour if each_series else "#999"
         if each_series or not number:
@@ -101,12 +97,12 @@ def picture(points: Sequence[Point], title: str, *, each_series: bool = False) -
             x, y, size = across.of(point.seconds), up.of(point.peak), 7 if point.chosen else 4
             lines.append(
                 f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{size}" fill="{colour}" fill-opacity=".75">'
-                f"<title>{escape(_said(point))}</title></circle>"
+                f"<title>{joined(_said(point))}</title></circle>"
             )
         labelled += best if each_series else own
         if len(series) > 1:
             y = _TOP + 14 * number
-            lines.append(f'<text x="{_WIDTH - _RIGHT + 14}" y="{y}" fill="{colour}">{escape(name)}</text>')
+            lines.append(f'<text x="{_WIDTH - _RIGHT + 14}" y="{y}" fill="{colour}">{joined(name)}</text>')
     lines += _labels(labelled, across, up)
     return "\n".join([*lines, "</svg>", ""])
 
@@ -124,7 +120,7 @@ def _labels(points: Sequence[Point], across: _Scale, up: _Scale) -> Iterable[str
             y += _APART
         taken.append((x, y))
         weight = ' font-weight="bold"' if point.chosen else ""
-        yield f'<text x="{x:.1f}" y="{y:.1f}"{weight}>{escape(point.label)}</text>'
+        yield f'<text x="{x:.1f}" y="{y:.1f}"{weight}>{joined(point.label)}</text>'
 
 
 class _Scale:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from ..errors import ShardlogError
 
 VERSION = 1
 Entry = None | str | tuple[str, ...]  # of a dimension: whole, over an axis, or over several
 Spec = tuple[Entry, ...]
+T = TypeVar("T")
+_INDEX = re.compile(r"(?<=\[)\d+(?=\])")
 
 
 @dataclass(frozen=True)
@@ -184,3 +187,25 @@ def text_of(spec: Spec) -> str:
 
     dims = ("{" + ", ".join(map(quoted, names)) + "}" for names in axes_of(spec))
     return f"[{', '.join(dims)}]"
+
+
+def pattern_of(name: str) -> str:
+    """The name without its indices: equal for the arguments of like layers."""
+    return _INDEX.sub("", name)
+
+
+def indices_of(name: str) -> list[int]:
+    """The indices in a name, the outermost first."""
+    return [int(number) for number in _INDEX.findall(name)]
+
+
+def front(things: Iterable[T], cost: Callable[[T], tuple[float, int]]) -> list[T]:
+    """The things of which none is both slower and larger than another, the fastest first.
+
+    ``cost`` gives the seconds and the bytes of one.
+    """
+    best = list[T]()
+    for thing in sorted(things, key=cost):
+        if not best or cost(thing)[1] < cost(best[-1])[1]:
+            best.append(thing)
+    return best

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,10 +13,8 @@ from ..cost.cost import Cost
 from ..errors import ShardlogError, closest
 from ..partition.improving import TooLargeError
 from .options import AutoOptions
-from .plan import AutoPlan, Spec, spec_of
+from .plan import AutoPlan, Spec, pattern_of, spec_of
 from .searching import Search
-
-_INDEX = re.compile(r"(?<=\[)\d+(?=\])")
 
 
 @dataclass(frozen=True)
@@ -63,7 +60,7 @@ def weighed(
     group = [
         m
         for m, other in enumerate(plan.arguments)
-        if _INDEX.sub("", other.name) == _INDEX.sub("", plan.arguments[n].name)
+        if pattern_of(other.name) == pattern_of(plan.arguments[n].name)
         and other.spec == plan.arguments[n].spec
     ]
     specs = {m: placed.spec for m, placed in enumerate(plan.arguments)}

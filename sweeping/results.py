@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..autosharding.pictures import Point, front, picture
+from ..autosharding.pictures import Point, picture
+from ..autosharding.plan import front
 from ..errors import ShardlogError
 from ..program.elements import bytes_text
 from ..runs.table import table, time_text
@@ -42,9 +43,8 @@ def rows_of(tasks: Sequence[Task], folder: Path) -> list[Row]:
         groups.setdefault((row.task.model, row.task.options.topology), []).append(n)
     best = set[int]()
     for numbers in groups.values():
-        points = {n: point for n in numbers if (point := _point(rows[n])) is not None}
-        chosen = {id(point) for point in front(points.values())}
-        best |= {n for n, point in points.items() if id(point) in chosen}
+        costs = {n: point.cost for n in numbers if (point := _point(rows[n])) is not None}
+        best.update(front(costs, costs.__getitem__))
     return [Row(**{**vars(row), "front": n in best}) for n, row in enumerate(rows)]
 
 

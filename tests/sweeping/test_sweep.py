@@ -19,7 +19,8 @@ from xml.etree import ElementTree
 import pytest
 from shardlog import outputs
 from shardlog.autosharding.options import AutoOptions
-from shardlog.autosharding.pictures import Point, front, picture
+from shardlog.autosharding.pictures import Point, picture
+from shardlog.autosharding.plan import front
 from shardlog.cli import main
 from shardlog.sweeping import running
 from shardlog.sweeping.asked import read_sweep
@@ -286,7 +287,7 @@ def test_a_front_has_what_nothing_beats() -> None:
     points = [
         Point("a", name, seconds, peak) for name, seconds, peak in (("x", 1, 9), ("y", 2, 9), ("z", 3, 1))
     ]
-    assert [point.label for point in front(points)] == ["x", "z"]
+    assert [point.label for point in front(points, lambda point: point.cost)] == ["x", "z"]
     tree = ElementTree.fromstring(picture(points, "a < b"))
     texts = [element.text for element in tree.iter("{http://www.w3.org/2000/svg}text")]
     assert {"x", "y", "z", "a < b"} <= set(texts)
