@@ -92,9 +92,12 @@ class Checks:
 
         ``expected`` has a ``PartitionSpec``, or a sharding as text, for each name. Names and patterns are
         those of files of expectations, as in ``"params['layers'][*]['w']"``. The message says why each value
-        differs. Raises ShardlogError for malformed shardings.
+        differs. Raises ShardlogError for malformed shardings, and if ``args`` is neither a tuple nor a list.
         """
         __tracebackhide__ = True
+        if not isinstance(args, tuple | list):  # a single array would be taken apart into its rows
+            hint = "expected a tuple with all arguments, as in (x, w) or (x,)"
+            raise ShardlogError(f"args is of type {type(args).__name__}", where="assert_sharded", hint=hint)
         from .checks.expect import Expected
         from .checks.expectations import Expectation, Expectations
 

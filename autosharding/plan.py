@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import asdict, dataclass
@@ -124,20 +125,20 @@ class AutoPlan:
             return AutoPlan(
                 str(given["mesh"]),
                 str(given["topology"]),
-                float(given["seconds"]),
-                int(given["peak"]),
-                None if given["sum"] is None else float(given["sum"]),
-                None if given["bound"] is None else float(given["bound"]),
+                _amount(given["seconds"]),
+                _bytes(given["peak"]),
+                None if given["sum"] is None else _amount(given["sum"]),
+                None if given["bound"] is None else _amount(given["bound"]),
                 placed["arguments"],
                 placed["results"],
                 {int(result): int(argument) for result, argument in given["state"].items()},
-                None if given["memory"] is None else int(given["memory"]),
+                None if given["memory"] is None else _bytes(given["memory"]),
                 tuple(
                     Tried(
                         str(each["name"]),
                         str(each["mesh"]),
-                        float(each["seconds"]),
-                        int(each["peak"]),
+                        _amount(each["seconds"]),
+                        _bytes(each["peak"]),
                         bool(each.get("written", True)),
                     )
                     for each in given["tried"]
@@ -145,7 +146,7 @@ class AutoPlan:
                 tuple(
                     tuple(
                         Other(
-                            _spec(each["spec"]), float(each["seconds"]), str(each["op"]), str(each["where"])
+                            _spec(each["spec"]), _amount(each["seconds"]), str(each["op"]), str(each["where"])
                         )
                         for each in argument
                     )
@@ -155,8 +156,23 @@ class AutoPlan:
             )
         except OSError as error:
             raise ShardlogError(f"cannot read: {error.strerror}", where=str(path)) from None
-        except (ValueError, KeyError, TypeError, AttributeError):
+        except (ValueError, KeyError, TypeError, AttributeError, OverflowError):
             raise ShardlogError("not a plan", where=str(path), hint=hint) from None
+
+
+def _amount(given: Any) -> float:
+    """Seconds: finite, and not negative."""
+    amount = float(given)
+    if not 0 <= amount < math.inf:
+        raise ValueError(given)
+    return amount
+
+
+def _bytes(given: Any) -> int:
+    amount = int(given)
+    if amount < 0:
+        raise ValueError(given)
+    return amount
 
 
 def _spec(given: Any) -> Spec:

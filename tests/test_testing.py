@@ -128,6 +128,9 @@ def test_axis(shardlog):
 def test_sharding(shardlog):
     shardlog.assert_sharded(layer, ARGUMENTS, {"x": 3})
 
+def test_arguments(shardlog):
+    shardlog.assert_sharded(layer, ARGUMENTS[0], {"x": P("data", None)})
+
 @pytest.mark.shardlog("v5e")
 def test_marker(shardlog):
     shardlog.run(layer, *ARGUMENTS)
@@ -137,6 +140,7 @@ def test_marker(shardlog):
     for message in (
         "there is no axis 'dat'",
         "expected['x']: error: 3 is not a sharding",
+        "assert_sharded: error: args is of type ShapeDtypeStruct",
         "marker shardlog: error: 'v5e' has no name",
     ):
         assert message in said

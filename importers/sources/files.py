@@ -58,7 +58,7 @@ def _check_kind(data: bytes, name: str) -> None:
     if not data.strip():
         hint = "expected StableHLO as MLIR text or bytecode"
         raise ShardlogError("the module is empty", where=name, hint=hint)
-    if data.startswith(b"SQLite format 3"):
+    if data.startswith(b"SQLi"):  # a part of SQLite's first bytes, since a file may have been cut
         hint = "give the module instead; why, diff, report, query and others read saved runs"
         raise ShardlogError("this is a saved run, not a module", where=name, hint=hint)
     if data.startswith(BYTECODE):

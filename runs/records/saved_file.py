@@ -21,6 +21,7 @@ FORMAT = 8
 _RELEASED = {1: "shardlog 0.1"}  # formats that a release wrote and this version does not read
 AGAIN = "run it again: shardlog run MODULE --save FILE"
 _SQLITE = b"SQLite format 3\0"
+_TOLD = 4  # bytes of a cut file that tell it from a program: no module starts with "SQLi"
 _CHECKSUM = 4  # bytes, of the CRC-32 of the database
 _PART = 1 << 18  # bytes read at a time: few enough to stay in a cache
 _MAPPED = 1 << 40  # bytes of the file that are mapped into memory, where SQLite was built for that
@@ -64,7 +65,8 @@ def is_saved(path: Path) -> bool:
         if not path.is_file():  # what comes from a pipe can be read only once
             return False
         with path.open("rb") as file:
-            return file.read(len(_SQLITE)) == _SQLITE
+            start = file.read(len(_SQLITE))
+            return len(start) >= _TOLD and _SQLITE.startswith(start)
     except OSError:
         return False
 
@@ -136,7 +138,7 @@ class Database:
             return ShardlogError(message, where=str(self.path), hint=hint)
 
         header = file.read(100)
-        if not header.startswith(_SQLITE):
+        if not header.startswith(_SQLITE[: max(length, _TOLD)]):
             raise wrong("this is not a saved run")
         if len(header) == 100:
             if int.from_bytes(header[68:72]) != APPLICATION:

@@ -290,6 +290,9 @@ def test_why_plan_says_what_comes_next_and_what_it_costs(
         {},
         whole | {"others": [[{"spec": [], "seconds": "x", "op": "", "where": ""}]]},
         whole | {"arguments": [{"name": "params[0]", "spec": "data"}]},
+        whole | {"seconds": float("nan")},
+        whole | {"sum": float("inf")},
+        whole | {"peak": -1},
     ]
     for document in worse:
         path.write_text(json.dumps(document))

@@ -195,10 +195,10 @@ def test_another_format(file: Path, tmp_path: Path, capsys: pytest.CaptureFixtur
     assert "hint: run it again: shardlog run MODULE --save FILE" in error
 
 
-@pytest.mark.parametrize("part", [0.001, 0.01, 0.5, 0.999])
+@pytest.mark.parametrize("part", [0, 0.001, 0.01, 0.5, 0.999])
 def test_cut_short(file: Path, tmp_path: Path, part: float, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "short.shardlog"
-    path.write_bytes(file.read_bytes()[: int(part * file.stat().st_size)])
+    path.write_bytes(file.read_bytes()[: int(part * file.stat().st_size) or 4])
     assert f"{path}: error: the file is cut short" in refused(path, capsys)
 
 
