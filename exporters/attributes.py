@@ -79,8 +79,8 @@ class Attributes:
             else:
                 self.set_results(node)
 
-    def set_plain(self, values: npt.NDArray[np.int64], made: npt.NDArray[np.int64]) -> None:
-        """The shardings of values that are the only result of their op, in ``made``."""
+    def set_plain(self, values: npt.NDArray[np.int64], makers: npt.NDArray[np.int64]) -> None:
+        """The shardings of values that are the only result of their op, in ``makers``."""
         count = int(self.rank_of.max(initial=0)) + 1
         held = self.written.contents[self.instance.place + self.instance.layout.place[values]]
         keys = held * count + self.rank_of[numbers(self.function.types)[values]]
@@ -92,7 +92,7 @@ class Attributes:
             if attribute is not None:
                 attributes[key], has_one[key] = attribute, True
         written = has_one[keys]
-        ops = map(self.ops.__getitem__, made[values[written]].tolist())
+        ops = map(self.ops.__getitem__, makers[values[written]].tolist())
         for op, attribute in zip(ops, map(attributes.__getitem__, keys[written].tolist()), strict=True):
             op.attributes["sdy.sharding"] = attribute
 
@@ -214,18 +214,18 @@ class Attributes:
             uneven = HALO in entry or OFFSETS in entry
             key = (id(sharding), self.function.types[value], uneven)
             if key not in fitted:
-                found, shape = sharding, self.shapes[key[1]] or ()
+                fitting, shape = sharding, self.shapes[key[1]] or ()
                 if not uneven:
-                    found = self.written.fitted(sharding, shape, entry=self.entry)
-                fitted[key] = {} if found is None else {"sdy.sharding": self.written.attribute(found)}
-                if spelled and sharding is not None and found != sharding and not _is_even(sharding, shape):
+                    fitting = self.written.fitted(sharding, shape, entry=self.entry)
+                fitted[key] = {} if fitting is None else {"sdy.sharding": self.written.attribute(fitting)}
+                if spelled and sharding is not None and fitting != sharding and not _is_even(sharding, shape):
                     fitted[key][UNEVEN] = ir.StringAttr.get(str(self.written.attribute(sharding)))
             added = fitted[key]
             one = (entry, id(added))
-            made = entries.get(one)
-            if made is None:
-                made = entries[one] = self.entry_with(entry, added)
-            new.append(made)
+            extended = entries.get(one)
+            if extended is None:
+                extended = entries[one] = self.entry_with(entry, added)
+            new.append(extended)
         if any(len(entry) for entry in new):
             attributes[label] = ir.ArrayAttr.get(new)
         elif label in attributes:

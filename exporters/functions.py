@@ -42,10 +42,10 @@ def boundary(instance: Instance, written: FinalShardings, shapes: list[tuple[int
 
     def of(values: list[int] | tuple[int, ...], *, returned: bool = False) -> tuple[Sharding, ...]:
         rank = [len(shapes[instance.function.types[v]] or ()) for v in values]
-        found = written.held(instance, values, rank)
+        shardings = written.held(instance, values, rank)
         if returned:
-            found = [written.result(None, one) for one in found]
-        return tuple(written.filled(found, rank, "call") or ())
+            shardings = [written.result(None, one) for one in shardings]
+        return tuple(written.filled(shardings, rank, "call") or ())
 
     function = instance.function
     return Signature(of(function.arguments), of(function.operands[function.terminator], returned=True))
@@ -56,16 +56,16 @@ def boundaries(
 ) -> dict[int, Signature]:
     """The boundaries of instances, by their numbers; those of a function that hold the same are looked at
     once."""
-    found: dict[int, Signature] = {}
-    known: dict[tuple[str, bytes], Signature] = {}
+    by_instance: dict[int, Signature] = {}
+    by_content: dict[tuple[str, bytes], Signature] = {}
     for instance in instances:
         function = instance.function
         values = [*function.arguments, *function.operands[function.terminator]]
         key = (function.name, written.contents[instance.place + instance.layout.place[values]].tobytes())
-        if written.unchanged or key not in known:
-            known[key] = boundary(instance, written, shapes)
-        found[instance.number] = known[key]
-    return found
+        if written.unchanged or key not in by_content:
+            by_content[key] = boundary(instance, written, shapes)
+        by_instance[instance.number] = by_content[key]
+    return by_instance
 
 
 def choose_versions(

@@ -31,10 +31,10 @@ def write_meshes(module: ir.Module, shardings: Shardings, kinds: Iterable[Any]) 
     for mesh in meshes:
         if mesh.name not in ops:
             begin = ir.InsertionPoint.at_block_begin(module.body)
-            ops[mesh.name] = made = sdy.MeshOp(mesh.name, mesh_attribute(mesh), ip=begin)
+            ops[mesh.name] = mesh_op = sdy.MeshOp(mesh.name, mesh_attribute(mesh), ip=begin)
             if point is not None:
-                made.operation.move_after(point)
-            point = made.operation
+                mesh_op.operation.move_after(point)
+            point = mesh_op.operation
         attributes = ops[mesh.name].attributes
         if "stablehlo.mesh" not in attributes:
             attributes["stablehlo.mesh"] = _described(mesh)

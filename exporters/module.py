@@ -40,13 +40,13 @@ def annotate(module: ir.Module, graph: Graph, classes: Classes, written: FinalSh
 def _named(symbols: dict[str, Any], roots: set[str], written: set[str]) -> set[str]:
     """The symbols that ops in those of ``roots`` name, and ops in what they name; what functions that are
     ``written`` call is among them, and calls that are dead do not count."""
-    found, waiting = set[str](), sorted(roots)
+    reached, waiting = set[str](), sorted(roots)
     while waiting:
         name = waiting.pop()
-        new = named_in(symbols[name], calls=name not in written) - found - roots
+        new = named_in(symbols[name], calls=name not in written) - reached - roots
         waiting += sorted(new & set(symbols))
-        found |= new
-    return found
+        reached |= new
+    return reached
 
 
 class _Module(Context):
@@ -83,11 +83,11 @@ class _Module(Context):
         unused = private - used
         for name in unused - _named(symbols, set(symbols) - unused, used) if unused else ():
             symbols[name].operation.erase()
-        found = []
+        written = []
         for version, func, ops in bodies:
             body = Body(self, version, func, ops)
             body.write()
-            found.append(body)
+            written.append(body)
             func.attributes["sym_name"] = ir.StringAttr.get(version.name)
             for label in [*func.attributes]:
                 if label == COPIED or (version.instance not in self.graph.roots and label not in _OF_CALLED):
@@ -97,21 +97,21 @@ class _Module(Context):
             if last != func.operation:
                 func.operation.move_after(last)
             last = func.operation
-        return tuple(found)
+        return tuple(written)
 
 
 def _ops(func: Any) -> list[Any]:
     """All ops of a function, in the order in which the importer numbers them."""
-    found: list[Any] = []
+    ops: list[Any] = []
 
     def walk(region: Any) -> None:
         for op in region.blocks[0].operations:
-            found.append(op)
+            ops.append(op)
             for inner in op.regions:
                 walk(inner)
 
     walk(func.regions[0])
-    return found
+    return ops
 
 
 class Body:
@@ -146,15 +146,15 @@ class Body:
     def alive(self) -> dict[int, Any]:
         """The ops that are there in the end. Others must not be touched: MLIR has freed them, with
         all that was inside of them."""
-        function, found = self.function, dict[int, Any]()
+        function, alive = self.function, dict[int, Any]()
         gone = self.erased.union(self.homes.values(), function.removed.difference(function.originals))
         for node in sorted(range(len(self.ops)), key=lambda n: (n in function.originals, n)):
             around = node
             while around >= 0 and around not in gone:
                 around = function.parent[around]
             if around < 0 and self.ops[node] is not None:
-                found[node] = self.ops[node]
-        return found
+                alive[node] = self.ops[node]
+        return alive
 
     def held(self, contents: Mapping[int, int]) -> Iterator[tuple[Any, Sharding]]:
         """The values of the module, but for the arguments of the main function, whose places have a content
@@ -179,11 +179,11 @@ class Body:
         nodes = nodes[self.module.merges[signature[nodes]]]
         if len(nodes) < 2:
             return
-        made, offsets = numbers(function.results.first), numbers(function.operands.offsets)
+        makers, offsets = numbers(function.results.first), numbers(function.operands.offsets)
         data = np.full(len(function.ops), -1, np.int32)
         data[: len(function.data)] = function.data
         data[list(function.originals)] = data[[*function.originals.values()]]
-        held = self.instance.layout.place[made[nodes]]
+        held = self.instance.layout.place[makers[nodes]]
         alike = first_alike(
             (
                 signature[nodes],
@@ -196,7 +196,7 @@ class Body:
         starts, ends, others = offsets[nodes], offsets[nodes + 1], nodes[alike]
         merged = (starts == ends) & (others != nodes)
         self.same = dict(zip(nodes[merged].tolist(), others[merged].tolist(), strict=True))
-        gone, instead = made[nodes[merged]], made[others[merged]]
+        gone, instead = makers[nodes[merged]], makers[others[merged]]
         values, which = spread_ranges(gone, numbers(function.results.counts)[nodes[merged]])
         stands = np.arange(len(function.types), dtype=np.int32)
         stands[values] += (instead - gone)[which]
@@ -204,7 +204,7 @@ class Body:
         first: dict[Hashable, int] = {}
         operands = function.operands.values.tolist()
         rest, counts = starts < ends, numbers(function.results.counts)[nodes]
-        columns = (column[rest].tolist() for column in (nodes, alike, starts, ends, made[nodes], counts))
+        columns = (column[rest].tolist() for column in (nodes, alike, starts, ends, makers[nodes], counts))
         for node, key, start, end, result, count in zip(*columns, strict=True):
             uses = operands[start:end]
             used = stand[uses[0]] if len(uses) == 1 else tuple([stand[value] for value in uses])
@@ -294,9 +294,9 @@ class Body:
         order = order[~merged[order]]
         entries, rows = spread(offsets, order)
         before = offsets[source[order]][rows] + entries - offsets[order][rows]
-        known = before < len(given)
+        existing = before < len(given)
         stands = np.zeros(len(entries), bool)
-        stands[known] = used[given[before[known]]] == final[values[entries[known]]]
+        stands[existing] = used[given[before[existing]]] == final[values[entries[existing]]]
         new = np.nonzero(~stands)[0]
         node = order[rows[new]]
         wanted = stand[values[entries[new]]]

@@ -52,7 +52,7 @@ def relations(
     for instance in program.graph.instances:
         _instance(program, written, instance, names[instance.function.name], rows)
     # They are nearly in order, which a set would lose.
-    return {name: [row for row, _ in groupby(sorted(found))] for name, found in rows.items()}
+    return {name: [row for row, _ in groupby(sorted(unsorted))] for name, unsorted in rows.items()}
 
 
 def boundary_relations(program: ImportedModule, names: Mapping[str, Names]) -> dict[str, Rows]:
@@ -64,13 +64,13 @@ def boundary_relations(program: ImportedModule, names: Mapping[str, Names]) -> d
         function.arguments, map(argument_path, (a.location for a in function.op.arguments)), strict=True
     )
     results = ((v, result_path(function.op, i)) for i, v in enumerate(returned))
-    found: dict[str, Rows] = {
+    relations: dict[str, Rows] = {
         "mesh_axis": [(m.name, axis, size) for m in program.shardings.meshes.meshes for axis, size in m.axes],
         "argument": [(value_of[v], i) for i, v in enumerate(function.arguments)],
         "returned": [(value_of[v], i) for i, v in enumerate(returned)],
         "path": [(value_of[v], path) for v, path in (*arguments, *results) if path],
     }
-    return {name: sorted(set(rows)) for name, rows in found.items()}
+    return {name: sorted(set(rows)) for name, rows in relations.items()}
 
 
 def value_names(program: ImportedModule, instance: Instance, names: Sequence[str]) -> list[str]:
@@ -84,7 +84,7 @@ def value_names(program: ImportedModule, instance: Instance, names: Sequence[str
     if instance is not program.graph.main:
         number, calls = program.graph.calls[instance.number]
         prefix = f"@{function.name}:" if calls == 1 else f"@{function.name}#{number}:"
-    found = [prefix + name for name in names]
+    listed = [prefix + name for name in names]
     copies: dict[int, int] = {}
     for value in range(len(names), len(function.types)):
         node = function.definer[value]
@@ -93,10 +93,10 @@ def value_names(program: ImportedModule, instance: Instance, names: Sequence[str
         else:  # a constraint
             original = function.operands[node][0]
         copies[original] = copies.get(original, 0) + 1
-        found.append(f"{found[original]}'{copies[original]}")
+        listed.append(f"{listed[original]}'{copies[original]}")
     for value in (v for node in function.split for v in function.results[node]):
-        found[value] += f"'{copies.get(value, 0) + 1}"
-    return found
+        listed[value] += f"'{copies.get(value, 0) + 1}"
+    return listed
 
 
 def _instance(
@@ -116,8 +116,8 @@ def _instance(
         sharding = written.sharding(instance.place + int(instance.layout.place[v]), len(shape or ()))
         if sharding not in said:
             said[sharding] = sharding_rows(sharding, meshes)
-        for relation, found in said[sharding].items():
-            rows[relation].extend((name, *row) for row in found)
+        for relation, said_rows in said[sharding].items():
+            rows[relation].extend((name, *row) for row in said_rows)
     for node in function.order:
         op = instance.item + node
         rows["op"].append((op, function.names[node]))
@@ -147,7 +147,7 @@ def sharding_rows(sharding: Sharding | None, meshes: Sequence[Mesh]) -> dict[str
     unreduced = [axis_text(x, mesh) for x in sharding.unreduced]
     return {
         "mesh": [(mesh.name,)],
-        "sharded": [(d, k, x) for d, found in enumerate(axes) for k, x in enumerate(found)],
+        "sharded": [(d, k, x) for d, along in enumerate(axes) for k, x in enumerate(along)],
         "closed": [(d,) for d, dimension in enumerate(sharding.dimensions) if dimension.closed],
         "fixed": [*replicated, *((x, "unreduced") for x in unreduced)],
         "partial": [(x, sharding.reduction) for x in unreduced],
@@ -156,13 +156,13 @@ def sharding_rows(sharding: Sharding | None, meshes: Sequence[Mesh]) -> dict[str
 
 def arrays(rows: dict[str, Rows]) -> dict[str, npt.NDArray[Any]]:
     """The relations as structured NumPy arrays with one field per column; symbols are strings."""
-    found = {}
+    arrays = {}
     for name, columns in SCHEMA.items():
         texts = [i for i, (_, type_) in enumerate(columns) if type_ == "symbol"]
         width = max((len(row[i]) for row in rows[name] for i in texts), default=1)
         dtype = [(column, f"U{width}" if type_ == "symbol" else np.int64) for column, type_ in columns]
-        found[name] = np.array(rows[name], dtype=dtype)
-    return found
+        arrays[name] = np.array(rows[name], dtype=dtype)
+    return arrays
 
 
 def read_names(text: Text, mesh: str | None, functions: Iterable[Function]) -> dict[str, Names]:
@@ -228,15 +228,15 @@ def _name_inserted(function: Function, names: Names) -> None:
 
 
 def _read_region(
-    region: Any, found: Names, state: ir.AsmState, located: Callable[[Any], tuple[str, Origin]]
+    region: Any, names: Names, state: ir.AsmState, located: Callable[[Any], tuple[str, Origin]]
 ) -> None:
     # No function inside of another: one that calls itself is a cycle, which would keep the module.
     block = region.blocks[0]
-    found.values.extend(argument.get_name(state) for argument in block.arguments)
+    names.values.extend(argument.get_name(state) for argument in block.arguments)
     for op in block.operations:
-        found.values.extend(result.get_name(state) for result in op.results)
+        names.values.extend(result.get_name(state) for result in op.results)
         location, where = located(op)
-        found.locations.append(location)
-        found.origins.append(where)
+        names.locations.append(location)
+        names.origins.append(where)
         for inner in op.regions:
-            _read_region(inner, found, state, located)
+            _read_region(inner, names, state, located)

@@ -76,13 +76,13 @@ class _Function:
 
     def reshard_instead(self, op: ir.Operation) -> None:
         """A constraint becomes a reshard, which keeps its rule and its attributes."""
-        made = sdy.ReshardOp(
+        reshard = sdy.ReshardOp(
             op.operands[0], op.attributes["sharding"], loc=op.location, ip=ir.InsertionPoint(op)
         ).operation
         for name in op.attributes:
-            made.attributes[name] = op.attributes[name]
-        self.rules[made.results[0]] = self.rule(op)
-        op.results[0].replace_all_uses_with(made.results[0])
+            reshard.attributes[name] = op.attributes[name]
+        self.rules[reshard.results[0]] = self.rule(op)
+        op.results[0].replace_all_uses_with(reshard.results[0])
         op.erase()
 
     def set_sharding(self, result: Any, sharding: Sharding) -> None:
@@ -92,13 +92,13 @@ class _Function:
             op.attributes[label] = self.written(sharding)
             return
         attributes = [self.values.attribute(other) for other in op.results]
-        made = [
+        shardings = [
             self.written(sharding if other == result else Sharding.open(sharding.mesh, _rank(other)))
             if attribute is None or other == result
             else attribute
             for other, attribute in zip(op.results, attributes, strict=True)
         ]
-        op.attributes[label] = sdy.TensorShardingPerValueAttr.get(made)
+        op.attributes[label] = sdy.TensorShardingPerValueAttr.get(shardings)
 
     def written(self, sharding: Sharding) -> Any:
         return self.shardings.attribute(sharding, closed=False)
@@ -178,9 +178,9 @@ class _Function:
                 steps.append(made_as)
             value = result
             for step in steps:
-                made = sdy.ReshardOp(value, self.written(step), ip=ir.InsertionPoint.after(last))
-                _replace(value, made.result)
-                value, last = made.result, made.operation
+                reshard = sdy.ReshardOp(value, self.written(step), ip=ir.InsertionPoint.after(last))
+                _replace(value, reshard.result)
+                value, last = reshard.result, reshard.operation
             self.set_sharding(result, alone)
 
     def unreduce_instead(self, op: ir.Operation) -> None:
@@ -287,14 +287,14 @@ class _Function:
             cut.append(rest if kept else ())
             dimensions.append(own if kept else out)
         if resharded:
-            found = replace(held, dimensions=tuple(dimensions))
-            value = sdy.ReshardOp(value, self.written(found), ip=at).result
+            target = replace(held, dimensions=tuple(dimensions))
+            value = sdy.ReshardOp(value, self.written(target), ip=at).result
         replicated = less(more, tuple(axis for axes in cut for axis in axes))
         if replicated:
             both = ordered((*held.unreduced, *replicated), sizes)
-            found = replace(wanted, mesh=held.mesh, dimensions=tuple(dimensions), unreduced=both)
+            target = replace(wanted, mesh=held.mesh, dimensions=tuple(dimensions), unreduced=both)
             value = self.collective(
-                "replicated_to_unreduced", value, self.listed(replicated, held.mesh), found, at
+                "replicated_to_unreduced", value, self.listed(replicated, held.mesh), target, at
             )
         if any(cut):
             lists = ", ".join(f"{{{self.names(axes, held.mesh)}}}" for axes in cut)
@@ -513,9 +513,9 @@ def _after(value: Any) -> ir.InsertionPoint:
     return ir.InsertionPoint.after(value.owner)
 
 
-def _replace(value: Any, made: Any) -> None:
+def _replace(value: Any, replacement: Any) -> None:
     """Has all that uses a value use what is made of it."""
-    value.replace_all_uses_except(made, made.owner.operation)
+    value.replace_all_uses_except(replacement, replacement.owner.operation)
 
 
 def _past_barriers(value: Any) -> Any:

@@ -132,10 +132,10 @@ class _Writer:
         if alone and attribute in self.read:
             return self.read[attribute]
         each = sdy.TensorShardingPerValueAttr(attribute).shardings
-        found: list[_Said | None] = [self.said(sharding, held, op) for sharding in each]
+        annotations: list[_Said | None] = [self.said(sharding, held, op) for sharding in each]
         if alone:
-            self.read[attribute] = found
-        return found
+            self.read[attribute] = annotations
+        return annotations
 
     def said(self, attribute: ir.Attribute, held: Any, op: Any) -> _Said:
         beside = {label: held[label] for label in _KEPT if label in held}

@@ -17,14 +17,14 @@ _ELEMENT = re.compile(r"(?:tensor|memref|vector)<(?:[\d?]+x)*(.*)>")
 def as_linalg(text: str) -> str:
     """A text with ops of linalg in generic form, as LLVM reads them: each named one has the region that its
     name says, and kinds of loops are attributes."""
-    parts, done, known = list[str](), 0, dict[tuple[str, str], str | None]()
-    for found in _OP.finditer(text):
-        end = text.find(")", found.end()) + 1  # of the operands, which are names
-        key = found[1], text[end : text.find("\n", end)]
-        if key not in known:
-            known[key] = _region(*key)
-        if (region := known[key]) is not None:
-            line = text[text.rfind("\n", 0, found.start()) + 1 : found.start()]
+    parts, done, regions = list[str](), 0, dict[tuple[str, str], str | None]()
+    for match in _OP.finditer(text):
+        end = text.find(")", match.end()) + 1  # of the operands, which are names
+        key = match[1], text[end : text.find("\n", end)]
+        if key not in regions:
+            regions[key] = _region(*key)
+        if (region := regions[key]) is not None:
+            line = text[text.rfind("\n", 0, match.start()) + 1 : match.start()]
             indent = line[: len(line) - len(line.lstrip())]
             parts += [text[done:end], region.replace("\n", f"\n{indent}")]
             done = end
@@ -53,7 +53,7 @@ def _region(op: str, rest: str) -> str | None:
 
 def _element(type_: str) -> str | None:
     """The type of the elements of a tensor, or a scalar type itself."""
-    found = _ELEMENT.fullmatch(type_)
-    if found is None:
+    match = _ELEMENT.fullmatch(type_)
+    if match is None:
         return type_ if "<" not in type_ else None
-    return found[1].partition(",")[0].strip()
+    return match[1].partition(",")[0].strip()

@@ -45,10 +45,10 @@ def localized(module: ir.Module, grid: Grid, scatter: str, *, whole_arguments: b
     function takes whole tensors, of which each device takes its part. Raises ShardlogError for a collective
     that the dialect does not have.
     """
-    made = copy_of(module)
-    with made.context, ir.Location.unknown():
-        _Local(made, grid, scatter, whole_arguments).write()
-    return made
+    copy = copy_of(module)
+    with copy.context, ir.Location.unknown():
+        _Local(copy, grid, scatter, whole_arguments).write()
+    return copy
 
 
 class _Local:
@@ -98,9 +98,9 @@ class _Local:
     def replace(self, op: Any, name: str, operands: Sequence[Any], attributes: Any) -> None:
         """Puts an op of the dialect in the place of one."""
         types = [result.type for result in op.results]
-        made = self.op(name, operands, types, attributes, ir.InsertionPoint(op))
-        made.location = op.location
-        for old, new in zip(op.results, made.results, strict=True):
+        replacement = self.op(name, operands, types, attributes, ir.InsertionPoint(op))
+        replacement.location = op.location
+        for old, new in zip(op.results, replacement.results, strict=True):
             old.replace_all_uses_with(new)
         op.erase()
 
@@ -126,9 +126,9 @@ class _Local:
             attributes["reduction"] = ir.Attribute.parse(f"#shard<partial {kind}>")
         name, place = words["op"][op.name], ir.InsertionPoint(op)
         for operand, result in zip(op.operands, op.results, strict=True):
-            made = self.op(name, [operand], [result.type], attributes, place)
-            made.location = op.location
-            result.replace_all_uses_with(made.results[0])
+            collective = self.op(name, [operand], [result.type], attributes, place)
+            collective.location = op.location
+            result.replace_all_uses_with(collective.results[0])
         op.erase()
 
     def axes_of(self, groups: npt.NDArray[Any], *, ordered: bool) -> list[int] | None:
@@ -147,8 +147,8 @@ class _Local:
             if (coordinates != coordinates[:, :1]).any()
         ]
         for axes in permutations(differ):
-            found = self.devices.along(axes).tolist()
-            if {tuple(row) if ordered else tuple(sorted(row)) for row in found} == wanted:
+            along = self.devices.along(axes).tolist()
+            if {tuple(row) if ordered else tuple(sorted(row)) for row in along} == wanted:
                 return list(axes)
         return None
 
@@ -198,8 +198,8 @@ class _Local:
         boolean = ir.IntegerType.get_signless(1)
         condition = self.op("arith.index_cast", [said], [boolean], {}, place).results[0]
         value = op.results[0]
-        made = self.op("arith.select", [condition, value, zero], [type_], {}, place)
-        value.replace_all_uses_except(made.results[0], made)
+        filled = self.op("arith.select", [condition, value, zero], [type_], {}, place)
+        value.replace_all_uses_except(filled.results[0], filled)
 
     def shift(self, source: npt.NDArray[Any]) -> dict[str, Any] | None:
         """The attributes of a rotation along one axis that gives each device that receives the value of
@@ -300,10 +300,10 @@ class _Local:
         returned = inner.operations[-1].operation
         results = [value.type for value in returned.operands]
         given = [value.type for value in block.arguments] if self.whole else types
-        made: Any = func.FuncOp(
+        unwrapped: Any = func.FuncOp(
             function.name.value, ir.FunctionType.get(given, results), ip=ir.InsertionPoint(function)
         )
-        entry = made.add_entry_block()
+        entry = unwrapped.add_entry_block()
         order = [ir.BlockArgument(_unconstrained(value)).arg_number for value in computation.operands]
         values = [entry.arguments[i] for i in order]
         last = ir.InsertionPoint(entry)
@@ -325,22 +325,22 @@ class _Local:
         returned.erase()
         function.erase()
         if LOCAL in self.module.operation.attributes and not self.whole:
-            self.without_devices(made, end)
+            self.without_devices(unwrapped, end)
 
     def without_devices(self, function: Any, end: Any) -> None:
         """Takes the first dimension, of devices, off the arguments and results of a function."""
         entry = function.entry_block
         for argument in entry.arguments:
             outer, row = argument.type, _row(argument.type)
-            made = self.op(_RESHAPE, [argument], [outer], {}, ir.InsertionPoint.at_block_begin(entry))
-            argument.replace_all_uses_except(made.results[0], made)
+            reshape = self.op(_RESHAPE, [argument], [outer], {}, ir.InsertionPoint.at_block_begin(entry))
+            argument.replace_all_uses_except(reshape.results[0], reshape)
             argument.set_type(row)
-            for op in [use.owner.operation for use in made.results[0].uses]:
+            for op in [use.owner.operation for use in reshape.results[0].uses]:
                 if op.name == _RESHAPE and op.results[0].type == row:
                     op.results[0].replace_all_uses_with(argument)
                     op.erase()
-            if not is_used(made):
-                made.erase()
+            if not is_used(reshape):
+                reshape.erase()
         for i, value in enumerate(end.operands):
             row = _row(value.type)
             op = None if isinstance(value.owner, ir.Block) else value.owner.operation
@@ -349,8 +349,8 @@ class _Local:
                 if not is_used(op):
                     op.erase()
             else:
-                made = self.op(_RESHAPE, [value], [row], {}, ir.InsertionPoint(end))
-                end.operands[i] = made.results[0]
+                reshape = self.op(_RESHAPE, [value], [row], {}, ir.InsertionPoint(end))
+                end.operands[i] = reshape.results[0]
         given, results = ([v.type for v in values] for values in (entry.arguments, end.operands))
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(given, results))
 
@@ -388,12 +388,12 @@ class _Local:
 def _all_receive(source: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """A permutation in which those that received nothing receive from those that sent nothing, themselves if
     they can."""
-    found, free = source.copy(), set(range(len(source))) - {*source.tolist()}
+    complete, free = source.copy(), set(range(len(source))) - {*source.tolist()}
     for device in np.flatnonzero(source < 0).tolist():
-        found[device] = device if device in free else -1
+        complete[device] = device if device in free else -1
         free.discard(device)
-    found[found < 0] = sorted(free)
-    return found
+    complete[complete < 0] = sorted(free)
+    return complete
 
 
 def _zero(element: Any) -> str:
@@ -422,7 +422,7 @@ def _row(type_: Any) -> Any:
 
 def _shardings(attribute: Any) -> list[Any]:
     """The axes of each dimension, of each sharding of an attribute."""
-    found = []
+    shardings = []
     for sharding in sdy.TensorShardingPerValueAttr(attribute).shardings:
         dimensions = []
         for entry in map(sdy.DimensionShardingAttr, sdy.TensorShardingAttr(sharding).dimension_shardings):
@@ -432,5 +432,5 @@ def _shardings(attribute: Any) -> list[Any]:
                 pre, size = (part.pre_size, part.size) if part else (1, 1 << 62)  # all of it
                 axes.append(SubAxis(axis.name, pre, size))
             dimensions.append(axes)
-        found.append(dimensions)
-    return found
+        shardings.append(dimensions)
+    return shardings

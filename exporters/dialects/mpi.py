@@ -78,9 +78,9 @@ class _Process:
         head = self.written.copy()
         for op in self.ops:
             self.place, self.loc = ir.InsertionPoint(op), op.location
-            made = _MADE[op.name](self, op)
-            if made is not None:
-                op.results[0].replace_all_uses_with(made)
+            replacement = _MADE[op.name](self, op)
+            if replacement is not None:
+                op.results[0].replace_all_uses_with(replacement)
             if op.name != "shard.send":
                 op.erase()
         for op in reversed(head):
@@ -141,16 +141,16 @@ class _Process:
 
     def coordinates(self, number: Any) -> list[Any]:
         """The place in the grid of the device that has a number."""
-        found = []
+        coordinates = []
         for size in reversed(self.sizes[1:]):
-            found.append(self.of_two("arith.remui", number, size))
+            coordinates.append(self.of_two("arith.remui", number, size))
             number = self.of_two("arith.divui", number, size)
-        return [number, *reversed(found)]
+        return [number, *reversed(coordinates)]
 
     # ---- Ops -----------------------------------------------------------------------------------------------
 
     def op(self, name: str, operands: Sequence[Any], types: Sequence[Any], attributes: Any = None) -> Any:
-        made = ir.Operation.create(
+        op = ir.Operation.create(
             name,
             results=list(types),
             operands=list(operands),
@@ -158,8 +158,8 @@ class _Process:
             loc=self.loc,
             ip=self.place,
         )
-        self.written.append(made)
-        return made
+        self.written.append(op)
+        return op
 
     def one(self, name: str, operands: Sequence[Any], type_: Any, attributes: Any = None) -> Any:
         return self.op(name, operands, [type_], attributes).results[0]
@@ -223,9 +223,9 @@ class _Process:
         view = _memref(shape, type_.element_type, f"strided<[{', '.join(map(str, strides))}]>")
         order_map = ir.AffineMapAttr.get(ir.AffineMap.get_permutation(list(order)))
         seen = self.one("memref.transpose", [buffer], view, {"permutation": order_map})
-        made = self.alloc(shape, type_.element_type)
-        self.op("memref.copy", [seen, made], [])
-        return made
+        result = self.alloc(shape, type_.element_type)
+        self.op("memref.copy", [seen, result], [])
+        return result
 
     def in_parts(self, buffer: Any, dim: int, count: int) -> Any:
         """A buffer whose dimension is two: so many parts, and what is in one."""
@@ -277,9 +277,9 @@ class _Process:
         changed = ir.Type.parse(other)
         sent = self.one(there, [value], ir.RankedTensorType.get(list(type_.shape), changed))
 
-        def again(made: Any) -> Any:
-            shape = list(ir.RankedTensorType(made.type).shape)
-            return self.one(back, [made], ir.RankedTensorType.get(shape, type_.element_type))
+        def again(tensor: Any) -> Any:
+            shape = list(ir.RankedTensorType(tensor.type).shape)
+            return self.one(back, [tensor], ir.RankedTensorType.get(shape, type_.element_type))
 
         return sent, again
 
@@ -298,26 +298,26 @@ class _Process:
     def all_reduce(self, op: Any) -> Any:
         sent, again = self.carried(op, op.operands[0], "reduced")
         type_ = ir.RankedTensorType(sent.type)
-        made = self.alloc(type_.shape, type_.element_type)
+        into = self.alloc(type_.shape, type_.element_type)
         group = self.groups[self.axes(op)]
-        self.op("mpi.allreduce", [self.buffer(sent), made, group], [], self.reduction(op))
-        return again(self.tensor(made))
+        self.op("mpi.allreduce", [self.buffer(sent), into, group], [], self.reduction(op))
+        return again(self.tensor(into))
 
     def all_gather(self, op: Any) -> Any:
         sent, again = self.carried(op, op.operands[0], "carried")
         type_, axes = ir.RankedTensorType(sent.type), self.axes(op)
-        made = self.alloc([self.count(axes), *type_.shape], type_.element_type)
-        self.op("mpi.allgather", [self.buffer(sent), made, self.groups[axes]], [])
-        return again(self.tensor(self.joined(made, self.dimension(op, "gather_axis"))))
+        into = self.alloc([self.count(axes), *type_.shape], type_.element_type)
+        self.op("mpi.allgather", [self.buffer(sent), into, self.groups[axes]], [])
+        return again(self.tensor(self.joined(into, self.dimension(op, "gather_axis"))))
 
     def reduce_scatter(self, op: Any) -> Any:
         sent, again = self.carried(op, op.operands[0], "reduced")
         type_, axes = ir.RankedTensorType(sent.type), self.axes(op)
         dim = self.dimension(op, "scatter_dim")
         parts = self.first(self.in_parts(self.buffer(sent), dim, self.count(axes)), dim)
-        made = self.alloc(ir.MemRefType(parts.type).shape[1:], type_.element_type)
-        self.op("mpi.reduce_scatter_block", [parts, made, self.groups[axes]], [], self.reduction(op))
-        return again(self.tensor(made))
+        into = self.alloc(ir.MemRefType(parts.type).shape[1:], type_.element_type)
+        self.op("mpi.reduce_scatter_block", [parts, into, self.groups[axes]], [], self.reduction(op))
+        return again(self.tensor(into))
 
     def all_slice(self, op: Any) -> Any:
         value, dim, result = op.operands[0], self.dimension(op, "slice_axis"), op.results[0].type
@@ -341,12 +341,12 @@ class _Process:
         split, concat = self.dimension(op, "split_axis"), self.dimension(op, "concat_axis")
         parts = self.first(self.in_parts(self.buffer(sent), split, count), split)
         type_ = ir.MemRefType(parts.type)
-        made = self.alloc(type_.shape, type_.element_type)
-        self.op("memref.copy", [self.part(parts, own), self.part(made, own)], [])
+        into = self.alloc(type_.shape, type_.element_type)
+        self.op("memref.copy", [self.part(parts, own), self.part(into, own)], [])
         for turn in range(1, count):
             to, of = self.beside(own, turn, count), self.beside(own, count - turn, count)
-            self.exchange(self.part(parts, to), self.part(made, of), to, of, axes, turn)
-        return again(self.tensor(self.joined(made, concat)))
+            self.exchange(self.part(parts, to), self.part(into, of), to, of, axes, turn)
+        return again(self.tensor(self.joined(into, concat)))
 
     def shift(self, op: Any) -> Any:
         """A rotation."""
@@ -357,9 +357,9 @@ class _Process:
         if not offset:
             return op.operands[0]
         to, of = self.beside(own, offset, count), self.beside(own, count - offset, count)
-        made = self.alloc(type_.shape, type_.element_type)
-        self.exchange(self.buffer(sent), made, to, of, axes, offset)
-        return again(self.tensor(made))
+        into = self.alloc(type_.shape, type_.element_type)
+        self.exchange(self.buffer(sent), into, to, of, axes, offset)
+        return again(self.tensor(into))
 
     def beside(self, own: Any, offset: int, count: int) -> Any:
         """The place in a group that is so many places on, around its end."""
@@ -394,9 +394,9 @@ class _Process:
         self, condition: Any, then: Sequence[Callable[[], None]], other: Sequence[Callable[[], None]]
     ) -> None:
         """Writes two branches."""
-        made = ir.Operation.create("scf.if", operands=[condition], regions=2, loc=self.loc, ip=self.place)
+        branches = ir.Operation.create("scf.if", operands=[condition], regions=2, loc=self.loc, ip=self.place)
         place = self.place
-        for region, steps in zip(made.regions, (then, other), strict=True):
+        for region, steps in zip(branches.regions, (then, other), strict=True):
             self.place = ir.InsertionPoint(region.blocks.append())
             for step in steps:
                 step()
@@ -422,10 +422,10 @@ class _Process:
             [lambda: self.op("memref.copy", [out, into], [])],
             [lambda: self.send_and_receive(out, into, target, source, self.world, receives)],
         )
-        made = again(self.tensor(into))
+        received = again(self.tensor(into))
         sent.results[0].replace_all_uses_with(sent.operands[0])
         sent.erase()
-        return made
+        return received
 
     def process_linear_index(self, op: Any) -> Any:
         return self.device

@@ -33,8 +33,8 @@ def pretty(text: str) -> str:
         if key not in alike:
             names = ", ".join(f"%{_PLACE}{i}" for i in range(len(operands)))
             line = f'"{found["name"]}"({names}){found["rest"]}'
-            made = _pretty(line)
-            alike[key] = None if made == line else made
+            printed = _pretty(line)
+            alike[key] = None if printed == line else printed
         form = alike[key]
         if form is None:
             return found[0]
@@ -45,16 +45,16 @@ def pretty(text: str) -> str:
 
 def _pretty(text: str) -> str:
     parts, done = list[str](), 0
-    for found in _OP.finditer(text):
-        statement = formats().of(found["name"])
-        if found.start() < done or statement is None:
+    for match in _OP.finditer(text):
+        statement = formats().of(match["name"])
+        if match.start() < done or statement is None:
             continue
         try:
-            op = _Op(text, found.end(), statement)
-            made = op.written()
+            op = _Op(text, match.end(), statement)
+            written = op.written()
         except UnfittingError:
             continue  # the form says less than the op: generic form says it all
-        parts += [text[done : found.start()], found["head"], found["name"], made]
+        parts += [text[done : match.start()], match["head"], match["name"], written]
         done = op.end
     parts.append(text[done:])
     return "".join(parts)
@@ -207,13 +207,13 @@ _ATTRIBUTES: dict[str, Callable[[str], str]] = {
 
 def _dictionary(text: str) -> dict[str, str]:
     """The entries of a dictionary of attributes: a unit has no text."""
-    found, cursor = dict[str, str](), Cursor(text)
+    entries, cursor = dict[str, str](), Cursor(text)
     while cursor.next() < len(text):
         label = cursor.match(re.compile(r'[\w.$]+|"[^"]*"'), "the name of an attribute")
-        found[label] = ""
+        entries[label] = ""
         if cursor.looks_at("="):
             cursor.take("=")
-            found[label] = cursor.value()
+            entries[label] = cursor.value()
         if cursor.looks_at(","):
             cursor.take(",")
-    return found
+    return entries

@@ -71,10 +71,10 @@ def local_text(
         raise ShardlogError(f"mesh {symbol(mesh.name)} has device_ids", where=where, hint=hint)
     parts = [SubAxis(p.axis, p.pre, p.size) for p in axes.pieces if p.mesh == axes.main]
     grid = Grid(mesh.name, mesh, tuple(parts))
-    made = localized(module, grid, spelling.scatter, whole_arguments=whole_arguments)
+    local = localized(module, grid, spelling.scatter, whole_arguments=whole_arguments)
     if dialect == "mpi":
-        with_messages(made, grid)
-    return pretty(_as_llvm_reads_it(made))
+        with_messages(local, grid)
+    return pretty(_as_llvm_reads_it(local))
 
 
 def _spelling(dialect: str, version: str | None) -> Spelling:
@@ -98,9 +98,9 @@ def _as_llvm_reads_it(module: ir.Module) -> str:
     _jax_mlir_ext.register_dialects(registry)  # those of LLVM, but for a few
     context.append_dialect_registry(registry)
     context.allow_unregistered_dialects = True
-    names, known = {op.name for op in operations_in(module)}, module.context.is_registered_operation
+    names, is_registered = {op.name for op in operations_in(module)}, module.context.is_registered_operation
     context.load_all_available_dialects()
-    if all(known(name) == context.is_registered_operation(name) for name in names):
+    if all(is_registered(name) == context.is_registered_operation(name) for name in names):
         written = BytesIO()
         module.operation.print(file=written, binary=True, assume_verified=True)
         text = written.getvalue().decode()

@@ -97,13 +97,13 @@ class _Formula:
 
     def arguments(self, arguments: Sequence[Call]) -> list[Any]:
         """The arguments of a function: numbers have the type of its first tensor."""
-        found = [None if self._written(each) else self.value(each) for each in arguments]
-        like = next((value for value in found if value is not None), self.operands[0])
+        values = [None if self._written(each) else self.value(each) for each in arguments]
+        like = next((value for value in values if value is not None), self.operands[0])
         return [
             value
             if value is not None
             else self.writer.splat(self._number(each), element_of(like), self.shape)
-            for value, each in zip(found, arguments, strict=True)
+            for value, each in zip(values, arguments, strict=True)
         ]
 
     @staticmethod

@@ -69,8 +69,8 @@ class Nest:
             if t not in loops.starts and t not in loops.zeros.values() and self._loops_of(t)
         ]
         terms = [(self._given(t, element), t) for t in taken]
-        if len(terms) == 2 and (found := self._product(terms[0], terms[1], element)) is not None:
-            result = found
+        if len(terms) == 2 and (product := self._product(terms[0], terms[1], element)) is not None:
+            result = product
         else:
             space = list(loops.kinds)
             values = [self._spread(value, t, space) for value, t in terms]
@@ -101,15 +101,15 @@ class Nest:
         inputs = self.operands - len(self.op.results)
         returned = list(block.operations)[-1].operation.operands
         if not self.loops.reduced:
-            space, known = list(self.loops.kinds), dict[Any, Any]()
+            space, spread = list(self.loops.kinds), dict[Any, Any]()
             for t, argument in enumerate(block.arguments):
                 if any(True for _ in argument.uses):
-                    known[argument] = self._spread(self.values[t], t, space)
+                    spread[argument] = self._spread(self.values[t], t, space)
             results = []
             for i, value in enumerate(returned):
-                made = self.body(self.writer, value, known, space, self._shape(space))
-                made = self.writer.repeated(made, self._shape(space))
-                results.append(self._placed(made, self.operands + i))
+                computed = self.body(self.writer, value, spread, space, self._shape(space))
+                computed = self.writer.repeated(computed, self._shape(space))
+                results.append(self._placed(computed, self.operands + i))
             return results
         (value,), combine = list(returned), self.loops.combine
         accumulated = block.arguments[inputs] if len(block.arguments) > inputs else None
@@ -122,13 +122,13 @@ class Nest:
         result = self._sum_of_products(block, others[0], inputs)
         if result is None:
             space = list(self.loops.kinds)
-            known = {
+            spread = {
                 argument: self._spread(self.values[t], t, space)
                 for t, argument in enumerate(list(block.arguments)[:inputs])
                 if any(True for _ in argument.uses)
             }
-            made = self.body(self.writer, others[0], known, space, self._shape(space))
-            result = self._combined(self.writer.repeated(made, self._shape(space)), space)
+            computed = self.body(self.writer, others[0], spread, space, self._shape(space))
+            result = self._combined(self.writer.repeated(computed, self._shape(space)), space)
         start = self._spread(self.values[inputs], inputs, self._kept)
         result = self.writer.made(combine, [start, result], start.type, {})
         return [self._placed(result, self.operands)]
@@ -138,18 +138,18 @@ class Nest:
         None."""
         if self.loops.combine != "stablehlo.add" or isinstance(value.owner, ir.Block):
             return None
-        made = value.owner.operation
-        if not self.body(self.writer, made, {}, [], []):
+        product = value.owner.operation
+        if not self.body(self.writer, product, {}, [], []):
             return None
         arguments = list(block.arguments)[:inputs]
-        sides = [self._made_of(factor, arguments) for factor in made.operands]
+        sides = [self._made_of(factor, arguments) for factor in product.operands]
         if any(len(side) != 1 for side in sides) or sides[0] == sides[1]:
             return None
         terms = []
-        for factor, (t,) in zip(made.operands, sides, strict=True):
+        for factor, (t,) in zip(product.operands, sides, strict=True):
             space = self._loops_of(t)
-            known = {arguments[t]: self._spread(self.values[t], t, space)}
-            terms.append((self.body(self.writer, factor, known, space, self._shape(space)), space))
+            spread = {arguments[t]: self._spread(self.values[t], t, space)}
+            terms.append((self.body(self.writer, factor, spread, space, self._shape(space)), space))
         (one, left), (other, right) = terms
         element = element_of(one)
         return self._contracted(one, left, other, right, element)
@@ -194,10 +194,10 @@ class Nest:
             "rhs_contracting_dimensions": [right.index(loop) for loop in self.loops.reduced],
         }
         numbers = ir.Attribute.parse(f"#stablehlo.dot<{', '.join(f'{k} = {v}' for k, v in lists.items())}>")
-        made = self.writer.op(
+        product = self.writer.op(
             "dot_general", [one, other], self._shape(given), element, dot_dimension_numbers=numbers
         )
-        return self._ordered(made, given, self._kept)
+        return self._ordered(product, given, self._kept)
 
     # ---- Loops and dimensions ----------------------------------------------------------------------------
 
@@ -210,8 +210,8 @@ class Nest:
 
     def _loops_of(self, slot: int) -> list[int]:
         """The loops that move along a slot, in their order."""
-        found = {loop for (t, _), moves in self.loops.moves.items() if t == slot for loop, _ in moves}
-        return [loop for loop in self.loops.kinds if loop in found]
+        moving = {loop for (t, _), moves in self.loops.moves.items() if t == slot for loop, _ in moves}
+        return [loop for loop in self.loops.kinds if loop in moving]
 
     def _combined(self, value: Any, space: Sequence[int]) -> Any:
         dims = [d for d, loop in enumerate(space) if self.loops.kinds[loop] == "reduction"]
@@ -294,7 +294,7 @@ class Nest:
 
     def counts(self) -> Any:
         """How many elements of the first operand windows have, as an array over the loops of the result."""
-        found = np.ones([1] * len(self._kept), np.int64)
+        counts = np.ones([1] * len(self._kept), np.int64)
         whole = ir.RankedTensorType(self.op.operands[0].type).shape
         for (slot, dim), moves in self.loops.moves.items():
             if slot or len(moves) < 2:
@@ -303,8 +303,8 @@ class Nest:
             turns, inner = np.arange(self.loops.sizes[loop]), np.arange(self.loops.sizes.get(window, 1))
             places = turns[:, None] * step + inner[None] * spread + self.loops.first.get((slot, dim), 0)
             number = ((places >= 0) & (places < whole[dim])).sum(1)
-            found = found * number.reshape([-1 if x == loop else 1 for x in self._kept])
-        return np.broadcast_to(found, self._shape(self._kept))
+            counts = counts * number.reshape([-1 if x == loop else 1 for x in self._kept])
+        return np.broadcast_to(counts, self._shape(self._kept))
 
     def _refused(self, why: str) -> ShardlogError:
         hint = "partition it with --as, which keeps the op, or write it in StableHLO"

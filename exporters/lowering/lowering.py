@@ -40,12 +40,12 @@ def lowered(module: ir.Module, book: RuleBook) -> ir.Module:
 
 def runnable(module: ir.Module, book: RuleBook) -> ir.Module:
     """As ``lowered``, for XLA. Raises ShardlogError for ops that XLA does not have, too."""
-    made = lowered(module, book)
-    for op in operations_in(made.operation):
+    stablehlo_module = lowered(module, book)
+    for op in operations_in(stablehlo_module.operation):
         if not op.context.is_registered_operation(op.name):  # XLA ends the process
             hint = "lower it to StableHLO before it runs; run, partition and cost take it as it is"
             raise ShardlogError(f"XLA does not have the op {op.name}", where=location(op), hint=hint)
-    return made
+    return stablehlo_module
 
 
 @dataclass
@@ -148,15 +148,15 @@ class _Lowering:
             [self.value(value) for value in op.operands],
         )
         for operand in self.how.takes_zero.get(op.name, ()):
-            known = constant_of(op.operands[operand]) if operand < len(op.operands) else 0
-            if known is None or np.any(np.asarray(known) != 0):
+            constant = constant_of(op.operands[operand]) if operand < len(op.operands) else 0
+            if constant is None or np.any(np.asarray(constant) != 0):
                 raise _refused(op, f"operand {operand} is not a constant zero")
         if (text := self.how.formula(op)) is not None:
             results = [self._elementwise(writer, op, text, values, None)]
         else:
             results = self._of_family(writer, op, values)
-        for result, made in zip(op.results, results, strict=True):
-            self.values[result] = made
+        for result, new in zip(op.results, results, strict=True):
+            self.values[result] = new
 
     def _of_family(self, writer: OpWriter, op: Any, values: Sequence[Any]) -> list[Any]:
         how = self.how.written[op.name]
@@ -188,15 +188,15 @@ class _Lowering:
         self,
         writer: OpWriter,
         value: Any,
-        known: Mapping[Any, Any],
+        values: Mapping[Any, Any],
         space: Sequence[int],
         shape: Sequence[int],
     ) -> Any:
-        """What a value in the region of an op is, over a space of loops, where ``known`` values are. Of an op
-        in place of a value: whether it multiplies."""
+        """Writes a value of an op's region over a space of loops, from the ``values`` that are written
+        already. For an op in place of a value, returns whether it multiplies."""
         if isinstance(value, ir.Operation):
             return self.how.formula(value) == "multiply(a, b)" if value.name in self.how.known else False
-        return _Body(self, writer, dict(known), space, shape).value(value)
+        return _Body(self, writer, dict(values), space, shape).value(value)
 
 
 @dataclass

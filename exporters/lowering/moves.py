@@ -47,10 +47,10 @@ class Move:
         if name in self.op.attributes:
             listed: Any = self.op.attributes[name]
             return [int(getattr(each, "value", each)) for each in listed]
-        known = constant_of(self.op.operands[operand]) if operand < len(self.op.operands) else None
-        if known is None:
+        constant = constant_of(self.op.operands[operand]) if operand < len(self.op.operands) else None
+        if constant is None:
             raise self.refused(f"operand {operand} is not a constant")
-        return [int(each) for each in np.asarray(known).reshape(-1)]
+        return [int(each) for each in np.asarray(constant).reshape(-1)]
 
     def refused(self, why: str) -> ShardlogError:
         """The error for an op that cannot be written."""
@@ -131,8 +131,8 @@ def _pad(move: Move) -> Any:
     if len(move.op.regions):
         low, high = move.integers(-1, "static_low"), move.integers(-1, "static_high")
         (returned,) = list(move.op.regions[0].blocks[0].operations)[-1].operation.operands
-        known = constant_of(returned)
-        fill = move.written(returned) if known is None else move.writer.splat(known, element)
+        constant = constant_of(returned)
+        fill = move.written(returned) if constant is None else move.writer.splat(constant, element)
         if fill is None:
             raise move.refused("its padding is computed in its body")
     else:
@@ -206,8 +206,8 @@ def _softmax(move: Move) -> Any:
 def _elements(move: Move) -> Any:
     rows = [move.writer.reshaped(value, [1]) for value in move.values]
     along = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 0)
-    made = move.writer.op("concatenate", rows, [len(rows)], dimension=along)
-    return move.writer.reshaped(made, move.shape)
+    joined = move.writer.op("concatenate", rows, [len(rows)], dimension=along)
+    return move.writer.reshaped(joined, move.shape)
 
 
 def _size(move: Move) -> Any:
@@ -242,10 +242,10 @@ def _extract(move: Move) -> Any:
     steps = move.integers(-1, "static_strides")
     if not places and DYNAMIC not in steps:
         sizes = move.integers(-1, "static_sizes")
-        made = move.writer.cut(value, move.integers(-1, "static_offsets"), sizes, steps)
+        part = move.writer.cut(value, move.integers(-1, "static_offsets"), sizes, steps)
     else:
-        made = move.writer.cut_at(value, _starts(move, places), _sizes(move))
-    return move.writer.reshaped(made, move.shape)
+        part = move.writer.cut_at(value, _starts(move, places), _sizes(move))
+    return move.writer.reshaped(part, move.shape)
 
 
 def _insert(move: Move) -> Any:

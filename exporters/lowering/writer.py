@@ -203,7 +203,7 @@ class OpWriter:
             return value
         element, kept = element_of(value), [n for d, n in enumerate(shape_of(value)) if d not in dims]
         scalar = ir.RankedTensorType.get([], element)
-        made = ir.Operation.create(
+        reduce = ir.Operation.create(
             "stablehlo.reduce",
             [ir.RankedTensorType.get(kept, element)],
             [value, neutral],
@@ -212,11 +212,11 @@ class OpWriter:
             loc=self.location,
             ip=self.before,
         )
-        block = ir.Block.create_at_start(made.regions[0], [scalar, scalar], [self.location] * 2)
+        block = ir.Block.create_at_start(reduce.regions[0], [scalar, scalar], [self.location] * 2)
         inside = OpWriter(ir.InsertionPoint(block), self.location)
         both = inside.made(combine, block.arguments, scalar, {})
         ir.Operation.create("stablehlo.return", [], [both], loc=self.location, ip=inside.before)
-        return made.results[0]
+        return reduce.results[0]
 
 
 def integers_attribute(values: Sequence[int]) -> Any:
