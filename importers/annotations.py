@@ -208,8 +208,8 @@ class Targets:
             return self._paths[name]
         if name in self._values:
             return self._values[name]
-        known = self._values if name.startswith("%") else {**self._paths, **self._values}
-        raise ShardlogError(f"there is no value {name}", where=where, hint=closest(name, known))
+        names = self._values if name.startswith("%") else {**self._paths, **self._values}
+        raise ShardlogError(f"there is no value {name}", where=where, hint=closest(name, names))
 
     def meshes(self) -> list[tuple[tuple[str, int], ...]]:
         """The axes of the module's meshes, with their sizes."""
@@ -411,8 +411,8 @@ def _entry(targets: Targets, name: str, number: int, sharding: ir.Attribute) -> 
     """The attributes of a function's arguments or results with a sharding for one of them."""
     entries = targets.boundary[name]
     entries[number] = with_attributes(entries[number], {"sdy.sharding": sharding})
-    made: ir.Attribute = ir.ArrayAttr.get(entries)
-    return made
+    array: ir.Attribute = ir.ArrayAttr.get(entries)
+    return array
 
 
 def _per_value(op: Any, number: int, sharding: ir.Attribute) -> ir.Attribute:

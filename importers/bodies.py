@@ -148,10 +148,10 @@ class _Body:
         listed = self.listing.types[self.values]
         if not len(listed):
             return listed
-        known, first, _ = distinct(listed)
-        numbers = np.empty(int(known.max()) + 1, np.int32)
+        present, first, _ = distinct(listed)
+        numbers = np.empty(int(present.max()) + 1, np.int32)
         values = (first + self.first_value).tolist()
-        numbers[known] = [self.bodies.type(*pair) for pair in zip(known.tolist(), values, strict=True)]
+        numbers[present] = [self.bodies.type(*pair) for pair in zip(present.tolist(), values, strict=True)]
         types: Ints = numbers[listed]
         return types
 
@@ -181,7 +181,7 @@ class _Body:
     def read_kinds(self) -> dict[int, _OpKind]:
         """Gives the nodes signatures, in the order of ``inner_first``. Returns the kinds of the listing that
         there are here."""
-        function, signatures, known = self.function, self.bodies.signatures, self.bodies._kinds
+        function, signatures, all_kinds = self.function, self.bodies.signatures, self.bodies._kinds
         ordered = self.kinds[self.inner_first]
         kinds, first, counts = distinct(ordered)
         by_number, looking = dict[int, _OpKind](), list[int]()
@@ -189,11 +189,11 @@ class _Body:
         names = np.empty(len(of_kind), object)
         told = list(zip(first.tolist(), kinds.tolist(), counts.tolist(), strict=True))
         for at, number, _ in told:
-            if number not in known:
-                known[number] = self.kind(int(self.inner_first[at]))
-            by_number[number] = known[number]
-            names[number] = known[number].name
-            if known[number].looks_at:
+            if number not in all_kinds:
+                all_kinds[number] = self.kind(int(self.inner_first[at]))
+            by_number[number] = all_kinds[number]
+            names[number] = all_kinds[number].name
+            if all_kinds[number].looks_at:
                 looking.append(number)
         waiting = [(at, number, count) for at, number, count in told if number not in looking]
         for number in looking:
@@ -305,9 +305,9 @@ class _Body:
         function, held = self.function, self.function.op.attributes
         function.terminator = int(np.nonzero(self.listing.parents[self.op : self.end] == self.op - 1)[0][-1])
         end, returned = function.ops[function.terminator], function.operands[function.terminator]
-        known, types = self.bodies.signatures.types, function.types
+        numbers, types = self.bodies.signatures.types, function.types
         if end.name != "func.return" and (  # MLIR lets unknown ops end a block
-            [types[v] for v in returned] != [known.get(t) for t in function.op.type.results]
+            [types[v] for v in returned] != [numbers.get(t) for t in function.op.type.results]
         ):
             message = f"function @{function.name} ends in {end.name}"
             hint = "expected func.return with its results"

@@ -105,9 +105,9 @@ class ModuleReader:
         for name, op in symbols(self.module, "sdy.mesh").items():
             mesh = read_mesh(name, op.attributes["mesh"], location(op))
             devices = [(other.axes, other.device_ids) for other in meshes.meshes]
-            known = (mesh.axes, mesh.device_ids) in devices
-            first = devices.index((mesh.axes, mesh.device_ids)) if known else -1
-            names[name] = first if known and not self.all_names else meshes.add(mesh, first)
+            repeated = (mesh.axes, mesh.device_ids) in devices
+            first = devices.index((mesh.axes, mesh.device_ids)) if repeated else -1
+            names[name] = first if repeated and not self.all_names else meshes.add(mesh, first)
         return Shardings(meshes, names)
 
     def read_functions(self, signatures: Signatures) -> dict[str, Function]:
@@ -251,8 +251,8 @@ class ModuleReader:
         classes, functions = self.classes, list(self.functions.values())
         signatures = range(len(classes.signatures.examples))
         kinds = ("constant", "keeps_constant", "expands_scalar", "computes_nothing")
-        known = [classes.of(s) for s in signatures]
-        facts: dict[str, Any] = {k: [(s,) for s in signatures if getattr(known[s], k)] for k in kinds}
+        answers_of = [classes.of(s) for s in signatures]
+        facts: dict[str, Any] = {k: [(s,) for s in signatures if getattr(answers_of[s], k)] for k in kinds}
         # Only calls and ops of the first three kinds can be constants: the others need not be told of.
         may_be, keeps = np.zeros((2, len(signatures)), bool)
         may_be[[s for k in kinds[:3] for (s,) in facts[k]]] = True
@@ -343,9 +343,9 @@ class ModuleReader:
                     self.check_group(initial[cell], sharding, function, value)
                 initial[cell] = sharding
         main = graph.main.function
-        for place, found in zip(graph.result_places, main.result_annotations, strict=True):
-            if found is not None:
-                initial[int(place)] = found
+        for place, annotation in zip(graph.result_places, main.result_annotations, strict=True):
+            if annotation is not None:
+                initial[int(place)] = annotation
         return initial, unshared
 
     def keep_apart(self, graph: Graph, unshared: dict[int, Sharding]) -> Graph:
@@ -363,8 +363,8 @@ class ModuleReader:
                 rows += [(slot, *fact) for fact in facts[name]]
         classes, retirement = graph.classes.copy(), graph.retirement
         later = None if retirement is None else retirement.later.copy()
-        for item, found in own.items():
-            more = tuple((name, tuple(rows)) for name, rows in found.items())
+        for item, facts_of_item in own.items():
+            more = tuple((name, tuple(rows)) for name, rows in facts_of_item.items())
             for class_of in (classes,) if later is None else (classes, later):
                 if class_of[item] >= 0:
                     class_of[item] = self.classes.with_facts(int(class_of[item]), more)

@@ -97,8 +97,8 @@ class _Body:
         op = bodies().functions.get((name, _kind(self.result)))
         if op is None or None in operands:
             return None
-        made = ", ".join(map(str, operands))
-        return self.add(f"{op} {made} : {self.result}")
+        texts = ", ".join(map(str, operands))
+        return self.add(f"{op} {texts} : {self.result}")
 
     def converted(self, name: str) -> str | None:
         """An element of an operand, or the number 1, with the type of the result."""
@@ -108,8 +108,8 @@ class _Body:
         before, after = self.types[name], self.result
         if before == after:
             return f"%{name}_"
-        known, kinds = bodies().conversions, (_kind(before), _kind(after))
-        ops = known.get((f"{kinds[0]}{self.suffix}", kinds[1]), known.get(kinds))
+        conversions, kinds = bodies().conversions, (_kind(before), _kind(after))
+        ops = conversions.get((f"{kinds[0]}{self.suffix}", kinds[1]), conversions.get(kinds))
         if ops is None:
             return None
         return self.add(f"{ops[_bits(before) > _bits(after)]} %{name}_ : {before} to {after}")

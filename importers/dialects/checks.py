@@ -137,8 +137,8 @@ class _Check:
         spec.fit(self.grid, type_.rank if ranked else None, self.where)
         sharded = [d for d, axes in enumerate(lists) if axes]
         for d, low, high in zip(sharded, spec.halo[::2], spec.halo[1::2], strict=True):
-            known = ranked and not type_.is_dynamic_dim(d) and DYNAMIC not in (low, high)
-            if known and low + high > type_.shape[d]:
+            static = ranked and not type_.is_dynamic_dim(d) and DYNAMIC not in (low, high)
+            if static and low + high > type_.shape[d]:
                 hint = "the tensor has the halo around its own rows"
                 raise self.fail(f"halos of {low} and {high} in {type_.shape[d]} rows of dimension {d}", hint)
 

@@ -94,28 +94,28 @@ class Formats:
 
     def _find(self, op: str) -> Statement | None:
         dialect, _, name = op.partition(".")
-        known, words = op, dict[str, str]()
+        canonical, words = op, dict[str, str]()
         if op not in self._formats and dialect in self._like:
             words = self._words[dialect]
             names = {word: other for other, word in words.items()}
-            known = f"{self._like[dialect]}.{names.get(name, name)}"
+            canonical = f"{self._like[dialect]}.{names.get(name, name)}"
         every = f"{dialect}.*"
-        formats = [text for _, text in sorted(self._formats.get(known, {}).items())]
+        formats = [text for _, text in sorted(self._formats.get(canonical, {}).items())]
         own = len(formats)
         if dialect in self._like or not formats:
             formats += [text for _, text in sorted(self._formats.get(every, {}).items())]
         if not formats:
             return None
-        segments = self._segments.get(known) or self._segments.get(every, ())
-        defaults = {words.get(k, k): words.get(v, v) for k, v in self._defaults[known].items()}
+        segments = self._segments.get(canonical) or self._segments.get(every, ())
+        defaults = {words.get(k, k): words.get(v, v) for k, v in self._defaults[canonical].items()}
         elements = [_elements(text, words) for text in formats]
         return Statement(
             tuple(elements),
             own,
             tuple(_in_words(each) for each in elements),
-            () if known in self._unsegmented else segments,
+            () if canonical in self._unsegmented else segments,
             defaults,
-            self._keywords[every] | self._keywords[known],
+            self._keywords[every] | self._keywords[canonical],
         )
 
 

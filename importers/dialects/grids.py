@@ -128,12 +128,12 @@ class Spec:
 
     def _check_offsets_of(self, dimension: int, own: list[int], size: int | None, where: str) -> None:
         of = f"of dimension {dimension}"
-        known = [offset for offset in own if offset != DYNAMIC]
+        static = [offset for offset in own if offset != DYNAMIC]
         hint = "offsets go from 0 to the size of the dimension"
-        if any(offset < 0 for offset in known):
+        if any(offset < 0 for offset in static):
             raise ShardlogError(f"a negative offset {of}", where=where, hint=hint)
-        if known != sorted(known):
-            at = next(b for a, b in pairwise(known) if b < a)
+        if static != sorted(static):
+            at = next(b for a, b in pairwise(static) if b < a)
             raise ShardlogError(f"offsets must not fall: {at} {of}", where=where, hint=hint)
         if own[0] not in (0, DYNAMIC):
             raise ShardlogError(f"offsets {of} begin at {own[0]}", where=where, hint=hint)
@@ -189,10 +189,10 @@ def kind_of(attribute: Any) -> str:
     return text.partition("<")[2].rstrip(">").removeprefix("partial ").strip()
 
 
-def check_kind(kind: str, known: Collection[str], where: str) -> str:
+def check_kind(kind: str, kinds: Collection[str], where: str) -> str:
     """A kind of reduction. Raises ShardlogError for one that is not known."""
-    if kind not in known:
-        hint = f"{closest(kind, known)}"
+    if kind not in kinds:
+        hint = f"{closest(kind, kinds)}"
         raise ShardlogError(f"no reduction is called {kind}", where=where, hint=hint)
     return kind
 

@@ -140,19 +140,19 @@ class Global:
     def depend(self, op: Any) -> None:
         """Rewrites an op that takes a number of the device: a choice by it, or a tensor of it."""
         if op.name == "arith.select" and op.operands[0].type == ir.IntegerType.get_signless(1):
-            known = self.indices.of(op.operands[0])
-            if known is None:
+            index = self.indices.of(op.operands[0])
+            if index is None:
                 return
             _, one, other = op.operands
-            made = self.where(known != 0, one, other)
+            replacement = self.where(index != 0, one, other)
         elif op.name == "tensor.from_elements" and len(op.operands) == 1:
-            known = self.indices.of(op.operands[0])
-            if known is None:
+            index = self.indices.of(op.operands[0])
+            if index is None:
                 return
-            made = self.one("stablehlo.convert", [self.number(known)], op.results[0].type)
+            replacement = self.one("stablehlo.convert", [self.number(index)], op.results[0].type)
         else:
             return
-        op.results[0].replace_all_uses_with(made)
+        op.results[0].replace_all_uses_with(replacement)
         op.erase()
 
     def where(self, chosen: Any, one: Any, other: Any) -> Any:
@@ -202,12 +202,12 @@ class Global:
         coordinates = self.devices.coordinates()
         for axis, number in zip(axes, given, strict=True):
             if number == DYNAMIC:
-                known = self.indices.of(next(operands))
-                if known is None:
+                index = self.indices.of(next(operands))
+                if index is None:
                     self.refuse(op, f"its {label} is not known before it runs")
-                if ((known < 0) | (known >= self.sizes[axis])).any():
+                if ((index < 0) | (index >= self.sizes[axis])).any():
                     self.refuse(op, f"its {label} is outside of the grid on some devices")
-                coordinates[axis] = known
+                coordinates[axis] = index
             else:
                 coordinates[axis] = number
         return np.asarray(np.ravel_multi_index(tuple(coordinates), self.sizes))
@@ -463,8 +463,8 @@ class Global:
             ):
                 target = self.root(send, "destination")
                 if np.array_equal(target[source], np.arange(self.count)):
-                    made = self.permuted(send.operands[0], source)
-                    op.results[0].replace_all_uses_with(made)
+                    received = self.permuted(send.operands[0], source)
+                    op.results[0].replace_all_uses_with(received)
                     op.erase()
                     return
         self.refuse(op, "no shard.send sends to each device what it receives here")

@@ -117,12 +117,12 @@ class _Ranks(Places):
 
     def process(self, communicator: Any, rank: Table) -> Table:
         """For each process the one that has a rank in its group, -1 where there is none."""
-        found = np.full(self.count, -1)
+        processes = np.full(self.count, -1)
         for row in self.group(communicator):
             ranks = rank[row]
-            known = (ranks >= 0) & (ranks < len(row))
-            found[row[known]] = row[ranks[known]]
-        return found
+            valid = (ranks >= 0) & (ranks < len(row))
+            processes[row[valid]] = row[ranks[valid]]
+        return processes
 
 
 @dataclass
@@ -165,8 +165,8 @@ class _Calls(Global):
         """The number of processes, which the program asserts."""
         ops = operations_in(self.module)
         for op in ops:
-            if op.name == "cf.assert" and (made := op.operands[0].owner.operation).name == "arith.cmpi":
-                size, count = (value.owner.operation for value in made.operands)
+            if op.name == "cf.assert" and (comparison := op.operands[0].owner.operation).name == "arith.cmpi":
+                size, count = (value.owner.operation for value in comparison.operands)
                 if size.name == "mpi.comm_size" and count.name == "arith.constant":
                     processes = int(ir.IntegerAttr(count.attributes["value"]).value)
                     if not 1 <= processes <= MOST_DEVICES:
@@ -292,15 +292,15 @@ class _Calls(Global):
         sent, received, communicator = op.operands
         value = self.read(sent)
         groups = self.ranks.group(communicator)
-        made = self.collective("all_reduce", value, value.type.shape, groups, {}, self.combine(op))
-        self.store(received, made)
+        result = self.collective("all_reduce", value, value.type.shape, groups, {}, self.combine(op))
+        self.store(received, result)
 
     def all_gather(self, op: Any) -> None:
         sent, received, communicator = op.operands
         value, groups = self.read(sent), self.ranks.group(communicator)
         rows, sizes = self.reshape(value, [1, *value.type.shape]), [groups.shape[1], *value.type.shape]
-        made = self.collective("all_gather", rows, sizes, groups, {"all_gather_dim": self.integer(0)})
-        self.store(received, made)
+        result = self.collective("all_gather", rows, sizes, groups, {"all_gather_dim": self.integer(0)})
+        self.store(received, result)
 
     def reduce_scatter(self, op: Any) -> None:
         sent, received, communicator = op.operands
@@ -308,8 +308,8 @@ class _Calls(Global):
         if list(value.type.shape)[:1] != [groups.shape[1]]:
             raise refused(op, f"it sends no {groups.shape[1]} parts")
         sizes, along = [1, *value.type.shape[1:]], {"scatter_dimension": self.integer(0)}
-        made = self.collective("reduce_scatter", value, sizes, groups, along, self.combine(op))
-        self.store(received, self.reshape(made, sizes[1:]))
+        result = self.collective("reduce_scatter", value, sizes, groups, along, self.combine(op))
+        self.store(received, self.reshape(result, sizes[1:]))
 
     def combine(self, op: Any) -> str:
         """The op that combines two elements."""
@@ -321,20 +321,20 @@ class _Calls(Global):
     def exchange(self, op: Any) -> None:
         """Makes one permutation of the messages in the branches of an op."""
         none = np.full(self.count, -1)
-        found = _Exchange(none, none.copy(), np.zeros(self.count, bool), {})
-        self.collect(op, np.ones(self.count, bool), found)
-        receives = found.source >= 0
-        if not np.array_equal(found.target[found.source[receives]], np.flatnonzero(receives)):
+        exchange = _Exchange(none, none.copy(), np.zeros(self.count, bool), {})
+        self.collect(op, np.ones(self.count, bool), exchange)
+        receives = exchange.source >= 0
+        if not np.array_equal(exchange.target[exchange.source[receives]], np.flatnonzero(receives)):
             raise refused(op, "its messages are not received by those that they are sent to")
-        sent, received = self.read(found.buffers["sent"]), found.buffers["received"]
-        value = self.permuted(sent, found.source)
-        if found.copies.any():
-            value = self.where(found.copies, sent, value)
-        if not (receives | found.copies).all():
-            value = self.where(receives | found.copies, value, self.read(received))
+        sent, received = self.read(exchange.buffers["sent"]), exchange.buffers["received"]
+        value = self.permuted(sent, exchange.source)
+        if exchange.copies.any():
+            value = self.where(exchange.copies, sent, value)
+        if not (receives | exchange.copies).all():
+            value = self.where(receives | exchange.copies, value, self.read(received))
         self.store(received, value)
 
-    def collect(self, op: Any, on: Table, found: _Exchange) -> None:
+    def collect(self, op: Any, on: Table, exchange: _Exchange) -> None:
         """Collects the messages of the branches of an op, on those processes that come to it."""
         condition = self.ranks.of(op.operands[0])
         if condition is None:
@@ -342,27 +342,27 @@ class _Calls(Global):
         for region, taken in zip(op.regions, (on & (condition != 0), on & (condition == 0)), strict=True):
             for inner in _ops_of(region):
                 if inner.name == "scf.if":
-                    self.collect(inner, taken, found)
+                    self.collect(inner, taken, exchange)
                 elif inner.name == "memref.copy":
-                    self.use(inner, found, sent=inner.operands[0], received=inner.operands[1])
-                    found.copies |= taken
+                    self.use(inner, exchange, sent=inner.operands[0], received=inner.operands[1])
+                    exchange.copies |= taken
                 elif inner.name in ("mpi.send", "mpi.recv"):
                     buffer, _, rank, communicator = inner.operands
                     sends = inner.name == "mpi.send"
-                    self.use(inner, found, **{"sent" if sends else "received": buffer})
+                    self.use(inner, exchange, **{"sent" if sends else "received": buffer})
                     if (ranks := self.ranks.of(rank)) is None:
                         raise refused(inner, "its rank is not known before it runs")
                     others = self.ranks.process(communicator, ranks)[taken]
                     if (others < 0).any():
                         raise refused(inner, "its rank is none of the communicator")
-                    (found.target if sends else found.source)[taken] = others
+                    (exchange.target if sends else exchange.source)[taken] = others
                 elif inner.name != "scf.yield":
                     raise refused(inner, "it stands in a branch with messages")
 
-    def use(self, op: Any, found: _Exchange, **buffers: Any) -> None:
+    def use(self, op: Any, exchange: _Exchange, **buffers: Any) -> None:
         """Notes the buffers of a message. Raises ShardlogError for others than the messages before."""
         for what, buffer in buffers.items():
-            if found.buffers.setdefault(what, buffer) != buffer:
+            if exchange.buffers.setdefault(what, buffer) != buffer:
                 raise refused(op, f"another buffer is {what} in the same branches")
 
 

@@ -62,7 +62,7 @@ class TextNames:
     def of(self, function: Any) -> Names | None:
         """The names of the values of a function, in their order; None where a value at its outermost level
         has no name in the text, as it is of another one."""
-        found, numbers, places = list[str](), dict[str, int](), set[tuple[int, int]]()
+        listed, numbers, places = list[str](), dict[str, int](), set[tuple[int, int]]()
         whole, printed = True, list[str]()
 
         def add(names: list[str] | None, values: list[Any], level: int) -> None:
@@ -74,9 +74,9 @@ class TextNames:
                 name = name or printed[-1]
                 earlier = numbers.get(name)
                 if earlier is not None:  # one op of the text became several: the last has its name
-                    found[earlier] = f"{name}.{earlier}"
-                numbers[name] = len(found)
-                found.append(name)
+                    listed[earlier] = f"{name}.{earlier}"
+                numbers[name] = len(listed)
+                listed.append(name)
 
         def walk(region: Any, level: int) -> None:
             block = region.blocks[0]
@@ -99,7 +99,7 @@ class TextNames:
                 number = numbers.get(operand, also.get(operand))
                 if number is not None:
                     also[name] = number
-        return Names(found, also)
+        return Names(listed, also)
 
 
 def names_of(data: bytes, module: ir.Module) -> Callable[[Any], Names | None]:

@@ -120,8 +120,8 @@ class _Normal:
             [op for op, name in named if name in kinds]
             for kinds in (_GRIDS, _SHARDINGS, ANNOTATIONS, _ASKING)
         )
-        known = (*_GRIDS, *_SHARDINGS, *ANNOTATIONS, *_ASKING)
-        others = [op for op, name in named if name not in known]
+        translated = (*_GRIDS, *_SHARDINGS, *ANNOTATIONS, *_ASKING)
+        others = [op for op, name in named if name not in translated]
         if spelling == "rfc" and not grids:
             grids = [self.assumed_cluster()]
         for op in grids:
@@ -239,12 +239,12 @@ class _Normal:
         """Puts a mesh in the place of a grid."""
         grid = self.grids[text_of(op.attributes["sym_name"])]
         mesh = Mesh(grid.name, self.named[grid.name].mesh.axes)
-        made = sdy.MeshOp(grid.name, mesh_attribute(mesh), ip=ir.InsertionPoint(op), loc=op.location)
+        mesh_op = sdy.MeshOp(grid.name, mesh_attribute(mesh), ip=ir.InsertionPoint(op), loc=op.location)
         if "sym_visibility" in op.attributes:
-            made.operation.attributes["sym_visibility"] = op.attributes["sym_visibility"]
+            mesh_op.operation.attributes["sym_visibility"] = op.attributes["sym_visibility"]
         unknown = [axis for axis, size in enumerate(grid.sizes) if size is None]
         if unknown:
-            made.operation.attributes[UNKNOWN] = ir.DenseI64ArrayAttr.get(unknown)
+            mesh_op.operation.attributes[UNKNOWN] = ir.DenseI64ArrayAttr.get(unknown)
         op.erase()
 
     # ---- Shardings -----------------------------------------------------------------------------------------
@@ -386,8 +386,8 @@ class _Normal:
             around = around.parent
         if len(self.grids) == 1:
             return next(iter(self.grids))
-        known = ", ".join(f"@{name}" for name in self.grids) or "none"
-        hint = f"say it at the function: attributes {{mesh_cluster = @name}}; there are: {known}"
+        clusters = ", ".join(f"@{name}" for name in self.grids) or "none"
+        hint = f"say it at the function: attributes {{mesh_cluster = @name}}; there are: {clusters}"
         raise ShardlogError(
             "the module has several clusters, or none, and the function names none", where=where, hint=hint
         )
@@ -407,9 +407,9 @@ class _Normal:
             if users:
                 said["shard.for_users"] = self.unit
             place, name = ir.InsertionPoint(op), "sdy.sharding_constraint"
-            made = ir.Operation.create(name, [type_], [value], said, loc=op.location, ip=place)
-            value = made.result
-            self.definers[value] = made
+            annotation = ir.Operation.create(name, [type_], [value], said, loc=op.location, ip=place)
+            value = annotation.result
+            self.definers[value] = annotation
         result.replace_all_uses_with(value)
         self.of_values[value] = meaning.spec
 
@@ -599,14 +599,14 @@ class _Normal:
         if op.name.startswith("mesh.") and _RFC & {*held}:
             self.read_rfc(op, where)
             return
-        made = self.respelled(op)
-        name = made.name
+        newest = self.respelled(op)
+        name = newest.name
         if name == "shard.shard_shape" or not collectives().knows(name):
-            if "grid" in made.attributes:
-                find(self.grids, ir.FlatSymbolRefAttr(made.attributes["grid"]).value, where)
+            if "grid" in newest.attributes:
+                find(self.grids, ir.FlatSymbolRefAttr(newest.attributes["grid"]).value, where)
             return
-        grid = find(self.grids, ir.FlatSymbolRefAttr(made.attributes["grid"]).value, where)
-        check_collective(made, grid)
+        grid = find(self.grids, ir.FlatSymbolRefAttr(newest.attributes["grid"]).value, where)
+        check_collective(newest, grid)
 
     def respelled(self, op: Any) -> Any:
         """An op in the newest spelling: itself, or another one in its place."""
@@ -617,9 +617,9 @@ class _Normal:
             held["reduction"] = _reduction(kind_of(held["reduction"]))
         if name == op.name and not set(renamed) & set(op.attributes):
             return op
-        made = put_like(op, name, held)
+        respelled = put_like(op, name, held)
         self.erase(op)
-        return made
+        return respelled
 
     def read_size(self, op: Any, where: str) -> None:
         """The size of an axis of a cluster: a constant where it is known."""
@@ -678,10 +678,10 @@ class _Normal:
         if reduction != "sum":
             number = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), self.reductions.index(reduction))
             held["reduction_op"] = number
-        made = put_like(op, collectives().whole[name][0], held)
+        collective = put_like(op, collectives().whole[name][0], held)
         self.erase(op)
-        self.of_values[made.results[0]] = after
-        self.definers[made.results[0]] = made
+        self.of_values[collective.results[0]] = after
+        self.definers[collective.results[0]] = collective
 
     def note(self, message: str, where: str) -> None:
         """Warns about an ambiguous reading, once per kind."""

@@ -43,11 +43,11 @@ class Whole:
 
         Raises ShardlogError where the operand is not in parts, or partial, along its axes.
         """
-        known, reduces = collectives(), "reduce" in self.name
+        names, reduces = collectives(), "reduce" in self.name
         every = [axis for axes in self.of.values() for axis in axes] + [*self.axes]
         lists = [*before.axes]
         for dimension, axes in self.of.items():
-            if self.name in known.gathers:
+            if self.name in names.gathers:
                 kept = lists[dimension][: len(lists[dimension]) - len(axes)]
                 if kept + axes != lists[dimension]:
                     raise self.fail(
@@ -73,10 +73,10 @@ class Whole:
 def read_whole(op: Any, name: str, grid: Grid, reduction: str, where: str) -> tuple[Whole, str]:
     """The meaning of a collective of the RFC, and a note on ambiguities; ``name`` is that of the dialect
     shard. Raises ShardlogError for an invalid op."""
-    held, known, note = op.attributes, collectives(), ""
+    held, names, note = op.attributes, collectives(), ""
     lists = _lists(held.get("mesh_axis"))
     rank = op.operands[0].type.rank
-    if name not in known.gathers and name not in known.splits:
+    if name not in names.gathers and name not in names.splits:
         axes = tuple(axis for entry in lists for axis in entry)
         grid.check(axes, where)
         return Whole(name, where, {}, axes, reduction), note
@@ -107,12 +107,12 @@ def read_target(op: Any, name: str, before: Spec, target: Spec, where: str) -> W
     """The meaning of a collective that says the sharding of its result instead of its axes, from that of its
     operand. Raises ShardlogError where it does more than gather or split."""
     less, more = (target, before) if name in collectives().gathers else (before, target)
-    of, known = dict[int, Axes](), name in collectives().whole and "reduce" not in name
+    of, agrees = dict[int, Axes](), name in collectives().whole and "reduce" not in name
     for i, (kept, axes) in enumerate(zip(less.axes, more.axes, strict=True)):
-        known = known and axes[: len(kept)] == kept
+        agrees = agrees and axes[: len(kept)] == kept
         if axes != kept:
             of[i] = axes[len(kept) :]
-    if not known or set(before.partial) != set(target.partial):
+    if not agrees or set(before.partial) != set(target.partial):
         hint = "a split adds axes to those of its operand, and a gather removes them"
         message = f"{op.name} from {before.lists()} to {target.lists()}"
         raise ShardlogError(message, where=where, hint=hint)

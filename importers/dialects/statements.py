@@ -109,10 +109,10 @@ class _Text:
             elif head[0] != "/" and text[match.start() - 1 : match.start()] in _BEFORE:
                 if text.startswith((" =", "=", ",", "}"), at):  # an attribute
                     continue
-                made, end = self.line(head, at) or self.statement(head, at)
-                if made:
+                generic, end = self.line(head, at) or self.statement(head, at)
+                if generic:
                     parts.append(text[done : match.start()])
-                    parts.append(made)
+                    parts.append(generic)
                     done = at = end
         parts.append(text[done:])
         return "".join(parts), len(text)
@@ -129,9 +129,9 @@ class _Text:
         parts = self.lines[key]
         if parts is None or _GOES_ON.match(self.text, end):
             return None
-        made = parts.copy()
-        made[1::2] = [words[place] for place in parts[1::2]]
-        return "".join(made), end
+        generic = parts.copy()
+        generic[1::2] = [words[place] for place in parts[1::2]]
+        return "".join(generic), end
 
     def statement(self, op: str, at: int) -> tuple[str, int]:
         """The generic form of a statement, whose name ends at a place; and the place behind it. Nothing where
@@ -220,12 +220,12 @@ def _line(op: str, words: list[str], bodies: bool) -> list[Any] | None:
     name among the ``words``, a text, and so on. None where the statement and the line do not end together."""
     text = "".join(word if i % 2 == 0 else f"%{i}" for i, word in enumerate(words))
     try:
-        made, end = _Text(text, bodies).statement(op, 0)
+        generic, end = _Text(text, bodies).statement(op, 0)
     except ShardlogError:  # or it goes on in the next line
         return None
-    if not made or not _REST.fullmatch(text, end):
+    if not generic or not _REST.fullmatch(text, end):
         return None
-    parts: list[Any] = _PLACE.split(made + text[end:])
+    parts: list[Any] = _PLACE.split(generic + text[end:])
     parts[1::2] = map(int, parts[1::2])
     return parts
 
@@ -381,8 +381,8 @@ class _Reading:
         values = ", ".join(names[i] for i in taken)
         kinds = ", ".join(types[i] for i in taken)
         held = f" {{{attributes}" if attributes else ""
-        made = f'%short = "{op.strip()}"({values}){held} : ({kinds}) -> {result}'
-        return f'^bb0({arguments}): {made} "linalg.yield"(%short) : ({result}) -> () '
+        combiner = f'%short = "{op.strip()}"({values}){held} : ({kinds}) -> {result}'
+        return f'^bb0({arguments}): {combiner} "linalg.yield"(%short) : ({result}) -> () '
 
     def read_short(self, element: Element) -> None:
         self.short = self.cursor.balanced("{")[1:-1].strip()
@@ -415,8 +415,8 @@ class _Reading:
         if any(t == "=" for name in order for t in self.types.get(name, ())):
             self.types = {n: [results[0] if t == "=" else t for t in ts] for n, ts in self.types.items()}
         inputs = ", ".join(t for name in order for t in self.types.get(name, ()))
-        made = results[0] if len(results) == 1 else f"({', '.join(results)})"
-        function = self.function or f"({inputs}) -> {made}"
+        result_types = results[0] if len(results) == 1 else f"({', '.join(results)})"
+        function = self.function or f"({inputs}) -> {result_types}"
         entries = (v if n[0] == "\0" else f"{n} = {v}" if v else n for n, v in attributes.items())
         held = " ".join(", ".join(entries).split("\n"))
         held = f" {{{held}}}" if held else ""
@@ -451,9 +451,9 @@ def _entries(brackets: str) -> list[str]:
     return [entry.strip() for entry in inside.split(",")] if inside else []
 
 
-def _in_full(found: re.Match[str], keywords: dict[str, str], dialect: str) -> str:
-    kind, word = keywords.get(found[1]), found[3]
-    return f"{found[1]}{found[2]}#{dialect}.{kind}<{word}>" if kind and word not in _WORDS else found[0]
+def _in_full(match: re.Match[str], keywords: dict[str, str], dialect: str) -> str:
+    kind, word = keywords.get(match[1]), match[3]
+    return f"{match[1]}{match[2]}#{dialect}.{kind}<{word}>" if kind and word not in _WORDS else match[0]
 
 
 def _axes(cursor: Cursor, op: str) -> str:

@@ -109,8 +109,8 @@ class _Builder:
             again = callee in self.called
             self.called.add(callee)
             copied = caller.cloned or again or node in caller.function.originals
-            caller.children[node] = made = self.instantiate(callee, cloned=copied)
-            waiting.extend((made, inner) for inner in reversed(made.layout.result_items))
+            caller.children[node] = instance = self.instantiate(callee, cloned=copied)
+            waiting.extend((instance, inner) for inner in reversed(instance.layout.result_items))
         return root
 
     def order(self, root: Instance) -> list[Ints]:

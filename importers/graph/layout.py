@@ -64,7 +64,7 @@ def lay_out(
         [_node_classes(function, structure, classes), np.asarray(edges.class_of, np.int32)]
     )
     # No sharding ever flows through ops of some classes; the last one is that of removed nodes.
-    sleeps = np.asarray([not known.flows for known in classes.known] + [True])[item_classes]
+    sleeps = np.asarray([not answers.flows for answers in classes.known] + [True])[item_classes]
     sleeps[list(structure.dead)] = False  # they retire when their turn comes, even if they never do anything
     makers = numbers(function.definer)
     for value, edge in edges.of_owner.items():
@@ -98,9 +98,9 @@ def _node_classes(function: Function, structure: Structure, classes: Classes) ->
     class_of = np.full(len(function.ops), -1, np.int32)
     order = numbers(function.order)
     kinds = (numbers(function.signature) * 2 + structure.multiple)[order]
-    known = among(kinds)
-    table = np.empty(max(known, default=0) + 1, np.int32)
-    table[known] = [classes.number(k // 2, multiple_uses=bool(k & 1)) for k in known]
+    distinct_kinds = among(kinds)
+    table = np.empty(max(distinct_kinds, default=0) + 1, np.int32)
+    table[distinct_kinds] = [classes.number(k // 2, multiple_uses=bool(k & 1)) for k in distinct_kinds]
     class_of[order] = table[kinds]
     return class_of
 
@@ -141,13 +141,13 @@ def _neighbours(
     awake = ~sleeps[items]
     awake[list(returned)] = True
     used = awake.nonzero()[0]
-    made = ((makers >= 0) & (place == np.arange(len(place)))).nonzero()[0]
-    made = made[~sleeps[makers[made]]]
+    defined = ((makers >= 0) & (place == np.arange(len(place)))).nonzero()[0]
+    defined = defined[~sleeps[makers[defined]]]
     ranks = np.full(len(place), len(structure.place) + 1)  # after the value's definition
     ranks[list(structure.place)] = np.arange(len(structure.place))
     values, count = uses.value[used], len(structure.place) + 2
-    keys = np.concatenate([place[values] * np.int64(count) + ranks[values], made * count + count - 2])
-    order = np.lexsort((np.concatenate([-uses.age[used], np.zeros(len(made))]), keys))
+    keys = np.concatenate([place[values] * np.int64(count) + ranks[values], defined * count + count - 2])
+    order = np.lexsort((np.concatenate([-uses.age[used], np.zeros(len(defined))]), keys))
     offsets = _offsets(np.bincount(keys // count, minlength=len(place)))
     return_uses = []
     if returned:
@@ -155,7 +155,7 @@ def _neighbours(
         where[order] = np.arange(len(order))
         at = where[np.searchsorted(used, list(returned))].tolist()
         return_uses = sorted(zip(at, returned.values(), strict=True))
-    return offsets, np.concatenate([items[used], makers[made]])[order], return_uses
+    return offsets, np.concatenate([items[used], makers[defined]])[order], return_uses
 
 
 def _items_of_uses(

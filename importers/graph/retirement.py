@@ -29,9 +29,9 @@ def retirement(
         return None
     never = nobody(item_classes)
     by_dead = np.nonzero(np.isin(uses.node, list(dead)))[0]
-    known = among(uses.value[by_dead])
-    values = np.asarray(known, np.int32)
-    numbers = {value: number for number, value in enumerate(known)}
+    listed = among(uses.value[by_dead])
+    values = np.asarray(listed, np.int32)
+    numbers = {value: number for number, value in enumerate(listed)}
     used = np.isin(uses.value, values)
     users = {v: dict[int, None]() for v in numbers}  # value -> the nodes that use it
     for value, node in zip(uses.value[used].tolist(), uses.node[used].tolist(), strict=True):

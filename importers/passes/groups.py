@@ -43,22 +43,22 @@ def separate_groups(functions: Sequence[Members], classes: Classes, together: To
     grouped = [(f, value, group) for f in functions for value, group, _ in f.function.groups]
     numbers: dict[tuple[int, int], int] = {}
     values = [numbers.setdefault((id(f), value), len(numbers)) for f, value, _ in grouped]
-    known = dict(zip(values, ((f, value) for f, value, _ in grouped), strict=True))
+    owners = dict(zip(values, ((f, value) for f, value, _ in grouped), strict=True))
     ids = dict(reversed([(n, group) for n, (_, _, group) in zip(values, grouped, strict=True)]))
     apart: dict[int, dict[int, Sharding]] = {}  # of a function: the members, with an open sharding for each
     pairs = [(n, group) for n, (_, _, group) in zip(values, grouped, strict=True)]
     for members in together(pairs).values() if pairs else ():
-        said = [sharding for n in members if (sharding := known[n][0].held(known[n][1])) is not None]
+        said = [sharding for n in members if (sharding := owners[n][0].held(owners[n][1])) is not None]
         if all(sharding == said[0] for sharding in said):
             continue
-        names = ", ".join(dict.fromkeys(f"@{known[n][0].function.name}" for n in members))
+        names = ", ".join(dict.fromkeys(f"@{owners[n][0].function.name}" for n in members))
         warnings.warn(
             f"the members of sharding group {ids[members[0]]} in {names} have different shardings; "
             "each keeps its own",
             stacklevel=2,
         )
         for n in members:
-            function, value = known[n]
+            function, value = owners[n]
             open_like = Sharding.open(said[0].mesh, len(said[0].dimensions))
             apart.setdefault(id(function), {})[value] = open_like
     for function in functions:

@@ -207,5 +207,5 @@ class _Splitter:
             return
         copies = np.arange(len(removed), len(function.ops), dtype=np.int32)
         place = np.concatenate([self.new, kept])
-        made = np.concatenate([np.arange(len(copies)), np.full(len(kept), len(copies))])
-        function.order = column(np.concatenate([copies, kept])[np.lexsort((made, place))])
+        ages = np.concatenate([np.arange(len(copies)), np.full(len(kept), len(copies))])
+        function.order = column(np.concatenate([copies, kept])[np.lexsort((ages, place))])

@@ -202,14 +202,14 @@ def _dead(function: Function, classes: Classes, uses: Uses, keep: set[int], edge
     used = np.bincount(uses.value, minlength=len(function.types))
     used[list(keep)] += 1
     needed = np.bincount(numbers(function.definer)[used > 0] + 1, minlength=len(function.ops) + 1)[1:] > 0
-    known = {s: classes.of(s) for s in among(numbers(function.signature))}
+    answers = {s: classes.of(s) for s in among(numbers(function.signature))}
     may_die = np.zeros(len(classes.signatures.examples), bool)
-    may_die[[s for s, what in known.items() if what.pure or what.pure_inside]] = True
+    may_die[[s for s, what in answers.items() if what.pure or what.pure_inside]] = True
     order = numbers(function.order)
     if not (may_die[numbers(function.signature)[order]] & ~needed[order]).any():
         return set()
     counts = used.tolist()
-    pure = _pure_nodes(function, [known[s] for s in function.signature], edged)
+    pure = _pure_nodes(function, [answers[s] for s in function.signature], edged)
     dead: set[int] = set()
     for node in reversed(function.order):
         if node not in pure or any(counts[v] for v in function.results[node]):
@@ -231,15 +231,16 @@ def _inside(function: Function, node: int) -> list[int]:
     return direct + [n for d in direct for n in _inside(function, d)]
 
 
-def _pure_nodes(function: Function, known: Sequence[SignatureAnswers], edged: set[int]) -> set[int]:
+def _pure_nodes(function: Function, answers: Sequence[SignatureAnswers], edged: set[int]) -> set[int]:
     """Nodes without side effects, those of the nodes in their regions included."""
     pure: set[int] = set()
     for node in reversed(function.order):
         if node in function.calls or node in edged:
             continue
-        what = known[node]
+        what = answers[node]
         if what.pure or (
-            what.pure_inside and all(n in pure or known[n].computes_nothing for n in _inside(function, node))
+            what.pure_inside
+            and all(n in pure or answers[n].computes_nothing for n in _inside(function, node))
         ):
             pure.add(node)
     return pure

@@ -143,8 +143,8 @@ def _ranks(arrays: Iterable[Any]) -> tuple[int, ...]:
     return tuple(len(getattr(array, "shape", ())) for array in arrays)
 
 
-def _meshes(found: Iterable[Any]) -> tuple[Any, ...]:
+def _meshes(candidates: Iterable[Any]) -> tuple[Any, ...]:
     from jax.sharding import Mesh
 
-    meshes = list(dict.fromkeys(mesh for mesh in found if mesh is not None and mesh.axis_names))
+    meshes = list(dict.fromkeys(mesh for mesh in candidates if mesh is not None and mesh.axis_names))
     return tuple(sorted(meshes, key=lambda mesh: not isinstance(mesh, Mesh)))

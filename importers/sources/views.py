@@ -98,8 +98,8 @@ def _has_devices(source: Any, where: str) -> bool:
     lowering = source._lowering
     devices, platforms = getattr(lowering, "_device_list", None), getattr(lowering, "_platforms", ())
     platform = next(iter(devices)).platform if devices else "cpu"
-    known = {"gpu": ("gpu", "cuda", "rocm")}.get(platform, (platform,))
-    if platforms and not set(platforms) & set(known):
+    accepted = {"gpu": ("gpu", "cuda", "rocm")}.get(platform, (platform,))
+    if platforms and not set(platforms) & set(accepted):
         name = platforms[0]
         message = (
             f"it is lowered for {name}, but its devices are {platform}" if devices else f"no {name} devices"
