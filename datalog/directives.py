@@ -60,17 +60,17 @@ def inputs(plan: QueryPlan, folder: Path) -> list[Transfer]:
 
 def outputs(plan: QueryPlan, folder: Path | None) -> list[Transfer]:
     """The outputs of the program, in textual order; None: all go to standard output. Raises ShardlogError."""
-    found = []
+    transfers = []
     for directive in plan.directives:
         if directive.kind == "printsize":
-            found.append(_transfer(plan, directive, folder or Path(), "stdoutprintsize", _WRITTEN, ""))
+            transfers.append(_transfer(plan, directive, folder or Path(), "stdoutprintsize", _WRITTEN, ""))
         elif directive.kind == "output":
             ending = ".csv.gz" if "compress" in directive.parameters else ".csv"
             if folder is None:
                 parameters = {**directive.parameters, "IO": "stdout", "headers": "true"}
                 directive = Directive(**{**vars(directive), "parameters": parameters})
-            found.append(_transfer(plan, directive, folder or Path(), "file", _WRITTEN, ending))
-    return found
+            transfers.append(_transfer(plan, directive, folder or Path(), "file", _WRITTEN, ending))
+    return transfers
 
 
 def unknown_parameters(plan: QueryPlan) -> list[Diagnostic]:
@@ -87,15 +87,15 @@ def unknown_parameters(plan: QueryPlan) -> list[Diagnostic]:
 
 
 def _transfer(
-    plan: QueryPlan, directive: Directive, folder: Path, default: str, known: Collection[str], ending: str
+    plan: QueryPlan, directive: Directive, folder: Path, default: str, kinds: Collection[str], ending: str
 ) -> Transfer:
     parameters, where = directive.parameters, _place(directive)
     kind = parameters.get("IO", default)
-    if kind not in known:
+    if kind not in kinds:
         raise ShardlogError(
             f'cannot .{directive.kind} `{directive.relation}` by IO "{kind}"',
             where=where,
-            hint=f"there are: {', '.join(known)}",
+            hint=f"there are: {', '.join(kinds)}",
         )
     relation = plan.relations[plan.index(directive.relation)]
     name = parameters.get("name", relation.name)

@@ -58,12 +58,12 @@ def profile_of(noted: Iterable[Noted], plan: QueryPlan, seconds: float) -> Profi
         rounds = rules.setdefault((source, stratum), {})
         before = rounds.get(number, RuleRound(number, 0.0, 0))
         rounds[number] = RuleRound(number, before.seconds + took, before.tuples + new)
-    found = []
+    profiles = []
     for (source, stratum), rounds in rules.items():
         written = plan.sources[source]
         took = sum(each.seconds for each in rounds.values())
-        made = sum(each.tuples for each in rounds.values())
+        tuples = sum(each.tuples for each in rounds.values())
         place = f"{written.file}:{written.line}"
-        found.append(RuleProfile(place, written.text, stratum, took, made, tuple(rounds.values())))
-    found.sort(key=lambda rule: (-rule.seconds, rule.stratum, rule.place))
-    return Profile(seconds, tuple(found))
+        profiles.append(RuleProfile(place, written.text, stratum, took, tuples, tuple(rounds.values())))
+    profiles.sort(key=lambda rule: (-rule.seconds, rule.stratum, rule.place))
+    return Profile(seconds, tuple(profiles))

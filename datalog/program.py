@@ -116,8 +116,8 @@ class Program:
     @property
     def relations(self) -> dict[str, Relation]:
         """The relations of the program by name, in the order of declaration."""
-        found = self._program.relations.items()
-        return {name: relation for name, relation in found if not {"(", "@"} & set(name)}
+        declared = self._program.relations.items()
+        return {name: relation for name, relation in declared if not {"(", "@"} & set(name)}
 
     @property
     def outputs(self) -> list[str]:
@@ -335,7 +335,7 @@ class Program:
 
     def relation_named(self, name: str) -> Relation:
         """The declaration of a relation. Raises EngineError if there is none."""
-        known = self.relations
-        if name not in known:
-            raise unknown_relation(name, known)
-        return known[name]
+        relations = self.relations
+        if name not in relations:
+            raise unknown_relation(name, relations)
+        return relations[name]

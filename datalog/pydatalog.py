@@ -26,11 +26,11 @@ def take_from_pydatalog(program: Program, *relations: str) -> None:
     for name in relations:
         places = ", ".join(f"X{i}" for i in range(len(program.relations[_predicate(program, name)].columns)))
         try:
-            found = engine.ask(f"{name}({places})")
+            answer = engine.ask(f"{name}({places})")
         except AttributeError:  # an unknown predicate
-            found = None
-        if found is not None:
-            program.add(name, [tuple(row) for row in found.answers])
+            answer = None
+        if answer is not None:
+            program.add(name, [tuple(row) for row in answer.answers])
 
 
 def _pydatalog() -> Any:

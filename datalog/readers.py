@@ -232,11 +232,11 @@ def _json(transfer: Transfer, text: str, where: str, plan: QueryPlan) -> Rows:
         raise ShardlogError(f"not JSON: {told}", where=where) from None
 
 
-def _json_rows(transfer: Transfer, found: Any, where: str, plan: QueryPlan) -> Rows:
-    if not isinstance(found, list):
+def _json_rows(transfer: Transfer, facts: Any, where: str, plan: QueryPlan) -> Rows:
+    if not isinstance(facts, list):
         raise ShardlogError("expected a list of facts", where=where, hint="as in [[1, 2], [2, 3]]")
     rows = []
-    for number, fact in enumerate(found):
+    for number, fact in enumerate(facts):
         try:
             # Of a relation without columns a fact is written as null.
             empty = fact is None and not transfer.relation.columns
@@ -289,8 +289,8 @@ def _fields_of_branch(column: Column, value: Any, plan: QueryPlan) -> Sequence[C
     branches = plan.branches[column.type_name]
     if isinstance(value, list) and value and isinstance(value[0], str) and value[0] in branches:
         return branches[value[0]].columns
-    known = " or ".join(json.dumps(name) for name in branches)
-    raise ValueError(f"a list that begins with {known}, found {json.dumps(value)}")
+    names = " or ".join(json.dumps(name) for name in branches)
+    raise ValueError(f"a list that begins with {names}, found {json.dumps(value)}")
 
 
 def _needed_for(transfer: Transfer) -> str:
@@ -313,14 +313,14 @@ def _sqlite(transfer: Transfer, path: str, plan: QueryPlan) -> Rows:
     try:
         with closing(sqlite3.connect(Path(path).absolute().as_uri() + "?mode=ro", uri=True)) as connection:
             cursor = connection.execute(f'SELECT * FROM "{table}"')
-            width, found = len(cursor.description), cursor.fetchall()
+            width, facts = len(cursor.description), cursor.fetchall()
     except sqlite3.Error as error:
         raise ShardlogError(f"cannot read `{transfer.name}`: {error}", where=path) from None
     if width < len(columns):
         message = f"`{transfer.name}`: expected {len(columns)} columns, found {width}"
         raise ShardlogError(message, where=path)
     rows = []
-    for number, row in enumerate(found):
+    for number, row in enumerate(facts):
         values: list[Any] = []
         try:
             for column, value in zip(columns, row, strict=False):

@@ -63,8 +63,8 @@ def arrow(relation: Relation, store: Store, symbols: Symbols, plan: QueryPlan) -
         if column.type == "symbol":
             numbers, texts = _used(words, symbols())
         else:
-            numbers, found = _distinct(relation, i, store, words)
-            texts = objects([text_of(column, value, plan) for value in found])
+            numbers, values = _distinct(relation, i, store, words)
+            texts = objects([text_of(column, value, plan) for value in values])
         numbers = pyarrow.array(numbers.astype(np.int32))
         arrays.append(pyarrow.DictionaryArray.from_arrays(numbers, pyarrow.array(texts, pyarrow.string())))
     if not arrays:

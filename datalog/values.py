@@ -166,10 +166,10 @@ def _values_at(
 
 def _branch_at(column: Column, text: str, at: int, plan: QueryPlan) -> tuple[str, int]:
     branches = plan.branches[column.type_name]
-    found = _NAME.match(text, _past(text, at, "$"))
-    if not found or found[0] not in branches:
+    match = _NAME.match(text, _past(text, at, "$"))
+    if not match or match[0] not in branches:
         raise ValueError(f"one of {', '.join(f'${name}' for name in branches)}")
-    return found[0], found.end()
+    return match[0], match.end()
 
 
 def _symbol(text: str, at: int) -> tuple[str, int]:
@@ -181,28 +181,28 @@ def _symbol(text: str, at: int) -> tuple[str, int]:
 
 
 def _number(text: str, at: int) -> tuple[int, int]:
-    found = _NUMBER.match(text, at)
-    if not found or not -(1 << 63) <= int(found[0]) < 1 << 63:
+    match = _NUMBER.match(text, at)
+    if not match or not -(1 << 63) <= int(match[0]) < 1 << 63:
         raise ValueError(EXPECTED["number"])
-    return int(found[0]), found.end()
+    return int(match[0]), match.end()
 
 
 def _unsigned(text: str, at: int) -> tuple[int, int]:
-    found = _UNSIGNED.match(text, at)
-    if not found:
+    match = _UNSIGNED.match(text, at)
+    if not match:
         raise ValueError(EXPECTED["unsigned"])
-    base = {"0x": 16, "0b": 2}.get(found[0][:2], 10)
-    value = int(found[0], base)
+    base = {"0x": 16, "0b": 2}.get(match[0][:2], 10)
+    value = int(match[0], base)
     if value >= 1 << 64:
         raise ValueError(EXPECTED["unsigned"])
-    return value, found.end()
+    return value, match.end()
 
 
 def _float(text: str, at: int) -> tuple[float, int]:
-    found = _FLOAT.match(text, at)
-    if not found:
+    match = _FLOAT.match(text, at)
+    if not match:
         raise ValueError(EXPECTED["float"])
-    return real(float(found[0])), found.end()
+    return real(float(match[0])), match.end()
 
 
 def _literal(text: str, at: int) -> tuple[str, int]:
@@ -211,8 +211,8 @@ def _literal(text: str, at: int) -> tuple[str, int]:
     if quoted is None:
         return _symbol(text, at)
 
-    def unescaped(found: re.Match[str]) -> str:
-        return chr(int(found[1], 16)) if found[1] else ESCAPES.get(found[2], found[2])
+    def unescaped(match: re.Match[str]) -> str:
+        return chr(int(match[1], 16)) if match[1] else ESCAPES.get(match[2], match[2])
 
     return _CODED.sub(unescaped, quoted[1]), quoted.end()
 
@@ -246,16 +246,16 @@ _FACT = re.compile(r"\s*([\w?.]+)\s*\(")
 def fact_of(text: str, plan: QueryPlan) -> tuple[Relation, tuple[Any, ...]]:
     """The relation and the tuple of a fact, as in ``path(1, "a")``; texts without blanks need no quotes.
     Raises EngineError."""
-    found = _FACT.match(text)
+    match = _FACT.match(text)
     relations = {relation.name: relation for relation in plan.relations if "@" not in relation.name}
-    if not found:
+    if not match:
         raise EngineError(f"cannot read the fact {text!r}; expected one as in path(1, 5)")
-    if found[1] not in relations:
-        raise unknown_relation(found[1], relations)
-    relation = relations[found[1]]
+    if match[1] not in relations:
+        raise unknown_relation(match[1], relations)
+    relation = relations[match[1]]
     try:
         scalars = {**_SCALARS, "symbol": _literal}
-        row, end = _values_at(relation.columns, text, found.end(), plan, scalars=scalars)
+        row, end = _values_at(relation.columns, text, match.end(), plan, scalars=scalars)
         if text[_past(text, end, ")") :].strip() not in ("", "."):
             raise ValueError("nothing behind it")
     except ValueError as error:

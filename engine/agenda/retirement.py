@@ -60,12 +60,12 @@ def nobody(classes: Numbers) -> Retirement:
     return Retirement(never, empty(items), empty(items), no, empty(0), np.zeros(items, np.int32), classes)
 
 
-def joined(found: Sequence[Retirement | None], classes: Sequence[Numbers]) -> Retirement | None:
+def joined(retirements: Sequence[Retirement | None], classes: Sequence[Numbers]) -> Retirement | None:
     """One after the other, of items with these classes: the numbers of later items and values count on. None
     where no items retire."""
-    if not any(found):
+    if not any(retirements):
         return None
-    parts = [part or nobody(numbers) for part, numbers in zip(found, classes, strict=True)]
+    parts = [part or nobody(numbers) for part, numbers in zip(retirements, classes, strict=True)]
     items = np.cumsum([0, *(len(part.keepers) for part in parts)])
     values = np.cumsum([0, *(len(part.makers) for part in parts)])
 

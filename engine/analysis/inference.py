@@ -185,11 +185,11 @@ class Inference:
     def _visit(self, term: Term, expected: str | None) -> str | None:
         """Learn from a term in a place that expects a kind; returns the term's kind, None: not known."""
         if isinstance(term, Variable):
-            known = self.kinds.get(term.name)
-            if known is None and expected is not None:
+            kind = self.kinds.get(term.name)
+            if kind is None and expected is not None:
                 self.kinds[term.name] = expected
                 self._learned = True
-            return self._agree(term.at, f"`{own_name(term)}`", known, expected)
+            return self._agree(term.at, f"`{own_name(term)}`", kind, expected)
         if isinstance(term, Constant):
             if term.kind == "integer":
                 if expected is None or expected in _NUMERIC:

@@ -91,16 +91,16 @@ def holds_generator(term: Term) -> bool:
     return isinstance(term, Aggregate) or (isinstance(term, Cast) and holds_generator(term.value))
 
 
-def _collect(term: Term, found: set[str]) -> None:
+def _collect(term: Term, names: set[str]) -> None:
     if isinstance(term, Variable):
-        found.add(term.name)
+        names.add(term.name)
     elif isinstance(term, Call | Record | Branch):
         for arg in term.args:
-            _collect(arg, found)
+            _collect(arg, names)
     elif isinstance(term, Cast):
-        _collect(term.value, found)
+        _collect(term.value, names)
     elif isinstance(term, Aggregate):
-        found.update(term.outer)
+        names.update(term.outer)
 
 
 def direct_names(body: Iterable[Literal]) -> set[str]:

@@ -75,13 +75,13 @@ def _meet_in_atoms(
         for term, type_name in zip(literal.args, columns[literal.name], strict=True):
             if type(term) is not Variable:
                 continue
-            name, known = term.name, held.common.get(term.name)
-            if known is None:
+            name, possible = term.name, held.common.get(term.name)
+            if possible is None:
                 held.common[name] = types.below[type_name]
                 held.shown[name] = type_name
-            elif known is not types.below[type_name]:
-                held.common[name] = known & types.below[type_name]
-                if known and not held.common[name]:
+            elif possible is not types.below[type_name]:
+                held.common[name] = possible & types.below[type_name]
+                if possible and not held.common[name]:
                     _report(term, held.shown[name], type_name, reporter)
 
 

@@ -61,7 +61,7 @@ def mentions(body: str) -> Mentions:
             firsts[atom.name] = None
         elif so_far is not None:
             so_far.add(first.value)
-    constants = {name: frozenset(found) for name, found in firsts.items() if found is not None}
+    constants = {name: frozenset(symbols) for name, symbols in firsts.items() if symbols is not None}
     return Mentions(frozenset(atom.name for atom in atoms), tuple(wanted), constants)
 
 

@@ -161,10 +161,10 @@ class Evaluation:
         for row in sorted(candidates, key=lambda row: choice_key(row, self.ordinals)):
             parts = [tuple(row[c] for c in columns) for columns in choices]
             taken = list(zip(self._taken[relation], parts, strict=True))
-            if not any(part in known for known, part in taken):
+            if not any(part in keys for keys, part in taken):
                 chosen[row] = None
-                for known, part in taken:
-                    known.add(part)
+                for keys, part in taken:
+                    keys.add(part)
         return chosen
 
     def _end_round(self, stratum: Stratum) -> None:
@@ -239,13 +239,13 @@ class Evaluation:
         return list(pairs)
 
     def _fire(self, rule: Rule, new: Mapping[int, dict[Tuple, None]]) -> None:
-        known, found = self._all[rule.head], new[rule.head]
+        existing, added = self._all[rule.head], new[rule.head]
         registers: Registers = [None] * rule.registers
         try:
             for _ in self._solve(rule.steps, 0, registers):
                 row = tuple(self._value(argument, registers) for argument in rule.args)
-                if row not in known and row not in found:
-                    found[row] = None
+                if row not in existing and row not in added:
+                    added[row] = None
                     self._budget.derive(row, rule.source)
         except LimitError as error:
             busiest = (f"\n  {count} tuples by {self._place(n)}" for n, count in self._budget.busiest())

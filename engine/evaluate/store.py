@@ -161,8 +161,8 @@ class ReferenceStore:
         evaluation = Evaluation(plan, limits=limits, ordinals=self._ordinals)
         for its, mine in shared:
             evaluation.insert(plan.index(its), self.rows(mine))
-        known = {relation.name for relation in plan.relations}.difference(its for its, _ in shared)
-        for name in known.intersection(self._facts):
+        unread = {relation.name for relation in plan.relations}.difference(its for its, _ in shared)
+        for name in unread.intersection(self._facts):
             evaluation.insert(plan.index(name), self._facts[name])
         outputs = [i for i, relation in enumerate(plan.relations) if relation.output]
         evaluation.run(plan.strata, outputs)
@@ -205,8 +205,8 @@ class ReferenceStore:
         rows, rounds = self._evaluation.found(index)
         return self._as_found(self._plan.relations[index], (rows, [0, *rounds]))
 
-    def _as_found(self, relation: Relation, found: tuple[list[tuple[Any, ...]], list[int]]) -> Found:
-        return self._as_columns(relation, found[0]), np.array(found[1], np.int64)
+    def _as_found(self, relation: Relation, answer: tuple[list[tuple[Any, ...]], list[int]]) -> Found:
+        return self._as_columns(relation, answer[0]), np.array(answer[1], np.int64)
 
     def facts(self, relation: str) -> list[tuple[Any, ...]]:
         stated = [values for number, values in self._plan.facts if number == self._plan.index(relation)]

@@ -182,15 +182,15 @@ class MutedReporter(Reporter):
             self._reporter.error(code, at, message, hint)
 
 
-def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A hint naming the nearest of ``known``, or an empty string where none is near."""
-    near = nearest(name, known)
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """A hint that names the nearest of ``names``; an empty string if none is near."""
+    near = nearest(name, names)
     return f"did you mean `{near}`?" if near else ""
 
 
-def unknown_relation(name: str, known: Iterable[str]) -> EngineError:
-    """The error for a relation that is not in ``known``, which may include the engine's own."""
-    theirs = [other for other in known if not {"(", "@"} & set(other)]
+def unknown_relation(name: str, relations: Iterable[str]) -> EngineError:
+    """The error for a name that is not in ``relations``, which may include internal relations."""
+    theirs = [other for other in relations if not {"(", "@"} & set(other)]
     return EngineError(f"unknown relation `{name}`; {did_you_mean(name, theirs) or closest(name, theirs)}")
 
 

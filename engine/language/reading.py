@@ -90,7 +90,7 @@ class FileReader:
         path = beside / target
         if path.exists():
             return path
-        return next((found for f in self.folders if (found := f / target).exists()), path)
+        return next((candidate for f in self.folders if (candidate := f / target).exists()), path)
 
     def include(self, beside: Path, target: str, at: int, folder: Path, module: Module) -> None:
         path = beside / target

@@ -60,10 +60,10 @@ class TokenReader:
 
     def expected(self, what: str) -> NoReturn:
         kind, text = self.kinds[self.i], self.texts[self.i]
-        found = "the end of the file" if kind == "end" else f"`{text}`"
+        shown = "the end of the file" if kind == "end" else f"`{text}`"
         hint = f"`{text}` is a reserved word" if kind in KEYWORDS and kind != "_" else ""
         at, end = self.places[self.i], self.end_of_previous()
-        self.error("E0102", end or at, f"expected {what}, found {found}", hint)
+        self.error("E0102", end or at, f"expected {what}, found {shown}", hint)
 
     def end_of_previous(self) -> int | None:
         """The end of the previous token, if that is on an earlier line: something missing belongs there."""

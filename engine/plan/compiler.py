@@ -328,16 +328,16 @@ class _Compiler:
         self, declared: dict[str, RelationDeclaration], clauses: list[tuple[Clause, dict[str, str]]]
     ) -> list[tuple[Clause, dict[str, str]]]:
         """The clauses, with counting ones in two parts; declares relations for counted solutions."""
-        found: list[tuple[Clause, dict[str, str]]] = []
+        numbered: list[tuple[Clause, dict[str, str]]] = []
         for clause, kinds in clauses:
-            parts = number_solutions(clause, kinds, len(found))
+            parts = number_solutions(clause, kinds, len(numbered))
             if parts is None:
-                found.append((clause, kinds))
+                numbered.append((clause, kinds))
             else:
                 relation, solutions, counting = parts
                 declared[relation.name] = relation
-                found += [(solutions, kinds), (counting, kinds)]
-        return found
+                numbered += [(solutions, kinds), (counting, kinds)]
+        return numbered
 
     def most(self, name: str) -> int | None:
         """The number of tuples after which a relation takes no more rounds, by ``.limitsize``."""

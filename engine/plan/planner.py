@@ -203,16 +203,16 @@ class _Planner:
         items = body.items
         heap: list[tuple[tuple[int, int], int]] = []  # ranks that items have or had, by their numbers
         users: dict[str, list[int]] = {}  # variable -> the items that hold it
-        first = seen = known = 0  # the first item that waits; how many items, and variables, were looked at
+        first = seen = bound = 0  # the first item that waits; how many items, and variables, were looked at
         while True:
             changed = set(range(seen, len(items)))
             for i in changed:
                 for name in items[i].names:
                     users.setdefault(name, []).append(i)
             # A rank changes where a variable of the literal has got a value, or the literal is the first.
-            for name in islice(reversed(self.registers), len(self.registers) - known):
+            for name in islice(reversed(self.registers), len(self.registers) - bound):
                 changed.update(users.pop(name, ()))
-            seen, known = len(items), len(self.registers)
+            seen, bound = len(items), len(self.registers)
             while first < seen and items[first].placed:
                 first += 1
             if first == seen:
@@ -243,24 +243,24 @@ class _Planner:
             variables(t) <= self.registers.keys() for t in atom.args if holds_generator(t)
         ):
             return (8, 0)
-        known = sum(1 for term in atom.args if self.is_known(term))
+        bound = sum(1 for term in atom.args if self.is_known(term))
         asked = sum(1 for term in atom.args if not self.is_ignored(term, body))
-        if known == asked and (known or not atom.args):
+        if bound == asked and (bound or not atom.args):
             return (1, 0)
         if item.start:
             return (2, 0)
-        return (4, -known) if known else (6, 0)
+        return (4, -bound) if bound else (6, 0)
 
     def ready(self, item: _Item) -> bool:
         """Whether a literal that is not an atom can be a step now."""
-        literal, known = item.literal, self.registers.keys()
-        if item.names <= known:
+        literal, bound = item.literal, self.registers.keys()
+        if item.names <= bound:
             return True
         if not isinstance(literal, Comparison) or literal.operator != "=":
             return False
         return any(
             isinstance(target, Variable | Record)
-            and variables(value) <= known
+            and variables(value) <= bound
             and not holds_wildcard(value)
             and not self.is_zero_of_atom(target, value)
             for target, value in ((literal.left, literal.right), (literal.right, literal.left))
@@ -334,14 +334,14 @@ class _Planner:
     def comparison(self, body: _Body, literal: Comparison) -> None:
         operator, left, right = literal.operator, literal.left, literal.right
         if operator == "=":
-            known = self.registers.keys()
+            bound = self.registers.keys()
             for target, value in ((left, right), (right, left)):
-                if not variables(value) <= known or holds_wildcard(value):
+                if not variables(value) <= bound or holds_wildcard(value):
                     continue
-                if isinstance(target, Variable) and target.name not in known:
+                if isinstance(target, Variable) and target.name not in bound:
                     self.let(body, target.name, value)
                     return
-                if isinstance(target, Record) and (not variables(target) <= known or holds_wildcard(target)):
+                if isinstance(target, Record) and (not variables(target) <= bound or holds_wildcard(target)):
                     self.unpack(body, target, value)
                     return
         kind = self.compared(literal)

@@ -35,22 +35,26 @@ def compile_query(
         if source.file == QUERY and clause.head.name != answer:
             message = "a query is the body of one rule: nothing may stand behind it"
             raise DatalogError([Diagnostic(QUERY, max(1, source.line - 1), 1, "E0102", message)])
-    found = [
+    kinds_by_clause = [
         kinds
         for kinds, (_, clause) in zip(written.kinds, written.clauses, strict=True)
         if clause.head.name == answer
     ]
-    columns = {n: kind for n, kind in found[0].items() if "@" not in n and all(n in kinds for kinds in found)}
+    columns = {
+        n: kind
+        for n, kind in kinds_by_clause[0].items()
+        if "@" not in n and all(n in kinds for kinds in kinds_by_clause)
+    }
     full = {*complete, *given}
     plan = _in_query(lambda: compile_goal(_asking(request, answer, columns, body), answer, full))
     names = [relation.name for relation in plan.relations]
     shared = [name for name in names if name in complete]
-    known = {names.index(name) for name in shared}
+    given_numbers = {names.index(name) for name in shared}
     plan = replace(
         plan,
         relations=tuple(replace(relation, output=relation.name == answer) for relation in plan.relations),
-        strata=tuple(stratum for stratum in plan.strata if not known.issuperset(stratum.relations)),
-        facts=tuple(fact for fact in plan.facts if fact[0] not in known),
+        strata=tuple(stratum for stratum in plan.strata if not given_numbers.issuperset(stratum.relations)),
+        facts=tuple(fact for fact in plan.facts if fact[0] not in given_numbers),
     )
     return plan, [(name, name) for name in shared]
 

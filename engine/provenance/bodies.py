@@ -117,20 +117,20 @@ class Bodies:
                     best, least = step, hits
         return best, least
 
-    def _candidates(self, left: Left, known: set[str]) -> Iterator[Next]:
+    def _candidates(self, left: Left, bound: set[str]) -> Iterator[Next]:
         """The literals that may come next: a single one, or atoms."""
         body, literals = left.body, left.literals
-        test = next((i for i in literals if self._rules.tests(body[i], known)), None)
-        ready = [i for i in literals if self._rules.ready(body[i], known)] if test is None else [test]
+        test = next((i for i in literals if self._rules.tests(body[i], bound)), None)
+        ready = [i for i in literals if self._rules.ready(body[i], bound)] if test is None else [test]
         for i in [i for i in ready if isinstance(body[i], Atom)] or ready[:1]:
             literal = body[i]
             rest = Left(body, tuple(other for other in literals if other != i), left.home)
-            yield self._atom(i, literal, rest, known) if isinstance(literal, Atom) else Next(i, literal, rest)
+            yield self._atom(i, literal, rest, bound) if isinstance(literal, Atom) else Next(i, literal, rest)
 
-    def _atom(self, at: int, atom: Atom, rest: Left, known: set[str]) -> Next:
+    def _atom(self, at: int, atom: Atom, rest: Left, bound: set[str]) -> Next:
         shape = self._rules.shape(atom)
-        given = {i: name for i, name in shape.variables if name in known}
-        free = tuple((i, name) for i, name in shape.variables if name not in known)
+        given = {i: name for i, name in shape.variables if name in bound}
+        free = tuple((i, name) for i, name in shape.variables if name not in bound)
         columns = tuple(sorted((*shape.constants, *given)))
         if not shape.constants and columns:
             values: Callable[[Bindings], Any] = itemgetter(*map(given.__getitem__, columns))

@@ -38,9 +38,9 @@ class StoredExtents:
         self._left: dict[str, Extent] = {}  # of these, the tuples that remain at the end
         self._texts = _Texts(store)
 
-    def at_height(self, found: Mapping[str, Found], replaced: Container[str]) -> None:
+    def at_height(self, answers: Mapping[str, Found], replaced: Container[str]) -> None:
         """Take relations in the order of heights; of those in ``replaced`` also tuples that are gone."""
-        for name, each in found.items():
+        for name, each in answers.items():
             self._ordered[name] = self._left[name] = extent = self._extent(name, each)
             if name in replaced and extent.columns:
                 left = _among(each, self.extent(name).columns)
@@ -48,10 +48,10 @@ class StoredExtents:
             if extent.count == self._store.count(name):
                 self._found[name] = extent
 
-    def matching(self, relation: str, known: Mapping[int, Any]) -> Iterator[Row]:
-        """The tuples that have the ``known`` values by column."""
-        columns = tuple(sorted(known))
-        values = tuple([known[column] for column in columns])
+    def matching(self, relation: str, given: Mapping[int, Any]) -> Iterator[Row]:
+        """The tuples that have the ``given`` values, by column."""
+        columns = tuple(sorted(given))
+        values = tuple([given[column] for column in columns])
         return self.extent(relation).search(columns, _alone(values)).tuples()
 
     def extent(self, relation: str, ordered: bool = False, replaced: bool = False) -> Extent:
@@ -73,9 +73,9 @@ class StoredExtents:
         """Whether there is a tuple."""
         return self.extent(relation).number(row) is not None
 
-    def _extent(self, relation: str, found: Found) -> Extent:
-        count = len(found[0][0]) if found[0] else self._store.count(relation)
-        return Extent(self._relations[relation], found, count, self._texts)
+    def _extent(self, relation: str, answer: Found) -> Extent:
+        count = len(answer[0][0]) if answer[0] else self._store.count(relation)
+        return Extent(self._relations[relation], answer, count, self._texts)
 
 
 class _Texts:
@@ -92,14 +92,14 @@ class _Texts:
 
     def texts(self, relation: str, column: int, words: Words) -> list[str]:
         """The texts of some words of a column."""
-        wanted, known = words.tolist(), self._known
-        new = [word for word in wanted if word not in known]
-        if len(known) + len(new) > _MANY and new:
-            known.update(enumerate(self.store.symbols(0)))
+        wanted, texts = words.tolist(), self._known
+        new = [word for word in wanted if word not in texts]
+        if len(texts) + len(new) > _MANY and new:
+            texts.update(enumerate(self.store.symbols(0)))
         elif new:
-            found = self.store.values(relation, column, np.array(new, np.int64))
-            known.update(zip(new, found, strict=True))
-        return [known[word] for word in wanted]
+            read = self.store.values(relation, column, np.array(new, np.int64))
+            texts.update(zip(new, read, strict=True))
+        return [texts[word] for word in wanted]
 
 
 class Hits(NamedTuple):
@@ -145,12 +145,12 @@ class Hits(NamedTuple):
 class Extent:
     """A relation in the order of rounds; ``starts`` are the first tuples of each but the first."""
 
-    def __init__(self, relation: Relation, found: Found, count: int, texts: _Texts) -> None:
+    def __init__(self, relation: Relation, answer: Found, count: int, texts: _Texts) -> None:
         # Columns that are read directly may have 32 bits.
         narrow = [column.type in ("number", "symbol") for column in relation.columns]
-        columns = zip(found[0], narrow, strict=True)
+        columns = zip(answer[0], narrow, strict=True)
         self.columns = [words if may_be else words.astype(np.int64, copy=False) for words, may_be in columns]
-        self.starts = found[1].tolist()
+        self.starts = answer[1].tolist()
         self.count = count
         self._relation = relation
         self._texts = texts
@@ -175,18 +175,18 @@ class Extent:
         index = self._index(columns)
         if index is not None:
             return Hits(self, index.get(values, ()))
-        known = dict(zip(columns, values if len(columns) > 1 else (values,), strict=True)) if columns else {}
-        if len(known) < len(self.columns) or not known:
-            return self._least(known)
-        number = self.number(tuple(known.values()))
+        given = dict(zip(columns, values if len(columns) > 1 else (values,), strict=True)) if columns else {}
+        if len(given) < len(self.columns) or not given:
+            return self._least(given)
+        number = self.number(tuple(given.values()))
         return Hits(self, () if number is None else (number,))
 
     def number(self, row: Row) -> int | None:
         """The number of a tuple; None if it does not exist."""
         if row not in self._numbers:
             index = self._index(self._every)
-            known = dict(enumerate(row))
-            hits = self._least(known) if index is None else Hits(self, index.get(_alone(row), ()))
+            given = dict(enumerate(row))
+            hits = self._least(given) if index is None else Hits(self, index.get(_alone(row), ()))
             self._numbers[row] = next(hits.numbers(self.count), None)
         return self._numbers[row]
 
@@ -222,11 +222,11 @@ class Extent:
         self._indexes[columns] = index
         return index
 
-    def _least(self, known: Mapping[int, Any]) -> Hits:
+    def _least(self, given: Mapping[int, Any]) -> Hits:
         """The rows with one of the few given values, and the required values of the other columns."""
-        zeros = tuple(c for c in known if c in self._floats and known[c] == 0) if self._floats else ()
+        zeros = tuple(c for c in given if c in self._floats and given[c] == 0) if self._floats else ()
         words: dict[int, int] = {}
-        for column, value in known.items():
+        for column, value in given.items():
             word = self.word(column, value) if column not in zeros else 0
             if word is None:
                 return Hits(self, ())
@@ -305,13 +305,13 @@ class Extent:
         return self._texts.store.values(self._relation.name, column, words)
 
 
-def _among(found: Found, columns: Sequence[Words]) -> Found:
+def _among(answer: Found, columns: Sequence[Words]) -> Found:
     """The tuples with these values in these columns."""
-    mine, others = (np.stack(each, axis=1).astype(np.int64) for each in (found[0], columns))
+    mine, others = (np.stack(each, axis=1).astype(np.int64) for each in (answer[0], columns))
     fields = [("", np.int64)] * len(columns)
     left = np.isin(mine.view(fields).ravel(), others.view(fields).ravel())
     before = np.concatenate([[0], left.cumsum()])
-    return [column[left] for column in found[0]], before[found[1]]
+    return [column[left] for column in answer[0]], before[answer[1]]
 
 
 def _alone(values: Row) -> Any:

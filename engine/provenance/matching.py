@@ -55,8 +55,8 @@ _FEW = 8  # tuples that are looked through one by one
 class Searchable(Protocol):
     """The tuples of relations by name."""
 
-    def matching(self, relation: str, known: dict[int, Any]) -> Iterable[Row]:
-        """The tuples that may have the ``known`` values by column; all that do are among them."""
+    def matching(self, relation: str, given: dict[int, Any]) -> Iterable[Row]:
+        """A superset of the tuples that have the ``given`` values, by column."""
         ...
 
 
@@ -67,17 +67,17 @@ class Extents:
         self._rows = rows
         self._found: dict[tuple[str, tuple[int, ...]], tuple[int, dict[Row, list[Row]]]] = {}
 
-    def matching(self, relation: str, known: dict[int, Any]) -> Iterable[Row]:
-        """The tuples that may have the ``known`` values by column; all that do are among them."""
+    def matching(self, relation: str, given: dict[int, Any]) -> Iterable[Row]:
+        """A superset of the tuples that have the ``given`` values, by column."""
         rows = self._rows(relation)
-        if not known or len(rows) <= _FEW:
+        if not given or len(rows) <= _FEW:
             return rows
-        columns = tuple(known)
+        columns = tuple(given)
         seen, index = self._found.get((relation, columns), (0, {}))
         for row in islice(rows, seen, None) if seen < len(rows) else ():
             index.setdefault(tuple(row[c] for c in columns), []).append(row)
         self._found[relation, columns] = (len(rows), index)
-        return index.get(tuple(known.values()), ())
+        return index.get(tuple(given.values()), ())
 
 
 class Shape(NamedTuple):
@@ -184,32 +184,32 @@ class Rules:
             self._ordered[id(clause)] = self._in_order(clause.body, set(self.key(clause)))
         return self._ordered[id(clause)]
 
-    def _in_order(self, body: Sequence[Literal], known: set[str]) -> tuple[Literal, ...]:
-        known, waiting = set(known), list(body)
+    def _in_order(self, body: Sequence[Literal], bound: set[str]) -> tuple[Literal, ...]:
+        bound, waiting = set(bound), list(body)
         ordered: list[Literal] = []
         while waiting:
-            literal = next((x for x in waiting if self.tests(x, known)), None)
-            literal = literal or next(x for x in waiting if self.ready(x, known))
+            literal = next((x for x in waiting if self.tests(x, bound)), None)
+            literal = literal or next(x for x in waiting if self.ready(x, bound))
             waiting.remove(literal)
             ordered.append(literal)
-            known = grounded_by([literal], known)
+            bound = grounded_by([literal], bound)
         return tuple(ordered)
 
-    def tests(self, literal: Literal, known: set[str]) -> bool:
+    def tests(self, literal: Literal, bound: set[str]) -> bool:
         """Whether a literal brings no variable but by an equation."""
         if isinstance(literal, Comparison) and literal.operator == "=":
-            return self.ready(literal, known)
+            return self.ready(literal, bound)
         inside = literal.atom if isinstance(literal, Negation) else literal
-        return all(variables(term) <= known for term in self.terms(inside))
+        return all(variables(term) <= bound for term in self.terms(inside))
 
-    def ready(self, literal: Literal, known: set[str]) -> bool:
+    def ready(self, literal: Literal, bound: set[str]) -> bool:
         """Whether a literal can be matched: all that it computes is known by then."""
         if isinstance(literal, Comparison) and literal.operator == "=":
             left, right = literal.left, literal.right
             return (
-                (is_pattern(left) and _has_value(right, known))
-                or (is_pattern(right) and _has_value(left, known))
-                or (_has_value(left, known) and _has_value(right, known))
+                (is_pattern(left) and _has_value(right, bound))
+                or (is_pattern(right) and _has_value(left, bound))
+                or (_has_value(left, bound) and _has_value(right, bound))
             )
         return isinstance(literal, Atom)
 
@@ -252,11 +252,11 @@ class Matcher(NamedTuple):
     def held(self, atom: Atom, extents: Searchable, bindings: Bindings) -> Iterator[tuple[Row, Bindings]]:
         """The tuples that match an atom, each with the bindings that it gives."""
         shape = self.rules.shape(atom)
-        known = self.known(atom, bindings)
+        given = self.known(atom, bindings)
         free = [(i, name) for i, name in shape.variables if name not in bindings]
-        for row in extents.matching(atom.name, known):
+        for row in extents.matching(atom.name, given):
             extended: Bindings | None = dict(bindings)
-            for i, value in known.items():
+            for i, value in given.items():
                 if row[i] != value:
                     extended = None
             for i, name in free:
@@ -270,8 +270,8 @@ class Matcher(NamedTuple):
     def known(self, atom: Atom, bindings: Bindings) -> dict[int, Any]:
         """The values that constants and variables give to the columns of an atom."""
         shape = self.rules.shape(atom)
-        known = {i: bindings[name] for i, name in shape.variables if name in bindings}
-        return {**shape.constants, **known} if shape.constants else known
+        given = {i: bindings[name] for i, name in shape.variables if name in bindings}
+        return {**shape.constants, **given} if shape.constants else given
 
     def comparison(self, literal: Comparison, bindings: Bindings) -> Iterator[Bindings]:
         left, right = literal.left, literal.right
@@ -313,11 +313,11 @@ class Matcher(NamedTuple):
         kind = self.rules.types.get((term.at, term.name), "") if isinstance(term, Call) else ""
         if isinstance(term, Call) and term.name in "+-" and len(term.args) == 2 and kind in INTEGERS:
             left, right = term.args
-            known = bindings.keys()
-            if isinstance(left, Variable) and left.name not in known and variables(right) <= known:
+            bound = bindings.keys()
+            if isinstance(left, Variable) and left.name not in bound and variables(right) <= bound:
                 other = self.value(right, bindings)
                 bindings[left.name] = wrap(value - other if term.name == "+" else value + other, kind)
-            elif isinstance(right, Variable) and right.name not in known and variables(left) <= known:
+            elif isinstance(right, Variable) and right.name not in bound and variables(left) <= bound:
                 other = self.value(left, bindings)
                 bindings[right.name] = wrap(value - other if term.name == "+" else other - value, kind)
         if not variables(term) <= bindings.keys():
@@ -375,10 +375,10 @@ class Matcher(NamedTuple):
         inside = Matcher(self.rules, self.holds, self.holds)
         solutions = list(inside.body(self.rules._in_order(term.body, set(outer)), 0, outer))
         if counts_bindings(term):
-            solutions = list({tuple(sorted(found.items())): found for found in solutions}.values())
+            solutions = list({tuple(sorted(solution.items())): solution for solution in solutions}.values())
         if term.target is None:
             return len(solutions)
-        values = [inside.value(term.target, found) for found in solutions]
+        values = [inside.value(term.target, solution) for solution in solutions]
         kind = self.rules.types.get((term.at, term.function), "number")
         if term.function == "sum":
             return added(values, kind)
@@ -394,6 +394,6 @@ def is_pattern(term: Term) -> bool:
     return isinstance(term, Variable | Wildcard | Record | Constant | Nil | Counter)
 
 
-def _has_value(term: Term, known: AbstractSet[str]) -> bool:
+def _has_value(term: Term, bound: AbstractSet[str]) -> bool:
     """Whether a term is one value, once variables are known: a record with an unnamed part is many."""
-    return variables(term) <= known and not holds_wildcard(term)
+    return variables(term) <= bound and not holds_wildcard(term)

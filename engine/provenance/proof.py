@@ -74,15 +74,15 @@ class Proof:
 
     @cached_property
     def _behind(self) -> tuple[Proof, ...]:
-        found = dict[int, Proof]()  # without this one: no proof refers to itself
+        proofs = dict[int, Proof]()  # without this one: no proof refers to itself
         queue = deque([self])
         while queue:
             proof = queue.popleft()
             for premise in (*proof.premises, *proof.counted):
-                if id(premise) not in found:
-                    found[id(premise)] = premise
+                if id(premise) not in proofs:
+                    proofs[id(premise)] = premise
                     queue.append(premise)
-        return tuple(found.values())
+        return tuple(proofs.values())
 
 
 def shown(bindings: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:

@@ -65,8 +65,8 @@ class Checker:
         if step.source not in self._plan.sources:
             return False
         premises = [(p.relation, p.row) for p in step.premises]
-        found = self._rules.explains(step.source, step.relation, step.row, premises, self._held)
-        return next(found, None) is not None
+        explanations = self._rules.explains(step.source, step.relation, step.row, premises, self._held)
+        return next(explanations, None) is not None
 
     def _equivalent(self, step: Proof) -> bool:
         """Whether the premises lead from one member of an equivalence to the other."""
@@ -96,13 +96,13 @@ class Checker:
             while grows:
                 grows = False
                 for clause in mine:
-                    known = self._known[clause.head.name]
-                    before = len(known)
+                    rows_so_far = self._known[clause.head.name]
+                    before = len(rows_so_far)
                     rows = list(self._rules.conclusions(clause, self._growing))
-                    known.update(dict.fromkeys(rows))
+                    rows_so_far.update(dict.fromkeys(rows))
                     if plan.relations[plan.index(clause.head.name)].eqrel:
-                        _close(known)
-                    grows = grows or (len(known) > before and bool(stratum.recursive))
+                        _close(rows_so_far)
+                    grows = grows or (len(rows_so_far) > before and bool(stratum.recursive))
 
 
 def _close(pairs: dict[Row, None]) -> None:

@@ -88,8 +88,8 @@ class Rounds:
     def _top(self, names: Iterable[str]) -> int | None:
         """The height of the highest of some relations' tuples; None where it is not the same for all."""
         levels = [self._levels.get(atom) if atom in self._derived else 0 for atom in names]
-        known = [level for level in levels if level is not None]
-        return max(known, default=0) if len(known) == len(levels) else None
+        equal = [level for level in levels if level is not None]
+        return max(equal, default=0) if len(equal) == len(levels) else None
 
 
 def atoms(clause: Clause) -> list[str]:

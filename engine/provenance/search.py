@@ -128,9 +128,9 @@ class ProofSearch:
             if (through := self._other(goal)) is not None:
                 return through.proof(relation, row, depth)
             if not self._replaced:
-                found = self._trace(relation).proof(relation, goal[1], depth)
-                if found is not None:
-                    return found
+                proof = self._trace(relation).proof(relation, goal[1], depth)
+                if proof is not None:
+                    return proof
             distances = {goal: 0}
             near = [goal]
             for key in near:  # which grows
@@ -204,14 +204,14 @@ class ProofSearch:
         if self._rounds is None:
             self._rounds = Rounds(self._plan, self._clauses, self._facts, self._at_once)
             self._offsets.update(self._rounds.offsets)
-        known = all(map(self._rounds.says, needed)) and self._replaced.keys().isdisjoint(needed)
-        if known or self._passed.issuperset(needed):
+        ordered = all(map(self._rounds.says, needed)) and self._replaced.keys().isdisjoint(needed)
+        if ordered or self._passed.issuperset(needed):
             return
         proved = Proved(goal, self._derived, chosen(self._plan), self._replaced)
         plan, shared = compile_heights(self._request, proved)
-        found = self._store.ask_found(plan.to_json(), shared, self._limits)
+        answers = self._store.ask_found(plan.to_json(), shared, self._limits)
         self.extents.at_height(
-            {name: found[grown(name)] for name in needed if grown(name) in found}, self._replaced
+            {name: answers[grown(name)] for name in needed if grown(name) in answers}, self._replaced
         )
         self._bodies.forget()
         self._traces.clear()
@@ -282,7 +282,7 @@ class ProofSearch:
         if atom not in self._derived:
             return hits.tuples()
         heights = ((row, self._height((atom, row))) for row in hits.tuples())
-        return (row for row, found in heights if found is not None and found < height)
+        return (row for row, level in heights if level is not None and level < height)
 
     def _height(self, key: Key) -> int | None:
         """The height of a tuple; None if it follows only from superfluous tuples."""
@@ -304,8 +304,8 @@ class ProofSearch:
         best, below = _ProofStep(lost=True), None
         limit = sys.maxsize
         while limit > 0:
-            found = self._derivations(self._clauses.get(relation, ()), dict(enumerate(row)), limit)
-            step = next((step for _, step in found), None)
+            derivations = self._derivations(self._clauses.get(relation, ()), dict(enumerate(row)), limit)
+            step = next((step for _, step in derivations), None)
             if step is None:
                 break
             best, below = step, max((self._height(key) or 0 for key in step.premises), default=0)
@@ -322,8 +322,8 @@ class ProofSearch:
             return _ProofStep(lost=True) if through is None else through._step(key)
         relation, row = key
         clauses = self._clauses if height == 1 else self._higher  # tuples of height 1 follow from facts alone
-        found = self._derivations(clauses.get(relation, ()), dict(enumerate(row)), height)
-        step = next((step for _, step in found), None)
+        derivations = self._derivations(clauses.get(relation, ()), dict(enumerate(row)), height)
+        step = next((step for _, step in derivations), None)
         if step is None and relation in self._eqrels:
             step = self._path(relation, row, height)
         return step or _ProofStep(lost=True)
@@ -417,12 +417,12 @@ class ProofSearch:
     def attempts(self, relation: str, row: Row) -> list[Attempt]:
         """How far each rule of a relation gets with a tuple that does not hold, in the order of the text."""
         wanted = dict(enumerate(row))
-        found = []
+        attempts = []
         for source, clause in self._clauses.get(relation, ()):
             start = self._start(clause, wanted)
             attempt = Attempt(source, clause, (), clause.head, {})
-            found.append(attempt if start is None else self._furthest(attempt, start, wanted))
-        return found
+            attempts.append(attempt if start is None else self._furthest(attempt, start, wanted))
+        return attempts
 
     def _furthest(self, attempt: Attempt, start: Bindings, wanted: dict[int, Any]) -> Attempt:
         best, matcher = attempt, self._matcher

@@ -123,13 +123,13 @@ class Trace:
     def _table(self, table: Table) -> Any:
         extent, derived = table.extent, None
         if table.clauses is not None and _is_known(table):
-            known = len(self._clauses)
+            before = len(self._clauses)
             try:
                 clauses = [self._clause(*each)._asdict() for each in table.clauses]
                 starts = np.array(extent.starts, np.int64)
                 derived = (starts, table.offset, json.dumps(clauses), self._equivalent(table))
             except _BeyondError:
-                del self._clauses[known:]
+                del self._clauses[before:]
         return extent.columns, extent.count, table.clauses is None, derived
 
     def _equivalent(self, table: Table) -> list[int] | None:
@@ -143,9 +143,9 @@ class Trace:
         """A clause as the core takes it."""
         scope = _Scope(self._named, clause, self._matcher.rules.kinds(clause), self._types, clause)
         _, head = scope.atom(clause.head)
-        found = scope.body(clause.body)
+        body = scope.body(clause.body)
         self._clauses.append((source, clause))
-        return found._replace(number=len(self._clauses) - 1, head=head, higher=higher)
+        return body._replace(number=len(self._clauses) - 1, head=head, higher=higher)
 
     def proof(self, relation: str, row: Row, depth: int | None) -> Proof | None:
         """The proof of a tuple; None where tuples are in it that are gone, or the core finds no proofs."""
@@ -164,10 +164,10 @@ class Trace:
             step = asked[number] = self._ask(
                 (self._tables[table].name, self._tables[table].extent.row(tuple_))
             )
-            found = [self._number(*key) for key in step.premises + step.counted]
-            if None in found:
+            numbers = [self._number(*key) for key in step.premises + step.counted]
+            if None in numbers:
                 return None
-            self._core.answer(found)
+            self._core.answer(numbers)
         return ProofSteps(self._tables, self._clauses, self._matcher, self._core.steps(), asked).goal()
 
     def _number(self, relation: str, row: Row) -> tuple[int, int] | None:
@@ -332,11 +332,11 @@ class ProofSteps:
         tables: Sequence[Table],
         clauses: Sequence[tuple[Source, Clause]],
         matcher: Matcher,
-        found: Sequence[Numbers],
+        steps: Sequence[Numbers],
         asked: Mapping[int, ProofStep],
     ) -> None:
         self._tables, self.clauses, self.matcher, self._asked = tables, clauses, matcher, asked
-        self._relations, self._rows, self._how, self._ends, self._premises = found
+        self._relations, self._rows, self._how, self._ends, self._premises = steps
 
     def goal(self) -> Proof:
         """The proof: other steps are made of the arrays once one is asked for."""
@@ -365,17 +365,17 @@ class ProofSteps:
         names = [table.name for table in self._tables]
         relations, numbers = self._relations[:count], self._rows[:count]
         rows = [iter(t.extent.rows(numbers[relations == i])) for i, t in enumerate(self._tables)]
-        found = []
+        proofs = []
         pairs = zip(relations.tolist(), self._how[:count].tolist(), strict=True)
         for number, (relation, how) in enumerate(pairs):
             step = self._asked.get(number)
             source = sources[how] if how >= 0 else step.source if step else None
             open_ = how == _OPEN or (step is not None and step.lost)
             bindings = step.bindings if step else None
-            found.append(
+            proofs.append(
                 TracedProof(names[relation], next(rows[relation]), source, open_, self, how, bindings)
             )
-        return found
+        return proofs
 
 
 class TracedProof(Proof):
@@ -412,32 +412,32 @@ class TracedProof(Proof):
     @cached_property
     def premises(self) -> tuple[Proof, ...]:
         self._all.complete(self)
-        found: tuple[Proof, ...] = self.__dict__["premises"]
-        return found
+        premises: tuple[Proof, ...] = self.__dict__["premises"]
+        return premises
 
     @cached_property
     def counted(self) -> tuple[Proof, ...]:
         self._all.complete(self)
-        found: tuple[Proof, ...] = self.__dict__["counted"]
-        return found
+        counted: tuple[Proof, ...] = self.__dict__["counted"]
+        return counted
 
     @cached_property
     def bindings(self) -> tuple[tuple[str, Any], ...]:
         matcher, clause = self._all.matcher, self._all.clauses[self._how][1]
-        rules, found = matcher.rules, dict[str, Any]()
+        rules, bindings = matcher.rules, dict[str, Any]()
         below = self.premises and self.__dict__["_below"]
         atoms = (clause.head, *(literal for literal in clause.body if isinstance(literal, Atom)))
         computed: list[tuple[Syntax, Any]] = []
         for atom, proof in zip(atoms, (self, *below), strict=True):
             shape = rules.shape(atom)
-            found.update((name, proof.row[column]) for column, name in shape.variables)
+            bindings.update((name, proof.row[column]) for column, name in shape.variables)
             computed += [(term, proof.row[column]) for column, term in shape.others]
         for term, value in computed:  # whose other parts may have to be known
-            found = matcher.unified(term, value, found) or found
+            bindings = matcher.unified(term, value, bindings) or bindings
         rest = [literal for literal in rules.ordered(clause) if not isinstance(literal, Atom)]
         if any(_is_range(term) for literal in rest for term in terms(literal)):
-            return shown(next(matcher.body(rest, 0, found), found))
+            return shown(next(matcher.body(rest, 0, bindings), bindings))
         for literal in rest:
             if isinstance(literal, Comparison) and literal.operator == "=":
-                found = next(matcher.comparison(literal, found), found)
-        return shown(found)
+                bindings = next(matcher.comparison(literal, bindings), bindings)
+        return shown(bindings)

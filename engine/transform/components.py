@@ -105,8 +105,8 @@ class _Instantiation:
                 message = f"`{relation}` is a relation of `{name}` itself: only inherited ones are overridden"
                 self._reporter.error("E0203", at, message)
             for base_component in bases:
-                found = next((r for r in base_component.body.relations if r.name == relation), None)
-                if found is not None and "overridable" not in found.qualifiers:
+                overridden = next((r for r in base_component.body.relations if r.name == relation), None)
+                if overridden is not None and "overridable" not in overridden.qualifiers:
                     message = f"`{relation}` of `{base_component.type.name}` is not overridable"
                     hint = f"declare it so: .decl {relation}(...) overridable"
                     self._reporter.error("E0203", at, message, hint)
@@ -122,15 +122,15 @@ class _Instantiation:
         """The components that one is derived from, and those that these are derived from.
 
         Raises _TooMuchError."""
-        found: dict[int, Component] = {}
+        bases: dict[int, Component] = {}
         level = [component]
         for _ in range(DEEPEST):
             nearer = {id(base): base for one in level for base in self._derived_from(one, {})}
-            level = [base for key, base in nearer.items() if key not in found]
-            found |= nearer
+            level = [base for key, base in nearer.items() if key not in bases]
+            bases |= nearer
         if level:
             self._too_deep(component.type.at)
-        return list(found.values())
+        return list(bases.values())
 
     def _check_type(self, type_: ComponentType, scope: Component | None, binding: Binding, at: int) -> None:
         if type_.name in binding:
@@ -156,9 +156,9 @@ class _Instantiation:
             if id(scope) in seen:
                 continue
             seen.add(id(scope))
-            found = self._inside[id(scope)].get(wanted)
-            if found is not None:
-                return found
+            component = self._inside[id(scope)].get(wanted)
+            if component is not None:
+                return component
             if scope is not None:
                 waiting += (self._around[id(scope)], *reversed(self._derived_from(scope, binding)))
         return None
@@ -169,8 +169,8 @@ class _Instantiation:
         if key not in self._parents:
             self._parents[key] = []  # for who asks meanwhile, in a circle
             around = self._around[id(component)]
-            found = (self._component(around, base.name, binding) for base in component.bases)
-            self._parents[key] = [base for base in found if base is not None]
+            bases = (self._component(around, base.name, binding) for base in component.bases)
+            self._parents[key] = [base for base in bases if base is not None]
         return self._parents[key]
 
     def _count(self, what: Module, orphans: Iterable[Clause] = ()) -> None:
@@ -202,26 +202,26 @@ class _Instantiation:
         depth: int,
     ) -> Module:
         """The contents of an instance, under their full names."""
-        found = Module()
+        contents = Module()
         component = self._component(scope, instance.type.name, binding)
         if component is None:
             what = f"the component `{instance.type.name}` is not known here"
             self._reporter.error("E0203", instance.at, what)
-            return found
+            return contents
         if not depth:
             self._stop(f"components have instances of one another, {DEEPEST} levels deep", instance.at)
         binding = _extended(binding, component.type.parameters, instance.type.parameters)
         for inner in component.body.instances:
-            _add(found, self._instance(inner, component, binding, overridden, orphans, depth - 1))
-        self._collect(component, binding, found, orphans, overridden, depth)
-        self._count(found, orphans)
-        return _renamed(found, instance.name, orphans)
+            _add(contents, self._instance(inner, component, binding, overridden, orphans, depth - 1))
+        self._collect(component, binding, contents, orphans, overridden, depth)
+        self._count(contents, orphans)
+        return _renamed(contents, instance.name, orphans)
 
     def _collect(
         self,
         component: Component,
         binding: Binding,
-        found: Module,
+        contents: Module,
         orphans: list[Clause],
         overridden: frozenset[str],
         depth: int,
@@ -236,23 +236,27 @@ class _Instantiation:
                 self._too_deep(base.at)
             bound = _extended(binding, parent.type.parameters, base.parameters)
             for inner in parent.body.instances:
-                _add(found, self._instance(inner, parent, bound, frozenset(), orphans, depth - 1))
-            self._collect(parent, bound, found, orphans, overridden | component.overrides.keys(), depth - 1)
+                _add(contents, self._instance(inner, parent, bound, frozenset(), orphans, depth - 1))
+            self._collect(
+                parent, bound, contents, orphans, overridden | component.overrides.keys(), depth - 1
+            )
         body = component.body
         self._count(body)
-        found.types += [_bound_type(t, binding) for t in body.types]
-        found.lattices += [x._replace(name=binding.get(x.name) or x.name) for x in body.lattices]
+        contents.types += [_bound_type(t, binding) for t in body.types]
+        contents.lattices += [x._replace(name=binding.get(x.name) or x.name) for x in body.lattices]
         for relation in body.relations:
             columns = tuple(_bound_column(column, binding) for column in relation.columns)
-            found.relations.append(relation._replace(columns=columns))
-        found.directives += body.directives
-        known = {relation.name for relation in found.relations}
+            contents.relations.append(relation._replace(columns=columns))
+        contents.directives += body.directives
+        declared = {relation.name for relation in contents.relations}
         for clause in body.clauses:
             if clause.head.name.partition(".")[0] in overridden:
                 continue
-            (found.clauses if clause.head.name in known else orphans).append(_bound_clause(clause, binding))
-        found.clauses += [orphan for orphan in orphans if orphan.head.name in known]
-        orphans[:] = [orphan for orphan in orphans if orphan.head.name not in known]
+            (contents.clauses if clause.head.name in declared else orphans).append(
+                _bound_clause(clause, binding)
+            )
+        contents.clauses += [orphan for orphan in orphans if orphan.head.name in declared]
+        orphans[:] = [orphan for orphan in orphans if orphan.head.name not in declared]
 
 
 def _add(to: Module, other: Module) -> None:
@@ -299,11 +303,11 @@ def _bound_cast(term: Term, names: Binding) -> Term:
     )
 
 
-def _renamed(found: Module, instance: str, orphans: list[Clause]) -> Module:
+def _renamed(contents: Module, instance: str, orphans: list[Clause]) -> Module:
     """The contents of an instance, with the instance's name before its own names."""
-    types = {t.name: f"{instance}.{t.name}" for t in found.types}
-    branches = {b.name: f"{instance}.{b.name}" for t in found.types for b in t.branches}
-    relations = {r.name: f"{instance}.{r.name}" for r in found.relations}
+    types = {t.name: f"{instance}.{t.name}" for t in contents.types}
+    branches = {b.name: f"{instance}.{b.name}" for t in contents.types for b in t.branches}
+    relations = {r.name: f"{instance}.{r.name}" for r in contents.relations}
 
     def change(term: Term) -> Term:
         if isinstance(term, Branch):
@@ -340,9 +344,9 @@ def _renamed(found: Module, instance: str, orphans: list[Clause]) -> Module:
 
     orphans[:] = [clause(orphan) for orphan in orphans]
     return Module(
-        [type_(t) for t in found.types],
-        [lattice(x) for x in found.lattices],
-        [relation(r) for r in found.relations],
-        [d._replace(name=relations.get(d.name, d.name)) for d in found.directives],
-        [clause(c) for c in found.clauses],
+        [type_(t) for t in contents.types],
+        [lattice(x) for x in contents.lattices],
+        [relation(r) for r in contents.relations],
+        [d._replace(name=relations.get(d.name, d.name)) for d in contents.directives],
+        [clause(c) for c in contents.clauses],
     )

@@ -125,42 +125,42 @@ class _ByHeight:
         }
 
     def program(self, needed: Mapping[str, Clauses]) -> Heights:
-        found: Clauses = []
+        written: Clauses = []
         for name, clauses in needed.items():
             relation = self.old[name]
             closed = relation.qualifiers & {"eqrel"}
             self.declared[grown(name)] = relation._replace(name=grown(name), qualifiers=closed, choices=())
-            found.append(self.facts(relation))
+            written.append(self.facts(relation))
             for clause, kinds in clauses:
-                found.append((clause, kinds) if _is_fact(clause) else self.rewritten(clause, kinds))
+                written.append((clause, kinds) if _is_fact(clause) else self.rewritten(clause, kinds))
         at = next(iter(self.old.values())).at
         self.declared[_START] = RelationDeclaration(_START, (), frozenset(), at)
-        found.append((Clause(Atom(_START, (), at), (), Text(at, at, "")), {}))
+        written.append((Clause(Atom(_START, (), at), (), Text(at, at, "")), {}))
         strata = dict.fromkeys(tuple(self.replaced[name]) for name in needed if name in self.replaced)
-        again = [self.again(names, found) for names in strata]
-        return Heights(found, self.declared, (*again, (*map(grown, needed), _START)))
+        again = [self.again(names, written) for names in strata]
+        return Heights(written, self.declared, (*again, (*map(grown, needed), _START)))
 
-    def again(self, names: Collection[str], found: Clauses) -> tuple[str, ...]:
+    def again(self, names: Collection[str], clauses: Clauses) -> tuple[str, ...]:
         """Declare relations that compute a stratum once more and keep intermediate tuples, and add the
         clauses."""
-        made: dict[str, RelationDeclaration] = {}
+        copies: dict[str, RelationDeclaration] = {}
         for name in names:
             relation = self.old[name]
-            made[name + _AGAIN] = relation._replace(name=name + _AGAIN)
-            found.append(self.copied(relation, name, name + _AGAIN))
+            copies[name + _AGAIN] = relation._replace(name=name + _AGAIN)
+            clauses.append(self.copied(relation, name, name + _AGAIN))
             if name in self.subsumed:
-                made[name + _SEEN] = self.declared[name]._replace(name=name + _SEEN)
+                copies[name + _SEEN] = self.declared[name]._replace(name=name + _SEEN)
                 left = self.complete(Atom(name, (), relation.at)).name
-                found += [self.copied(relation, its, name + _SEEN) for its in (name + _AGAIN, left)]
-        self.declared |= made
+                clauses += [self.copied(relation, its, name + _SEEN) for its in (name + _AGAIN, left)]
+        self.declared |= copies
 
         def renamed(atom: Atom) -> Atom:
             return atom._replace(name=atom.name + _AGAIN) if atom.name in names else self.complete(atom)
 
         for clause, kinds in self.clauses:
             if clause.head.name in names and not _is_fact(clause):
-                found.append((rewrite_clause(clause, lambda term: term, renamed)._replace(plans=()), kinds))
-        return tuple(made)
+                clauses.append((rewrite_clause(clause, lambda term: term, renamed)._replace(plans=()), kinds))
+        return tuple(copies)
 
     def facts(self, relation: RelationDeclaration) -> tuple[Clause, Kinds]:
         """The clause that takes the facts of a relation."""

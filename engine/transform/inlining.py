@@ -93,21 +93,25 @@ def _check_negation(literal: Negation, rules: Iterable[Clause], reporter: Report
         reporter.error("E0206", literal.at, message)
     for rule in rules:
         rule = resolve(rule)
-        known = set().union(*map(variables, rule.head.args))
-        own = set().union(*(variables(t) for x in rule.body for t in terms(x))) - known
-        if own - grounded_by([x for x in rule.body if isinstance(x, Comparison)], known):
+        bound = set().union(*map(variables, rule.head.args))
+        own = set().union(*(variables(t) for x in rule.body for t in terms(x))) - bound
+        if own - grounded_by([x for x in rule.body if isinstance(x, Comparison)], bound):
             message = f"`{name}` is inlined, and a rule of it has more variables than its head: no negation"
             reporter.error("E0206", literal.at, message, f"let `{name}` not be `inline`")
 
 
 def _dependent(rules: dict[str, list[Clause]]) -> set[str]:
     """The relations that have rules which cannot stand alone."""
-    found: set[str] = set()
+    dependent: set[str] = set()
     while True:
-        more = {name for name in rules if name not in found and any(_is_open(c, found) for c in rules[name])}
+        more = {
+            name
+            for name in rules
+            if name not in dependent and any(_is_open(c, dependent) for c in rules[name])
+        }
         if not more:
-            return found
-        found |= more
+            return dependent
+        dependent |= more
 
 
 def _is_open(clause: Clause, without: set[str]) -> bool:
@@ -142,16 +146,16 @@ class _Inliner:
                 continue
             self._at = clause.head.at
             waiting = [clause]
-            made = 0
+            expanded = 0
             while waiting:
                 clause = waiting.pop()
                 changed = self._step(clause)
                 if changed is None:
                     module.clauses.append(clause)
-                    made += 1
+                    expanded += 1
                 else:
                     waiting += reversed(changed)
-                if made + len(waiting) > MOST_RULES:
+                if expanded + len(waiting) > MOST_RULES:
                     self._stop(f"inlining makes more than {MOST_RULES} rules of this one")
 
     def _stop(self, message: str) -> NoReturn:
@@ -163,9 +167,9 @@ class _Inliner:
         if self._put > _MOST_IN_ALL:
             self._stop(f"inlining, up to this rule, makes more than {_MOST_IN_ALL} literals and terms")
 
-    def _count_terms(self, found: Iterable[Term]) -> None:
+    def _count_terms(self, terms: Iterable[Term]) -> None:
         """Count terms with all that is in them, and check how deep they are."""
-        waiting = [(term, 1) for term in found]
+        waiting = [(term, 1) for term in terms]
         while waiting:
             term, depth = waiting.pop()
             self._count(1)

@@ -72,15 +72,15 @@ def unfolded(clauses: Clauses, paired: bool) -> Clauses:
     for clause, kinds in clauses:
         if is_pairs(clause.head.name):
             pairs.setdefault(clause.head.name, []).append((clause, kinds))
-    found: Clauses = []
+    unfolded: Clauses = []
     for clause, kinds in clauses:
         first = clause.body[0] if clause.body else None
         if isinstance(first, Atom) and is_pairs(first.name):
             last = (first,) if paired else ()
-            found += [(clause._replace(body=(*pair.body, *last)), kinds) for pair, _ in pairs[first.name]]
+            unfolded += [(clause._replace(body=(*pair.body, *last)), kinds) for pair, _ in pairs[first.name]]
         elif clause.head.name not in pairs:
-            found.append((clause, kinds))
-    return found
+            unfolded.append((clause, kinds))
+    return unfolded
 
 
 class _Order(NamedTuple):
@@ -127,9 +127,9 @@ class _Lowering:
         error, name = self._reporter.error, lattice.name
         if name in self._orders:
             error("E0202", lattice.at, f"the lattice `{name}<>` is declared twice")
-        known = {declared.name for declared in self._module.types} | {"number", "unsigned", "float", "symbol"}
-        if name not in known:
-            error("E0201", lattice.at, f"unknown type `{name}`", partial(did_you_mean, name, known))
+        types = {declared.name for declared in self._module.types} | {"number", "unsigned", "float", "symbol"}
+        if name not in types:
+            error("E0201", lattice.at, f"unknown type `{name}`", partial(did_you_mean, name, types))
         given: dict[str, Term] = {}
         for operator, term, at in lattice.operators:
             if operator not in _OPERATORS:
@@ -184,15 +184,15 @@ class _Lowering:
             else Comparison("=", other[i], bounds[i], columns[i].at)
             for i, order in orders.items()
         )
-        found = [Clause(before, (before, after, *above), text, subsumes=True)]
+        rules = [Clause(before, (before, after, *above), text, subsumes=True)]
         if len(orders) == 1 and all(order.lub in _CHOOSING for order in orders.values()):
-            return found
+            return rules
         joined = self._pairs(relation, one, other)
         for i, j in product(bounds, bounds):  # neither is above the other
             apart = (Comparison("!=", row[k], bounds[k], columns[k].at) for row, k in ((one, i), (other, j)))
-            found.append(Clause(joined, (before, after, *apart), text))
+            rules.append(Clause(joined, (before, after, *apart), text))
         head = before._replace(args=tuple(bounds.get(i, term) for i, term in enumerate(one)))
-        return [*found, Clause(head, (joined,), text, joins=True)]
+        return [*rules, Clause(head, (joined,), text, joins=True)]
 
     def _pairs(self, relation: RelationDeclaration, one: tuple[Term, ...], other: tuple[Term, ...]) -> Atom:
         """An atom for the tuples to join. Each joins one other tuple, so half as many remain. All pairs would
@@ -222,12 +222,12 @@ class _Lowering:
             _with(literal, dict.fromkeys(columns, Wildcard(literal.at)))
             for literal, columns in zip(clause.body, compared, strict=True)
         ]
-        known = grounded_by(bare, set())
+        grounded = grounded_by(bare, set())
         open_ = Counter(
             term.name
             for literal, columns in zip(clause.body, compared, strict=True)
             for term in (terms(literal)[i] for i in columns if isinstance(literal, Atom))
-            if isinstance(term, Variable) and term.name not in known
+            if isinstance(term, Variable) and term.name not in grounded
         )
         shared: dict[str, Term] = {}  # the meaning of variables that several atoms share
         orders: dict[str, _Order] = {}
@@ -237,14 +237,14 @@ class _Lowering:
             tests: list[Literal] = []
             for i, order in columns.items() if isinstance(literal, Atom) else ():
                 term = terms(literal)[i]
-                name = term.name if isinstance(term, Variable) and term.name not in known else ""
+                name = term.name if isinstance(term, Variable) and term.name not in grounded else ""
                 if open_[name] == 1:
                     continue
                 args[i] = own = _own(term)
                 if name:
                     shared[name] = order.met(own, shared[name]) if name in shared else own
                     orders[name] = order
-                elif variables(term) <= known and not holds_wildcard(term):
+                elif variables(term) <= grounded and not holds_wildcard(term):
                     tests.append(Comparison("=", term, order.met(own, term), own.at))
                 else:
                     message = "this has no value with which that of the lattice could be compared"

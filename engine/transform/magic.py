@@ -102,35 +102,35 @@ class _Magic:
         for goal in asked:
             for clause, kinds in self.clauses.get(goal, ()):
                 self.rewrite(clause, kinds, goal, None)
-        for name, known in self.waiting:  # which grows
+        for name, pattern in self.waiting:  # which grows
             for clause, kinds in self.clauses[name]:
-                wanted = Atom(_wanted(name, known), _bound(clause.head.args, known), clause.head.at)
-                self.rewrite(clause, kinds, _copy(name, known), wanted)
+                wanted = Atom(_wanted(name, pattern), _bound(clause.head.args, pattern), clause.head.at)
+                self.rewrite(clause, kinds, _copy(name, pattern), wanted)
         return self.found, self.new
 
     def denied(self, goals: Collection[str]) -> dict[str, None]:
         """What the goals and all that they depend on deny or aggregate over."""
-        needed, found = dict.fromkeys(goals), dict[str, None]()
+        needed, denied = dict.fromkeys(goals), dict[str, None]()
         waiting = list(needed)
         while waiting:
             for clause, _ in self.clauses.get(waiting.pop(), ()):
                 for use in clause_uses(clause):
                     if use.strict:
-                        found[use.relation] = None
+                        denied[use.relation] = None
                     if use.relation not in needed:
                         needed[use.relation] = None
                         waiting.append(use.relation)
-        return found
+        return denied
 
     def rewrite(self, clause: Clause, kinds: Kinds, head: str, wanted: Atom | None) -> None:
         body: list[Literal] = [] if wanted is None else [wanted]
         before: list[Literal] = [] if wanted is None else [_loosened(wanted, set())]
-        known = grounded_by(before, set())
+        bound = grounded_by(before, set())
         computed: set[str] = set()  # variables whose values are computed: asking with these might never end
         self.compute(use.relation for use in clause_uses(clause) if use.strict)
-        for literal in _in_order(clause.body, known, kinds):
+        for literal in _in_order(clause.body, bound, kinds):
             if isinstance(literal, Atom) and literal.name in self.clauses and literal.name not in self.whole:
-                pattern = "".join("b" if _is_given(t, known - computed) else "f" for t in literal.args)
+                pattern = "".join("b" if _is_given(t, bound - computed) else "f" for t in literal.args)
                 if "b" in pattern and self.may_copy(literal.name, pattern):
                     literal = self.call(literal, pattern, before, clause, kinds)
                 else:
@@ -138,10 +138,10 @@ class _Magic:
             elif isinstance(literal, Atom):
                 self.compute([literal.name])
             body.append(literal)
-            if isinstance(literal, Atom) or (_is_plain(literal) and _is_ready(literal, known, kinds)):
-                before.append(_loosened(literal, known) if isinstance(literal, Atom) else literal)
-                more = grounded_by([literal], known) - known
-                known |= more
+            if isinstance(literal, Atom) or (_is_plain(literal) and _is_ready(literal, bound, kinds)):
+                before.append(_loosened(literal, bound) if isinstance(literal, Atom) else literal)
+                more = grounded_by([literal], bound) - bound
+                bound |= more
                 if not isinstance(literal, Atom) and any(map(_computes, terms(literal))):
                     computed |= more
         self.found.append((clause._replace(head=clause.head._replace(name=head), body=tuple(body)), kinds))
@@ -198,35 +198,35 @@ def _wanted(name: str, pattern: str) -> str:
 
 
 def _bound(parts: Sequence[_T], pattern: str) -> tuple[_T, ...]:
-    return tuple(part for part, known in zip(parts, pattern, strict=True) if known == "b")
+    return tuple(part for part, mark in zip(parts, pattern, strict=True) if mark == "b")
 
 
 def _is_pattern(term: Term) -> bool:
     return isinstance(term, Variable | Constant | Nil | Record)
 
 
-def _loosened(atom: Atom, known: set[str]) -> Atom:
+def _loosened(atom: Atom, bound: set[str]) -> Atom:
     """The atom without arguments that depend on variables that are unknown at that point."""
-    known = grounded_by([atom], known)
+    bound = grounded_by([atom], bound)
     return atom._replace(
         args=tuple(
-            Wildcard(atom.at) if _computes(term) and not variables(term) <= known else term
+            Wildcard(atom.at) if _computes(term) and not variables(term) <= bound else term
             for term in atom.args
         )
     )
 
 
-def _is_given(term: Term, known: set[str]) -> bool:
+def _is_given(term: Term, bound: set[str]) -> bool:
     """Whether a term is known without computing anything."""
-    return _is_known(term, known) and not _computes(term)
+    return _is_known(term, bound) and not _computes(term)
 
 
 def _computes(term: Term) -> bool:
     return isinstance(term, Call) or any(map(_computes, parts(term)))
 
 
-def _is_known(term: Term, known: set[str]) -> bool:
-    return variables(term) <= known and not holds_wildcard(term) and not holds_generator(term)
+def _is_known(term: Term, bound: set[str]) -> bool:
+    return variables(term) <= bound and not holds_wildcard(term) and not holds_generator(term)
 
 
 def _is_plain(literal: Literal) -> bool:
@@ -234,30 +234,30 @@ def _is_plain(literal: Literal) -> bool:
     return isinstance(literal, Comparison) and not any(map(holds_generator, terms(literal)))
 
 
-def _in_order(body: Iterable[Literal], known: set[str], kinds: Kinds) -> list[Literal]:
+def _in_order(body: Iterable[Literal], bound: set[str], kinds: Kinds) -> list[Literal]:
     """Comparisons as soon as possible, then the atom with the most known arguments; negations and aggregates
     last."""
-    known, waiting = set(known), list(body)
-    found: list[Literal] = []
+    bound, waiting = set(bound), list(body)
+    ordered: list[Literal] = []
     while waiting:
-        ready = [literal for literal in waiting if _is_plain(literal) and _is_ready(literal, known, kinds)]
+        ready = [literal for literal in waiting if _is_plain(literal) and _is_ready(literal, bound, kinds)]
         atoms = [literal for literal in waiting if isinstance(literal, Atom)]
         if ready:
             chosen = ready[0]
         elif atoms:
-            chosen = max(atoms, key=lambda atom: sum(_is_known(term, known) for term in atom.args))
+            chosen = max(atoms, key=lambda atom: sum(_is_known(term, bound) for term in atom.args))
         else:
-            return found + waiting
+            return ordered + waiting
         waiting = [literal for literal in waiting if literal is not chosen]
-        found.append(chosen)
-        known |= grounded_by([chosen], known)
-    return found
+        ordered.append(chosen)
+        bound |= grounded_by([chosen], bound)
+    return ordered
 
 
-def _is_ready(literal: Literal, known: set[str], kinds: Kinds) -> bool:
+def _is_ready(literal: Literal, bound: set[str], kinds: Kinds) -> bool:
     """Whether a comparison can be made, or gives a variable its value."""
     assert isinstance(literal, Comparison)
-    left, right = (_is_known(term, known) for term in (literal.left, literal.right))
+    left, right = (_is_known(term, bound) for term in (literal.left, literal.right))
     if literal.operator != "=" or (left and right):
         return left and right
     target, value = (literal.right, literal.left) if left else (literal.left, literal.right)

@@ -82,8 +82,8 @@ def _is_plain(declaration: RelationDeclaration, rules: Sequence[Clause]) -> bool
 
 def _atoms(name: str, clause: Clause) -> list[Atom] | None:
     """The atoms of a relation in a body; None where it stands under a negation or in an aggregate."""
-    found = [literal for literal in clause.body if isinstance(literal, Atom) and literal.name == name]
-    return found if len(found) == sum(use.relation == name for use in clause_uses(clause)) else None
+    atoms = [literal for literal in clause.body if isinstance(literal, Atom) and literal.name == name]
+    return atoms if len(atoms) == sum(use.relation == name for use in clause_uses(clause)) else None
 
 
 def _is_passed_on(name: str, column: int, rules: Iterable[Clause]) -> bool:
@@ -112,9 +112,9 @@ def _shared(name: str, column: int, readers: Iterable[Clause], earlier: Collecti
             if not isinstance(variable, Variable):
                 return []
             own = {
-                _unplaced(found): found
+                _unplaced(condition): condition
                 for literal in reader.body
-                if literal is not atom and (found := _condition(literal, variable.name, earlier))
+                if literal is not atom and (condition := _condition(literal, variable.name, earlier))
             }
             shared = own if shared is None else {key: own[key] for key in shared if key in own}
     return list((shared or {}).values())
@@ -142,10 +142,10 @@ def _placed(literal: Literal, value: Term) -> Literal:
 
 def _unplaced(literal: Literal) -> Literal:
     """The literal without its places in the text, to be compared."""
-    found = map_literal(literal, lambda term: term._replace(at=0))
-    if isinstance(found, Negation):
-        found = found._replace(atom=found.atom._replace(at=0))
-    return found if not isinstance(found, Atom | Negation | Comparison) else found._replace(at=0)
+    unplaced = map_literal(literal, lambda term: term._replace(at=0))
+    if isinstance(unplaced, Negation):
+        unplaced = unplaced._replace(atom=unplaced.atom._replace(at=0))
+    return unplaced if not isinstance(unplaced, Atom | Negation | Comparison) else unplaced._replace(at=0)
 
 
 def _narrowed(clause: Clause, conditions: Iterable[tuple[int, list[Literal]]]) -> Clause:

@@ -45,14 +45,14 @@ def number_solutions(
     rest: list[Literal] = []
     later: set[str] = set()
     waiting = list(clause.body)
-    known = grounded_by([literal for literal in waiting if not counts(literal)], set())
+    bound = grounded_by([literal for literal in waiting if not counts(literal)], set())
     for literal in waiting:
         names = set().union(*map(variables, terms(literal)))
-        (rest if counts(literal) or not names <= known else plain).append(literal)
+        (rest if counts(literal) or not names <= bound else plain).append(literal)
     for literal in (*rest, clause.head):
         later.update(*map(variables, terms(literal)))
     at = min(place for literal in (*rest, clause.head) for place in counts(literal))
-    shared = sorted(known & later)
+    shared = sorted(bound & later)
     name = f"{clause.head.name}@{number}"
     columns = tuple(ColumnDeclaration(n, kinds.get(n, "number"), at) for n in shared)
     atom = Atom(name, tuple(Variable(n, at) for n in shared), at)
@@ -65,10 +65,10 @@ def uncounted(clause: Clause) -> Clause:
     if not any(map(depends, (clause.head, *clause.body))):
         return clause
     plain = [literal for literal in clause.body if not depends(literal)]
-    known = grounded_by(plain, set())
-    body = tuple(x for x in plain if set().union(*map(variables, terms(x))) <= known)
+    bound = grounded_by(plain, set())
+    body = tuple(x for x in plain if set().union(*map(variables, terms(x))) <= bound)
     args = tuple(
-        Counter(clause.head.at) if depends(Atom("", (term,), 0)) or not variables(term) <= known else term
+        Counter(clause.head.at) if depends(Atom("", (term,), 0)) or not variables(term) <= bound else term
         for term in clause.head.args
     )
     return clause._replace(head=clause.head._replace(args=args), body=body)

@@ -21,15 +21,15 @@ def fold_records(clause: Clause) -> list[Clause]:
     while True:
         before = clause
         clause = _without_aliases(clause)
-        found: list[list[Literal]] = [[]]
+        bodies: list[list[Literal]] = [[]]
         for literal in clause.body:
             ways = _folded(literal) if isinstance(literal, Comparison) else [[literal]]
-            if len(found) * len(ways) > MOST_CLAUSES:
+            if len(bodies) * len(ways) > MOST_CLAUSES:
                 return [clause]
-            found = [[*start, *way] for start in found for way in ways]
-        if len(found) != 1:
-            return [folded for body in found for folded in _again(clause, body)]
-        clause = clause._replace(body=tuple(found[0]))
+            bodies = [[*start, *way] for start in bodies for way in ways]
+        if len(bodies) != 1:
+            return [folded for body in bodies for folded in _again(clause, body)]
+        clause = clause._replace(body=tuple(bodies[0]))
         if clause == before:
             return [clause]
 

@@ -23,10 +23,10 @@ def write_out_witnesses(clause: Clause) -> Clause:
     clause = clause._replace(body=tuple(map(_without_wildcard, clause.body)))
     numbers = count(1)
     while True:
-        found = next(((a, names) for a in _aggregates(clause) if (names := _witnesses(clause, a))), None)
-        if found is None:
+        witnessed = next(((a, names) for a in _aggregates(clause) if (names := _witnesses(clause, a))), None)
+        if witnessed is None:
             return clause
-        clause = _written_out(clause, *found, next(numbers))
+        clause = _written_out(clause, *witnessed, next(numbers))
 
 
 def _without_wildcard(literal: Literal) -> Literal:
@@ -41,7 +41,7 @@ def _without_wildcard(literal: Literal) -> Literal:
 def _aggregates(clause: Clause, *, inner: bool = True) -> list[Aggregate]:
     """The ``min`` and ``max`` of the clause that use no variable which is an enclosing aggregate's own; with
     ``inner`` also those in others."""
-    found: list[Aggregate] = []
+    aggregates: list[Aggregate] = []
     rules = direct_names((clause.head, *clause.body))
     waiting = [(term, set[str]()) for literal in (clause.head, *clause.body) for term in terms(literal)]
     while waiting:
@@ -49,13 +49,13 @@ def _aggregates(clause: Clause, *, inner: bool = True) -> list[Aggregate]:
         inside = enclosing
         if isinstance(term, Aggregate):
             if term.function in ("min", "max") and enclosing.isdisjoint(_names(term.body)):
-                found.append(term)
+                aggregates.append(term)
             target = set() if term.target is None else _names((Comparison("=", term.target, term.target, 0),))
             if not inner:
                 continue
             inside = enclosing | target | direct_names(term.body) - rules
         waiting += [(part, inside) for part in parts(term)]
-    return found
+    return aggregates
 
 
 def _names(literals: tuple[Literal, ...]) -> set[str]:
@@ -69,9 +69,9 @@ def _witnesses(clause: Clause, aggregate: Aggregate) -> set[str]:
     wanted = direct_names((outside.head, *outside.body)) & _names(aggregate.body)
     if not wanted:
         return set()
-    known = grounded_by(resolve(outside).body, {marker.name})
-    inside = grounded_by(resolve(clause._replace(body=aggregate.body)).body, known)
-    return (wanted & inside) - known
+    bound = grounded_by(resolve(outside).body, {marker.name})
+    inside = grounded_by(resolve(clause._replace(body=aggregate.body)).body, bound)
+    return (wanted & inside) - bound
 
 
 def _replaced(clause: Clause, aggregate: Aggregate, new: Term) -> Clause:
