@@ -279,12 +279,12 @@ class Improving:
     def _late(self) -> bool:
         return self._until is not None and monotonic() > self._until
 
-    def _with(self, found: FoundHomes, *, again: bool = False) -> PlannedProgram:
+    def _with(self, homes: FoundHomes, *, again: bool = False) -> PlannedProgram:
         """The program with these layouts. ``again``: a gathered value is gathered again for users far
         apart."""
-        plan = self.first.plan.changed_to(found.plan, again=again)
+        plan = self.first.plan.changed_to(homes.plan, again=again)
         facts = facts_of(self.annotated, plan, refuses=self._refuses, asked=False)
-        return PlannedProgram(facts, self.annotated, self.write, found)
+        return PlannedProgram(facts, self.annotated, self.write, homes)
 
     # ---- Memory -----------------------------------------------------------------------------------------
 
@@ -303,16 +303,16 @@ class Improving:
     ) -> Iterator[PlannedProgram]:
         """Programs that need less memory. Bytes that a device holds get a price: the lowest one that meets
         the bound, found by bisection. Then the same with gathered values gathered again."""
-        known = dict[float, FoundHomes]()
+        homes_at = dict[float, FoundHomes]()
         yield (program := self._with(best.found or NOTHING, again=True))
         if homes is None:
             return
         for again in (False,) if self._peak(program) <= memory else (False, True):
             low, price, high = 0.0, 1.0 / 64, 0.0
             for _ in range(steps):
-                if price not in known:
-                    known[price] = homes.find(memory=price, stop=self._late)
-                yield (program := self._with(known[price], again=again))
+                if price not in homes_at:
+                    homes_at[price] = homes.find(memory=price, stop=self._late)
+                yield (program := self._with(homes_at[price], again=again))
                 fits = self._peak(program) <= memory
                 low, high = (low, price) if fits else (price, high)
                 price = (low + high) / 2 if high else price * 8

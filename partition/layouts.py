@@ -113,17 +113,17 @@ class Axes:
         for sharding in shardings:
             mesh_number = meshes.same[sharding.mesh]
             for axis in (*chain(*(d.axes for d in sharding.dimensions)), *sharding.unreduced):
-                known = cuts[mesh_number, axis.name]
+                bounds = cuts[mesh_number, axis.name]
                 for cut in (axis.pre, axis.pre * axis.size):
-                    if cut not in known and all(cut % c == 0 or c % cut == 0 for c in known):
-                        known.append(cut)
+                    if cut not in bounds and all(cut % c == 0 or c % cut == 0 for c in bounds):
+                        bounds.append(cut)
         written = self._written_on_main(cuts)
         self.pieces: list[Piece] = []
         self._runs: dict[tuple[int, str], list[PieceId]] = {}
-        for (number, name), known in cuts.items():
+        for (number, name), bounds in cuts.items():
             if (number, name) in written:
                 continue
-            run = [Piece(number, name, low, high // low) for low, high in _between(known)]
+            run = [Piece(number, name, low, high // low) for low, high in _between(bounds)]
             self._runs[number, name] = list(numbered(range(len(self.pieces), len(self.pieces) + len(run))))
             self.pieces.extend(run)
         for key, parts in written.items():
@@ -165,16 +165,16 @@ class Axes:
         parts_of: dict[tuple[int, str], list[_Part]] = {}
         same, main = self.meshes.same, self.main
         others = [n for n, count in enumerate(self._counts) if n == same[n] != main and count == self.count]
-        known = self._digits(main, cuts) if others else {}
+        main_digits = self._digits(main, cuts) if others else {}
         for number in others:
-            own = self._digits(number, cuts, known)
-            if not own.keys() <= known.keys():
+            own = self._digits(number, cuts, main_digits)
+            if not own.keys() <= main_digits.keys():
                 continue
             for axis, _ in self.meshes.meshes[number].axes:
                 parts_of[number, axis] = []
                 for low, high in _between(cuts[number, axis]):
                     inside = (key for key, p in own.items() if p.axis == axis and low <= p.low < high)
-                    parts_of[number, axis] += _merged(known[key] for key in inside)
+                    parts_of[number, axis] += _merged(main_digits[key] for key in inside)
                 for part in parts_of[number, axis]:
                     cuts[main, part.axis] += [part.low, part.high]
         return parts_of

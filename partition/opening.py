@@ -112,10 +112,10 @@ class Opening:
             {n: chosen.alike.get(boundary.arguments[n], -1 - n) for n in arguments},
         )
 
-    def _others(self, found: FoundHomes, value: int) -> Iterator[OtherLayout]:
+    def _others(self, homes: FoundHomes, value: int) -> Iterator[OtherLayout]:
         """The next best layouts of an argument."""
-        dearest = found.dearest.get(value, ())
-        for (layout, more), spot in zip(found.others.get(value, ()), dearest, strict=False):
+        dearest = homes.dearest.get(value, ())
+        for (layout, more), spot in zip(homes.others.get(value, ()), dearest, strict=False):
             if more >= FAR:
                 continue
             number = self._ops[spot] if 0 <= spot < len(self._ops) else self._boundary.terminator

@@ -146,7 +146,7 @@ class Walk(ABC):
     def forget(self, value: int, layout: Layout) -> None:
         """Forgets that a value exists in a layout here. Its users take it from another layout."""
         del self.scope.known[value, layout]
-        self.layouts[value] = tuple(known for known in self.layouts[value] if known != layout)
+        self.layouts[value] = tuple(other for other in self.layouts[value] if other != layout)
 
     def known_layouts(self, value: int) -> tuple[Layout, ...]:
         """The layouts in which a value has been made in any scope."""
@@ -259,9 +259,9 @@ class Walk(ABC):
 
     # ---- Ops --------------------------------------------------------------------------------------------
 
-    def give(self, number: int, recipe: Recipe, made: Sequence[Any], operands: int) -> None:
+    def give(self, number: int, recipe: Recipe, results: Sequence[Any], operands: int) -> None:
         """Takes the results of an op that is computed, with this many operands, to their homes."""
-        for i, (value, local) in enumerate(zip(self.kinds.results(number), made, strict=True)):
+        for i, (value, local) in enumerate(zip(self.kinds.results(number), results, strict=True)):
             tensor, layout = recipe.tensors[i], recipe.given[i]
             self.tensors[value] = tensor
             if recipe.at_home:
@@ -322,9 +322,9 @@ def purpose_of_reshard(kinds: Kinds, reshard: Reshard, use: Use | None) -> Purpo
     the op that makes the value."""
     value_of = kinds.listing.value
     if use is None:
-        number, found = kinds.definer(reshard.value), value_of(reshard.value)
-        op = kinds.ops[number] if number >= 0 else found.owner.owner
-        return Purpose(op, Slot(len(op.operands)), found)
+        number, value = kinds.definer(reshard.value), value_of(reshard.value)
+        op = kinds.ops[number] if number >= 0 else value.owner.owner
+        return Purpose(op, Slot(len(op.operands)), value)
     return Purpose(
         kinds.ops[use.op],
         use.slot,

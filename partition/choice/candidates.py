@@ -121,7 +121,7 @@ class Candidates:
 
     def _share(self) -> None:
         """Adds candidates with a copy to those of values: one reshard then serves all users."""
-        known: dict[Any, DomainId] = {}
+        shared: dict[Any, DomainId] = {}
         for n, (shape, *_) in enumerate(self.variables.kinds):
             if self._copies[n]:
                 copies = tuple(self._copies[n])[: tuning.COPIES]
@@ -129,10 +129,10 @@ class Candidates:
                     by_axes = sorted(self._copies[n], key=lambda copy: len([*self.layouts[copy].pieces]))
                     copies = tuple(by_axes[: tuning.OPEN_COPIES])
                 key = shape, self.domain_of[n], copies
-                if key not in known:
+                if key not in shared:
                     domain = self.domains[self.domain_of[n]]
-                    known[key] = self.domains.number(self._with_copies(shape, domain, copies))
-                self.domain_of[n] = known[key]
+                    shared[key] = self.domains.number(self._with_copies(shape, domain, copies))
+                self.domain_of[n] = shared[key]
 
     def _with_copies(self, shape: Shape, domain: Domain, copies: tuple[LayoutId, ...]) -> list[Placement]:
         sent = self.domains.sent(shape, domain.homes, copies).tolist()

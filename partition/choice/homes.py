@@ -173,14 +173,14 @@ class Homes:
         starts = [pass_messages(total, tuning.SWEEPS, ALL, stop=stop), best]
         if near is None:
             starts += divided_otherwise(self._candidates)
-        better, known = 0, set[bytes]()  # the round that found the best; its start
+        better, tried = 0, set[bytes]()  # the round that found the best; its start
         for turn in range(tuning.ROUNDS + 1):
             if turn:
                 starts = [pass_messages(total, tuning.SWEEPS, ONWARDS, lasting=lasting, stop=stop)]
             for start in starts:
-                if (begin := start.tobytes()) in known:
+                if (begin := start.tobytes()) in tried:
                     continue
-                known.add(begin)
+                tried.add(begin)
                 choice, energy = settle(total, start, stop, least)
                 if energy < least * (1 - tuning.ALIKE):
                     better = turn
@@ -217,7 +217,7 @@ class Homes:
                 copies[value] = layouts[place.copy]
         return FoundHomes(Plan(homes, ways, copies), least, lowest, others)
 
-    def _at_boundary(self, found: FoundHomes, best: Integers, terms: Sequence[Terms]) -> FoundHomes:
+    def _at_boundary(self, homes: FoundHomes, best: Integers, terms: Sequence[Terms]) -> FoundHomes:
         """The result with what decides between the layouts of values at an open boundary."""
         variables, layouts = self._variables, self._candidates.layouts
         rows: dict[int, list[tuple[int, int, int]]] = {}
@@ -228,14 +228,14 @@ class Homes:
                         rows.setdefault(n, []).append((number, row, slot))
         op_at = {(at.terms, at.row): row for row, at in enumerate(self._costs.positions) if at is not None}
         dearest, alike = {}, {}
-        known: dict[int, tuple[int, ...]] = {}
+        variables_near: dict[int, tuple[int, ...]] = {}
         for value, n in zip(variables.values, variables.of.tolist(), strict=True):
-            if not variables.kinds[n].open or value not in found.others:
+            if not variables.kinds[n].open or value not in homes.others:
                 continue
-            if n not in known:
+            if n not in variables_near:
                 places = self._candidates.places()[n].places
                 each = []
-                for layout, _ in found.others[value][: tuning.OPEN_NAMED]:
+                for layout, _ in homes.others[value][: tuning.OPEN_NAMED]:
                     home = layouts.number(layout)
                     place = next(p for p, (at, copy) in enumerate(places) if at == home == copy)
                     rise = [
@@ -245,9 +245,9 @@ class Homes:
                     most = max(rise, default=None)
                     op = -1 if most is None or most[0] <= 0 else variables.firsts[op_at[most[1], most[2]]]
                     each.append(op)
-                known[n] = tuple(each)
-            dearest[value], alike[value] = known[n], n
-        return replace(found, dearest=dearest, alike=alike)
+                variables_near[n] = tuple(each)
+            dearest[value], alike[value] = variables_near[n], n
+        return replace(homes, dearest=dearest, alike=alike)
 
     def _ways(self, taken: Sequence[Sequence[int]]) -> dict[int, Way]:
         """The way to compute each op, by its first result; ``taken`` are the ways of the rows of terms."""

@@ -24,9 +24,9 @@ def often(counts: Executions, what: Any) -> float:
     return times(counts.of(what), counts.often(what))
 
 
-def times(known: int | None, least: int) -> float:
+def times(trips: int | None, least: int) -> float:
     """How often something runs, or at least how often, inside a loop of unknown trip count."""
-    return float(max(least, tuning.UNKNOWN_TRIPS) if known is None else known)
+    return float(max(least, tuning.UNKNOWN_TRIPS) if trips is None else trips)
 
 
 @dataclass(frozen=True)

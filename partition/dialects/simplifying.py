@@ -56,11 +56,11 @@ def simplify(
     arguments, as LLVM assumes where it folds a gather of slices. Returns how often each was applied. Raises
     ShardlogError for an unknown rewrite.
     """
-    known = rewrites()
+    all_rewrites = rewrites()
     for name in only:
-        if name not in known:
-            raise ShardlogError(f"there is no rewrite {name!r}", hint=closest(name, known))
-    names = [name for name in known if not only or name in only]
+        if name not in all_rewrites:
+            raise ShardlogError(f"there is no rewrite {name!r}", hint=closest(name, all_rewrites))
+    names = [name for name in all_rewrites if not only or name in only]
     with module.context, ir.Location.unknown():
         kept = _unevenly(module, book, names, same_arguments)
         return _Rewriting(module, book, names, kept, same_arguments).run()

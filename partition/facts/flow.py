@@ -89,8 +89,8 @@ def _loop(walk: Recorder, number: int, known: Knowledge) -> None:
         receive(ends[0], [Made(depth=depth, pure=False) for _ in around], test[-1])
         walk.block(test, [replicated(0)])
     with walk.inside(Nesting(blocks[1], True, depth, walk.place, before)):
-        for slot, made in zip(around, values, strict=True):
-            same = made if last[slot] == carried[slot] else None
+        for slot, next_value in zip(around, values, strict=True):
+            same = next_value if last[slot] == carried[slot] else None
             argument = Made(depth=same.depth if same else depth, pure=False, same=same)
             walk.define(carried[slot], homes[slot], argument)
         walk.block(body, homes, carried, around)

@@ -239,13 +239,13 @@ def reading_through(known: Knowledge, cut: tuple[Knowledge | None, ...]) -> Know
 
 def _reading_through(known: Knowledge, cut: tuple[Knowledge | None, ...]) -> Knowledge:
     shapes, reads = list(known.shapes), list(known.reads)
-    for slot, made in enumerate(cut):
-        read = made and only_read(made)
-        if made and read:
+    for slot, source in enumerate(cut):
+        read = source and only_read(source)
+        if source and read:
             (n,) = (n for n, r in enumerate(reads) if (r.slot, r.dim) == (slot, read.dim))
-            first, size = -read.low, (made.shapes[read.slot + 1] or ())[read.dim]
+            first, size = -read.low, (source.shapes[read.slot + 1] or ())[read.dim]
             reads[n] = replace(reads[n], low=reads[n].low - first, first=first, last=first + size)
-            shapes[slot] = made.shapes[read.slot]
+            shapes[slot] = source.shapes[read.slot]
     return replace(known, shapes=tuple(shapes), reads=tuple(reads))
 
 
@@ -288,10 +288,10 @@ class RuleReader:
         self._looks_at = looks_at([*book.looks_at, *book.partition_looks_at])
         self._modes: dict[str, Rows] = {mode: [()] for mode in modes}
         self._told = Told()
-        known = _KNOWN.setdefault(book, {})
-        if len(known.get(tuple(modes), ())) > _MOST_KNOWN:
-            del known[tuple(modes)]
-        self._known: dict[Any, Knowledge] = known.setdefault(tuple(modes), {})
+        of_book = _KNOWN.setdefault(book, {})
+        if len(of_book.get(tuple(modes), ())) > _MOST_KNOWN:
+            del of_book[tuple(modes)]
+        self._known: dict[Any, Knowledge] = of_book.setdefault(tuple(modes), {})
         self._alike: dict[Any, Knowledge] = {}
         self._handing_on: dict[tuple[Shape, int, bool], Knowledge] = {}
 

@@ -114,12 +114,12 @@ def sendings(
     """The collectives that are used, in the order of the program, as ``finishing.passes.erase_unused`` keeps
     them. None if several permutations may be merged. ``times`` says how often a block runs."""
     used = list[tuple[tuple[int, bool, int], SentOnce]]()
-    for number, made in reversed(list(enumerate(sent))):
-        if made.uses and made.sent:
-            put = made.sent.put
-            used.append(((number if put < 0 else put, put < 0, number), made.sent))
+    for number, value in reversed(list(enumerate(sent))):
+        if value.uses and value.sent:
+            put = value.sent.put
+            used.append(((number if put < 0 else put, put < 0, number), value.sent))
             continue
-        waiting = [made]
+        waiting = [value]
         while waiting:
             gone = waiting.pop()
             for source in gone.takes:
@@ -129,11 +129,11 @@ def sendings(
                     waiting.append(source)
     if sum(each.permutes for _, each in used) > 1:
         return None
-    known, sendings = dict[int, tuple[int | None, int]](), list[Sending]()
+    times_of, sendings = dict[int, tuple[int | None, int]](), list[Sending]()
     for _, each in sorted(used, key=itemgetter(0)):
-        if id(each.place) not in known:
-            known[id(each.place)] = times(each.place.block)
-        often = known[id(each.place)]
+        if id(each.place) not in times_of:
+            times_of[id(each.place)] = times(each.place.block)
+        often = times_of[id(each.place)]
         sendings.append(Sending(each.kind, each.pieces, each.group, each.bytes, *often, each.purpose))
     return tuple(sendings)
 
@@ -141,7 +141,7 @@ def sendings(
 def is_ordered(sent: Sequence[Made]) -> bool:
     """Whether the order of collectives in the program is known. If some are moved out of loops, they are
     sorted by their place in the module, which has other functions after the main one."""
-    once = [made.sent for made in sent if made.sent]
+    once = [result.sent for result in sent if result.sent]
     moved = any(each.put >= 0 for each in once)
     return not moved or len({id(_function(each.place)) for each in once}) < 2
 
@@ -156,8 +156,8 @@ def may_repeat(sent: Sequence[Made]) -> bool:
     """Whether a collective may send the same as an earlier one in its block: ops of the same names make both
     from the same values. Only the ops of the written program tell for certain."""
     numbers, keys, seen = dict[int, int](), dict[tuple[Any, ...], int](), set[tuple[int, int]]()
-    for made in sent:
-        waiting = [made]
+    for value in sent:
+        waiting = [value]
         while waiting:
             if id(one := waiting[-1]) in numbers:
                 waiting.pop()
@@ -174,8 +174,8 @@ def may_repeat(sent: Sequence[Made]) -> bool:
             key = one.what, alone, *[numbers[id(source)] for source in one.takes]
             numbers[id(one)] = keys.setdefault(key, len(keys))
             waiting.pop()
-        assert made.sent is not None
-        place = id(made.sent.place), numbers[id(made)]
+        assert value.sent is not None
+        place = id(value.sent.place), numbers[id(value)]
         if place in seen:
             return True
         seen.add(place)

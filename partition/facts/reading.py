@@ -159,14 +159,14 @@ class Reading:
         return axes.groups(axes.of(0, along)[0])
 
     def _check_devices(self, op: Operation, label: str, listed: npt.NDArray[np.int64]) -> None:
-        known, named = range(self.axes.count), set(listed.ravel().tolist())
-        if strange := sorted(named - {*known, -1}):  # -1 fills a shorter group
+        devices, named = range(self.axes.count), set(listed.ravel().tolist())
+        if strange := sorted(named - {*devices, -1}):  # -1 fills a shorter group
             message = f"{label} of {op.name} has device {strange[0]}, which the program does not have"
-            hint = f"its devices are 0 to {known[-1]}"
+            hint = f"its devices are 0 to {devices[-1]}"
             raise ShardlogError(message, where=location(op), hint=hint)
-        if "use_global_device_ids" in op.attributes and (missing := sorted({*known} - named)):
+        if "use_global_device_ids" in op.attributes and (missing := sorted({*devices} - named)):
             message = f"{label} of {op.name} leaves out device {missing[0]}"
-            hint = f"each of the devices 0 to {known[-1]} is in one group, alone if need be"
+            hint = f"each of the devices 0 to {devices[-1]} is in one group, alone if need be"
             raise ShardlogError(message, where=location(op), hint=hint)
 
     def check_mesh(self, op: Operation) -> None:

@@ -194,9 +194,9 @@ class Recorder(Walk):
 
     def _decided(self, value: int, layout: Layout, use: Use | None, stale: bool) -> Reshard:
         starts = [
-            known
-            for known in self.known_layouts(value)
-            if not (stale and known == layout) and self.find(value, known) is not None
+            other
+            for other in self.known_layouts(value)
+            if not (stale and other == layout) and self.find(value, other) is not None
         ]
         width, first = self._width(value), self.copied_first.get(value)
         if first is not None and first != layout and first not in starts:
@@ -517,10 +517,10 @@ class Recorder(Walk):
         block = function.regions[0].blocks.append(*locals_, arg_locs=[op.location] * len(locals_))
 
         def capture(value: Value) -> Any:
-            made = self.captured(value)
-            if made is None:
+            captured_value = self.captured(value)
+            if captured_value is None:
                 return None
-            captured.append(made)
+            captured.append(captured_value)
             return block.add_argument(value.type, op.location)
 
         outer, before = builder.scope, len(builder.sent)
@@ -537,7 +537,7 @@ class Recorder(Walk):
             Inner(
                 *(each.kind, each.pieces, each.group, each.bytes, each.permutes),
                 each.purpose.slot if each.purposes else Slot(count),
-                next((n for n, made in enumerate(results) if made == each.op.results[0]), -1),
+                next((n for n, result in enumerate(results) if result == each.op.results[0]), -1),
             )
             for each in collectives
         )

@@ -121,12 +121,17 @@ def _product(op: Operation, slot: int, dim: int, collective: Operation, reader: 
 
 
 def write(
-    found: Sequence[Window], copies: Mapping[Any, Any], axes: Axes, traits: OpTraits, form: Form, channel: int
+    windows: Sequence[Window],
+    copies: Mapping[Any, Any],
+    axes: Axes,
+    traits: OpTraits,
+    form: Form,
+    channel: int,
 ) -> set[Any]:
     """Writes windows in a copy of the device program. Returns the collectives that pass parts on. ``copies``
     maps the ops of the program to those of the copy, and ``channel`` is the last channel in use."""
     passing = set[Any]()
-    for window in found:
+    for window in windows:
         builder = Builder(axes, form, channel, traits)
         _Ring(builder, window, copies).write()
         passing.update(sent.op for sent in builder.sent)
@@ -208,13 +213,13 @@ class _Ring:
         size = shape_of(value)[dim] // self.count
         return self.builder.rows(value, dim, self.builder.lookup(which * size), size)
 
-    def _joined(self, product: Product, op: Operation, before: Any, made: Any, which: Any) -> Any:
+    def _joined(self, product: Product, op: Operation, before: Any, part: Any, which: Any) -> Any:
         """A result after one more part: the part is put in its place, or added."""
         result, builder = op.results[0], self.builder
         dim = product.dim(len(op.operands))
         if dim is None:
-            return made if before is None else builder.binary(SUM, before, made)
+            return part if before is None else builder.binary(SUM, before, part)
         whole = builder.zero(element_of(result), shape_of(result)) if before is None else before
         starts: list[Any] = [0] * len(shape_of(result))
-        starts[dim] = builder.lookup(which * shape_of(made)[dim])
-        return builder.put(whole, made, starts)
+        starts[dim] = builder.lookup(which * shape_of(part)[dim])
+        return builder.put(whole, part, starts)

@@ -272,14 +272,14 @@ def _equal(block: _Block, traits: OpTraits) -> dict[int, int]:
     equal operands, so only ops whose operands all have other users are compared, and users of equal ops."""
     operations, needs, shares, names, taken, gives = block
     same: dict[int, int] = {}  # for values that are computed again, the first equal one
-    firsts, known = dict[int, int](), set[int]()
+    firsts, compared = dict[int, int](), set[int]()
     takes: dict[
         Hashable, tuple[int, dict[Hashable, int]]
     ] = {}  # the same: the first op, and what each computes
     users = list[list[int]]([] for _ in operations)
 
     def look(n: int) -> None:
-        known.add(n)
+        compared.add(n)
         key = names[n], *[same.get(value, value) for value in taken[n]]
         first, does = takes.setdefault(key, (n, {}))
         if first == n:  # reading attributes is slower than reading operands
@@ -296,7 +296,7 @@ def _equal(block: _Block, traits: OpTraits) -> dict[int, int]:
             if m in firsts:
                 before, users[firsts[m]] = users[firsts[m]], []
                 for user in before:
-                    if user not in known:
+                    if user not in compared:
                         look(user)
         if shares[n] or not firsts.keys().isdisjoint(needed):
             look(n)

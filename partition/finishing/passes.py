@@ -136,8 +136,8 @@ def write_windows(draft: Draft) -> None:
             if op.operation in parts
         }
         channel = max(channel_of(each.op) for each in draft.sent)
-        made = draft.windows, copies, draft.axes, draft.traits, draft.form, channel
-        draft.apart = collective_matmul.write(*made)
+        request = draft.windows, copies, draft.axes, draft.traits, draft.form, channel
+        draft.apart = collective_matmul.write(*request)
 
 
 def combine(draft: Draft) -> None:

@@ -70,12 +70,12 @@ def _combined(write: WriterBefore, combine: str, value: Any, dim: int, type_: An
     start = write.neutral(combine, element)
     held: dict[str, ir.Attribute] = {"dimensions": ir.DenseI64ArrayAttr.get([dim])}
     place = ir.InsertionPoint(write.before)
-    made = ir.Operation.create(
+    reduce = ir.Operation.create(
         "stablehlo.reduce", [type_], [value, start], held, None, 1, loc=write.loc, ip=place
     )
     scalar = ir.RankedTensorType.get([], element)
-    block = made.regions[0].blocks.append(scalar, scalar, arg_locs=[write.loc] * 2)
+    block = reduce.regions[0].blocks.append(scalar, scalar, arg_locs=[write.loc] * 2)
     inside = ir.InsertionPoint(block)
     both = ir.Operation.create(combine, [scalar], [*block.arguments], loc=write.loc, ip=inside)
     ir.Operation.create("stablehlo.return", operands=[*both.results], loc=write.loc, ip=inside)
-    return made.results[0]
+    return reduce.results[0]

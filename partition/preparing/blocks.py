@@ -147,9 +147,9 @@ class _Putting:
     def compute(self, op: Operation) -> None:
         """Lets an elementwise op compute on blocks, if its operands are in equal blocks, or constants."""
         held = [self.together.get(value) for value in op.operands]
-        known = {self.blocks[value] for value in held if value is not None}
+        layouts = {self.blocks[value] for value in held if value is not None}
         shapes = {tuple(shape_of(value)) for value in (*op.operands, *op.results)}
-        if len(op.results) != 1 or len(known) != 1 or len(shapes) != 1:
+        if len(op.results) != 1 or len(layouts) != 1 or len(shapes) != 1:
             return
         others = [value for value, there in zip(op.operands, held, strict=True) if there is None]
         sharding = _sharding(next(value for value in held if value is not None).owner)
@@ -157,7 +157,7 @@ class _Putting:
             return
         if "sdy.sharding" in op.attributes and _dims(_sharding(op)) != _dims(sharding):
             return
-        (blocks,) = known
+        (blocks,) = layouts
         self.op, self.ip = op, ir.InsertionPoint(op.operation)
         for i, there in enumerate(held):
             op.operands[i] = self.put(op.operands[i], blocks, sharding) if there is None else there
@@ -200,19 +200,19 @@ class _Putting:
         scalar = ir.RankedTensorType.get([], element)
         number = ir.Attribute.parse(f"dense<{zero(element)}> : {scalar}")
         nothing = self.one("stablehlo.constant", [], [], element, {"value": number})
-        made = value
+        padded = value
         for each in blocks:
-            size, parts = shape_of(made)[each.dim], list[Any]()
+            size, parts = shape_of(padded)[each.dim], list[Any]()
             for low, high in each.held:
                 first, end = min(max(low, 0), size), max(min(high, size), 0)
                 before = first - low if first < end else 0
                 padding = before, each.rows - before - max(end - first, 0)
-                part = self.cut(made, each.dim, first, max(first, end))
+                part = self.cut(padded, each.dim, first, max(first, end))
                 parts.append(self.pad(part, nothing, each.dim, padding))
-            made = self.beside(parts, each.dim)
-        made = self.lie(made, sharding)
-        self.blocks[made] = blocks
-        return made
+            padded = self.beside(parts, each.dim)
+        padded = self.lie(padded, sharding)
+        self.blocks[padded] = blocks
+        return padded
 
     # ---- What is said --------------------------------------------------------------------------------------
 
@@ -279,9 +279,9 @@ class _Putting:
 
     def one(self, name: str, operands: list[Any], shape: list[int], element: Any, attributes: Any) -> Any:
         type_ = ir.RankedTensorType.get(shape, element)
-        made = ir.Operation.create(name, [type_], operands, attributes, loc=self.op.location, ip=self.ip)
-        self.mark(made, self.op, False)
-        return made.results[0]
+        op = ir.Operation.create(name, [type_], operands, attributes, loc=self.op.location, ip=self.ip)
+        self.mark(op, self.op, False)
+        return op.results[0]
 
 
 def _uses(value: Value) -> list[tuple[Any, int]]:

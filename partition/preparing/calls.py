@@ -278,7 +278,7 @@ def _marked(kinds: Kinds, traits: OpTraits, computations: Mapping[Any, Computati
 
 
 def _with_originals(
-    made: ir.Module,
+    module: ir.Module,
     copies: Sequence[Operation],
     originals: Sequence[Operation],
     marked: Collection[int],
@@ -299,34 +299,34 @@ def _with_originals(
             if label in attributes:
                 places.append(place)
                 del attributes[label]
-    kinds = Kinds(made, copies)
+    kinds = Kinds(module, copies)
     gone = _erase_unused(kinds, traits)
     there = [place for place in range(len(numbers)) if place + 1 not in gone]
     if gone:
-        kinds = Kinds(made)
+        kinds = Kinds(module)
     left = dict(zip(there, kinds.ops[1:], strict=True))
     parts, inside = (
         frozenset(left[place] for place in special[label] if place in left) for label in (_PART, _INSIDE)
     )
-    return Unshared(made, kinds, [originals[numbers[place]] for place in there], parts, inside)
+    return Unshared(module, kinds, [originals[numbers[place]] for place in there], parts, inside)
 
 
-def _mark_inside(made: Any, op: Operation, inside: bool) -> None:
+def _mark_inside(copy: Any, op: Operation, inside: bool) -> None:
     """Marks an op with the op that it was made for, and whether it is inside of a user's computation."""
-    made.attributes[_ORIGINAL] = op.attributes[_ORIGINAL]
+    copy.attributes[_ORIGINAL] = op.attributes[_ORIGINAL]
     if inside:
-        made.attributes[_INSIDE] = ir.UnitAttr.get()
+        copy.attributes[_INSIDE] = ir.UnitAttr.get()
 
 
-def _mark(made: Any, op: Operation, whole: bool) -> None:
+def _mark(copy: Any, op: Operation, whole: bool) -> None:
     """Marks an op with its original, and whether it is a part."""
     if not whole:
-        made.attributes[_PART] = ir.UnitAttr.get()
-    elif _PART in made.attributes:
-        del made.attributes[_PART]
+        copy.attributes[_PART] = ir.UnitAttr.get()
+    elif _PART in copy.attributes:
+        del copy.attributes[_PART]
     else:  # it was there before
         return
-    made.attributes[_ORIGINAL] = op.attributes[_ORIGINAL]
+    copy.attributes[_ORIGINAL] = op.attributes[_ORIGINAL]
 
 
 def _of_small_ones(

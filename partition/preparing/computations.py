@@ -109,12 +109,12 @@ def _manual(op: Operation, computation: Computation) -> Any:
     return ir.Operation.create(name, types, operands, attributes, regions=1, loc=op.location, ip=ip)
 
 
-def _give_body(made: Any, function: Operation) -> None:
+def _give_body(computation: Any, function: Operation) -> None:
     """Makes the body of a function the body of a manual computation."""
     block = function.regions[0].blocks[0]
-    block.append_to(made.regions[0])
+    block.append_to(computation.regions[0])
     *_, last = block.operations
     values = list(last.operands)
     last.operation.erase()
-    ir.Operation.create("sdy.return", operands=values, loc=made.location, ip=ir.InsertionPoint(block))
+    ir.Operation.create("sdy.return", operands=values, loc=computation.location, ip=ir.InsertionPoint(block))
     function.erase()

@@ -35,10 +35,10 @@ def cut_before_joining(
 
 def cuts_of_joined(ops: Sequence[Operation], traits: OpTraits) -> list[Any]:
     """Those of some ops that slice a concatenation."""
-    known = _Cuts(traits)
+    slices = _Cuts(traits)
     cuts = [op for op in ops if traits.lowering(op.name) == "slice"]
-    each = ((op, known.cut_of(op), known.is_narrow(op)) for op in cuts)
-    return [op for op, cut, narrow in each if cut and known.reaches(op.operands[0], cut, narrow=narrow)]
+    each = ((op, slices.cut_of(op), slices.is_narrow(op)) for op in cuts)
+    return [op for op, cut, narrow in each if cut and slices.reaches(op.operands[0], cut, narrow=narrow)]
 
 
 def maker(value: Value, traits: OpTraits) -> str:

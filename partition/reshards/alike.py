@@ -25,13 +25,13 @@ class Alike:
     order: tuple[int, ...]
     given: dict[PieceId, PieceId]
 
-    def route(self, found: Route, rank: int) -> Route:
+    def route(self, own: Route, rank: int) -> Route:
         """The route of the given reshard, for a tensor of this rank, from the route of this one."""
         times = self.times
         return Route(
-            found.price * times,
-            found.sends if times else 0,
-            lambda: tuple(self._given(step, rank) for step in found.steps),
+            own.price * times,
+            own.sends if times else 0,
+            lambda: tuple(self._given(step, rank) for step in own.steps),
         )
 
     def _given(self, step: Step, rank: int) -> Step:

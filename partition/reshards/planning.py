@@ -236,10 +236,10 @@ class Planner:
         finer = least.route(other, len(shape))
         finer.at_once = route.at_once if finer.sends > 1 else None
 
-        def price(found: Route) -> float:
+        def price(route: Route) -> float:
             """The default price, whatever the fixed cost of a collective: routes are kept."""
-            once, byte = self._rates(found, self.price)
-            return once + byte * _WIDTH + Prices.once * found.sends
+            once, byte = self._rates(route, self.price)
+            return once + byte * _WIDTH + Prices.once * route.sends
 
         return min((route, finer), key=price)
 

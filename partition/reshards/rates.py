@@ -66,11 +66,11 @@ class _RateTable:
 
     def places(self, layouts: Sequence[LayoutId]) -> list[int]:
         """Where the prices of layouts are."""
-        known = self._places
-        places = [known.setdefault(layout, len(known)) for layout in layouts]
+        place_of = self._places
+        places = [place_of.setdefault(layout, len(place_of)) for layout in layouts]
         had = self.rates.shape[1]
-        if len(known) > had:
-            room = max(len(known), 2 * had)
+        if len(place_of) > had:
+            room = max(len(place_of), 2 * had)
             rates = np.full((6, room, room), nan)
             rates[:, :had, :had] = self.rates
             self.rates = rates

@@ -389,8 +389,8 @@ class Builder:
         elements."""
         around = tuple((attributes or {}).items()), None if pairs is None else pairs.tobytes()
         key = kind, value.type, type_, pieces, combine, around
-        if (known := self._collectives.get(key)) is not None:
-            return self.again(known, value)
+        if (earlier := self._collectives.get(key)) is not None:
+            return self.again(earlier, value)
         narrow = element_of(value)
         if bits_of(str(narrow)) in (2, 4) and isinstance(narrow, ir.IntegerType):  # XLA packs narrow elements
             wide = ir.IntegerType.get_unsigned(8) if narrow.is_unsigned else ir.IntegerType.get_signless(8)
@@ -428,13 +428,13 @@ class Builder:
         type_ = self.tensor(sizes, element_of(value))
         return self.collective("all_gather", value, type_, pieces, sends, attributes)
 
-    def again(self, known: Sent, value: Any) -> Any:
+    def again(self, earlier: Sent, value: Any) -> Any:
         """The result of a collective like an earlier one, on another value."""
-        op = known.op.clone(self.scope.end).operation
+        op = earlier.op.clone(self.scope.end).operation
         op.operands[0], op.location = value, self.loc
         if self.form != "replica":
             op.attributes[CHANNEL] = self.next_channel()
-        self.sent.append(Sent(op, known.kind, known.pieces, known.group, known.bytes))
+        self.sent.append(Sent(op, earlier.kind, earlier.pieces, earlier.group, earlier.bytes))
         return op.results[0]
 
     def adopt(self, op: Operation, groups: npt.NDArray[np.int64], purpose: Purpose) -> None:

@@ -19,8 +19,8 @@ from .building import Builder, element_of, shape_of
 def carry_out(builder: Builder, value: Value, shape: Shape, start: Layout, steps: tuple[Step, ...]) -> Any:
     """The tensor of ``shape`` whose part is ``value``, after some steps."""
     key = value.type, shape, start, steps
-    if (known := builder.reshards.get(key)) is not None:
-        return builder.again(known, value)
+    if (earlier := builder.reshards.get(key)) is not None:
+        return builder.again(earlier, value)
     if 0 in shape and steps:  # collectives accept no tensors without elements
         return builder.zero(element_of(value), builder.axes.local(shape, steps[-1].after.dims))
     given, before = value, len(builder.sent)

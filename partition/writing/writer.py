@@ -204,7 +204,7 @@ class Writer(Walk):
         return blocks
 
     def _name_boundary(
-        self, func: Operation, made: Any, whole: tuple[list[Layout], list[Layout]] | None
+        self, func: Operation, function: Any, whole: tuple[list[Layout], list[Layout]] | None
     ) -> None:
         """Copies the attributes of arguments and results. If the boundary has ``whole`` tensors, they get the
         shardings of the layouts; otherwise none."""
@@ -221,7 +221,7 @@ class Writer(Walk):
                 kept = entries_of(entry, "sdy.sharding")
                 kept |= {} if said is None else {"sdy.sharding": said}
                 entries.append(ir.DictAttr.get(kept | manual if self.form == "manual" else kept))
-            made.attributes[label] = ir.ArrayAttr.get(entries)
+            function.attributes[label] = ir.ArrayAttr.get(entries)
 
     def _manual(
         self, func: FunctionOp, block: ir.Block, arguments: list[Layout], results: list[Layout]

@@ -59,8 +59,8 @@ def empty(walk: Writer, number: int) -> bool:
         if isinstance(local.element_type, ir.ComplexType):  # whose constants the bindings cannot read
             plain = builder.tensor(local.shape, ir.ComplexType(local.element_type).element_type)
         value = {"value": ir.Attribute.parse(f"dense<> : {plain}")}
-        made = builder.one("stablehlo.constant", [], plain, value)
-        return made if plain == local else builder.one("stablehlo.convert", [made], local)
+        constant = builder.one("stablehlo.constant", [], plain, value)
+        return constant if plain == local else builder.one("stablehlo.convert", [constant], local)
 
     ends = walk.kinds.results(number), op.results.types, walk.homes(number)
     for result, type_, home in zip(*ends, strict=True):
@@ -226,10 +226,10 @@ def _branches(walk: Writer, number: int, known: Knowledge) -> None:
 
 
 @contextmanager
-def _region(walk: Writer, number: int, i: int, made: Any) -> Iterator[Any]:
+def _region(walk: Writer, number: int, i: int, op: Any) -> Iterator[Any]:
     """The block of region ``i`` of an op, in the op's device version. Ops are written there meanwhile."""
     builder, outer, block = walk.builder, walk.builder.scope, walk.copies[number].regions[i].blocks[0]
-    block.append_to(made.regions[i])
+    block.append_to(op.regions[i])
     builder.scope = Scope(block, outer)
     yield block
     builder.scope = outer

@@ -50,11 +50,11 @@ class LocalSite:
 
     def types(self) -> list[Any]:
         """The types of the local parts of results; None if they are whole."""
-        known = self.builder.types_of
+        types_of = self.builder.types_of
         key = self.known, id(self.taken)
-        if key not in known:
-            known[key] = self._types()
-        return known[key]
+        if key not in types_of:
+            types_of[key] = self._types()
+        return types_of[key]
 
     def _types(self) -> list[Any]:
         count, types = len(self.op.operands), list[Any]()

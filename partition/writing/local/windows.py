@@ -250,8 +250,8 @@ def _accumulated(site: LocalSite, operands: list[Any]) -> list[Any]:
         for total, fill in zip(totals, initial, strict=True)
     ]
     joined = list[Any]()
-    for value, made in zip(values, _windows(site, dim, totals, initial), strict=True):
-        both = [(0, made), (1, value)] if forwards else [(0, value), (tile, made)]
+    for value, window in zip(values, _windows(site, dim, totals, initial), strict=True):
+        both = [(0, window), (1, value)] if forwards else [(0, value), (tile, window)]
         joined.append(beside(builder, both, dim, tile + 1))
     # With the total of the others as a row: XLA adds up once if each window holds everything before it.
     windows = _windows(site, dim, joined, initial, *((tile, 0) if forwards else (0, tile)))
