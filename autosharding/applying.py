@@ -38,8 +38,8 @@ def applied(
     arguments = _specs(plan.arguments, search.ends.arguments, axes, notes)
     results = _specs(plan.results, search.ends.results, axes, [])
     if not arguments and search.ends.arguments:
-        known = ", ".join(placed.name for placed in plan.arguments[:_NAMES]) or "none"
-        message = f"this program has no argument of the plan, which has {known}"
+        names = ", ".join(placed.name for placed in plan.arguments[:_NAMES]) or "none"
+        message = f"this program has no argument of the plan, which has {names}"
         raise ShardlogError(message, where=_WHERE, hint="apply a plan to another size of its model")
     candidate = search.candidate_of("applied", arguments, results)
     return search.unsearched(Costed(candidate, search.cost(candidate)), notes)
@@ -59,7 +59,7 @@ def _specs(
     by_pattern: dict[str, list[tuple[list[int], Placed]]] = {}
     for each in placed:
         by_pattern.setdefault(pattern_of(each.name), []).append((indices_of(each.name), each))
-    found = dict[int, Spec]()
+    specs = dict[int, Spec]()
     for n, end in enumerate(ends):
         alike = by_pattern.get(pattern_of(end.name), ())
         near = min(alike, key=lambda pair: _distance(pair[0], indices_of(end.name)), default=None)
@@ -72,8 +72,8 @@ def _specs(
             message = f"{end.name} has {len(end.shape)} dimensions, and {len(given.spec)} in the plan"
             raise ShardlogError(message, where=_WHERE, hint="apply a plan to another size of its model")
         else:
-            found[n] = _dividing(given.spec, end, axes, notes)
-    return found
+            specs[n] = _dividing(given.spec, end, axes, notes)
+    return specs
 
 
 def _distance(one: Sequence[int], other: Sequence[int]) -> list[int]:

@@ -41,14 +41,14 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
     for n, search in enumerate(searches):
         if n >= _COSTED and costed:
             break
-        found = list[Costed]()
+        plans = list[Costed]()
         try:
-            found += search.costed()
-            if options.compare and not (n and found):
-                found += islice(search.rivals(), _RIVALS) if found else search.known()
+            plans += search.costed()
+            if options.compare and not (n and plans):
+                plans += islice(search.rivals(), _RIVALS) if plans else search.known()
         except ShardlogError as error:
             refused.append(error)
-        costed += [(search, each) for each in found]
+        costed += [(search, each) for each in plans]
     if not costed:
         too_large = [least for search in searches if (least := search.too_large())]
         raise min(too_large, key=lambda each: each.least) if too_large else refused[0]
@@ -99,10 +99,10 @@ def costed_known(
         return plan
     options = replace(options, mesh=plan.mesh, devices=None)
     search = Search(source, plan.mesh, options, progress or (lambda what, done: None))
-    known = search.tried([*search.known()])
-    costed = {(each.mesh, each.name) for each in known}
+    strategies = search.tried([*search.known()])
+    costed = {(each.mesh, each.name) for each in strategies}
     others = [each for each in plan.tried if each.written and (each.mesh, each.name) not in costed]
-    return replace(plan, tried=tuple(sorted([*others, *known], key=lambda each: each.seconds)))
+    return replace(plan, tried=tuple(sorted([*others, *strategies], key=lambda each: each.seconds)))
 
 
 def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], None]) -> list[Search]:
@@ -110,7 +110,7 @@ def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], No
 
     On meshes whose axes have the same links the sum is the same, so only one of them is searched.
     """
-    searches, refused, known = list[Search](), list[ShardlogError](), set[Hashable]()
+    searches, refused, seen_links = list[Search](), list[ShardlogError](), set[Hashable]()
     for mesh in _meshes(options):
         try:
             search = Search(source, mesh, options, tell)
@@ -119,8 +119,8 @@ def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], No
                 raise
             refused.append(error)
             continue
-        if search.links not in known:
-            known.add(search.links)
+        if search.links not in seen_links:
+            seen_links.add(search.links)
             searches.append(search)
     if not searches:
         raise refused[0]

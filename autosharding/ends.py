@@ -70,8 +70,8 @@ def ends_of(module: ir.Module, tie: Sequence[str]) -> Ends:
     for text in texts:
         for result, argument in _tied(text, ends).items():
             if state.setdefault(result, argument) != argument:
-                known = f"{ends.results[result].name} is tied to {ends.arguments[state[result]].name}"
-                raise ShardlogError(known, where=f"--tie '{text}'", hint="tie a result to one argument")
+                tied = f"{ends.results[result].name} is tied to {ends.arguments[state[result]].name}"
+                raise ShardlogError(tied, where=f"--tie '{text}'", hint="tie a result to one argument")
     return Ends(arguments, results, dict(sorted(state.items())))
 
 

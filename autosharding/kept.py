@@ -49,13 +49,13 @@ def kept(texts: Sequence[str], ends: Ends, axes: Mapping[str, int]) -> tuple[End
             _say(said, ("result", result), *one, ends.results[result])
         elif other:
             _say(said, ("argument", argument), *other, ends.arguments[argument])
-    found = {
+    annotated = {
         what: tuple(
             replace(end, fixed=said[what, n][0]) if (what, n) in said else end for n, end in enumerate(side)
         )
         for what, side in sides.items()
     }
-    fixed = Ends(found["argument"], found["result"], ends.state)
+    fixed = Ends(annotated["argument"], annotated["result"], ends.state)
     new = [
         f"{f'%arg{n}' if what == 'argument' else f'result#{n}'}={sharding}"
         for (what, n), (sharding, _) in said.items()
@@ -91,8 +91,8 @@ def _sharding(text: str, end: End, where: str, axes: Mapping[str, int]) -> str:
             raise ShardlogError("not a sharding to keep", where=where, hint=hint)
         dims = spec_in(text)
     elif is_spec(text):
-        found = dimensions(text, where, len(end.shape))
-        dims = tuple(tuple(_AXIS.findall(part)) for part in re.findall(r"\{([^}]*)\}", found))
+        dims_text = dimensions(text, where, len(end.shape))
+        dims = tuple(tuple(_AXIS.findall(part)) for part in re.findall(r"\{([^}]*)\}", dims_text))
     else:
         parts = [part.strip() for part in text.split(",")]
         dims = tuple(() if part in _NONE else tuple(part.split("+")) for part in parts)

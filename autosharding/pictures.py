@@ -40,18 +40,18 @@ def plan_picture(plan: AutoPlan, others: Sequence[AutoPlan] = ()) -> str:
     """The plans that were costed for a program as a picture: those that were found, with ``others`` at more
     prices of memory, and the known strategies. The plan itself is marked."""
     costs = [(each.name, each.mesh, each.seconds, each.peak) for each in plan.tried]
-    known = {(seconds, peak) for _, _, seconds, peak in costs}
+    shown = {(seconds, peak) for _, _, seconds, peak in costs}
     costs += [
         ("found", each.mesh, each.seconds, each.peak)
         for each in others
-        if (each.seconds, each.peak) not in known
+        if (each.seconds, each.peak) not in shown
     ]
     points = dict[tuple[str, str, float, int], Point]()
     for name, mesh, seconds, peak in costs:
-        found = name.startswith(_FOUND)
-        label = mesh if found else name if mesh == plan.mesh else f"{name}, {mesh}"
-        key = ("found" if found else "known", label, seconds, peak)
-        points.setdefault(key, Point("found" if found else "known strategies", label, seconds, peak))
+        searched = name.startswith(_FOUND)
+        label = mesh if searched else name if mesh == plan.mesh else f"{name}, {mesh}"
+        key = ("found" if searched else "known", label, seconds, peak)
+        points.setdefault(key, Point("found" if searched else "known strategies", label, seconds, peak))
     marked = [
         replace(point, chosen=(point.seconds, point.peak) == (plan.seconds, plan.peak))
         for point in points.values()

@@ -133,11 +133,11 @@ class Search:
         """The sizes of the axes, and the links along each and along all of them: on meshes that are alike in
         them everything costs the same."""
         numbers = np.arange(prod(size for _, size in self.axes)).reshape([size for _, size in self.axes])
-        found = []
+        links = []
         for n, (name, size) in enumerate(self.axes):
             groups = np.moveaxis(numbers, n, -1).reshape(-1, size).tolist()
-            found.append((size, self.machine.link_of([name], groups)))
-        return tuple(sorted(found, key=repr))
+            links.append((size, self.machine.link_of([name], groups)))
+        return tuple(sorted(links, key=repr))
 
     # ---- The sum ----------------------------------------------------------------------------------------
 
@@ -227,10 +227,10 @@ class Search:
                 self._costs[key] = cost(PartitionedRun(result, program, choice, besides), self.machine)
             except TooLargeError as error:
                 self._costs[key] = error
-        found = self._costs[key]
-        if isinstance(found, TooLargeError):
-            raise found
-        return found
+        outcome = self._costs[key]
+        if isinstance(outcome, TooLargeError):
+            raise outcome
+        return outcome
 
     def at(self, price: float) -> Costed:
         """The candidate where memory has a price. Raises TooLargeError where it does not fit."""
@@ -264,12 +264,12 @@ class Search:
         groups: dict[int, list[int]] = {}
         for argument, number in opened.alike.items():
             groups.setdefault(number, []).append(argument)
-        found = [
+        moves = [
             (other.more, group, _spec_of(other.sharding))
             for group in groups.values()
             for other in opened.others.get(group[0], ())
         ]
-        return [(group, spec) for _, group, spec in sorted(found, key=lambda each: each[0])]
+        return [(group, spec) for _, group, spec in sorted(moves, key=lambda each: each[0])]
 
     def _changed(self, candidate: Candidate, group: Sequence[int], spec: Spec) -> Candidate:
         """A candidate with another spec for some arguments, and for the results that become them."""
@@ -332,8 +332,10 @@ class Search:
     @cached_property
     def _strategies(self) -> list[tuple[Candidate, tuple[float, float]]]:
         """The known strategies with their least sums, in bytes, and estimates of their memory."""
-        found = [self.candidate_of(name, specs) for name, specs in strategies(self.ends, self.axes).items()]
-        return sorted(((each, self._sum_of(each)) for each in found), key=lambda each: each[1][0])
+        candidates = [
+            self.candidate_of(name, specs) for name, specs in strategies(self.ends, self.axes).items()
+        ]
+        return sorted(((each, self._sum_of(each)) for each in candidates), key=lambda each: each[1][0])
 
     def _sum_of(self, candidate: Candidate) -> tuple[float, float]:
         """The least sum found with a candidate's boundary, in bytes, and an estimate of the memory."""
@@ -445,9 +447,9 @@ def _given(candidate: Candidate, result: Result) -> tuple[Spec, ...]:
 def _main_mesh(module: ir.Module, text: Text) -> Mesh:
     """The mesh of a module. Raises ShardlogError if it has none, or several."""
     ops = symbols(module, "sdy.mesh").items()
-    found = [mesh for name, op in ops if (mesh := read_mesh(name, op.attributes["mesh"])).axes]
-    if len(found) != 1:
-        said = "no mesh" if not found else f"{len(found)} meshes"
-        hint = "give it one, as in --mesh data=4,model=2, or --devices 8" if not found else "use one mesh"
+    meshes = [mesh for name, op in ops if (mesh := read_mesh(name, op.attributes["mesh"])).axes]
+    if len(meshes) != 1:
+        said = "no mesh" if not meshes else f"{len(meshes)} meshes"
+        hint = "give it one, as in --mesh data=4,model=2, or --devices 8" if not meshes else "use one mesh"
         raise ShardlogError(f"the module has {said}", where=text.name, hint=hint)
-    return found[0]
+    return meshes[0]

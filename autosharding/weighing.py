@@ -67,16 +67,16 @@ def weighed(
     results = {m: placed.spec for m, placed in enumerate(plan.results)}
     before = search.cost(search.candidate_of("plan", specs, results))
     others = [spec for spec in _specs(search.ends.arguments[n].shape or (), search.axes) if spec != specs[n]]
-    found = list[Weighed]()
+    alternatives = list[Weighed]()
     for tried, spec in enumerate(others):
         tell(f"costing {argument} otherwise", tried / len(others))
         candidate = search.candidate_of("other", specs | dict.fromkeys(group, spec), results)
         try:
             cost = search.cost(candidate)
-            found.append(Weighed(spec, cost.seconds, cost.peak, *_dearest(before, cost)))
+            alternatives.append(Weighed(spec, cost.seconds, cost.peak, *_dearest(before, cost)))
         except TooLargeError as error:
-            found.append(Weighed(spec, None, error.least, over=True))
-    return tuple(sorted(found, key=lambda each: (each.over, each.seconds or 0.0, each.peak)))
+            alternatives.append(Weighed(spec, None, error.least, over=True))
+    return tuple(sorted(alternatives, key=lambda each: (each.over, each.seconds or 0.0, each.peak)))
 
 
 def _specs(shape: Sequence[int], axes: Sequence[tuple[str, int]]) -> Iterator[Spec]:

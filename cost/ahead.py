@@ -113,15 +113,17 @@ class Ahead:
 def ahead(program: PartitionedRun, text: str) -> Ahead:
     """A partitioned program compiled ahead of time for a target, as ``read_target`` reads it."""
     target = read_target(text)
-    known = (name for name in (target.name, target.platform) if name in names())
-    predicted = cost(program, machine(next(known, names()[0])))
+    estimated = (name for name in (target.name, target.platform) if name in names())
+    predicted = cost(program, machine(next(estimated, names()[0])))
     module = with_main(program.module_for(target.platform))
     said = compile_for(bytecode_of(module), target, program.axes.count, program.form)
     memory = said["memory"]
     ours: dict[str, tuple[int, int]] = {}
     rings = {window.sent.op for window in program.windows}  # of permutes
-    for each, made in zip(program.collectives, program.sent, strict=True):
-        kind, steps = ("collective-permute", made.group - 1) if made.op in rings else (each.kind, 1)
+    for each, collective in zip(program.collectives, program.sent, strict=True):
+        kind, steps = (
+            ("collective-permute", collective.group - 1) if collective.op in rings else (each.kind, 1)
+        )
         count, sent = ours.get(kind, (0, 0))
         ours[kind] = count + steps * each.repeats, sent + each.total
     theirs = hlo_collectives(said["hlo"])

@@ -69,12 +69,12 @@ class Besides:
 
     def _part(self, product: Product, count: int) -> float:
         """The seconds of a product of one part. A partial sum is read and written again."""
-        known, touched = product.known, 0
-        for slot, (shape, width) in enumerate(zip(known.shapes, known.widths, strict=True)):
+        contraction, touched = product.known, 0
+        for slot, (shape, width) in enumerate(zip(contraction.shapes, contraction.widths, strict=True)):
             size = width * prod(shape or ())
-            summed = known.roles[slot] == "result" and product.dim(slot) is None
+            summed = contraction.roles[slot] == "result" and product.dim(slot) is None
             touched += size // count if product.dim(slot) is not None else size * (2 if summed else 1)
-        return self.pricing.of_part(product.op.name, known, touched, count).seconds
+        return self.pricing.of_part(product.op.name, contraction, touched, count).seconds
 
 
 def beside(program: DeviceProgram, pricing: Pricing) -> list[tuple[Window, Beside]]:

@@ -28,15 +28,15 @@ class Gift:
 
 
 def given_to(
-    taken: Sequence[int], made: Sequence[int], entries: Sequence[Mapping[str, Any]]
+    taken: Sequence[int], returned: Sequence[int], entries: Sequence[Mapping[str, Any]]
 ) -> dict[int, int]:
     """The results that reuse the memory of arguments, by number: those that an argument's attributes name, or
     else the next one of its size."""
     results = {n: ir.IntegerAttr(e[_RESULT]).value for n, e in enumerate(entries) if _RESULT in e}
-    results = {n: result for n, result in results.items() if taken[n] == made[result]}
+    results = {n: result for n, result in results.items() if taken[n] == returned[result]}
     left = defaultdict[int, list[int]](list)
-    for number in sorted(set(range(len(made))).difference(results.values()), reverse=True):
-        left[made[number]].append(number)
+    for number in sorted(set(range(len(returned))).difference(results.values()), reverse=True):
+        left[returned[number]].append(number)
     for number, entry in enumerate(entries):
         if number not in results and (_RESULT in entry or _ANY_RESULT in entry) and left[taken[number]]:
             results[number] = left[taken[number]].pop()

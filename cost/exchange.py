@@ -60,11 +60,11 @@ def prices(machine: Machine, traits: OpTraits) -> Prices:
     """Prices by the time on a machine, in bytes that a device sends in that time along a link without a rule
     of its own. For equal machines they are the same, so that what was decided by them is kept."""
     key = repr(machine), traits
-    found = _PRICES.pop(key, None) or _prices(machine, traits)
-    _PRICES[key] = found  # the last one
+    of_machine = _PRICES.pop(key, None) or _prices(machine, traits)
+    _PRICES[key] = of_machine  # the last one
     if len(_PRICES) > _MACHINES:
         del _PRICES[next(iter(_PRICES))]
-    return found
+    return of_machine
 
 
 def _reached(machine: Machine, element: str) -> float:

@@ -107,8 +107,8 @@ class _Formulas:
 
     def product(self, mesh: int, axes: Sequence[SubAxis]) -> Known:
         """The number of parts that axes make."""
-        known = [axis.size for axis in axes if (mesh, axis.name) not in self.symbols]
-        return prod(known), tuple(self.symbols[k] for a in axes if (k := (mesh, a.name)) in self.symbols)
+        sizes = [axis.size for axis in axes if (mesh, axis.name) not in self.symbols]
+        return prod(sizes), tuple(self.symbols[k] for a in axes if (k := (mesh, a.name)) in self.symbols)
 
     def received(self) -> Iterator[Received]:
         reduced = self.reduced()
@@ -128,7 +128,7 @@ class _Formulas:
         """The dimensions of operands that each op reduces: its operand and the dimension."""
         program, book = self.result.program, self.result.book
         by_signature: dict[int, set[tuple[int, int]]] = {}
-        found: dict[Any, set[tuple[int, int]]] = {}
+        reduced: dict[Any, set[tuple[int, int]]] = {}
         for body in self.result.bodies:
             for node, signature in enumerate(numbers(body.function.signature).tolist()):
                 if signature not in by_signature:
@@ -136,8 +136,8 @@ class _Formulas:
                     reduces = {factor for factor, kind in said["kind"] if kind == "reduction"}
                     by_signature[signature] = {(t, d) for t, d, _, f in said["maps"] if f in reduces}
                 if by_signature[signature]:
-                    found[body.ops[node].operation] = by_signature[signature]
-        return found
+                    reduced[body.ops[node].operation] = by_signature[signature]
+        return reduced
 
     def loose(self, op: Any, reduced: set[tuple[int, int]], goal: Sharding) -> tuple[SubAxis, ...]:
         """The axes along which an op reduces what is split, and that its result is not partial on."""
@@ -157,15 +157,15 @@ class _Formulas:
             return self.shardings.read(entry["sdy.sharding"]) if "sdy.sharding" in entry else None
         op = value.owner.operation
         if op.name == "sdy.sharding_constraint":
-            found = op.attributes["sharding"]
+            attribute = op.attributes["sharding"]
         elif _SHARDED in op.attributes:
-            found = op.attributes[_SHARDED]
+            attribute = op.attributes[_SHARDED]
         elif "sdy.sharding" in op.attributes:
             each = sdy.TensorShardingPerValueAttr(op.attributes["sdy.sharding"]).shardings
-            found = each[ir.OpResult(value).result_number]
+            attribute = each[ir.OpResult(value).result_number]
         else:
             return None
-        return with_partial(self.shardings.read(found), op.attributes, self.shardings)
+        return with_partial(self.shardings.read(attribute), op.attributes, self.shardings)
 
     def reshard(self, op: Any, start: Sharding, goal: Sharding, value: Any = None) -> Iterator[Received]:
         """The collectives of a reshard of an op's operand, or of a ``value``: all-reduces, all-gathers, and

@@ -83,8 +83,8 @@ class Graph:
         self.ends += [first + end for end in listing.ends.tolist()]
         taken = [value + values if value >= 0 else -1 for value in listing.operands.tolist()]
         self.operands += [taken[a:b] for a, b in pairwise(starts)]
-        made = zip(listing.first_results.tolist(), listing.results.tolist(), strict=True)
-        self.results += [range(values + begin, values + begin + count) for begin, count in made]
+        numbers = zip(listing.first_results.tolist(), listing.results.tolist(), strict=True)
+        self.results += [range(values + begin, values + begin + count) for begin, count in numbers]
         self.definers += [first + op if op >= 0 else -1 for op in listing.definers.tolist()]
         which, begins = np.unique(listing.types, return_index=True)
         tensors = [_tensor(listing.value(n).type) for n in begins.tolist()]

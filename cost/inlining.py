@@ -25,31 +25,31 @@ from .storing import stores
 def inlined(module: ir.Module, traits: OpTraits) -> ir.Module:
     """A copy of a module whose main function calls no other. Duplicate ops and collectives, and selections
     among equal values, are gone, and loop-invariant ops are before their loops."""
-    made, rules = without_calls(module), stores(traits)
-    with made.context:
-        functions = symbols(made, "func.func")
+    copy, rules = without_calls(module), stores(traits)
+    with copy.context:
+        functions = symbols(copy, "func.func")
         main = functions[main_function(functions)]
-        sent_once(made, traits)  # what several calls send; compilers put it before loops only then
-        put_before_loops(made, traits, lambda op: rules.say("worth_moving", op.name))
+        sent_once(copy, traits)  # what several calls send; compilers put it before loops only then
+        put_before_loops(copy, traits, lambda op: rules.say("worth_moving", op.name))
         for op in operations_in(main):
             if rules.say("picks", op.name) and len(set(op.operands[1:])) == 1:
                 op.results[0].replace_all_uses_with(op.operands[1])
                 op.erase()
-        _without_equal(made, main, traits)
-    return made
+        _without_equal(copy, main, traits)
+    return copy
 
 
 def without_calls(module: ir.Module) -> ir.Module:
     """A copy of a module in which the main function calls no other."""
-    made = copy_of(module)
-    with made.context:
-        functions = symbols(made, "func.func")
+    copy = copy_of(module)
+    with copy.context:
+        functions = symbols(copy, "func.func")
         main = functions[main_function(functions)]
         while calls := [op for op in operations_in(main) if op.name == "func.call"]:
             for call in calls:
                 callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
                 put_in_place_of(call, functions[callee])
-    return made
+    return copy
 
 
 def _without_equal(module: ir.Module, main: Any, traits: OpTraits) -> None:
@@ -59,12 +59,12 @@ def _without_equal(module: ir.Module, main: Any, traits: OpTraits) -> None:
     context, pure = module.context, traits.family("pure_op") | traits.family("pure_inside_op")
     names = [op.name for op in operations_in(main)]
     alone = {name: traits.computed_as(name) or name for name in {*names} & pure}
-    known, count, before = all(map(context.is_registered_operation, alone)), len(names), -1
+    registered, count, before = all(map(context.is_registered_operation, alone)), len(names), -1
     merge = PassManager.parse("builtin.module(cse)", context)
     merge.enable_verifier(False)
     while count != before:  # ops that only erased ops needed go next
         merge.run(module.operation)
-        if not known:
+        if not registered:
             _merge(main.regions[0].blocks[0], {}, alone)
         count, before = len(operations_in(main)), count
 
@@ -73,10 +73,10 @@ def _merge(block: Any, before: Mapping[Hashable, Any], pure: Mapping[str, str]) 
     """Merges equal ``pure`` ops of a block and the blocks inside, also with those before the block, and
     erases unused ones. Ops are given by name with what they compute, because ops of several dialects may be
     equal."""
-    known, gone = dict(before), list[Any]()
+    earlier, gone = dict(before), list[Any]()
     for op in [each.operation for each in block.operations]:
         for each in (each for region in op.regions for each in region.blocks):
-            _merge(each, known, pure)
+            _merge(each, earlier, pure)
         how = combination(op)
         if op.name not in pure or not isinstance(how, str):
             continue
@@ -85,7 +85,7 @@ def _merge(block: Any, before: Mapping[Hashable, Any], pure: Mapping[str, str]) 
         except TypeError:  # MLIR's bindings cannot read complex constants
             continue
         key = pure[op.name], pure.get(how, how), tuple(op.operands), attributes, tuple(op.results.types)
-        first = known.setdefault(key, op)
+        first = earlier.setdefault(key, op)
         if first is not op:
             for result, same in zip(op.results, first.results, strict=True):
                 result.replace_all_uses_with(same)
@@ -97,12 +97,12 @@ def _merge(block: Any, before: Mapping[Hashable, Any], pure: Mapping[str, str]) 
 
 def numbered(module: ir.Module, collectives: Sequence[Any]) -> ir.Module:
     """A copy of a module whose ``collectives`` have their number as an attribute."""
-    made = copy_of(module)
+    numbered_copy = copy_of(module)
     numbers = {op: n for n, op in enumerate(collectives)}
     names = {op.name for op in collectives}
-    with made.context:
+    with numbered_copy.context:
         integers = ir.IntegerType.get_signless(64)
-        for op, copy in zip(operations_in(module), operations_in(made), strict=True):
+        for op, copy in zip(operations_in(module), operations_in(numbered_copy), strict=True):
             if op.name in names and (number := numbers.get(op)) is not None:
                 copy.attributes[NUMBER] = ir.IntegerAttr.get(integers, number)
-    return made
+    return numbered_copy

@@ -153,14 +153,14 @@ class Kernels:
         return maker < 0 and _lasting(self.graph.ops[op].operands[0])
 
     def _find(self, block: list[int]) -> None:
-        made = list[Kernel]()
+        kernels = list[Kernel]()
         kept = set[int]()  # values with other users, also under another type
         for op in reversed(block):
-            self._place(op, kept, made)
-        for kernel in self._merged(made[::-1]):
+            self._place(op, kept, kernels)
+        for kernel in self._merged(kernels[::-1]):
             self._kernels[kernel.root] = kernel
 
-    def _place(self, op: int, kept: set[int], made: list[Kernel]) -> None:
+    def _place(self, op: int, kept: set[int], kernels: list[Kernel]) -> None:
         """Puts an op into the kernels of its users, or into one of its own."""
         graph, rules = self.graph, self._rules
         name, results, types = graph.names[op], graph.results[op], graph.types
@@ -204,7 +204,7 @@ class Kernels:
             return
         kernel = Kernel(op, form, taken if form == "reduction" else size, op, op, given=list(results))
         self._inside[op] = [kernel]
-        made.append(kernel)
+        kernels.append(kernel)
 
     def _merged(self, kernels: list[Kernel]) -> list[Kernel]:
         """Kernels in program order. Kernels with the same number of elements are merged if one reads the

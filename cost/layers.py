@@ -110,9 +110,9 @@ def _followed(lines: Sequence[Line], items: Sequence[Item], record: Live) -> lis
             written_for.append(numbers[line.item])
             at = max(at, written_for[-1]) if written_for[-1] <= limit else at
             continue
-        known = where.get(line.origin, ())
-        n = bisect_left(known, at)
-        if n < len(known) and known[n] <= limit:
-            at = known[n]
+        places = where.get(line.origin, ())
+        n = bisect_left(places, at)
+        if n < len(places) and places[n] <= limit:
+            at = places[n]
         written_for.append(at)
     return written_for

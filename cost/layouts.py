@@ -157,7 +157,7 @@ class Layouts:
         """The operands that an op copies, as the values whose memory they are, and the bytes of copies."""
         if not self._platform or any(self.storing.of(v).loop for v in op.results):
             return
-        known, any_order = self.of(op), self._rules.asked(op.name)[1]
+        layout, any_order = self.of(op), self._rules.asked(op.name)[1]
         for number, operand in enumerate(op.operands):
             value = self.storing.memory_of(operand)
             has, wanted = self.form(value), self.wanted(op, number)
@@ -167,7 +167,7 @@ class Layouts:
             if not op.results and value.owner == op.operation.block:
                 continue  # it is loop-invariant
             dims = has.dims if any_order else wanted.dims
-            if has != (dims, wanted.wide) or (has.dims and value != operand) or known.pieces > 1:
+            if has != (dims, wanted.wide) or (has.dims and value != operand) or layout.pieces > 1:
                 yield value, self.storing.size(value) * wanted.wide
 
 

@@ -180,8 +180,8 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
         message, hint = f"{name!r} is no topology", "expected a name, such as v5e, or a path of a TOML file"
         raise ShardlogError(message, where="--topology", hint=hint)
     base, colon, shape = name.partition(":")
-    known = names()
-    if base in known:
+    shipped = names()
+    if base in shipped:
         path = MACHINES / f"{base}.toml"
     elif Path(name).exists() or not Path(base).exists():
         path, colon = Path(name), ""
@@ -189,9 +189,9 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
         path = Path(base)
     if not (name and path.exists()):
         file = path.suffix == ".toml" or len(path.parts) > 1
-        near = get_close_matches(base, known, 1)
+        near = get_close_matches(base, shipped, 1)
         hint = f"did you mean {near[0]}? " if near else ""
-        hint = "" if file else f"{hint}There are {', '.join(known)}; or give a TOML file: {_OWN}"
+        hint = "" if file else f"{hint}There are {', '.join(shipped)}; or give a TOML file: {_OWN}"
         message = f"there is no file {name}" if file else f"there is no topology {name}"
         raise ShardlogError(message, where="--topology", hint=hint)
     try:
@@ -316,12 +316,12 @@ class _Table:
             said, hint = f"there is no {label}", f"expected {key} = ..., {expected}"
         return ShardlogError(said, where=str(self.path), hint=hint)
 
-    def check(self, known: Sequence[str]) -> None:
+    def check(self, allowed: Sequence[str]) -> None:
         """Raises ShardlogError for unknown entries."""
         for key in self.entries:
-            if key not in known:
+            if key not in allowed:
                 message = f"a machine has no {self.label(key)}"
-                raise ShardlogError(message, where=str(self.path), hint=closest(key, known))
+                raise ShardlogError(message, where=str(self.path), hint=closest(key, allowed))
 
     def number(self, key: str, *, zero: bool = False, otherwise: float | None = None) -> float:
         """A number above zero, or at least zero."""
@@ -489,16 +489,16 @@ def sizes_of(shape: str) -> tuple[int, ...]:
     return tuple(map(int, sizes))
 
 
-def _torus(found: Machine, name: str, shape: str) -> Torus:
+def _torus(machine: Machine, name: str, shape: str) -> Torus:
     where = f"--topology {name}"
-    if found.torus is None:
-        raise ShardlogError(f"{found.name} has no shape", where=where, hint=f"say {name.partition(':')[0]}")
+    if machine.torus is None:
+        raise ShardlogError(f"{machine.name} has no shape", where=where, hint=f"say {name.partition(':')[0]}")
     dims = sizes_of(shape)
     if not dims:
         said = f"there is no shape {shape}" if shape else "there is no shape after the colon"
         raise ShardlogError(said, where=where, hint="expected as in 4x4x8")
-    torus = replace(found.torus, dims=dims)
-    _check_torus(torus, found.network, where)
+    torus = replace(machine.torus, dims=dims)
+    _check_torus(torus, machine.network, where)
     return torus
 
 
@@ -527,12 +527,12 @@ def _link(table: _Table) -> Link:
 
 
 def _protocols(table: _Table) -> tuple[tuple[float, float, float], ...]:
-    found = list[tuple[float, float, float]]()
+    protocols = list[tuple[float, float, float]]()
     for row in given if isinstance(given := table.entries.get("protocols", []), list) else [None]:
         numbers = row if isinstance(row, list) and len(row) == 3 else []
         if not numbers or not all(type(n) in (int, float) and 0 <= n <= 1 for n in numbers) or not numbers[0]:
             raise table.wrong(
                 "protocols", "lists of a share of the bandwidth, seconds of a step and of a start"
             )
-        found.append((float(numbers[0]), float(numbers[1]), float(numbers[2])))
-    return tuple(found)
+        protocols.append((float(numbers[0]), float(numbers[1]), float(numbers[2])))
+    return tuple(protocols)

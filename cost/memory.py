@@ -45,19 +45,19 @@ def memory_of_all(module: ir.Module, allocation: Allocation) -> int:
     """The bytes of all values at once and of a copy of each, those of a function once per call: hardly ever
     exceeded."""
     functions = symbols(module, "func.func")
-    known: dict[str, int] = {}
+    bytes_of: dict[str, int] = {}
 
     def of(name: str) -> int:
-        if name not in known:
-            known[name] = 0
+        if name not in bytes_of:
+            bytes_of[name] = 0
             for op in operations_in(functions[name]):
                 arguments = chain.from_iterable(b.arguments for region in op.regions for b in region)
                 values = chain(op.results, arguments)
                 called = named_in(op) & functions.keys() if not op.regions else ()
-                known[name] += 2 * sum(allocation.size(str(value.type)) for value in values) + sum(
+                bytes_of[name] += 2 * sum(allocation.size(str(value.type)) for value in values) + sum(
                     map(of, called)
                 )
-        return known[name]
+        return bytes_of[name]
 
     return of(main_function(functions))
 
@@ -210,13 +210,13 @@ class _Rooms:
 
 def _most(lives: Sequence[_Life], allocation: Allocation) -> tuple[int, list[_Life]]:
     """The peak of live bytes, and the live values at its first occurrence."""
-    made, freed = Counter[int](), Counter[int]()
+    allocated, freed = Counter[int](), Counter[int]()
     for life in lives:
-        made[life.start] += allocation.room(life.size)
+        allocated[life.start] += allocation.room(life.size)
         freed[life.end] += allocation.room(life.size)
     live = most = at = 0
-    for time in sorted({*made, *freed}):
-        live += made[time]
+    for time in sorted({*allocated, *freed}):
+        live += allocated[time]
         if live > most:
             most, at = live, time
         live -= freed[time]
@@ -271,17 +271,17 @@ def _around(order: Order, layouts: Layouts) -> list[_Life]:
     life_of = {value: life for life in lives for value in life.values}
     rooms, left = list[_Room](), [life for life in lives if life.start >= 0]
     for argument, value, each in zip(arguments, given, how, strict=True):
-        had, made = life_of[argument], life_of.get(value)
-        if each == "copied before" or made is None:
+        had, next_life = life_of[argument], life_of.get(value)
+        if each == "copied before" or next_life is None:
             left.append(_Life(had.size, 0, had.end, end, []))
             had.end = 0
         elif each == "copied behind":
-            readers = set(order.needing(made.values)) - {len(order.every) - 1}
-            made.end = max([made.start + 1, *(order.times[reader] for reader in readers)])
-        if made is not None and made in left and made.start >= had.end:
+            readers = set(order.needing(next_life.values)) - {len(order.every) - 1}
+            next_life.end = max([next_life.start + 1, *(order.times[reader] for reader in readers)])
+        if next_life is not None and next_life in left and next_life.start >= had.end:
             if each != "copied behind":
-                left.remove(made)
-            rooms.append(_Room(had.size, had.end + 1, made.start - 1))
+                left.remove(next_life)
+            rooms.append(_Room(had.size, had.end + 1, next_life.start - 1))
     space = _Rooms(rooms, times)
     left.sort(key=lambda life: -life.size)
     return [life for life in left if life.apart or not space.take(life)]
@@ -313,12 +313,16 @@ def _lives(
             by_value[argument] = _Life(storing.size(argument), -1, max(last[argument], 0), None, [argument])
     dying = Counter((life.end, life.size) for life in by_value.values())
     for n, op in enumerate(order.operations):
-        time, known = 2 * n + 1, layouts.of(op)
+        time, layout = 2 * n + 1, layouts.of(op)
         first = 0 if allocation.breadth_first else time - 1  # when arguments are copied
-        here, spent = _copies(op, (first, time), copied[op], known.pieces, storing), list[_Life]()
+        here, spent = _copies(op, (first, time), copied[op], layout.pieces, storing), list[_Life]()
         copies += here
         copies += (_Life(size, time, time, inner, []) for inner, size in _inside(op, layouts) if size)
-        if (results := max(len(op.results), known.pieces)) > 1 and allocation.address and not storing.of_host:
+        if (
+            (results := max(len(op.results), layout.pieces)) > 1
+            and allocation.address
+            and not storing.of_host
+        ):
             addresses = allocation.room(allocation.address * results)
             copies.append(_Life(addresses, time, time, op, [], apart=True))
         dying.update((life.end, life.size) for life in here)
@@ -332,7 +336,7 @@ def _lives(
             # Others are skipped, because there may be many operands.
             if dying[time, size] and value not in placed:
                 taken = (by_value[of] for of in layouts.replaced(value) if of in by_value)
-                places = chain(taken, here if known.in_place else ())
+                places = chain(taken, here if layout.in_place else ())
                 place = next((p for p in places if p.end == time and p.size == size and p not in spent), None)
             if place is None:
                 start = _begun(value, time, by_value, layouts) if allocation.breadth_first else time
@@ -348,7 +352,7 @@ def _lives(
     return list(dict.fromkeys([*by_value.values(), *copies])), last
 
 
-def _begun(value: Any, time: int, found: Mapping[Any, _Life], layouts: Layouts) -> int:
+def _begun(value: Any, time: int, lives: Mapping[Any, _Life], layouts: Layouts) -> int:
     """When the buffer of a value is allocated that an op makes at a time. Values that a loop carries are
     copied before it, as soon as their initial values exist."""
     if layouts.storing.traits.lowering(value.owner.operation.name) != "loop":
@@ -356,7 +360,7 @@ def _begun(value: Any, time: int, found: Mapping[Any, _Life], layouts: Layouts) 
     begins = layouts.storing.memory_of(value.owner.operands[value.result_number])
     if isinstance(begins.owner, ir.Block):
         return 0
-    return min(found[begins].start + 1, time) if begins in found else time
+    return min(lives[begins].start + 1, time) if begins in lives else time
 
 
 def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, Mapping[Any, int]]) -> dict[Any, int]:
@@ -369,11 +373,11 @@ def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, Mapping[Any
     last: dict[Any, int] = {}
     again: dict[Any, int] = {}  # when loops read their operands
 
-    def read(value: Any, made: int) -> int:
-        end = later = made
-        computed = made >= 0 and storing.of(value).again
+    def read(value: Any, written: int) -> int:
+        end = later = written
+        computed = written >= 0 and storing.of(value).again
         for user, operand in order.uses.get(value, ()):
-            at, results = made, order.every[user].results if operand >= 0 else ()
+            at, results = written, order.every[user].results if operand >= 0 else ()
             if user in times:
                 copied = value in copies[user] or pieces[user] > 1
                 at = 0 if copied and early and value.owner == order.block else times[user] - copied

@@ -116,13 +116,13 @@ class Pricing:
 
     def _facts(self, name: str, known: Knowledge, moved: Moved, count: int = 1) -> dict[str, Iterable[Any]]:
         sizes = [prod(shape or ()) for shape in known.shapes]
-        made = sum(n for n, role in zip(sizes, known.roles, strict=True) if role == "result")
+        result_elements = sum(n for n, role in zip(sizes, known.roles, strict=True) if role == "result")
         taken = max((n for n, role in zip(sizes, known.roles, strict=True) if role == "operand"), default=0)
         multiplied = known.multiplications
         facts: dict[str, Iterable[Any]] = {
             "kind": [(name,)],
             "taken": [(float(taken),)],
-            "made": [(float(made),)],
+            "made": [(float(result_elements),)],
             "touched": [(float(moved.touched),)],
             "inside": [(float(moved.inside), float(moved.largest))] if moved.inside else [],
             "stores": [()] if moved.stores else [],
@@ -131,14 +131,14 @@ class Pricing:
         }
         return {**facts, **told(known.signature)}
 
-    def of_collective(self, made: Collective, op: Any, together: int = 1) -> Price:
+    def of_collective(self, collective: Collective, op: Any, together: int = 1) -> Price:
         """The price of a collective, with elements as wide as the machine sends them; its share, if this many
         are combined."""
-        link = self.machine.link_of(made.axes, groups_of(op))
-        amount = made.bytes * self._layouts.wanted(op, 0).wide
-        key = made.kind, made.group, amount, link, together
+        link = self.machine.link_of(collective.axes, groups_of(op))
+        amount = collective.bytes * self._layouts.wanted(op, 0).wide
+        key = collective.kind, collective.group, amount, link, together
         if key not in self._known:
-            self._known[key] = self.sent(made.kind, made.group, amount, link, together)
+            self._known[key] = self.sent(collective.kind, collective.group, amount, link, together)
         return self._known[key]
 
     def sent(self, kind: str, group: int, amount: int, link: Link, together: int = 1) -> Price:
@@ -171,7 +171,7 @@ def _moved(op: int, storing: Storing) -> Moved:
     stored = [storing.at(value) for value in results]
     if all(how.same is not None and storing.shares(v) for v, how in zip(results, stored, strict=True)):
         return Moved()
-    made = sum([types[value].bytes for value in results])
+    result_bytes = sum([types[value].bytes for value in results])
     parts = storing.traits.touches(graph.plain[op])
     writes = [value for value, how in zip(results, stored, strict=True) if how.stored]
     written = any(types[value].bytes for value in writes)
@@ -184,7 +184,7 @@ def _moved(op: int, storing: Storing) -> Moved:
     for operand in taken:
         if graph.definers[operand] < 0 or storing.at(operand).stored:
             size = types[operand].bytes
-            sizes.append((operand, (min(size, made) if parts == "reads" else size) * times))
+            sizes.append((operand, (min(size, result_bytes) if parts == "reads" else size) * times))
     inside = {
         v
         for v, _ in sizes

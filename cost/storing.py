@@ -80,23 +80,25 @@ class Storing:
 
     def at(self, value: int) -> Stored:
         """How the value with a number is stored, which an op makes."""
-        known = self._known
-        if value in known:
-            return known[value]
+        stored = self._known
+        if value in stored:
+            return stored[value]
         left, results = [value], self.graph.results
         while left:  # how a value is stored depends on its users
             last = left[-1]
             waiting = (
                 ()
-                if last in known
-                else [result for user in self._users(last) for result in results[user] if result not in known]
+                if last in stored
+                else [
+                    result for user in self._users(last) for result in results[user] if result not in stored
+                ]
             )
             left += waiting
             if not waiting:
                 left.pop()
-                if last not in known:
-                    known[last] = self._of(last)
-        return known[value]
+                if last not in stored:
+                    stored[last] = self._of(last)
+        return stored[value]
 
     def size(self, value: Any) -> int:
         """The bytes that a value takes of the memory that counts."""
@@ -171,12 +173,12 @@ class Storing:
         return self._alike[key]
 
     def _asked(
-        self, value: int, maker: int, made_from: int, names: Sequence[str], known: Sequence[Any]
+        self, value: int, maker: int, made_from: int, names: Sequence[str], conditions: Sequence[Any]
     ) -> Stored:
         """What the rules say of a value, made by an op of the first operand that no other uses, and used by
         ops of these names."""
         graph, platform = self.graph, self.allocation.platform
-        inside, several, moved, read, of_constants, large = known
+        inside, several, moved, read, of_constants, large = conditions
         facts: dict[str, tuple[tuple[Any, ...], ...]] = {
             "on": ((platform,),),
             "made_by": ((graph.names[maker],),),
@@ -212,9 +214,9 @@ class Storing:
         on = self.on_host
         if not on:
             return False
-        made = self.graph.ops[op]
-        there = made.results[value - self.graph.results[op].start] in on
-        return any((taken in on) != there for taken in made.operands)
+        operation = self.graph.ops[op]
+        there = operation.results[value - self.graph.results[op].start] in on
+        return any((taken in on) != there for taken in operation.operands)
 
     def _of_constants(self, op: int) -> bool:
         """Whether the operands of an op are part of the program, or computed from such values, or broadcasts
@@ -227,9 +229,9 @@ class Storing:
             if waiting and min(taken) >= 0:
                 left += waiting
                 continue
-            known = [none if maker < 0 else self._constants.get(maker, none) for maker in taken]
-            whole = bool(known) and all(map(any, known))
-            of_constants = whole and any(constant for constant, _ in known)
+            constants = [none if maker < 0 else self._constants.get(maker, none) for maker in taken]
+            whole = bool(constants) and all(map(any, constants))
+            of_constants = whole and any(constant for constant, _ in constants)
             name = graph.plain[last]
             broadcasts = whole and self._rules.say("broadcasts", name)
             self._constants[last] = self._rules.part(name, of_constants), broadcasts
@@ -267,11 +269,11 @@ class Storing:
     def _read(self, value: int) -> int:
         """The number of places at which a value that is not stored is read for one element of a loop's
         result. Ops of one shape read it at one place, and each op of another shape at one of its own."""
-        graph, known, readers = self.graph, self._known, dict[int, set[int]]()
+        graph, stored, readers = self.graph, self._known, dict[int, set[int]]()
         shape, maker = graph.types[value].shape, graph.definers[value]
         for user in self._users(value):
             for result in graph.results[user]:
-                how = known[result]
+                how = stored[result]
                 here = how.where or graph.types[result].shape == shape
                 if how.stored:
                     readers.setdefault(user, set()).add(user)

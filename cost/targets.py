@@ -61,12 +61,12 @@ def read_target(text: str) -> Target:
     where = f"--target {text}"
     tpus = [name for name in names() if machine(name).torus is not None]
     gpus = sorted(path.stem for path in GPUS.glob("*.txtpb"))
-    known = {"cpu": [""], "tpu": tpus, "cuda": gpus}
-    if platform not in known:
+    machines = {"cpu": [""], "tpu": tpus, "cuda": gpus}
+    if platform not in machines:
         hint = "expected as in cpu, tpu:v5e:2x4 or cuda:h100"
         raise ShardlogError(f"there is no target {text}", where=where, hint=hint)
-    if name not in known[platform] or (platform != "tpu" and shape):
-        written = [f"{platform}:{each}".removesuffix(":") for each in known[platform]]
+    if name not in machines[platform] or (platform != "tpu" and shape):
+        written = [f"{platform}:{each}".removesuffix(":") for each in machines[platform]]
         hint = closest(f"{platform}:{name}", written) if name else f"there are: {', '.join(written)}"
         raise ShardlogError(f"there is no target {text}", where=where, hint=hint)
     if platform == "tpu" and not sizes_of(shape):
@@ -151,14 +151,14 @@ def _compiled(target: Target, count: int, form: str) -> dict[str, Any]:
         client: Any = devices[0].client
         # A program compiled for a CPU is loaded at once.
         make = client.compile_and_load if target.platform == "cpu" else client.compile
-        made: Any = make(module, *given)
-    memory = made.get_compiled_memory_stats()
+        executable: Any = make(module, *given)
+    memory = executable.get_compiled_memory_stats()
     try:
-        cost = dict(made.cost_analysis())
+        cost = dict(executable.cost_analysis())
     except Exception:  # a plugin may lack one
         cost = {}
     return {
-        "hlo": "\n".join(part.to_string() for part in made.hlo_modules()),
+        "hlo": "\n".join(part.to_string() for part in executable.hlo_modules()),
         "memory": {name: getattr(memory, f"{name}_size_in_bytes") for name in _MEMORY}
         | {"peak": memory.peak_memory_in_bytes},
         "cost": {name: cost[name] for name in ("flops", "bytes accessed") if name in cost},

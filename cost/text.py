@@ -39,7 +39,7 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
     if cost.open:
         lines.append("loops that do not say how many turns they take count one")
     most = None if full else _ROWS
-    made = [
+    cells = [
         (
             _some(i.numbers),
             i.op,
@@ -53,7 +53,7 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
         for i in cost.collectives()
     ]
     names = ("number", "collective", "for", "place", STACK, "times", "bytes", "time", "from")
-    lines += short_table(names, made, most)
+    lines += short_table(names, cells, most)
     layers = list(_layers(cost.layers, total))
     lines += short_table(("layer", "times", "time", "of all", "links"), layers, None)
     for name, title in (("op", "op"), ("where", "place"), ("stack", STACK)):
@@ -85,8 +85,8 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _place(found: Item | Held) -> tuple[str, str]:
-    return found.where or "-", found.stack or "-"
+def _place(item: Item | Held) -> tuple[str, str]:
+    return item.where or "-", item.stack or "-"
 
 
 def _layers(layers: Iterable[Layer], total: float, depth: int = 0) -> Iterable[tuple[str, ...]]:
@@ -108,6 +108,6 @@ def counted(number: float) -> str:
     return f"{number:.3g}{' ' if power else ''}{_UNITS[power]}"
 
 
-def _some(found: Sequence[object]) -> str:
+def _some(items: Sequence[object]) -> str:
     """The first few items, and the number of the others."""
-    return f"{found[0]}{f' and {len(found) - 1} more' if len(found) > 1 else ''}" if found else "-"
+    return f"{items[0]}{f' and {len(items) - 1} more' if len(items) > 1 else ''}" if items else "-"
