@@ -129,8 +129,8 @@ class Auto:
 
         Raises ShardlogError where the file cannot be written.
         """
-        known = costed_known(self._program, self.plan, self._options)
-        write(path, plan_picture(known, self.pareto()).encode())
+        costed = costed_known(self._program, self.plan, self._options)
+        write(path, plan_picture(costed, self.pareto()).encode())
 
     def __repr__(self) -> str:
         return plan_text(self.plan)
@@ -161,5 +161,5 @@ def auto(
         asked["mesh"] = mesh_text(asked["mesh"])
     options = AutoOptions.of(**asked)
     program = lowered(source, args, keywords)
-    found = plan(program, options, progress) if given is None else applied(program, given, options, progress)
-    return Auto(source, program, options, found)
+    best = plan(program, options, progress) if given is None else applied(program, given, options, progress)
+    return Auto(source, program, options, best)

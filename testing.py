@@ -104,9 +104,11 @@ class Checks:
         session = self.run(function, *args, **options)
         texts = {name: _text(name, sharding) for name, sharding in expected.items()}
         entries = tuple(Expectation(name, (text,), 0, 1) for name, text in texts.items())
-        found = Expected(session).differences(Expectations("expected", (), entries))
-        if found:
-            raise AssertionError(_differences([replace(d, where=f"expected[{d.key!r}]") for d in found]))
+        differences = Expected(session).differences(Expectations("expected", (), entries))
+        if differences:
+            raise AssertionError(
+                _differences([replace(d, where=f"expected[{d.key!r}]") for d in differences])
+            )
         return session
 
     def assert_no_collective(self, kind: str | None = None, *, axis: str | None = None) -> None:
@@ -119,26 +121,26 @@ class Checks:
             _check_kind(kind)
         if axis is not None:
             self._check_axis(axis)
-        found = [
+        unwanted = [
             each
             for each in self._collectives()
             if kind in (None, each.kind)
             and (axis is None or axis in {name.partition(":")[0] for name in each.axes})
         ]
-        if found:
-            raise AssertionError(self._told(found))
+        if unwanted:
+            raise AssertionError(self._told(unwanted))
 
     def assert_collectives(self, expected: Mapping[str, int]) -> None:
         """Asserts how many collectives of each kind the program has; kinds that are left out must be none."""
         __tracebackhide__ = True
         for kind in expected:
             _check_kind(kind)
-        found = self._collectives()
-        counts = {kind: sum(each.kind == kind for each in found) for kind in (*expected, *_kinds())}
+        collectives = self._collectives()
+        counts = {kind: sum(each.kind == kind for each in collectives) for kind in (*expected, *_kinds())}
         wrong = {kind for kind, count in counts.items() if count != expected.get(kind, 0)}
         parts = (f"{counts[kind]} {kind}, not {expected.get(kind, 0)}" for kind in counts if kind in wrong)
         if wrong:
-            told = self._told([each for each in found if each.kind in wrong])
+            told = self._told([each for each in collectives if each.kind in wrong])
             raise AssertionError(f"{', '.join(parts)}\n{told}")
 
     def assert_snapshot(self, name: str = "") -> None:
@@ -157,8 +159,10 @@ class Checks:
             return
         if not path.exists():
             raise AssertionError(f"there is no snapshot {path}: pytest {_UPDATE} writes it")
-        if found := check(self.session, path):
-            raise AssertionError(f"{_differences(found)}\npytest {_UPDATE} accepts the present shardings")
+        if differences := check(self.session, path):
+            raise AssertionError(
+                f"{_differences(differences)}\npytest {_UPDATE} accepts the present shardings"
+            )
 
     def _collectives(self) -> tuple[Collective, ...]:
         __tracebackhide__ = True
@@ -171,13 +175,13 @@ class Checks:
                 f"there is no axis {axis!r}", where="assert", hint=closest(axis, sorted(axes))
             )
 
-    def _told(self, found: list[Collective]) -> str:
+    def _told(self, collectives: list[Collective]) -> str:
         program = self.session.programs.asked(self._choice)
-        return "\n\n".join([self._choice.line, *(str(program.why(each.number)) for each in found)])
+        return "\n\n".join([self._choice.line, *(str(program.why(each.number)) for each in collectives)])
 
 
-def _differences(found: list[Difference]) -> str:
-    return "\n".join(map(str, found))
+def _differences(differences: list[Difference]) -> str:
+    return "\n".join(map(str, differences))
 
 
 def _stem(name: str) -> str:

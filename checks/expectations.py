@@ -95,14 +95,14 @@ def _entries(
     name: str, values: Mapping[str, object], places: Iterable[tuple[str, int, int]]
 ) -> Iterator[Expectation]:
     """The expectations of a document, of which there are the values, and the lines that they take."""
-    for known, first, end in places:
-        value = values.get(known)
+    for key, first, end in places:
+        value = values.get(key)
         shardings: list[Any] = value if isinstance(value, list) else [value]
         if not shardings or not all(isinstance(sharding, str) for sharding in shardings):
             hint = """expected a sharding as text, as in '[{"data"}, {}]', or a list of them; """
             hint += "quote names with dots"
-            raise ShardlogError(f"{known} is not a sharding", where=f"{name}:{first + 1}", hint=hint)
-        yield Expectation(known, tuple(shardings), first, end)
+            raise ShardlogError(f"{key} is not a sharding", where=f"{name}:{first + 1}", hint=hint)
+        yield Expectation(key, tuple(shardings), first, end)
 
 
 def line(key: str, shardings: tuple[str, ...]) -> str:

@@ -134,9 +134,9 @@ def _without(
     return kept
 
 
-def _listed(found: Sequence[Collective]) -> tuple[str, ...]:
+def _listed(collectives: Sequence[Collective]) -> tuple[str, ...]:
     """The collectives that send most, with what each is for and the annotations behind it."""
-    order = sorted(found, key=lambda c: (-c.total, c.number))
+    order = sorted(collectives, key=lambda c: (-c.total, c.number))
     lines = [
         f"{c.total:,} bytes: {c.kind} {c.number} of {c.value or 'a value'} for {c.slot} of {c.op}"
         f"{at(c.where, c.stack)}{_because(c.causes)}"

@@ -81,8 +81,8 @@ class Changes:
         """New collectives, as errors if more is sent than before, and the points at which shardings part."""
         more = self.after.sent > self.before.sent
         for each in self.new:
-            found = _of_finding(new_collective(each, self.baseline))
-            yield found if more else replace(found, level="warning")
+            problem = _of_finding(new_collective(each, self.baseline))
+            yield problem if more else replace(problem, level="warning")
         for parting in self.diff.partings:
             site, after = parting.site, parting.has == 2
             yield Problem(
@@ -176,9 +176,9 @@ def _changes(session: Session, baseline: Session, choice: ProgramChoice) -> Chan
 
 
 def _totals(session: Session, choice: ProgramChoice) -> Totals:
-    found = session.programs.asked(choice).collectives
+    collectives = session.programs.asked(choice).collectives
     memory = session.cost(**choice.options).peak
-    return Totals(len(found), sum(each.total for each in found), memory)
+    return Totals(len(collectives), sum(each.total for each in collectives), memory)
 
 
 def _of_finding(finding: Finding) -> Problem:
@@ -187,15 +187,17 @@ def _of_finding(finding: Finding) -> Problem:
     )
 
 
-def _of_difference(found: Difference) -> Problem:
-    if found.found is None:
-        return Problem("expected", "error", found.key, found.where, "", found.causes[0].sentence, ())
+def _of_difference(difference: Difference) -> Problem:
+    if difference.found is None:
+        return Problem(
+            "expected", "error", difference.key, difference.where, "", difference.causes[0].sentence, ()
+        )
     because = []
-    for cause in found.causes:
+    for cause in difference.causes:
         what = f'dim {cause.dim} {"is not" if cause.missing else "is"} sharded on "{cause.axis}": '
         because.append(f"{what if cause.axis else ''}{cause.sentence}")
-    at_line = _LINE.fullmatch(found.place)
-    sentence = f"expected {found.expected}, is {found.found}"
-    where = found.place if at_line else found.where
-    what = f"{found.value} : {found.type}"
-    return Problem("expected", "error", what, where, found.stack, sentence, tuple(because))
+    at_line = _LINE.fullmatch(difference.place)
+    sentence = f"expected {difference.expected}, is {difference.found}"
+    where = difference.place if at_line else difference.where
+    what = f"{difference.value} : {difference.type}"
+    return Problem("expected", "error", what, where, difference.stack, sentence, tuple(because))

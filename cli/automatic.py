@@ -88,12 +88,12 @@ def _diff(options: argparse.Namespace) -> int:
     from ..autosharding.plan import AutoPlan
     from ..autosharding.texts import diff_text
 
-    found = compared(AutoPlan.read(options.plan), AutoPlan.read(options.changed))
+    difference = compared(AutoPlan.read(options.plan), AutoPlan.read(options.changed))
     if options.json:
-        print_json(found.as_json())
+        print_json(difference.as_json())
     else:
-        show(diff_text(found))
-    return int(bool(found.changed))
+        show(diff_text(difference))
+    return int(bool(difference.changed))
 
 
 def _why(options: argparse.Namespace) -> None:
@@ -139,26 +139,26 @@ def _auto(options: argparse.Namespace) -> None:
     with ExitStack() as stack:
         files = [stack.enter_context(output(name)) if name else None for _, name in written]
         with Progress() as progress:
-            found = (
+            plan_found = (
                 plan(source, asked, progress) if given is None else applied(source, given, asked, progress)
             )
             if options.plot or options.report:
-                found = costed_known(source, found, asked, progress)
+                plan_found = costed_known(source, plan_found, asked, progress)
         if files[0] is not None:
-            files[0].write_text(found.text)
+            files[0].write_text(plan_found.text)
         if files[1] is not None:
             from ..autosharding.automatic import program
 
-            made = program(source, found)
+            planned = program(source, plan_found)
             bytecode = Path(options.program).suffix == ".mlirbc"
-            files[1].write_bytes(made.bytecode() if bytecode else made.text().encode())
+            files[1].write_bytes(planned.bytecode() if bytecode else planned.text().encode())
         if files[2] is not None or files[3] is not None:
             with Progress() as progress:
-                _draw(source, asked, found, files[2:], progress)
+                _draw(source, asked, plan_found, files[2:], progress)
     if options.json:
-        print_json(found.as_json())
+        print_json(plan_found.as_json())
     else:
-        show(plan_text(found))
+        show(plan_text(plan_found))
 
 
 def _source(module: str) -> Any:
@@ -171,7 +171,7 @@ def _source(module: str) -> Any:
 
 
 def _draw(
-    source: Any, asked: AutoOptions, found: AutoPlan, files: Sequence[Path | None], progress: Progress
+    source: Any, asked: AutoOptions, plan: AutoPlan, files: Sequence[Path | None], progress: Progress
 ) -> None:
     """Writes the plot, and the report, where they are asked for."""
     from dataclasses import replace
@@ -181,12 +181,12 @@ def _draw(
     from ..autosharding.texts import shown
     from ..runs.choice import ProgramChoice
 
-    others = pareto(source, replace(asked, mesh=found.mesh, devices=None), progress)
-    picture = plan_picture(found, others)
+    others = pareto(source, replace(asked, mesh=plan.mesh, devices=None), progress)
+    picture = plan_picture(plan, others)
     plot, report = files
     if plot is not None:
         plot.write_text(picture, encoding="utf-8")
     if report is not None:
-        choice = ProgramChoice(topology=found.topology, memory=found.memory)
-        session = session_of(source, found)
-        report.write_text(session.report_html(progress, choice, shown(found, picture)), encoding="utf-8")
+        choice = ProgramChoice(topology=plan.topology, memory=plan.memory)
+        session = session_of(source, plan)
+        report.write_text(session.report_html(progress, choice, shown(plan, picture)), encoding="utf-8")

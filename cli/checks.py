@@ -88,13 +88,13 @@ def lint(session: Session, wanted: list[Lint], choice: ProgramChoice) -> list[Fi
     return findings(session, wanted, choice)
 
 
-def report(found: list[Any], file: TextIO, choice: ProgramChoice | None = None) -> int:
+def report(findings: list[Any], file: TextIO, choice: ProgramChoice | None = None) -> int:
     """Prints the findings about the chosen program. Returns the exit status."""
-    if choice is not None and found:
+    if choice is not None and findings:
         show(choice.line, file)
-    for entry in found:
+    for entry in findings:
         show(entry, file)
-    return _FAILED if found else 0
+    return _FAILED if findings else 0
 
 
 def _expect(options: argparse.Namespace) -> int:

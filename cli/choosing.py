@@ -74,6 +74,6 @@ def _warned(program: Partitioned) -> Partitioned:
     return program
 
 
-def warn_of_memory(needed: int, known: Machine) -> None:
+def warn_of_memory(needed: int, machine: Machine) -> None:
     """Warns that a device needs so many bytes, which are more than it has."""
-    warn(f"{bytes_text(needed)} are needed on a device, and {known.name} has {bytes_text(known.memory)}")
+    warn(f"{bytes_text(needed)} are needed on a device, and {machine.name} has {bytes_text(machine.memory)}")

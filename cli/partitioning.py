@@ -158,22 +158,22 @@ def _inputs(
     return read_inputs(options.inputs, arguments), []
 
 
-def _verdict(found: Sequence[Comparison]) -> str:
+def _verdict(comparisons: Sequence[Comparison]) -> str:
     """The verdict of all comparisons. It is "equal" only where nothing else is possible."""
-    wrong = sum(not comparison.right for comparison in found)
-    open_ = sum(not comparison.judged for comparison in found)
-    unjudged = f"{open_} of {len(found)} results cannot be judged"
+    wrong = sum(not comparison.right for comparison in comparisons)
+    open_ = sum(not comparison.judged for comparison in comparisons)
+    unjudged = f"{open_} of {len(comparisons)} results cannot be judged"
     if wrong:
-        said = f"{wrong} of {len(found)} results wrong"
+        said = f"{wrong} of {len(comparisons)} results wrong"
         return f"{said}, {unjudged}" if open_ else said
     return f"none is known to be wrong, {unjudged}" if open_ else "as on one device"
 
 
-def found_text(found: FoundHomes) -> str:
+def found_text(homes: FoundHomes) -> str:
     """How good the shardings are that were found, by a lower bound."""
-    if found.bound <= 0:
+    if homes.bound <= 0:
         return "the time was too short for a lower bound"
-    more = 100 * (found.cost / found.bound - 1)
+    more = 100 * (homes.cost / homes.bound - 1)
     return f"at most {more:.1f} % above the optimum among the layouts considered"
 
 

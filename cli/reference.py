@@ -25,16 +25,16 @@ _SHARED = {"options-of-a-run": "Options of a run", "the-partitioned-program": "T
 
 def reference() -> str:
     """The page."""
-    found = list(_commands(parser(), "shardlog"))
-    rows = [f"| [`{name}`](#{_anchor(name)}) | {_text(about)} |" for name, about, _ in found]
+    commands = list(_commands(parser(), "shardlog"))
+    rows = [f"| [`{name}`](#{_anchor(name)}) | {_text(about)} |" for name, about, _ in commands]
     parts = [_HEAD, "| command | |\n|---|---|\n" + "\n".join(rows) + "\n"]
     shared = {
         anchor: [action for action in command._actions if action.option_strings[0:1] not in ([], ["-h"])]
         for anchor, command in zip(_SHARED, (common_arguments(), choice_arguments()), strict=True)
     }
     parts += ["\n".join([f"## {title}\n", *_table(shared[anchor])]) for anchor, title in _SHARED.items()]
-    known = {anchor: {_key(action) for action in actions} for anchor, actions in shared.items()}
-    parts += [_section(name, about, command, known) for name, about, command in found]
+    shared_keys = {anchor: {_key(action) for action in actions} for anchor, actions in shared.items()}
+    parts += [_section(name, about, command, shared_keys) for name, about, command in commands]
     return "\n".join(parts)
 
 
@@ -51,12 +51,12 @@ def _commands(
 
 
 def _section(
-    name: str, about: str, command: argparse.ArgumentParser, known: Mapping[str, set[tuple[str, ...]]]
+    name: str, about: str, command: argparse.ArgumentParser, shared_keys: Mapping[str, set[tuple[str, ...]]]
 ) -> str:
     actions = [action for action in command._actions if not isinstance(action, argparse._HelpAction)]
     keys = {_key(action) for action in actions}
-    taken = [anchor for anchor, shared in known.items() if shared <= keys]
-    left = [a for a in actions if not any(_key(a) in known[anchor] for anchor in taken)]
+    taken = [anchor for anchor, shared in shared_keys.items() if shared <= keys]
+    left = [a for a in actions if not any(_key(a) in shared_keys[anchor] for anchor in taken)]
     lines = [f"## {name}\n", f"{about[:1].upper()}{about[1:]}.\n", *_table(left)]
     if taken:
         links = " and ".join(

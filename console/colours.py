@@ -38,8 +38,8 @@ def show(text: object, file: TextIO | None = None) -> None:
 def painted(text: str) -> str:
     """Text with colours."""
 
-    def paint(found: re.Match[str]) -> str:
-        return f"\x1b[{_LOOKS[str(found.lastgroup)]}m{found[0]}\x1b[0m"
+    def paint(match: re.Match[str]) -> str:
+        return f"\x1b[{_LOOKS[str(match.lastgroup)]}m{match[0]}\x1b[0m"
 
     return _PARTS.sub(paint, text)
 

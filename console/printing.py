@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from ..engine import Diagnostic
 
 
-def print_json(found: Any, file: TextIO | None = None) -> None:
+def print_json(document: Any, file: TextIO | None = None) -> None:
     """Prints a document; the default of ``file`` is standard output."""
     import json
 
-    print(json.dumps(found, indent=2), file=file)
+    print(json.dumps(document, indent=2), file=file)
 
 
 def warn(message: str) -> None:

@@ -12,9 +12,9 @@ Schema = dict[str, Any]
 _PLAIN = {str: "string", int: "integer", float: "number", bool: "boolean", NoneType: "null"}
 
 
-def document(title: str, found: Schema) -> Schema:
+def document(title: str, schema: Schema) -> Schema:
     """A schema as a document of its own."""
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **found}
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
 
 
 def of_type(kind: Any, as_text: Collection[Any] = ()) -> Schema:

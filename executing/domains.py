@@ -61,45 +61,45 @@ class _DomainWalk:
         self._block(block, asked_of)
         return [frozenset(asked_of[value]) for value in block.arguments]
 
-    def _block(self, block: Any, found: _Wanted) -> None:
+    def _block(self, block: Any, domains: _Wanted) -> None:
         for op in reversed([each.operation for each in block.operations]):
-            self._op(op, found)
+            self._op(op, domains)
 
-    def _op(self, op: ir.Operation, found: _Wanted) -> None:
+    def _op(self, op: ir.Operation, domains: _Wanted) -> None:
         if (label := _CALLED.get(self._traits.lowering(op.name))) is not None:
-            asked = self._call(op.attributes[label], [frozenset(found[value]) for value in op.results])
+            asked = self._call(op.attributes[label], [frozenset(domains[value]) for value in op.results])
             for value, more in zip(op.operands, asked, strict=True):
-                found[value] |= more
+                domains[value] |= more
             return
         said = self._rules(op)
         for slot, kind, below in said["asks"]:
-            found[op.operands[slot]].add(InputDomain(kind, below))
+            domains[op.operands[slot]].add(InputDomain(kind, below))
         for index, slot in said["hands"]:
-            found[op.operands[slot]] |= found[op.results[index]]
+            domains[op.operands[slot]] |= domains[op.results[index]]
         for wanted, slot, kind in said["asks_for"]:
-            for domain in [each for each in found[op.results[0]] if each.kind == wanted]:
-                found[op.operands[slot]].add(InputDomain(kind, domain.below))
+            for domain in [each for each in domains[op.results[0]] if each.kind == wanted]:
+                domains[op.operands[slot]].add(InputDomain(kind, domain.below))
         if len(op.regions) and said["edge_source"]:
-            self._regions(op, said, found)
+            self._regions(op, said, domains)
         else:
-            self._edges(op, said, found)
+            self._edges(op, said, domains)
 
-    def _regions(self, op: ir.Operation, said: dict[str, list[tuple[Any, ...]]], found: _Wanted) -> None:
+    def _regions(self, op: ir.Operation, said: dict[str, list[tuple[Any, ...]]], domains: _Wanted) -> None:
         """Repeats until the domains of carried values hold for all their sources."""
-        while self._edges(op, said, found) or not said.get("walked"):
+        while self._edges(op, said, domains) or not said.get("walked"):
             said = {**said, "walked": [()]}
             for region in op.regions:
                 for block in region.blocks:
-                    self._block(block, found)
+                    self._block(block, domains)
 
-    def _edges(self, op: ir.Operation, said: dict[str, list[tuple[Any, ...]]], found: _Wanted) -> bool:
+    def _edges(self, op: ir.Operation, said: dict[str, list[tuple[Any, ...]]], domains: _Wanted) -> bool:
         """Gives the sources of edges the domains of their targets. Returns whether one of these is new."""
         wanted: dict[int, set[InputDomain]] = defaultdict(set)
         for edge, *end in said["edge_target"]:
-            wanted[edge] |= found[_end(op, *end)]
+            wanted[edge] |= domains[_end(op, *end)]
         news = False
         for edge, *end in said["edge_source"]:
-            held = found[_end(op, *end)]
+            held = domains[_end(op, *end)]
             news = news or not wanted[edge] <= held
             held |= wanted[edge]
         return news

@@ -111,16 +111,16 @@ class Trial:
         return replace(first, comparisons=comparisons)
 
     def _in_64_bits(
-        self, inputs: Arrays, outputs: Arrays, expected: Arrays, found: Sequence[Comparison]
+        self, inputs: Arrays, outputs: Arrays, expected: Arrays, comparisons: Sequence[Comparison]
     ) -> list[Comparison]:
         """The comparisons; for results that are not right, with the program in 64 bits."""
         if self._wide is None:
-            return list(found)
+            return list(comparisons)
         moved = [nudged(self._arguments, inputs, _BITS, seed) for seed in range(_NUDGES)]
         exact, *others = run_alone(self._result, self._wide, inputs, *moved)
         settled = []
         reason: str | None = None
-        for i, (value, one) in enumerate(zip(self._results, found, strict=True)):
+        for i, (value, one) in enumerate(zip(self._results, comparisons, strict=True)):
             if not (one.right and one.judged) and not one.reason:
                 one = _settled(value, one, outputs[i], expected[i], exact[i], [each[i] for each in others])
                 if one.reason:

@@ -56,16 +56,16 @@ class Roundings:
                 error_of[value] = error if _eps(value.type) else 0.0
         return [error_of[value] if _eps(value.type) else 0.0 for value in operations[-1].operands]
 
-    def _op(self, operation: Any, given: list[float], known: dict[Any, float]) -> Sequence[float]:
+    def _op(self, operation: Any, given: list[float], error_of: dict[Any, float]) -> Sequence[float]:
         lowering = self._traits.lowering(operation.name)
         if lowering == "loop":
             body = operation.regions[1].blocks[0]
-            turn = self._block(body, [0.0] * len(given), known)
+            turn = self._block(body, [0.0] * len(given), error_of)
             turns = self._executions.turns(operation)
             growth = max(turn, default=0.0) * (_TURNS if turns is None else turns)
             return [max(given, default=0.0) + growth] * len(given)
         if lowering == "branches":
-            ways = [self._block(region.blocks[0], [], known) for region in operation.regions]
+            ways = [self._block(region.blocks[0], [], error_of) for region in operation.regions]
             return [max(errors) for errors in zip(*ways, strict=True)]
         if lowering == "body":
             return self._block(operation.regions[0].blocks[0], given, {})

@@ -24,7 +24,7 @@ def run(source: Path, out: Path, target: str, seconds: float) -> None:
 
     Raises ShardlogError for a target that is no TPU, and for a file that has no programs.
     """
-    rows, found = read_programs(source), list[dict[str, Any]]()
+    rows, estimates = read_programs(source), list[dict[str, Any]]()
     tpu, start = read_target(target), time.monotonic()
     if tpu.platform != "tpu":
         raise ShardlogError("only XLA for TPUs has estimates", where="--target", hint="as in tpu:v5e:2x2")
@@ -37,10 +37,10 @@ def run(source: Path, out: Path, target: str, seconds: float) -> None:
             print(f"{row['kind']} {row['name']}: {error.message[:200]}", flush=True)
             continue
         if cycles := hlo_cycles(hlo):
-            found.append(
+            estimates.append(
                 {**row, "busy_us": round(cycles / _CLOCK[tpu.name] * 1e6, 2), "count": 0, "hlo": hlo}
             )
         else:
             print(f"{row['kind']} {row['name']}: XLA has no estimate", flush=True)
-    write(out, {"device": f"{target}, as XLA estimates", "rows": found})
-    print(f"{len(found)} of {len(rows)} programs estimated")
+    write(out, {"device": f"{target}, as XLA estimates", "rows": estimates})
+    print(f"{len(estimates)} of {len(rows)} programs estimated")

@@ -152,8 +152,8 @@ def fitted(data: Sequence[str], topology: str, keep: Sequence[str], validate: bo
         fit.numbers |= {name: n for name, n in host(rows, fit.numbers).items() if name not in keep}
     names = [name for name in fit.numbers if name not in (*_FIXED, *keep)]
     if validate:
-        for kind, found in judged(validated(fit, names)):
-            print(f"{kind}: all {judgement(found.all)}; long {judgement(found.long)}")
+        for kind, judged_kind in judged(validated(fit, names)):
+            print(f"{kind}: all {judgement(judged_kind.all)}; long {judgement(judged_kind.long)}")
         return
     fit.fit(names)
     print(f"[{fit.table}]")

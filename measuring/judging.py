@@ -44,9 +44,9 @@ def judged(pairs: Iterable[tuple[Row, float]]) -> list[tuple[str, JudgedKind]]:
     return [(kind, _kind(some)) for kind, some in (*sorted(pairs_of.items()), ("all", every))]
 
 
-def judgement(found: Judged) -> str:
+def judgement(judged: Judged) -> str:
     """A line of it."""
-    return f"{found.count}, {found.within:.0%} within a quarter, mean error {found.error:.2f}"
+    return f"{judged.count}, {judged.within:.0%} within a quarter, mean error {judged.error:.2f}"
 
 
 def _kind(pairs: Sequence[tuple[float, float]]) -> JudgedKind:

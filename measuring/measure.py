@@ -168,10 +168,10 @@ def _run(program: Any, given: list[Any]) -> None:
     _wait(program.execute_sharded(given))
 
 
-def _wait(made: Any) -> None:
+def _wait(result: Any) -> None:
     import jax
 
-    jax.block_until_ready(made.disassemble_into_single_device_arrays())  # type: ignore[no-untyped-call]
+    jax.block_until_ready(result.disassemble_into_single_device_arrays())  # type: ignore[no-untyped-call]
 
 
 def run(source: Path, out: Path, seconds: float, platform: str = "gpu") -> None:

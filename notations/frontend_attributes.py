@@ -153,9 +153,9 @@ def _parsed(attribute: Any, name: str, where: str, kind: Any) -> Any:
     return _as(kind, text, name, where)
 
 
-def _as(kind: Any, found: str | ir.Attribute, name: str, where: str) -> Any:
+def _as(kind: Any, spelled: str | ir.Attribute, name: str, where: str) -> Any:
     try:
-        return kind(ir.Attribute.parse(found) if isinstance(found, str) else found)
+        return kind(ir.Attribute.parse(spelled) if isinstance(spelled, str) else spelled)
     except (ir.MLIRError, ValueError):  # ValueError: not UTF-8, or something else
         hint = "expected what this version of XLA writes"
         raise ShardlogError(f"{name} is not understood", where=where, hint=hint) from None
@@ -284,10 +284,10 @@ def _replace(op: Operation, values: Any) -> None:
 
 
 def _constrain(op: Operation, sharding: ir.Attribute) -> None:
-    made = sdy.ShardingConstraintOp(
+    constraint = sdy.ShardingConstraintOp(
         op.operands[0], sharding, loc=op.location, ip=ir.InsertionPoint(op.operation)
     )
-    _replace(op, made.operation.results)
+    _replace(op, constraint.operation.results)
 
 
 def _constraint(op: Operation, function: Operation) -> None:
@@ -337,10 +337,10 @@ def _barrier(op: Operation, function: Operation) -> None:
     allowed = _read(op, "xla.sdy.allowed_direction", location(op), ir.IntegerAttr)
     if allowed is None or allowed.value not in _DIRECTIONS:
         raise ShardlogError("a barrier has no direction", where=location(op))
-    made = sdy.PropagationBarrierOp(
+    barrier = sdy.PropagationBarrierOp(
         op.operands[0], allowed_direction=allowed, loc=op.location, ip=ir.InsertionPoint(op.operation)
     )
-    _replace(op, made.operation.results)
+    _replace(op, barrier.operation.results)
 
 
 _OPS: dict[str, Callable[[Any, Any], None]] = {
@@ -395,15 +395,15 @@ def _manual_computation(call: Operation, body: Any) -> None:
             hint="expected a manual computation as XLA writes it",
         )
     boundary = _named_boundary(call, enters[:1], leaves[:1]) or _said_boundary(call, enters[:1], leaves[:1])
-    made = sdy.ManualComputationOp(
+    computation = sdy.ManualComputationOp(
         [result.type for result in leaves[0].results] if leaves else [],
         *boundary,
         loc=call.location,
         ip=ir.InsertionPoint(call.operation),
     )
-    give_body(made, body, range(len(call.results)))
+    give_body(computation, body, range(len(call.results)))
     if leaves:
-        _replace(leaves[0], made.results)
+        _replace(leaves[0], computation.results)
     call.operation.erase()
     if enters:
         constraints = dict.fromkeys(operand.owner for operand in enters[0].operands)

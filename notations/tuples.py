@@ -53,7 +53,7 @@ def _return_parts(op: Operation) -> None:
     """Gives an op a result for each part of its tuple, where nothing needs the tuple itself."""
     if op.regions or any(user.name != _PART for user in _users(op.results[0])):
         return
-    made = ir.Operation.create(
+    replacement = ir.Operation.create(
         op.operation.name,
         results=_parts(ir.TupleType(op.results[0].type)),
         operands=[*op.operands],
@@ -61,4 +61,4 @@ def _return_parts(op: Operation) -> None:
         loc=op.location,
         ip=ir.InsertionPoint(op.operation),
     )
-    _take_apart(op, [*made.results])
+    _take_apart(op, [*replacement.results])

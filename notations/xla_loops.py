@@ -45,21 +45,21 @@ def _take_out(loop: Operation) -> None:
         for block in blocks:
             block.arguments[i].replace_all_uses_with(loop.operands[i])
         loop.results[i].replace_all_uses_with(loop.operands[i])
-    made = stablehlo.WhileOp(
+    replacement = stablehlo.WhileOp(
         [loop.results[i].type for i in kept],
         [loop.operands[i] for i in kept],
         loc=loop.location,
         ip=ir.InsertionPoint(loop.operation),
     )
     for name in loop.attributes:
-        made.attributes[name] = loop.attributes[name]
+        replacement.attributes[name] = loop.attributes[name]
     stablehlo.ReturnOp([last.operands[i] for i in kept], loc=last.location, ip=ir.InsertionPoint(last))
     last.operation.erase()
-    for block, region in zip(blocks, made.regions, strict=True):
+    for block, region in zip(blocks, replacement.regions, strict=True):
         for i in reversed(same):
             block.erase_argument(i)
         block.append_to(region)
-    for i, result in zip(kept, made.results, strict=True):
+    for i, result in zip(kept, replacement.results, strict=True):
         loop.results[i].replace_all_uses_with(result)
     loop.operation.erase()
 
@@ -83,11 +83,11 @@ def _open(loop: Operation) -> None:
             sharding.mesh_or_ref,
             [sdy.DimensionShardingAttr.get([], is_closed=False) for _ in sharding.dimension_shardings],
         )
-        made = sdy.ShardingConstraintOp(
+        constraint = sdy.ShardingConstraintOp(
             value, opened, loc=loop.location, ip=ir.InsertionPoint(loop.operation)
         )
         for op, index in uses:
-            op.operands[index] = made.operation.results[0]
+            op.operands[index] = constraint.operation.results[0]
 
 
 def _sharding(value: Any) -> Any:

@@ -58,13 +58,13 @@ def check_carried(module: ir.Module, what: str) -> None:
             held += [entry for label in _OF_ENDS if label in op.attributes for entry in op.attributes[label]]
         for each in held:
             if PARTIAL in each and (kind := _partial(each)[0]) not in COMBINED_BY:
-                known = f"known are {', '.join(COMBINED_BY)}; leave it out, and results are whole"
-                raise ShardlogError(f"{_REFUSED} {what}: {kind}", where=location(op), hint=known)
+                hint = f"known are {', '.join(COMBINED_BY)}; leave it out, and results are whole"
+                raise ShardlogError(f"{_REFUSED} {what}: {kind}", where=location(op), hint=hint)
         for entry in held[1:]:
             if PARTIAL in entry and (kind := _partial(entry)[0]) not in OF_EQUALS:
                 message = f"a partial {kind} at the boundary of a function is not supported by {what}"
-                known = f"known are sum, {', '.join(OF_EQUALS)}; leave it out, and the tensor is whole there"
-                raise ShardlogError(message, where=location(op), hint=known)
+                hint = f"known are sum, {', '.join(OF_EQUALS)}; leave it out, and the tensor is whole there"
+                raise ShardlogError(message, where=location(op), hint=hint)
 
 
 def without_partial(sharding: Sharding, shardings: Shardings) -> tuple[Sharding, dict[str, ir.Attribute]]:
@@ -81,8 +81,8 @@ def with_partial(sharding: Sharding, held: Any, shardings: Shardings) -> Shardin
         return sharding
     kind, axes = _partial(held)
     name = symbol(shardings.meshes.meshes[sharding.mesh].name)
-    found = shardings.read(ir.Attribute.parse(f"#sdy.sharding<{name}, [], unreduced={{{axes}}}>"))
-    return replace(sharding, unreduced=found.unreduced, reduction=kind)
+    carried = shardings.read(ir.Attribute.parse(f"#sdy.sharding<{name}, [], unreduced={{{axes}}}>"))
+    return replace(sharding, unreduced=carried.unreduced, reduction=kind)
 
 
 def _partial(held: Any) -> tuple[str, str]:

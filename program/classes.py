@@ -175,10 +175,10 @@ class Classes:
         answers = self.known[number]
         return self._intern(replace(answers, static={**answers.static, **dict(more)}))
 
-    def _intern(self, found: SignatureAnswers) -> int:
-        number = self._by_facts.setdefault(found.turns, len(self.known))
+    def _intern(self, answers: SignatureAnswers) -> int:
+        number = self._by_facts.setdefault(answers.turns, len(self.known))
         if number == len(self.known):
-            self.known.append(found)
+            self.known.append(answers)
         return number
 
     def identity(self, name: str, operands: int, type_: int, more: StaticFacts = ()) -> int:

@@ -24,19 +24,19 @@ def column(numbers: Any = ()) -> array[int]:
     return array("i", np.asarray(numbers, np.int32).tobytes())
 
 
-def among(found: Ints) -> list[int]:
+def among(numbers: Ints) -> list[int]:
     """The distinct ones of small numbers, sorted."""
-    there: list[int] = np.bincount(found).nonzero()[0].tolist()
+    there: list[int] = np.bincount(numbers).nonzero()[0].tolist()
     return there
 
 
-def unique(found: npt.NDArray[_Int]) -> npt.NDArray[_Int]:
+def unique(numbers: npt.NDArray[_Int]) -> npt.NDArray[_Int]:
     """The distinct ones of numbers, sorted. NumPy's own function is slow when it is first called: it
     imports masked arrays."""
-    found = np.sort(found)
-    new = np.ones(len(found), bool)
-    np.not_equal(found[1:], found[:-1], out=new[1:])
-    return found[new]
+    numbers = np.sort(numbers)
+    new = np.ones(len(numbers), bool)
+    np.not_equal(numbers[1:], numbers[:-1], out=new[1:])
+    return numbers[new]
 
 
 def numbers(column: array[int]) -> Ints:
@@ -168,12 +168,12 @@ def spread_ranges(first: Ints, counts: Whole) -> tuple[Ints, Ints]:
     return np.arange(len(which), dtype=np.int32) + (first - before)[which], which
 
 
-def distinct(found: Ints) -> tuple[Whole, Ints, Whole]:
+def distinct(numbers: Ints) -> tuple[Whole, Ints, Whole]:
     """The distinct ones of small numbers in the order in which they first come, with where they do, and how
     often each comes."""
-    counts = np.bincount(found)
+    counts = np.bincount(numbers)
     first = np.empty(len(counts), np.int32)
-    first[found[::-1]] = np.arange(len(found) - 1, -1, -1, dtype=np.int32)  # the last one written stays
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1, dtype=np.int32)  # the last one written stays
     there = np.nonzero(counts)[0]
     there = there[np.argsort(first[there])]
     return there, first[there], counts[there]

@@ -181,8 +181,8 @@ class _Propagation:
             [graph.slot_offsets, graph.slot_offsets[-1] + 1 + np.arange(len(cells))]
         )
 
-        def classified(found: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-            return np.where(found < 0, self.nothing, found).astype(np.int32)
+        def classified(classes: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
+            return np.where(classes < 0, self.nothing, classes).astype(np.int32)
 
         retirement = joined([graph.retirement, None], [graph.classes, classes])
         return AgendaGraph(
@@ -334,9 +334,9 @@ def _statistics(
     rows_of: list[list[PassStatistics]] = [[] for _ in stages]
     for row, stage in zip(outcome.statistics, stage_of, strict=True):
         rows_of[stage].append(row)
-    found = []
+    stages_run = []
     for (priority, level, strategy), rows in zip(stages, rows_of, strict=True):
-        found.append(
+        stages_run.append(
             Stage(
                 priority,
                 level,
@@ -347,4 +347,4 @@ def _statistics(
                 seconds=sum(row.seconds for row in rows),
             )
         )
-    return tuple(found)
+    return tuple(stages_run)

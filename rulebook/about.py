@@ -34,8 +34,8 @@ def names(module: Module, naming: Naming) -> Names:
     )
 
 
-def _union(found: Iterable[Names]) -> Names:
-    every = list(found)
+def _union(names_of_each: Iterable[Names]) -> Names:
+    every = list(names_of_each)
     sets = [names for names in every if names is not None]
     return frozenset().union(*sets) if len(sets) == len(every) else None
 

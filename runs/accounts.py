@@ -225,9 +225,9 @@ class _Accountant:
 # ---- As text ---------------------------------------------------------------------------------------------
 
 
-def accounts_text(found: Sequence[Account]) -> str:
+def accounts_text(accounts: Sequence[Account]) -> str:
     """The text that ``--stages`` prints. Tensors whose paths differ in an index only share a line."""
-    return "\n\n".join("\n".join(_account(account)) for account in found)
+    return "\n\n".join("\n".join(_account(account)) for account in accounts)
 
 
 def _account(account: Account) -> Iterator[str]:

@@ -98,10 +98,10 @@ def _shardings_of_ends(
     meshes = result.program.shardings.meshes.meshes
     first = main_mesh(meshes)
 
-    def placed(found: Sharding | None) -> Any:
-        if found is None or device_count(meshes[found.mesh]) != device_count(first):
+    def placed(sharding: Sharding | None) -> Any:
+        if sharding is None or device_count(meshes[sharding.mesh]) != device_count(first):
             return _on_devices(first, devices)  # on a mesh of fewer devices a tensor is whole
-        return _on_devices(meshes[found.mesh], devices, found)
+        return _on_devices(meshes[sharding.mesh], devices, sharding)
 
     if program is not None:
         shardings = program.axes.sharding

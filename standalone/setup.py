@@ -24,10 +24,10 @@ class BuildFromRoot(build_py):  # type: ignore[misc]
     """Adds the modules of the root to those beside this file."""
 
     def find_package_modules(self, package: str, package_dir: str) -> list[tuple[str, str, str]]:
-        found: list[tuple[str, str, str]] = super().find_package_modules(package, package_dir)
+        modules: list[tuple[str, str, str]] = super().find_package_modules(package, package_dir)
         if package == NAME:
-            found += [(NAME, module, f"../{module}.py") for module in MODULES]
-        return found
+            modules += [(NAME, module, f"../{module}.py") for module in MODULES]
+        return modules
 
 
 root = tomllib.loads(Path("../pyproject.toml").read_text(encoding="utf-8"))["project"]

@@ -96,9 +96,9 @@ def _entries(path: Path) -> dict[str, _Entry]:
     try:
         whole = tomllib.loads(text)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
-        found = _PLACE.fullmatch(str(error))
-        where = f"{path}:{found[2]}:{found[3]}" if found else f"{path}:{max(text.count(chr(10)), 1)}"
-        message = found[1] if found else str(error)
+        match = _PLACE.fullmatch(str(error))
+        where = f"{path}:{match[2]}:{match[3]}" if match else f"{path}:{max(text.count(chr(10)), 1)}"
+        message = match[1] if match else str(error)
         raise ShardlogError(f"not TOML: {message}", where=where, hint=_EXAMPLE) from None
     lines, places = text.splitlines(), dict[str, tuple[int, Sequence[str]]]()
     with suppress(TOMLKitError, RecursionError):  # the first line stands for all then
@@ -108,12 +108,12 @@ def _entries(path: Path) -> dict[str, _Entry]:
 
 def _fixed(entries: Mapping[str, _Entry]) -> dict[str, Any]:
     """The options of all tasks."""
-    found = dict[str, Any]()
+    options = dict[str, Any]()
     for key in _OPTIONS:
         if key in entries:
             with _at(entries[key].where):
-                found[key] = getattr(AutoOptions.of(**{key: entries[key].value}), key)
-    return found
+                options[key] = getattr(AutoOptions.of(**{key: entries[key].value}), key)
+    return options
 
 
 @contextmanager
@@ -130,11 +130,11 @@ def _items(
 ) -> list[dict[str, Any]]:
     if key not in entries:
         return [default] if default else []
-    found = list[dict[str, Any]]()
+    items = list[dict[str, Any]]()
     for item in entries[key].value:
         with _at(entries[key].of(item)):
-            found.append(read(item))
-    return found
+            items.append(read(item))
+    return items
 
 
 def _model(entry: _Entry, item: Any) -> tuple[str, bytes]:

@@ -43,8 +43,8 @@ def workers(
         return
     if address is not None:
         _check_address(address)
-    with (_ray if kind == "ray" else _dask)(count, address) as found:
-        yield found
+    with (_ray if kind == "ray" else _dask)(count, address) as started:
+        yield started
 
 
 class Processes(Executor):
@@ -115,8 +115,8 @@ def _ray(count: int | None, address: str | None) -> Iterator[tuple[Executor, int
 
     class OnRay(Executor):
         def submit(self, function: Callable[..., Any], /, *args: Any, **keywords: Any) -> Future[Any]:
-            found: Future[Any] = remote.remote(function, args, keywords).future()
-            return found
+            future: Future[Any] = remote.remote(function, args, keywords).future()
+            return future
 
     try:
         yield OnRay(), count or int(ray.cluster_resources().get("CPU", 1))
@@ -152,10 +152,10 @@ def _dask(count: int | None, address: str | None) -> Iterator[tuple[Executor, in
 
 def _check_address(address: str) -> None:
     """Raises ShardlogError for a host and port that nothing listens at: Ray would try for minutes."""
-    if (found := _HOST.fullmatch(address)) is None:
+    if (match := _HOST.fullmatch(address)) is None:
         return
     try:
-        socket.create_connection((found["host"], int(found["port"])), timeout=_SECONDS).close()
+        socket.create_connection((match["host"], int(match["port"])), timeout=_SECONDS).close()
     except (OSError, OverflowError) as error:
         raise _unreached(address, error) from None
 

@@ -50,8 +50,8 @@ def rows_of(tasks: Sequence[Task], folder: Path) -> list[Row]:
 
 def _row(task: Task, path: Path) -> Row:
     try:
-        found: dict[str, Any] = json.loads(path.read_text())
-        plan, refused = found["plan"], str(found["refused"])
+        result: dict[str, Any] = json.loads(path.read_text())
+        plan, refused = result["plan"], str(result["refused"])
         if plan is None:
             return Row(task, "", None, None, None, refused)
         gap = plan["gap"] if plan["gap"] is None else float(plan["gap"])

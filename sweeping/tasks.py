@@ -44,9 +44,9 @@ def perform(task: Task) -> str:
     from ..autosharding.automatic import plan
     from ..importers.sources.text import Text
 
-    found: dict[str, Any] = {"plan": None, "refused": ""}
+    result: dict[str, Any] = {"plan": None, "refused": ""}
     try:
-        found["plan"] = plan(Text(zlib.decompress(task.data), task.model), task.options).as_json()
+        result["plan"] = plan(Text(zlib.decompress(task.data), task.model), task.options).as_json()
     except ShardlogError as error:
-        found["refused"] = error.message
-    return json.dumps({"model": task.model, "asked": asdict(task.options), **found}, indent=1) + "\n"
+        result["refused"] = error.message
+    return json.dumps({"model": task.model, "asked": asdict(task.options), **result}, indent=1) + "\n"

@@ -117,11 +117,11 @@ def _written(rows: Sequence[Row]) -> Iterator[str]:
             yield code.ljust(column) + text
 
 
-def _check_same(text: str, found: str, file: str) -> None:
+def _check_same(text: str, laid_out: str, file: str) -> None:
     """Only white space between tokens is other than before, and every rule keeps its sentence."""
-    before, after = tokens_of(text, file), tokens_of(found, file)
+    before, after = tokens_of(text, file), tokens_of(laid_out, file)
     same = (before.kinds, before.texts, before.sentences) == (after.kinds, after.texts, after.sentences)
-    assert same and unspaced(text) == unspaced(found), f"the layout of {file} changes it"
+    assert same and unspaced(text) == unspaced(laid_out), f"the layout of {file} changes it"
 
 
 def unspaced(text: str) -> str:

@@ -42,11 +42,11 @@ def on_files(files: Files, config: Any) -> Files:
 def _outside(page: Path) -> set[Path]:
     """The files and folders of the repository, outside of docs/, that a page links to."""
     links = {_LINK.sub(r"\1", match[0]) for match in _LINK.finditer(page.read_text(encoding="utf-8"))}
-    found = {(page.parent / link.removeprefix("](").removesuffix(")")).resolve() for link in links}
+    targets = {(page.parent / link.removeprefix("](").removesuffix(")")).resolve() for link in links}
     docs = ROOT / "docs"
     return {
         path.relative_to(ROOT)
-        for path in found
+        for path in targets
         if path.exists() and path.is_relative_to(ROOT) and not path.is_relative_to(docs) and path != ROOT
     } - {Path(name) for name in PAGES}
 
@@ -102,14 +102,14 @@ class _Links(HTMLParser):
         self.names: set[str] = set()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        found = {name: value or "" for name, value in attrs}
-        self.names |= {found[name] for name in ("id", "name") if name in found}
-        if tag == "a" and "href" in found:
-            self.links.append(found["href"])
-        if tag in ("script", "img", "iframe", "video", "source") and "src" in found:
-            self.loaded.append(found["src"])
-        if tag == "link" and found.get("rel") in ("stylesheet", "icon", "preload", "modulepreload"):
-            self.loaded.append(found["href"])
+        attributes = {name: value or "" for name, value in attrs}
+        self.names |= {attributes[name] for name in ("id", "name") if name in attributes}
+        if tag == "a" and "href" in attributes:
+            self.links.append(attributes["href"])
+        if tag in ("script", "img", "iframe", "video", "source") and "src" in attributes:
+            self.loaded.append(attributes["src"])
+        if tag == "link" and attributes.get("rel") in ("stylesheet", "icon", "preload", "modulepreload"):
+            self.loaded.append(attributes["href"])
 
 
 def on_post_build(config: Any) -> None:

@@ -135,21 +135,24 @@ class Moved:
 
 def moved_text(moved: Moved, *, full: bool = False) -> str:
     """The collective, the op that it serves, how that is computed, and where the axes come from."""
-    made = moved.collective
-    over = f" over {', '.join(f'{chr(34)}{axis}{chr(34)}' for axis in made.axes)}" if made.axes else ""
-    times = _times(made.repeats)
-    if made.executions is None:
+    sent = moved.collective
+    over = f" over {', '.join(f'{chr(34)}{axis}{chr(34)}' for axis in sent.axes)}" if sent.axes else ""
+    times = _times(sent.repeats)
+    if sent.executions is None:
         times += " in each turn of a loop that does not say how many it takes"
     lines = [
         moved.program.line,
-        f"{made.kind} {made.number}{over}: {made.bytes:,} bytes from each of {made.group} devices, {times}",
+        f"{sent.kind} {sent.number}{over}: {sent.bytes:,} bytes from each of {sent.group} devices, {times}",
     ]
     reshard = bool(moved.before or moved.after or moved.partial or not moved.ways)
-    does = (_DOES if reshard else _OF_PARTS)[made.kind].format(value=made.value or "a value")
+    does = (_DOES if reshard else _OF_PARTS)[sent.kind].format(value=sent.value or "a value")
     end = ", in the program as it was read" if moved.written else ""
     end += ", as its partition function says" if moved.inside else ""
-    lines += wrapped("  ", f"it {does} for {made.slot} of {made.op}{at(made.where, made.stack)}{end}")
-    for served in made.also:
+    lines += wrapped(
+        "  ",
+        f"it {does} for {sent.slot} of {sent.op}{at(sent.where, sent.stack)}{end}",
+    )
+    for served in sent.also:
         lines += wrapped("  ", f"at once, other devices send of {served}")
     if moved.before or moved.partial:
         partial = f', partial over "{moved.partial}"' if moved.partial else ""
@@ -169,7 +172,7 @@ def moved_text(moved: Moved, *, full: bool = False) -> str:
         products = "1 product" if beside.products == 1 else f"{beside.products} products"
         lines.append(f"    {beside.devices} parts, beside {products}: {both} in place of {apart}")
     if moved.because:
-        lines.append(f"  {made.op} is computed in parts:")
+        lines.append(f"  {sent.op} is computed in parts:")
         for because in moved.because:
             lines += _because(because)
     if len(moved.ways) > 1:

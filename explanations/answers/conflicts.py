@@ -78,11 +78,11 @@ class Conflict:
 class Conflicts(Answers[Conflict]):
     """The tensors that must move in a program, most bytes first."""
 
-    def __new__(cls, found: Iterable[Conflict], program: ProgramChoice) -> Conflicts:
+    def __new__(cls, each: Iterable[Conflict], program: ProgramChoice) -> Conflicts:
         """The conflicts in a program."""
-        made = super().__new__(cls, found)
-        made.program = program
-        return made
+        conflicts = super().__new__(cls, each)
+        conflicts.program = program
+        return conflicts
 
     program: ProgramChoice
 

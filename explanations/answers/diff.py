@@ -86,24 +86,24 @@ class Diff:
         }
 
 
-def diff_text(found: Diff, *, labels: tuple[str, str] = ("1", "2"), full: bool = False) -> str:
+def diff_text(diff: Diff, *, labels: tuple[str, str] = ("1", "2"), full: bool = False) -> str:
     """The points at which two runs part, as text, those with the most consequences first.
 
     ``labels`` are the names of the runs.
     """
-    alone = [f"{n} are in {label} only" for label, n in zip(labels, found.alone, strict=True) if n]
-    differ = f"{len(found.tensors)} of {found.compared} tensors are sharded otherwise"
+    alone = [f"{n} are in {label} only" for label, n in zip(labels, diff.alone, strict=True) if n]
+    differ = f"{len(diff.tensors)} of {diff.compared} tensors are sharded otherwise"
     lines = ["; ".join([differ, *alone])]
-    alike = [[p] for p in found.partings]
+    alike = [[p] for p in diff.partings]
     if not full:
-        alike = groups(found.partings, lambda p: "\n".join(_told(p, labels)))
+        alike = groups(diff.partings, lambda p: "\n".join(_told(p, labels)))
     shown = alike if full else alike[:_MOST_PARTINGS]
     for first, *same in shown:
         lines += _parting(first, same, labels, full=full)
     if len(shown) < len(alike):
         lines.append(f"  {left_out(sum(map(len, alike[len(shown) :])), 'place')}")
     if full:
-        lines += map(_tensor, found.tensors)
+        lines += map(_tensor, diff.tensors)
     return "\n".join(lines)
 
 

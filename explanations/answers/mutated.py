@@ -47,9 +47,9 @@ class Mutated:
         return asdict(self) | {"program": str(self.program)}
 
 
-def mutated_text(found: Mutated, *, full: bool = False) -> str:
+def mutated_text(mutated: Mutated, *, full: bool = False) -> str:
     """A table of the metrics before and after, and the collectives that only one of the programs has."""
-    before, after = found.before, found.after
+    before, after = mutated.before, mutated.after
     kinds = sorted({*before.received, *after.received})
     pairs: list[tuple[str, float, float]] = [
         (f"bytes received, {kind}", before.received.get(kind, 0), after.received.get(kind, 0))
@@ -62,8 +62,8 @@ def mutated_text(found: Mutated, *, full: bool = False) -> str:
         ("bytes of memory", before.memory, after.memory),
     ]
     rows = [(name, f"{b:,.0f}", f"{a:,.0f}", f"{a - b:+,.0f}") for name, b, a in pairs]
-    lines = [found.program.line, *(f"with {option}" for option in found.options)]
+    lines = [mutated.program.line, *(f"with {option}" for option in mutated.options)]
     lines += short_table(("of each device", "before", "after", "change"), rows, None)
     lines.append("")
-    lines += moves_text(found.gone, "gone", full=full) + moves_text(found.new, "new", full=full)
+    lines += moves_text(mutated.gone, "gone", full=full) + moves_text(mutated.new, "new", full=full)
     return "\n".join(lines).rstrip()

@@ -134,35 +134,35 @@ class ChosenSharding:
         return asdict(self) | {"program": str(self.program)}
 
 
-def pinned_text(found: Pinned, *, full: bool = False) -> str:
+def pinned_text(pinned: Pinned, *, full: bool = False) -> str:
     """What pins change: shardings, costs, and what moves."""
-    lines = [found.program.line]
-    for pin in found.pins:
+    lines = [pinned.program.line]
+    for pin in pinned.pins:
         chosen = _sharding(pin.chosen, pin.partial)
         lines.append(f"{pin.value} pinned to {dims_text(pin.pinned)}, otherwise {chosen}")
         if pin.propagated != pin.chosen:
             lines[-1] += f" (propagation says {dims_text(pin.propagated)})"
-    return "\n".join([*lines, *_change(found.change, found.topology, "with it", "without it", full=full)])
+    return "\n".join([*lines, *_change(pinned.change, pinned.topology, "with it", "without it", full=full)])
 
 
-def chosen_text(found: ChosenSharding, *, full: bool = False) -> str:
+def chosen_text(chosen: ChosenSharding, *, full: bool = False) -> str:
     """Why a value's sharding differs from propagation's."""
-    about = "the value that the loop carries for " if found.carried else ""
-    said = f"{about}{found.value} is sharded {_sharding(found.dims, found.partial)}"
+    about = "the value that the loop carries for " if chosen.carried else ""
+    said = f"{about}{chosen.value} is sharded {_sharding(chosen.dims, chosen.partial)}"
     lines = wrapped(
-        "", f"{said}, and not {dims_text(found.propagated)} as propagation says: {_reason(found)}"
+        "", f"{said}, and not {dims_text(chosen.propagated)} as propagation says: {_reason(chosen)}"
     )
-    lines += _change(found.otherwise, found.topology, "as propagation says", "as it is", full=full)
-    for other in found.lost:
+    lines += _change(chosen.otherwise, chosen.topology, "as propagation says", "as it is", full=full)
+    for other in chosen.lost:
         more = f"{round(other.more):+,} bytes" if other.seconds is None else _more_time(other.seconds)
         lines.append(f"  lost: {_sharding(other.dims, other.partial)}: {more}, if it alone were so")
     return "\n".join(lines)
 
 
-def _reason(found: ChosenSharding) -> str:
+def _reason(chosen: ChosenSharding) -> str:
     """Why the choice has it so, as far as the costs of the whole program say it, too."""
-    before, after = found.otherwise.before, found.otherwise.after
-    more = after.bytes - before.bytes if found.least == "bytes" else after.seconds - before.seconds
+    before, after = chosen.otherwise.before, chosen.otherwise.after
+    more = after.bytes - before.bytes if chosen.least == "bytes" else after.seconds - before.seconds
     if more > 0:
         return "that costs less"
     whole = "costs as much either way" if more == 0 else "would cost less as propagation says"

@@ -49,10 +49,10 @@ class WhatIf:
         }
 
 
-def what_if_text(found: WhatIf, *, full: bool = False) -> str:
+def what_if_text(answer: WhatIf, *, full: bool = False) -> str:
     """The differences as text, and the change in the bytes that move."""
-    moved = f"the bytes that must move are not known: {found.unpartitioned}"
-    if found.bytes:
-        before, after = found.bytes
+    moved = f"the bytes that must move are not known: {answer.unpartitioned}"
+    if answer.bytes:
+        before, after = answer.bytes
         moved = f"{before:,} bytes must move to each device before, {after:,} after: {after - before:+,}"
-    return f"{found.program.line}\n{moved}\n{diff_text(found.diff, labels=('before', 'after'), full=full)}"
+    return f"{answer.program.line}\n{moved}\n{diff_text(answer.diff, labels=('before', 'after'), full=full)}"

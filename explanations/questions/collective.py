@@ -238,8 +238,8 @@ class Asked:
     def _begun(self, number: int) -> list[tuple[Op, int]]:
         """The ops that make the partial sums of a collective, where others hand them on, and how many
         operands they have."""
-        made = self._sums.begin(self.program.movements[number].purpose, self._primes(number))
-        counted = ((self.program.names.made(op), len(op.operands)) for op in made if _takes_tensors(op))
+        sums = self._sums.begin(self.program.movements[number].purpose, self._primes(number))
+        counted = ((self.program.names.made(op), len(op.operands)) for op in sums if _takes_tensors(op))
         return [(op, taken) for op, taken in counted if op is not None]
 
     def _held(self, purpose: Any) -> Iterator[tuple[int, Layout | None]]:

@@ -24,13 +24,13 @@ def conflicts(explainer: Explainer, program: PartitionedRun) -> Conflicts:
     for number, moved in enumerate(program.movements):
         alike.setdefault(id(moved.purpose), []).append(number)
     every = collectives(program.names, program)  # without their causes, which are found per tensor here
-    found = (_conflict(asked, [every[n] for n in numbers]) for numbers in alike.values())
-    return Conflicts(sorted(found, key=lambda c: -c.bytes), program.choice)
+    unordered = (_conflict(asked, [every[n] for n in numbers]) for numbers in alike.values())
+    return Conflicts(sorted(unordered, key=lambda c: -c.bytes), program.choice)
 
 
-def _conflict(asked: Asked, made: Sequence[Collective]) -> Conflict:
-    numbers = [collective.number for collective in made]
-    first, purpose = made[0], asked.program.movements[numbers[0]].purpose
+def _conflict(asked: Asked, collectives: Sequence[Collective]) -> Conflict:
+    numbers = [collective.number for collective in collectives]
+    first, purpose = collectives[0], asked.program.movements[numbers[0]].purpose
     item, op = asked.program.names.item(purpose), asked.program.names.op(purpose)
     number = op.values[purpose.slot] if op is not None and purpose.slot < len(op.values) else -1
     before, partial, after = asked.layouts(purpose)
@@ -48,8 +48,8 @@ def _conflict(asked: Asked, made: Sequence[Collective]) -> Conflict:
         before,
         after,
         partial,
-        ", ".join(dict.fromkeys(collective.kind for collective in made)),
-        sum(collective.total for collective in made),
+        ", ".join(dict.fromkeys(collective.kind for collective in collectives)),
+        sum(collective.total for collective in collectives),
         first.executions,
         origin,
         against,

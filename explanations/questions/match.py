@@ -43,9 +43,9 @@ def matched(a: Record, b: Record) -> list[tuple[Value, Value]]:
         _EqualComputations.origin,
     ):
         pairs = _paired(ours, theirs, partial(key, left), partial(key, right))
-        known = {v.number for v, _ in pairs}, {v.number for _, v in pairs}
-        ours = [v for v in ours if v.number not in known[0]]
-        theirs = [v for v in theirs if v.number not in known[1]]
+        paired = {v.number for v, _ in pairs}, {v.number for _, v in pairs}
+        ours = [v for v in ours if v.number not in paired[0]]
+        theirs = [v for v in theirs if v.number not in paired[1]]
         pairs_found += pairs
     return sorted(pairs_found, key=lambda pair: pair[0].number)
 
@@ -130,14 +130,14 @@ class _EqualComputations:
 
     def place(self, value: Value) -> Hashable:
         """The op that makes a value, and where the user wrote it."""
-        made = self._made.get(value.number)
-        what = (self._ops[made[0]].name, made[1]) if made else self._names.get(value.number)
+        definition = self._made.get(value.number)
+        what = (self._ops[definition[0]].name, definition[1]) if definition else self._names.get(value.number)
         return what, value.type, value.where
 
     def origin(self, value: Value) -> Hashable:
         """The identity of an op in the user's program. If that is unknown, its values match no others."""
-        made = self._made.get(value.number)
-        origin = self._record.origin(self._items[made[0]]) if made else None
+        definition = self._made.get(value.number)
+        origin = self._record.origin(self._items[definition[0]]) if definition else None
         name = origin.primitive if origin is not None and origin.frames else ""
         return (name, value.type, value.where) if name else object()
 

@@ -50,11 +50,11 @@ def _read(result: Result, text: str) -> list[tuple[Any, tuple[Value, Sharding]]]
     computed = [(each, op_result(result, each.number)) for each in named]
     computed = [(each, value) for each, value in computed if value is not None]
     if not computed:
-        made = result.record.definer(named[0].number) >= 0
-        if made and named[0].name.startswith("@"):
+        has_definer = result.record.definer(named[0].number) >= 0
+        if has_definer and named[0].name.startswith("@"):
             hint = "calls that are sharded alike have one function: pin it in the first of these"
             raise ShardlogError(f"{named[0].name} is not pinned alone", where=where, hint=hint)
-        if made:
+        if has_definer:
             message, hint = (
                 f"{named[0].name} is made wherever it is needed",
                 "pin a value that is computed from it",

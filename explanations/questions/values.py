@@ -40,8 +40,8 @@ class Values:
             return values
         if reason := self._record.absent(name):
             raise ShardlogError(f"{name} has no sharding: {reason}", where=self._record.name)
-        known = self._record.names()
-        near = get_close_matches(name, known, n=3, cutoff=0.5) or list(known)[:5]
+        names = self._record.names()
+        near = get_close_matches(name, names, n=3, cutoff=0.5) or list(names)[:5]
         hint = f"the nearest are: {', '.join(near)}"
         raise ShardlogError(f"there is no value {name}", where=self._record.name, hint=hint)
 
@@ -91,12 +91,12 @@ class Values:
         if "*" not in pattern:
             return self.find(pattern)
         wanted = wildcard(pattern)
-        known = self._record.names()
-        numbers = sorted({number for name, number in known.items() if wanted.fullmatch(name)})
+        named = self._record.names()
+        numbers = sorted({number for name, number in named.items() if wanted.fullmatch(name)})
         if not numbers and (values := self._in_scope(pattern)):
             return values
         if not numbers:
-            hint = f"there are: {', '.join(list(known)[:5])}, ..."
+            hint = f"there are: {', '.join(list(named)[:5])}, ..."
             raise ShardlogError(f"no value is called {pattern}", where=self._record.name, hint=hint)
         return [self._record.value(number) for number in numbers]
 

@@ -20,7 +20,7 @@ def dropped(record: Record, names: Iterable[str]) -> list[Cell]:
 
 def _annotated(run: Record, name: str) -> list[Cell]:
     """The annotated cells that a name or pattern stands for."""
-    given, known = run.given_shardings(), run.annotations()
+    given, annotations = run.given_shardings(), run.annotations()
     cell_of = {value.name: run.cell(value.place) for value in Values(run).matching(name)}
     named = [a for a in given if a.value in cell_of or a.cell in cell_of.values()]
     cells = [a.cell for a in named if a.by == "user"]
@@ -29,6 +29,6 @@ def _annotated(run: Record, name: str) -> list[Cell]:
             message = f"{name} has its sharding by {specs[0]}, which cannot be dropped"
             hint = "a shard_map needs its specs: change them in the program"
             raise ShardlogError(message, where=run.name, hint=hint)
-        hint = closest("", [annotation.value for annotation in known])
+        hint = closest("", [annotation.value for annotation in annotations])
         raise ShardlogError(f"{name} has no annotation", where=run.name, hint=hint)
     return cells

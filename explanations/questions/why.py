@@ -72,10 +72,10 @@ class Explainer:
             hint = f"its dimensions are 0 to {len(value.shape) - 1}" if value.shape else "it is a scalar"
             message = f"{value.name} has no dimension {dim}"
             raise ShardlogError(message, where=value.where or self.record.name, hint=hint)
-        known = [name for mesh in self.meshes.meshes for name, _ in mesh.axes]
-        if axis is not None and axis not in known:
+        axes = [name for mesh in self.meshes.meshes for name, _ in mesh.axes]
+        if axis is not None and axis not in axes:
             meshes = (f"@{m.name} has {', '.join(name for name, _ in m.axes)}" for m in self.meshes.meshes)
-            near = closest(axis, known)
+            near = closest(axis, axes)
             hint = "; ".join([*meshes, *([near] if near.startswith("did") else [])])
             raise ShardlogError(f"no mesh has an axis {axis}", where=self.record.name, hint=hint)
 
@@ -249,8 +249,8 @@ class Explainer:
 
     def _rests_on(self, cell: Cell, dim: int, atom: int) -> Iterable[Cell]:
         kept = self.record.way(cell, dim, atom)
-        found = None if kept is None else kept.needs
-        return self.needs((cell, dim, atom, self.history.end)) if found is None else found
+        cells = None if kept is None else kept.needs
+        return self.needs((cell, dim, atom, self.history.end)) if cells is None else cells
 
     def needs(self, sharded: Held) -> Iterable[Cell]:
         """The annotated cells that an axis rests on, by way of all axes that its proofs use."""
@@ -314,14 +314,14 @@ class Explainer:
         names. The type of a rule's variable tells which of them a value is."""
         if proof.source is None:
             return ""
-        types, known = dict(proof.source.types), axes or {}
+        types, axis_names = dict(proof.source.types), axes or {}
 
         def name(variable: str, value: Any) -> str:
             match types.get(variable):
                 case columns.SLOT:
                     return f"{value} ({slots[value]})"
                 case columns.AXIS:
-                    return f'"{known.get(value) or self.axis(value)}"'
+                    return f'"{axis_names.get(value) or self.axis(value)}"'
                 case columns.FACTOR:
                     return factor_name(value)
                 case columns.LOOP:

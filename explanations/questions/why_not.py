@@ -123,11 +123,11 @@ class WhyNotSearch:
     def on_axis(self, cell: Cell) -> frozenset[int]:
         """The dimensions of a cell that have some of the axis at the end."""
         content = self.history.content(cell, self.history.end)
-        found = self._on_axis.get(content)
-        if found is None:
-            found = frozenset(d for d, x in self.sharded(cell) if x in self.atoms)
-            self._on_axis[content] = found
-        return found
+        dims = self._on_axis.get(content)
+        if dims is None:
+            dims = frozenset(d for d, x in self.sharded(cell) if x in self.atoms)
+            self._on_axis[content] = dims
+        return dims
 
     def here(self, cell: Cell, dim: int) -> Iterator[Reason]:
         """The reasons in the tensor itself."""

@@ -160,9 +160,9 @@ class _Collector:
         """The conflicts, most bytes first, those that repeat with the ops one after the other; how many there
         are of each (``alike``); and why nothing is known of them, where it is not. ``stands``: op -> the one
         that it repeats."""
-        known, error = self.programs.conflicts_or_error(self.choice)
+        conflicts, error = self.programs.conflicts_or_error(self.choice)
         by_key: dict[Any, list[dict[str, Any]]] = {}
-        for row in map(self.conflict, known):
+        for row in map(self.conflict, conflicts):
             at = row["at"]
             about = [str(row[name]) for name in _SAID]
             key = stands[at] if 0 <= at < len(stands) else (row["op"], row["where"]), *about
@@ -171,16 +171,20 @@ class _Collector:
         rows = [row for same in alike for row in same]
         return {"conflicts": rows, "alike": list(map(len, alike)), "unpartitioned": str(error or "")}
 
-    def conflict(self, found: Conflict) -> dict[str, Any]:
+    def conflict(self, conflict: Conflict) -> dict[str, Any]:
         """A conflict, with the numbers of its tensor and op (-1: not on the page), and the cells of
         annotations."""
-        ends = (("origin", found.origin), ("against", found.against))
+        ends = (("origin", conflict.origin), ("against", conflict.against))
         row = {
-            **found.as_json(),
-            "where": said(found.where, found.stack),
+            **conflict.as_json(),
+            "where": said(conflict.where, conflict.stack),
             **{end: a.cell if a else -1 for end, a in ends},
         }
-        return {**row, "number": self.tensor.of.get(found.number, -1), "at": self.item.of.get(found.item, -1)}
+        return {
+            **row,
+            "number": self.tensor.of.get(conflict.number, -1),
+            "at": self.item.of.get(conflict.item, -1),
+        }
 
     # ---- Shardings --------------------------------------------------------------------------------------
 

@@ -37,8 +37,8 @@ def report(
     """
     tell = progress or (lambda what, done: None)
     tell("reading the run", 0.0)
-    found = {**collect(programs, tell, choice), "plan": plan}
-    data = json.dumps(found, separators=(",", ":"), ensure_ascii=False).encode()
+    document = {**collect(programs, tell, choice), "plan": plan}
+    data = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()
     tell("writing", 0.95)
     return page_of(
         _FOLDER / "page.html.j2",

@@ -343,9 +343,9 @@ class _Parser:
 
     def fail(self, expected: str, hint: str = "") -> NoReturn:
         instead = f"'{self.peek}'" if self.peek else "the end"
-        known = (*_WORDS, *_GROUPS, *SUBGROUPS, "maximal", "devices", "last_tile_dim_replicate", "metadata")
-        if not hint and self.peek.isidentifier() and self.peek not in known:
-            hint = closest(self.peek, dict.fromkeys(known))
+        words = (*_WORDS, *_GROUPS, *SUBGROUPS, "maximal", "devices", "last_tile_dim_replicate", "metadata")
+        if not hint and self.peek.isidentifier() and self.peek not in words:
+            hint = closest(self.peek, dict.fromkeys(words))
         self.refuse(f"expected {expected}, found {instead}", hint)
 
     def refuse(self, message: str, hint: str = "") -> NoReturn:

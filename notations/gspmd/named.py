@@ -62,11 +62,11 @@ class NamedSharding:
         for label, several in (("replicated=", self.replicated), (f"unreduced={reduction}", self.unreduced)):
             text += f", {label}{{{', '.join(map(self._axis, several))}}}" if several else ""
         try:
-            made: ir.Attribute = sdy.TensorShardingAttr(ir.Attribute.parse(text + ">"))
+            attribute: ir.Attribute = sdy.TensorShardingAttr(ir.Attribute.parse(text + ">"))
         except ir.MLIRError as error:
             message = error.error_diagnostics[0].message if error.error_diagnostics else str(error)
             raise ShardlogError(f"not a sharding of sdy: {message}") from None
-        return made
+        return attribute
 
     def _axis(self, axis: SubAxis) -> str:
         return axis_text(axis, self.mesh, quoted(axis.name))

@@ -172,10 +172,10 @@ class _ShardingReader:
         while name in taken:
             name, suffix = f"{mesh.name}_{suffix}", suffix + 1
         begin = ir.InsertionPoint.at_block_begin(self.module.body)
-        made = sdy.MeshOp(name, mesh_attribute(mesh), ip=begin)
+        mesh_op = sdy.MeshOp(name, mesh_attribute(mesh), ip=begin)
         if self.meshes:
-            made.operation.move_after([*self.meshes.values()][-1].operation)
-        self.meshes[name] = made
+            mesh_op.operation.move_after([*self.meshes.values()][-1].operation)
+        self.meshes[name] = mesh_op
         number = self.shardings.meshes.add(Mesh(name, mesh.axes, mesh.device_ids))
         self.shardings.names[name] = number
         return number

@@ -183,20 +183,20 @@ class Regions:
         behind = self._behind(region, own, self._entries[between])
         for entry in behind:
             entry.op.move_before(anchor.op)
-        made = make(ir.InsertionPoint((*behind, anchor)[0].op))
-        self._fill(made, region, returned)
+        computation = make(ir.InsertionPoint((*behind, anchor)[0].op))
+        self._fill(computation, region, returned)
         results = [op.results[0] for op in region.leave]
-        instead = dict(zip(results, made.results, strict=True))
+        instead = dict(zip(results, computation.results, strict=True))
         for entry in self._entries:
             if not instead.keys().isdisjoint(entry.taken):
                 entry.taken = [instead.get(value, value) for value in entry.taken]
         left = [entry for entry in self._entries[between] if entry not in own and entry not in behind]
-        self._entries[between] = [*left, _Entry(made.operation, [*made.operands]), *behind]
+        self._entries[between] = [*left, _Entry(computation.operation, [*computation.operands]), *behind]
         for op in (*region.leave, *region.enter):
             if op.results[0] in instead:
                 op.results[0].replace_all_uses_with(instead[op.results[0]])
             op.erase()
-        return made
+        return computation
 
     def clean(self) -> None:
         """Erases what only regions used, which have their own of it."""
@@ -215,9 +215,9 @@ class Regions:
                 given.update(entry.op.results)
         return entries
 
-    def _fill(self, made: Any, region: Region, returned: Iterable[Any]) -> None:
-        block = made.regions[0].blocks.append(*(value.type for value in region.taken))
-        end = sdy.ReturnOp([*returned], loc=made.location, ip=ir.InsertionPoint(block)).operation
+    def _fill(self, computation: Any, region: Region, returned: Iterable[Any]) -> None:
+        block = computation.regions[0].blocks.append(*(value.type for value in region.taken))
+        end = sdy.ReturnOp([*returned], loc=computation.location, ip=ir.InsertionPoint(block)).operation
         for op in region.inside:
             op.move_before(end)
         start = ir.InsertionPoint((*region.inside, end)[0])

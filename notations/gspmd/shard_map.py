@@ -87,11 +87,11 @@ def _used(value: Value) -> bool:
     return any(True for _ in value.uses)
 
 
-def give_body(made: Any, function: Operation, kept: Iterable[int]) -> None:
+def give_body(computation: Any, function: Operation, kept: Iterable[int]) -> None:
     """Gives a manual computation a copy of a function's body, which returns the results in ``kept``."""
     copy = function.operation.clone()
-    copy.regions[0].blocks[0].append_to(made.regions[0])
-    last = list(made.regions[0].blocks[0].operations)[-1]
+    copy.regions[0].blocks[0].append_to(computation.regions[0])
+    last = list(computation.regions[0].blocks[0].operations)[-1]
     sdy.ReturnOp([last.operands[i] for i in kept], loc=last.location, ip=ir.InsertionPoint(last))
     last.operation.erase()
 
@@ -145,7 +145,7 @@ class _ShardMapReader:
             manual_axes(name for name, _ in self.mesh.axes if name in axes),
         ]
         where, constraints = region.location, [op.operands[0].owner for op in region.enter + region.leave]
-        made = regions.put(
+        computation = regions.put(
             region,
             lambda ip: sdy.ManualComputationOp(*arguments, loc=where, ip=ip),
             [crossing.value for crossing in leaving],
@@ -156,7 +156,7 @@ class _ShardMapReader:
         body = None if call is None else self.functions.get(_callee(call))
         if body is not None and len(body.regions[0].blocks):
             self.bodies.add(_callee(call))
-            put_in_place_of(made.regions[0].blocks[0].operations[0], body)
+            put_in_place_of(computation.regions[0].blocks[0].operations[0], body)
 
     def captured(self, value: Value) -> _Crossing:
         """A scalar, or a value that is no tensor, that is used inside unchanged."""

@@ -247,7 +247,7 @@ class _Writer:
         }
         if (text := self.text([sharding], manual)) is not None:
             attributes["mhlo.sharding"] = text
-        made = ir.Operation.create(
+        call = ir.Operation.create(
             "stablehlo.custom_call",
             results=[kind],
             operands=[value],
@@ -255,7 +255,7 @@ class _Writer:
             loc=near.location,
             ip=ir.InsertionPoint(near.operation),
         )
-        return made.results[0]
+        return call.results[0]
 
     # ---- Shardings -----------------------------------------------------------------------------------------
 

@@ -226,15 +226,17 @@ def _entries(attributes: Any, rank: int) -> int:
     return ir.IntegerAttr(attributes[ENTRIES]).value if told else rank
 
 
-def _write_boundary(op: Any, label: str, found: Sequence[ir.Attribute | None], keep: bool = False) -> None:
+def _write_boundary(
+    op: Any, label: str, shardings: Sequence[ir.Attribute | None], keep: bool = False
+) -> None:
     """Gives the arguments or results of a function their shardings; with ``keep``, only those that have
     none."""
     entries = boundary_attributes(op, label)
     changed = []
-    for entry, attribute in zip(entries, found, strict=True):
+    for entry, attribute in zip(entries, shardings, strict=True):
         if attribute is None or (keep and "sdy.sharding" in entry):
             changed.append(entry)
         else:
             changed.append(with_attributes(entry, {"sdy.sharding": attribute}))
-    if any(found):
+    if any(shardings):
         op.attributes[label] = ir.ArrayAttr.get(changed)

@@ -140,9 +140,9 @@ class _Scheduler:
 
         ``held`` is what the targets hold after the tactics before.
         """
-        found = [(rule, *self.find(rule)) for rule in step.rules]
+        matches = [(rule, *self.find(rule)) for rule in step.rules]
         given: dict[tuple[_Target, tuple[str, ...]], TacticDimension] = {}
-        for rule, targets, label in found:
+        for rule, targets, label in matches:
             self.check_axes(rule)
             for target in targets if label else ():
                 dim = None if label == "replicated" else self.dimension(target, int(label), rule)
@@ -152,8 +152,8 @@ class _Scheduler:
                 else:
                     self.shard(target, dim, rule, step.name, priority)
         left = []
-        now = dict(zip(self.targets, held(), strict=True)) if any(not label for *_, label in found) else {}
-        for rule, targets, label in found:
+        now = dict(zip(self.targets, held(), strict=True)) if any(not label for *_, label in matches) else {}
+        for rule, targets, label in matches:
             for target in targets if not label else ():
                 if (target, rule.axes) in given:
                     continue
@@ -173,26 +173,26 @@ class _Scheduler:
         if whole:
             return whole, ""
         match = _DIMENSION.fullmatch(rule.pattern)
-        found = self.matching(match[1]) if match else []
-        if match and found:
-            return found, match[2]
+        targets = self.matching(match[1]) if match else []
+        if match and targets:
+            return targets, match[2]
         raise self.unknown(match[1] if match else rule.pattern, rule.where)
 
     def matching(self, pattern: str) -> list[_Target]:
         """The arguments whose path starts as a pattern says, or else such results."""
         parts = [wildcard(part, ".") for part in components(pattern)]
-        found = [
+        targets = [
             target for target in self.targets if parts and any(_starts(path, parts) for path in target.paths)
         ]
-        return [t for t in found if t.list == "arg_attrs"] or found
+        return [t for t in targets if t.list == "arg_attrs"] or targets
 
     def unknown(self, pattern: str, where: str) -> ShardlogError:
-        known: dict[str, None] = {}
+        paths: dict[str, None] = {}
         for target in self.targets:
             for path in target.paths:
                 parts = ["*" if part.isdigit() else part for part in path]
-                known |= {".".join(parts[:n]): None for n in range(1, len(parts) + 1)}
-        hint = closest(".".join(components(pattern)) or pattern, known)
+                paths |= {".".join(parts[:n]): None for n in range(1, len(parts) + 1)}
+        hint = closest(".".join(components(pattern)) or pattern, paths)
         if all(len(target.paths) == 1 for target in self.targets):
             hint += "; the module does not say what its arguments are called: lower it with debug_info=True"
         return ShardlogError(f"there is no argument or result {pattern}", where=where, hint=hint)
@@ -279,9 +279,9 @@ class _Scheduler:
                 {(d,) for s in shardings for d, of in enumerate(s.dimensions) if of.axes or of.closed}
             ),
         }
-        found = self.decide(facts)
+        decision = self.decide(facts)
         decided: int | str
-        ((decided,),) = found["shards"] or found["leaves"]
+        ((decided,),) = decision["shards"] or decision["leaves"]
         return decided
 
     def annotate(self, target: _Target, dim: int, rule: Rule, tactic: str, priority: int) -> None:

@@ -164,8 +164,8 @@ class _TacticReader:
         return [Rule(pattern.text, names, self.place(pattern.start)) for pattern in patterns]
 
     def accept(self, mark: str) -> bool:
-        found = self.tokens[self.next]
-        matches = found.kind == "mark" and found.text == mark
+        token = self.tokens[self.next]
+        matches = token.kind == "mark" and token.text == mark
         self.next += matches
         return matches
 

@@ -64,10 +64,10 @@ def compile_priorities(file: str, text: str) -> str:
     return "\n".join(map("".join, lines))
 
 
-def unknown_names(entries: Iterable[Entry], known: Iterable[str], ops: Iterable[Any]) -> Iterator[str]:
-    """A message for each entry about ops of which neither the rules (which have the ``known`` ones) nor a
+def unknown_names(entries: Iterable[Entry], ruled: Iterable[str], ops: Iterable[Any]) -> Iterator[str]:
+    """A message for each entry about ops of which neither the rules (which name the ``ruled`` ones) nor a
     module (with these ``ops``) has one. In place of ops that are no op of the module stands None."""
-    names = sorted({*known}.union(*(_called(op) for op in ops if op is not None)))
+    names = sorted({*ruled}.union(*(_called(op) for op in ops if op is not None)))
     unknown = [e for e in entries if e.ops not in FAMILIES and not _has(names, e.ops)]
     for entry in unknown[:_MOST_UNKNOWN]:
         called = f"begins with {entry.ops[:-1]}" if entry.ops.endswith("*") else f"is called {entry.ops}"

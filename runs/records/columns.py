@@ -24,8 +24,8 @@ def numbers_of(width: Any, data: bytes) -> Column:
         swapped = array(width, data)
         swapped.byteswap()
         return swapped
-    found: memoryview[int] = memoryview(data).cast(width)
-    return found
+    column: memoryview[int] = memoryview(data).cast(width)
+    return column
 
 
 class Texts(Sequence[str]):
@@ -89,11 +89,11 @@ class Gains(Sequence[tuple[int, int]]):
             return [self[i] for i in range(*index.indices(len(self)))]
         if not 0 <= index < self._length:
             raise IndexError(index)
-        found, before, gain = self._found, self._before, self._found[-1]
-        for _ in range(index + 1 - len(found)):
+        gains, before, gain = self._found, self._before, self._found[-1]
+        for _ in range(index + 1 - len(gains)):
             if not 0 <= before[gain] < gain:
                 raise ValueError(f"no gain before gain {gain}")
             gain = before[gain]
-            found.append(gain)
-        gain = found[index]
+            gains.append(gain)
+        gain = gains[index]
         return self._changes[gain], self._dims[gain]

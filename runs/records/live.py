@@ -211,7 +211,7 @@ class Live(LiveTurns):
     def _index(self, function: Function) -> _Index:
         """The index of a function, made once."""
         if function.name not in self._indices:
-            regions = ((node, region) for node, found in function.regions.items() for region in found)
+            regions = ((node, region) for node, inside in function.regions.items() for region in inside)
             constraints: dict[int, list[int]] = {}
             for node in function.constraints:
                 for v in function.operands[node]:

@@ -81,17 +81,17 @@ class Obstacles:
     def maps(self, item: Item) -> list[Maps]:
         """The factors of the dimensions of an item, whether it takes turns or not."""
         class_ = self._record.class_of(item)
-        found = self._maps.get(class_)
-        if found is None:
-            found = self._of_op.get(item)
-        if found is None:
+        maps = self._maps.get(class_)
+        if maps is None:
+            maps = self._of_op.get(item)
+        if maps is None:
             last = len(self._record.stages) - 1
-            found = [Maps(*row) for row in self._given(item, last).get("maps", ())]
+            maps = [Maps(*row) for row in self._given(item, last).get("maps", ())]
             if self._static(item, last) >= 0:
-                self._maps[class_] = found
+                self._maps[class_] = maps
             else:
-                self._of_op[item] = found
-        return found
+                self._of_op[item] = maps
+        return maps
 
     def unknown(self, item: Item) -> bool:
         """Whether an item is an op that has no rule."""
@@ -154,11 +154,11 @@ class Obstacles:
             levels = dict[int, int]()  # by static facts, which many stages share
             for stage, static in self._by_stage(class_).items():
                 levels.setdefault(static, _level(self._record.stages[stage]))
-            found: dict[Row, int] = {}
+            first_levels: dict[Row, int] = {}
             for static, level in levels.items():
                 for row in self._history.given(static, slots).get("flows", ()):
-                    found.setdefault(row, level)
-            self._opened[class_] = [(*row, level) for row, level in found.items()]
+                    first_levels.setdefault(row, level)
+            self._opened[class_] = [(*row, level) for row, level in first_levels.items()]
         return self._opened[class_]
 
     def _later(self, cell: Cell, priority: int) -> Iterator[tuple[int, int, int]]:

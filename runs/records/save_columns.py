@@ -54,22 +54,22 @@ class SaveColumns:
         self._cells()
         self.numbers["order"] = np.asarray(record.order(), np.int32)
 
-    def column(self, name: str, found: Any) -> None:
+    def column(self, name: str, values: Any) -> None:
         """Adds a column of numbers."""
-        self.numbers[name] = np.asarray(found)
+        self.numbers[name] = np.asarray(values)
 
-    def texts(self, name: str, found: Ints | Iterable[str]) -> None:
+    def texts(self, name: str, texts: Ints | Iterable[str]) -> None:
         """Adds a column of texts, or of their numbers so far; -1 is none."""
         self._of_texts.add(name)
-        self.numbers[name] = found if isinstance(found, np.ndarray) else self._texts.of(found)
+        self.numbers[name] = texts if isinstance(texts, np.ndarray) else self._texts.of(texts)
 
     def written(self) -> list[tuple[str, str, bytes]]:
         """The name, the width and the bytes of every column."""
-        found = sorted(self._texts)
-        rank = np.empty(len(found) + 1, np.int32)
-        rank[self._texts.of(found)] = np.arange(len(found), dtype=np.int32)
+        texts = sorted(self._texts)
+        rank = np.empty(len(texts) + 1, np.int32)
+        rank[self._texts.of(texts)] = np.arange(len(texts), dtype=np.int32)
         rank[-1] = -1  # no text is none
-        data = [text.encode() for text in found]
+        data = [text.encode() for text in texts]
         columns = {name: rank[c] if name in self._of_texts else c for name, c in self.numbers.items()}
         columns["text.end"] = np.cumsum(np.fromiter(map(len, data), np.int64, len(data)))
         order = np.lexsort((columns["name.value"], columns["name.text"]))
@@ -88,9 +88,9 @@ class SaveColumns:
                 if id(origin) not in seen:
                     where, stack = origin.within(around).place
                     seen[id(origin)] = texts[where], texts[stack]
-            found = np.array([seen[id(origin)] for origin in own], np.int32).reshape(-1, 2)
-            wheres.append(found[:, 0])
-            stacks.append(found[:, 1])
+            pairs = np.array([seen[id(origin)] for origin in own], np.int32).reshape(-1, 2)
+            wheres.append(pairs[:, 0])
+            stacks.append(pairs[:, 1])
         return wheres, stacks
 
     def _own(self, instance: Instance) -> list[Origin]:
@@ -128,8 +128,8 @@ class SaveColumns:
         parts["where"].append(self._texts.of(value.where for value in results))
         parts["stack"].append(self._texts.of(value.stack for value in results))
         parts["op"].append(np.full(len(results), -1, np.int32))
-        for name, found in parts.items():
-            joined = np.concatenate(found).astype(np.int32)
+        for name, each in parts.items():
+            joined = np.concatenate(each).astype(np.int32)
             (self.texts if name in ("name", "where", "stack") else self.column)(f"value.{name}", joined)
         self.tables["type"] = [
             (number, str(type_), _json(types.shapes[number] or ())) for type_, number in types.types.items()
@@ -166,8 +166,8 @@ class SaveColumns:
                 at = place[number]
                 key = at if at in own else (contents[at], types[number])
                 if key not in rows:
-                    found = written.sharding(at, len(shapes[types[number]] or ()))
-                    rows[key] = seen[_json(sharding_rows(found, record.meshes.meshes))]
+                    sharding = written.sharding(at, len(shapes[types[number]] or ()))
+                    rows[key] = seen[_json(sharding_rows(sharding, record.meshes.meshes))]
                 of_rows[number] = rows[key]
                 if v in instance.function.annotations:
                     annotated.append(number)
@@ -192,8 +192,8 @@ class SaveColumns:
         record, items = self.record, len(self.agenda.classes)
         offsets, slots = self.agenda.slots
         text = {name: np.full(items, -1, np.int32) for name in ("name", "where", "stack", "source")}
-        found = {name: np.full(items, -1, np.int32) for name in ("origin", "known", "roles", "rows")}
-        values, roles, known = slots.astype(np.int32), Distinct[tuple[str, ...]](), Distinct[str]()
+        columns = {name: np.full(items, -1, np.int32) for name in ("origin", "known", "roles", "rows")}
+        values, roles, fact_texts = slots.astype(np.int32), Distinct[tuple[str, ...]](), Distinct[str]()
         origins, statics, listed = Distinct[Origin](), Distinct[str](), list[Ints]()
         answers, relations = dict[int, int](), dict[int, int]()
         there = np.ones(items, bool)
@@ -214,39 +214,39 @@ class SaveColumns:
             for origin in own:
                 if id(origin) not in whole:
                     whole[id(origin)] = origins[origin.within(around)]
-            found["origin"][nodes] = [whole[id(origin)] for origin in own]
+            columns["origin"][nodes] = [whole[id(origin)] for origin in own]
             counts = np.column_stack([function.operands.counts, numbers(function.results.counts)])
             pairs, which = np.unique(counts, axis=0, return_inverse=True)
             of_pairs = roles.of(_roles(*pair) for pair in pairs.tolist())
-            found["roles"][nodes] = of_pairs[which.reshape(-1)] if len(of_pairs) else 0
+            columns["roles"][nodes] = of_pairs[which.reshape(-1)] if len(of_pairs) else 0
             self._slot_values(instance, counts, values, there)
             signatures, classes = function.signature.tolist(), instance.layout.classes.tolist()
             for node, signature in enumerate(signatures):
                 if signature not in answers and there[first + node]:
-                    answers[signature] = known[_json(record.op_facts(Item(first + node)))]
-            found["known"][nodes] = [answers.get(signature, -1) for signature in signatures]
+                    answers[signature] = fact_texts[_json(record.op_facts(Item(first + node)))]
+            columns["known"][nodes] = [answers.get(signature, -1) for signature in signatures]
             order = numbers(function.order)
             for class_ in {classes[node] for node in function.order} - relations.keys():
                 static = self.result.program.classes.known[class_].static
                 relations[class_] = statics[_json({name: static[name] for name in ("factor", "maps")})]
-            found["rows"][first + order] = [relations[classes[node]] for node in order.tolist()]
+            columns["rows"][first + order] = [relations[classes[node]] for node in order.tolist()]
             listed.append(first + order)
-        nothing = known[_json({})]
+        nothing = fact_texts[_json({})]
         for item in np.flatnonzero(other).tolist():
             op = record.op(Item(item))
             for name, said in (("name", op.name), ("where", op.where), ("stack", op.stack)):
                 text[name][item] = self._texts[said]
-            found["roles"][item], found["known"][item] = roles[op.roles], nothing
+            columns["roles"][item], columns["known"][item] = roles[op.roles], nothing
         for name, column in text.items():
             self.texts(f"op.{name}", column)
-        for name, column in found.items():
+        for name, column in columns.items():
             self.column(f"op.{name}", column)
         self.column("op.class", np.where(there, self.agenda.classes, -1))
         self.column("op.slots", offsets)
         self.column("slot.value", values)
         self.column("slot.cell", self.agenda.place_cell[slots])
         self._held(there)
-        self.tables["known"] = [(number, facts) for facts, number in known.items()]
+        self.tables["known"] = [(number, facts) for facts, number in fact_texts.items()]
         self.tables["roles"] = [(number, _json(said)) for said, number in roles.items()]
         self.tables["op_rows"] = [(number, facts) for facts, number in statics.items()]
         self.texts("origin.path", (origin.path for origin in origins))
@@ -280,8 +280,8 @@ class SaveColumns:
         """The slots in the order of their cells."""
         cells, items, slots = self.record.by_cell
         kept = there[items]
-        for name, found in (("cell", cells), ("item", items), ("slot", slots)):
-            self.column(f"held.{name}", found[kept])
+        for name, column in (("cell", cells), ("item", items), ("slot", slots)):
+            self.column(f"held.{name}", column[kept])
 
     # ---- Cells ------------------------------------------------------------------------------------------
 
@@ -290,8 +290,8 @@ class SaveColumns:
         self.column("cell.first", fixpoint.initial)
         self.column("cell.last", fixpoint.outcome.contents)
         log = fixpoint.outcome.log
-        for name, found in (("pass", log.number), ("op", log.item), ("slot", log.slot)):
-            self.column(f"change.{name}", found)
+        for name, column in (("pass", log.number), ("op", log.item), ("slot", log.slot)):
+            self.column(f"change.{name}", column)
         cells = self.agenda.place_cell[log.place] if len(log.place) else np.zeros(0, np.int32)
         self.column("change.cell", cells)
         self.column("change.old", log.old)
@@ -300,8 +300,8 @@ class SaveColumns:
 
 
 def _roles(operands: int, results: int) -> tuple[str, ...]:
-    found = [f"operand {i}" for i in range(operands)]
-    return (*found, *(f"result {i}" if results > 1 else "result" for i in range(results)))
+    roles = [f"operand {i}" for i in range(operands)]
+    return (*roles, *(f"result {i}" if results > 1 else "result" for i in range(results)))
 
 
 def _packed(column: Ints) -> tuple[str, bytes]:

@@ -64,10 +64,10 @@ class Ways:
             key = one.setdefault(key, key)
             keys.append(key)
             same: dict[int, int] = {}  # ways of this change by what is behind them
-            found = templates.get((key, slot, old, new))
-            if found is None:
-                found = templates[key, slot, old, new] = self._made(key, slot, old, new)
-            for dim, atom, code, source, uses, annotated in found:
+            gains = templates.get((key, slot, old, new))
+            if gains is None:
+                gains = templates[key, slot, old, new] = self._made(key, slot, old, new)
+            for dim, atom, code, source, uses, annotated in gains:
                 before, origin, length, behind = -1, cell, 1, -1 - cell
                 if source is not None:
                     origin = cells[source[0]]
@@ -95,7 +95,7 @@ class Ways:
         history = self._history
         held = {(d, x) for d, _, x in history.held(old).get("sharded", ())}
         gained = self.gained.setdefault(key, set())
-        found = []
+        gains = []
         for d, p, x in history.held(new).get("sharded", ()):
             if (d, x) not in held:
                 gained.add((slot, d, p, x))
@@ -104,13 +104,13 @@ class Ways:
                 source = next(((at, code) for at, code, axis in uses if axis == x), None)
                 annotated = any(step.relation == "annotation" for step in proof.steps())
                 used = tuple((at, code) for at, code, _ in uses)
-                found.append(_Gain(d, x, self._code(d, x), source, used, annotated))
-        return found
+                gains.append(_Gain(d, x, self._code(d, x), source, used, annotated))
+        return gains
 
     def _code(self, dim: int, atom: int) -> int:
         return dim * self._atoms + atom
 
 
 def _members(mask: int, cells: list[int]) -> list[int]:
-    found: list[Any] = [cells[bit] for bit in range(mask.bit_length()) if mask >> bit & 1]
-    return sorted(found)
+    members: list[Any] = [cells[bit] for bit in range(mask.bit_length()) if mask >> bit & 1]
+    return sorted(members)

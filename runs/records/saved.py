@@ -128,9 +128,9 @@ class Saved(Record):
         """The names in rows, each with its first value, and its place among all names."""
         texts, numbers, ranks = (self._column(f"name.{name}") for name in ("text", "value", "rank"))
         for text, same_name in groupby(rows, key=texts.__getitem__):
-            found = list(same_name)
+            same_rows = list(same_name)
             name = self._file.texts[text]
-            yield name, min(numbers[row] for row in found), min(ranks[row] for row in found)
+            yield name, min(numbers[row] for row in same_rows), min(ranks[row] for row in same_rows)
 
     def names(self) -> Mapping[str, int]:
         first = self._first_of_names(range(len(self._column("name.text"))))
@@ -435,5 +435,5 @@ def _facts(text: str) -> Facts:
     return _rows(json.loads(text))
 
 
-def _rows(found: dict[str, Any]) -> Facts:
-    return {name: list(map(tuple, rows)) for name, rows in found.items()}
+def _rows(tables: dict[str, Any]) -> Facts:
+    return {name: list(map(tuple, rows)) for name, rows in tables.items()}

@@ -106,8 +106,8 @@ class _Columns(dict[str, Column]):
         rows = self._all("SELECT width, numbers FROM column WHERE name = ?", name)
         if not rows:
             raise KeyError(name)
-        self[name] = found = numbers_of(*rows[0])
-        return found
+        self[name] = column = numbers_of(*rows[0])
+        return column
 
 
 class Database:
