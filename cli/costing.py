@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import argparse
+import json
 from typing import Any
 
 from ..console.colours import show
 from ..console.printing import print_json, warn
+from ..errors import ShardlogError
+from ..outputs import output
 from ..program.elements import bytes_text
 from ..runs.options import machine_of_costs
 from .choosing import asked_of, choice_arguments, warn_of_memory
@@ -20,6 +23,8 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
         parents=[common, choice_arguments()],
         help="estimate the time and memory of the partitioned program on a machine",
     )
+    about = "write the step as a timeline in Chrome's trace event format, for Perfetto"
+    command.add_argument("--trace", metavar="STEP.json", help=about)
     command.add_argument("--full", action="store_true", help="print everything")
     add_json(command, "print JSON instead of text")
     command.set_defaults(carry_out=_cost)
@@ -35,6 +40,9 @@ def _cost(options: argparse.Namespace) -> None:
     machine(topology)  # errors in it are reported before anything runs
     session = session_of(options)
     if has_unknown_sizes(session.module):
+        if options.trace:
+            message = "sizes that are not known give formulas, and no timeline"
+            raise ShardlogError(message, where="--trace", hint="give the grid its sizes")
         unknown = formulas(session.result)
         print_json(unknown.as_json()) if options.json else show(str(unknown))
         return
@@ -46,6 +54,9 @@ def _cost(options: argparse.Namespace) -> None:
         warn(f"{bound}; {needed}: --topology {topology} bounds that")
     if cost.peak > cost.machine.memory and not program.exceeds:  # reported before
         warn_of_memory(cost.peak, cost.machine)
+    if options.trace:
+        with output(options.trace) as file:
+            file.write_text(json.dumps(cost.trace(), ensure_ascii=False) + "\n", encoding="utf-8")
     if options.json:
         print_json(cost.as_json())
     else:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +16,7 @@ from ..partition.executions import Executions
 from ..partition.facts.knowledge import RuleReader
 from ..partition.finishing.combining import NUMBER, combined_sizes
 from ..program.boundaries import boundary_axes
+from ..program.folding import scope
 from ..program.mlir.modules import main_function, operations_in, symbols
 from ..program.mlir.origins import Origin, numberless, origin
 from ..rulebook.traits import OpTraits
@@ -28,6 +29,7 @@ from .machine import SURE, Machine
 from .memory import Peak, peaks
 from .pricing import Price, Pricing
 from .storing import Storing
+from .timeline import Around, Timeline, Work
 
 if TYPE_CHECKING:
     from ..runs.choice import ProgramChoice
@@ -107,7 +109,7 @@ class Cost:
 
     ``peak`` is the most device memory that it needs, in bytes, and ``host`` the most host memory. ``held`` is
     what it holds at these peaks, largest first. ``open`` says that loops of unknown trip count count as one
-    iteration. ``docs/cost.md`` describes the model.
+    iteration. ``timeline`` has what it does in order. ``docs/cost.md`` describes the model.
     """
 
     program: ProgramChoice
@@ -119,6 +121,7 @@ class Cost:
     open: bool = False
     host: int = 0
     late: float = 0.0
+    timeline: Timeline = field(default_factory=Timeline, repr=False, compare=False)
 
     @property
     def seconds(self) -> float:
@@ -213,6 +216,15 @@ class Cost:
         total = self.seconds or 1.0
         return sorted(((key, s, s / total) for key, s in by_key.items()), key=lambda row: (-row[1], row[0]))
 
+    def trace(self) -> dict[str, Any]:
+        """The step in Chrome's trace event format, which Perfetto reads.
+
+        A track has the ops that compute, and others the collectives of each set of axes; times are in
+        microseconds.
+        """
+        about = {"program": str(self.program), "machine": self.machine.name, "seconds": self.seconds}
+        return self.timeline.trace(about)
+
     def as_json(self) -> dict[str, Any]:
         """The cost as a JSON document; ``shardlog cost --schema`` is its schema."""
         return {
@@ -250,7 +262,11 @@ def cost(program: PartitionedRun, machine: Machine) -> Cost:
         open_ = False
         for number, outermost in _computed(pricing.graph, module, traits):
             op = pricing.graph.ops[number]
-            account.add(number, 1 if outermost else counts.often(op))
+            account.add(
+                number,
+                1 if outermost else counts.often(op),
+                () if outermost else _around(number, pricing.graph, counts, traits),
+            )
             open_ |= not outermost and counts.of(op) is None
         layers_found = layers(account.lines, program.result.record)
         allocation = machine.allocation
@@ -269,6 +285,7 @@ def cost(program: PartitionedRun, machine: Machine) -> Cost:
             open_,
             host.bytes,
             account.late(),
+            account.timeline,
         )
 
 
@@ -292,6 +309,7 @@ class _Account:
     def __init__(self, program: PartitionedRun, pricing: Pricing, module: ir.Module) -> None:
         self.program, self.pricing = program, pricing
         self.lines: list[Line] = []
+        self.timeline = Timeline()
         self._source = program.result.source
         besides = Besides(program.axes, pricing)
         self._beside = {window.sent.op: besides.of(window) for window in program.windows}
@@ -302,18 +320,24 @@ class _Account:
         self._outside = [0, 0.0]  # of loops: kernels, and the seconds of all
         # Times, seconds, operations, bytes, kernels and seconds of waiting, by op, place and limit.
         self._done: dict[tuple[str, str, str, str, str], list[float]] = {}
+        self._scopes: dict[Origin, tuple[str, ...]] = {}
         self._origins: dict[Any, tuple[Origin, tuple[str, str]]] = {}  # with lines and stacks, by location
 
-    def add(self, which: int, times: int) -> None:
-        """Adds an op of the program, by its number in the graph, that runs so often."""
+    def add(self, which: int, times: int, around: Sequence[Around]) -> None:
+        """Adds an op of the program, by its number in the graph, that runs so often in all."""
         op, item = self.pricing.graph.ops[which], None
         origin, place = self._origin(op)
         number = _number(op)
         if number is not None:
-            several = self._together.get(op, 1)
-            price = self.pricing.of_collective(self.program.collectives[number], op, several)
+            several, each = self._together.get(op, 1), self.program.collectives[number]
+            price = self.pricing.of_collective(each, op, several)
+            hidden = 0.0
             if beside := self._beside.get(self.program.sent[number].op):
                 price = replace(price, seconds=beside.exposed)
+                hidden = max(beside.apart - beside.beside, 0.0)
+            leads = self.program.sent[number].kind == "all_gather"
+            work = self._work(each.kind, origin, (each.where, each.stack), price)
+            work = replace(work, axes=each.axes, hidden=hidden, leads=leads, number=number, serves=each.op)
             item = self.program.names.item(self.program.sent[number].purpose)
             self._sent[number] = self._sent.get(number, (0, price))[0] + times, price
         else:
@@ -324,6 +348,8 @@ class _Account:
             amounts = (1, price.seconds, price.flops, price.bytes, price.launches, waits)
             for i, amount in enumerate(amounts):
                 row[i] += amount * times
+            work = self._work(op.name, origin, place, price)
+        self.timeline.add(work, times, around)
         if not self.pricing.in_loop(which):
             self._outside[0] += price.launches * times
             self._outside[1] += price.seconds * times
@@ -393,12 +419,31 @@ class _Account:
         """The line and the name stack of an op in the user's source; empty if unknown."""
         return self._origin(op)[1]
 
+    def _work(self, op: str, origin: Origin, place: tuple[str, str], price: Price) -> Work:
+        if origin not in self._scopes:
+            self._scopes[origin] = scope(origin)
+        where, stack = place
+        layer, figures = self._scopes[origin], (price.seconds, price.flops, price.bytes)
+        return Work(op, layer, where, stack, *figures, price.limited)
+
     def _origin(self, op: Any) -> tuple[Origin, tuple[str, str]]:
         key = op.location.attr
         if key not in self._origins:
             come_from = origin(self._source.location(op))
             self._origins[key] = come_from, come_from.place
         return self._origins[key]
+
+
+def _around(number: int, graph: Graph, counts: Executions, traits: OpTraits) -> list[Around]:
+    """The loops around an op, the outermost first; those of unknown trip count take one turn."""
+    found = list[Around]()
+    while (parent := graph.parents[number]) >= 0:
+        if traits.lowering(graph.plain[parent]) == "loop":
+            known = counts.turns(graph.ops[parent])
+            turns, tests = (1, 1) if known is None else (known, known + 1)
+            found.append(Around(parent, turns, tests, graph.in_first_region(number)))
+        number = parent
+    return found[::-1]
 
 
 def _number(op: Any) -> int | None:
