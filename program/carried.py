@@ -11,7 +11,7 @@ from ..errors import ShardlogError
 from .function import location
 from .meshes import symbol
 from .mlir.modules import operations_in, symbols
-from .reductions import COMBINED_BY, OF_EQUALS
+from .reductions import AVERAGE, COMBINED_BY, OF_EQUALS
 from .shardings import Sharding, Shardings, is_writable
 from .signature import text_of
 
@@ -53,18 +53,34 @@ def check_carried(module: ir.Module, what: str) -> None:
         return
     check_sizes(module, what)
     for op in operations_in(module):
-        held = [op.attributes]
-        if op.name == "func.func":
-            held += [entry for label in _OF_ENDS if label in op.attributes for entry in op.attributes[label]]
-        for each in held:
-            if PARTIAL in each and (kind := _partial(each)[0]) not in COMBINED_BY:
-                hint = f"known are {', '.join(COMBINED_BY)}; leave it out, and results are whole"
-                raise ShardlogError(f"{_REFUSED} {what}: {kind}", where=location(op), hint=hint)
-        for entry in held[1:]:
-            if PARTIAL in entry and (kind := _partial(entry)[0]) not in OF_EQUALS:
-                message = f"a partial {kind} at the boundary of a function is not supported by {what}"
-                hint = f"known are sum, {', '.join(OF_EQUALS)}; leave it out, and the tensor is whole there"
-                raise ShardlogError(message, where=location(op), hint=hint)
+        if PARTIAL in op.attributes:
+            _check_partial(op, op.attributes, op.results[0].type, what)
+        if op.name != "func.func":
+            continue
+        for label in filter(op.attributes.__contains__, _OF_ENDS):
+            types = op.opview.type.inputs if label == "arg_attrs" else op.opview.type.results
+            for entry, type_ in zip(op.attributes[label], types, strict=True):
+                if PARTIAL not in entry:
+                    continue
+                _check_partial(op, entry, type_, what)
+                if (kind := _partial(entry)[0]) not in OF_EQUALS:
+                    message = f"a partial {kind} at the boundary of a function is not supported by {what}"
+                    known = f"known are sum, {', '.join(OF_EQUALS)}"
+                    hint = f"{known}; leave it out, and the tensor is whole there"
+                    raise ShardlogError(message, where=location(op), hint=hint)
+
+
+def _check_partial(op: Any, held: Any, type_: Any, what: str) -> None:
+    """Raises ShardlogError for a reduction, said by attributes, that no collective can make of a type."""
+    kind, _ = _partial(held)
+    if kind not in COMBINED_BY:
+        hint = f"known are {', '.join(COMBINED_BY)}; leave it out, and results are whole"
+        raise ShardlogError(f"{_REFUSED} {what}: {kind}", where=location(op), hint=hint)
+    element = ir.ShapedType(type_).element_type
+    if kind == AVERAGE and not isinstance(element, ir.FloatType | ir.ComplexType):
+        message = f"a partial average of {element} is not supported by {what}"
+        hint = "an average of integers is no integer: leave it out, and the tensor is whole"
+        raise ShardlogError(message, where=location(op), hint=hint)
 
 
 def without_partial(sharding: Sharding, shardings: Shardings) -> tuple[Sharding, dict[str, ir.Attribute]]:

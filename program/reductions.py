@@ -16,7 +16,10 @@ UNREDUCED = {
     "generic": "unreduced (generic)",
 }
 
-# The op that combines two elements, by reduction. An average has none, and of a generic one nothing is known.
+# How an average is combined, in place of an op: devices add, and divide by their number.
+AVERAGE = "average"
+
+# The op that combines two elements, by reduction. Of a generic one nothing is known.
 COMBINED_BY = {
     "sum": "stablehlo.add",
     "max": "stablehlo.maximum",
@@ -25,7 +28,8 @@ COMBINED_BY = {
     "bitwise_and": "stablehlo.and",
     "bitwise_or": "stablehlo.or",
     "bitwise_xor": "stablehlo.xor",
+    "average": AVERAGE,
 }
 
 # The reductions of equal values that are the value: devices may have parts of it by having it whole.
-OF_EQUALS = ("max", "min", "bitwise_and", "bitwise_or")
+OF_EQUALS = ("max", "min", "bitwise_and", "bitwise_or", "average")

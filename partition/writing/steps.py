@@ -9,6 +9,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ...program.mlir.types import Value
+from ...program.reductions import AVERAGE, COMBINED_BY
 from ...program.signature import value_of
 from ...rulebook.traits import OpTraits
 from ..layouts import Axes, Layout, PieceId, Shape
@@ -52,7 +53,22 @@ def _trimmed(builder: Builder, value: Value, shape: Shape, step: Step) -> Any:
 
 
 def _all_reduce(builder: Builder, value: Value, shape: Shape, start: Layout, step: Step) -> Any:
-    return builder.collective("all_reduce", value, value.type, step.pieces, step.price, combine=start.combine)
+    combine = _added(start)
+    value = builder.collective("all_reduce", value, value.type, step.pieces, step.price, combine=combine)
+    return _divided(builder, value, start, step)
+
+
+def _added(layout: Layout) -> str:
+    """The op by which a collective combines parts."""
+    return COMBINED_BY["sum"] if layout.combine == AVERAGE else layout.combine
+
+
+def _divided(builder: Builder, value: Value, start: Layout, step: Step) -> Any:
+    """A sum of parts, which for an average is divided by their number."""
+    if start.combine != AVERAGE:
+        return value
+    count = builder.splat(f"{builder.axes.product(step.pieces)}.0", element_of(value), shape_of(value))
+    return builder.one("stablehlo.divide", [value, count], value.type)
 
 
 def _reduce_scatter(builder: Builder, value: Value, shape: Shape, start: Layout, step: Step) -> Any:
@@ -62,9 +78,10 @@ def _reduce_scatter(builder: Builder, value: Value, shape: Shape, start: Layout,
     value = builder.filled_up(value, d, tile * axes.product(step.pieces) - held[d])
     type_ = builder.tensor([*held[:d], tile, *held[d + 1 :]], element_of(value))
     attributes = {"scatter_dimension": builder.integer(d)}
-    return builder.collective(
-        "reduce_scatter", value, type_, step.pieces, step.price, attributes, combine=start.combine
+    value = builder.collective(
+        "reduce_scatter", value, type_, step.pieces, step.price, attributes, combine=_added(start)
     )
+    return _divided(builder, value, start, step)
 
 
 def _all_to_all(builder: Builder, value: Value, shape: Shape, start: Layout, step: Step) -> Any:
@@ -127,7 +144,10 @@ def _parts(axes: Axes, layout: Layout, manual: Iterable[PieceId]) -> list[tuple[
 
 
 def _mask(builder: Builder, value: Value, shape: Shape, start: Layout, step: Step) -> Any:
-    """One device keeps the value; the others get the neutral element of the combining op."""
+    """One device keeps the value; the others get the neutral element of the combining op. The average of
+    equal values is the value."""
+    if step.after.combine == AVERAGE:
+        return value
     first = builder.lookup(builder.axes.index(step.pieces))
     held = shape_of(value)
     nothing = builder.neutral(step.after.combine, element_of(value), held)

@@ -4,8 +4,10 @@ mesh are completed, resharded and computed by the reduction that they say."""
 from __future__ import annotations
 
 import random
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import shardlog
 from shardlog.errors import ShardlogError
@@ -44,8 +46,8 @@ func.func @main(%x: {x}) -> {r} {{
 """
 
 
-def expected(kind: str, x: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> object:
-    return 2 * NUMPY[kind].reduce(x, axis=1)
+def expected(kind: str, x: np.ndarray[tuple[int, ...], np.dtype[np.float32]]) -> npt.NDArray[Any]:
+    return np.asarray(2 * NUMPY[kind].reduce(x, axis=1))
 
 
 def given(seed: int) -> np.ndarray[tuple[int, ...], np.dtype[np.float32]]:
@@ -86,10 +88,39 @@ def test_an_option_of_another_reduction_is_resharded() -> None:
 
 
 def test_what_no_collective_combines_is_refused() -> None:
-    for kind in ("average", "generic"):
-        text = reduced("sum", "[[], [0]]", f"[[]], partial = {kind}[0]", "[[0]]")
-        with pytest.raises(ShardlogError, match=f"not supported by partitioning: {kind}"):
-            shardlog.run(text).partition()
+    text = reduced("sum", "[[], [0]]", "[[]], partial = generic[0]", "[[0]]")
+    with pytest.raises(ShardlogError, match="not supported by partitioning: generic"):
+        shardlog.run(text).partition()
+    text = reduced("sum", "[[], [0]]", "[[]], partial = average[0]", "[[0]]").replace("f32", "i32")
+    with pytest.raises(ShardlogError, match="a partial average of i32 is not supported"):
+        shardlog.run(text.replace("0.0", "0")).partition()
+
+
+AVERAGED = """
+mesh.mesh @g(shape = 2x3)
+func.func @main(%x: tensor<6x4xf32>) -> tensor<6x4xf32> {{
+  %0 = mesh.shard %x to <@g, [[]], partial = average{}> : tensor<6x4xf32>
+  %1 = mesh.shard %0 to <@g, {}> annotate_for_users : tensor<6x4xf32>
+  return %1 : tensor<6x4xf32>
+}}
+"""
+
+
+@pytest.mark.parametrize("axes", [(0,), (1,), (0, 1)])
+@pytest.mark.parametrize("users", ["[[]]", "[[0]]", "[[1], [0]]"])
+def test_an_average_of_different_parts_is_their_mean(axes: tuple[int, ...], users: str) -> None:
+    """The argument of each device is another one: the program of a device is run on a row for each."""
+    text = AVERAGED.format(list(axes), users)
+    local = shardlog.run(text, propagation="completion").partition("shard").text()
+    x = np.random.default_rng(3).integers(0, 6, (2, 3, 6, 4)).astype(np.float32)
+    (got,) = shardlog.run(local).partition().compile()(x.reshape(6, 6, 4))
+    mean = x.mean(axis=axes, keepdims=True) * np.ones_like(x)
+    rows, columns = (("[0]" in users, 0), (False, 0)) if users != "[[1], [0]]" else ((True, 1), (True, 0))
+    for device in np.ndindex(2, 3):
+        part = mean[device]
+        for dim, (split, axis) in enumerate((rows, columns)):
+            part = np.split(part, (2, 3)[axis], dim)[device[axis]] if split else part
+        np.testing.assert_allclose(got[3 * device[0] + device[1]], part, rtol=1e-6)
 
 
 BITS = {"bitwise_and": np.bitwise_and, "bitwise_or": np.bitwise_or, "bitwise_xor": np.bitwise_xor}
@@ -149,7 +180,7 @@ def layout(draw: random.Random, rank: int, axes: list[int]) -> str:
 def test_random_annotations_give_what_numpy_does(seed: int) -> None:
     draw = random.Random(seed)
     kind, other = draw.choice([*KINDS]), draw.choice([*KINDS])
-    other = draw.choice([kind, kind, other])
+    other = draw.choice([kind, kind, other, "average"])
     loose = draw.sample([0, 1], draw.randint(1, 2))
     free = [axis for axis in (0, 1) if axis not in loose]
     result = f"{layout(draw, 1, free)}, partial = {other}[{', '.join(map(str, sorted(loose)))}]"
@@ -159,4 +190,4 @@ def test_random_annotations_give_what_numpy_does(seed: int) -> None:
         session = shardlog.run(text, propagation=propagation)
         for keep in (True, False):
             (got,) = session.partition(keep_shardings=keep).compile()(x)
-            np.testing.assert_array_equal(got, expected(kind, x))
+            np.testing.assert_allclose(got, expected(kind, x), rtol=1e-6)
