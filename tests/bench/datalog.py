@@ -421,8 +421,16 @@ def main() -> None:
     parser.add_argument("--repetitions", type=int, default=1, help="the best of so many runs")
     parser.add_argument("--threads", type=int, help="only the engine, by the clock, on up to so many")
     parser.add_argument("--proofs", action="store_true", help="only the engine, and its proofs")
+    parser.add_argument("--peers", action="store_true", help="compiled engines, as whole processes")
+    parser.add_argument("--tuples", type=int, default=2_000_000, help="with --peers: about so many")
     parser.add_argument("--one", nargs=2, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
+    if arguments.peers:
+        from .peers import compare
+
+        threads = arguments.threads or 2
+        compare(arguments.tuples, threads, arguments.repetitions, arguments.souffle, arguments.engine)
+        return
     if arguments.threads:
         _scale(arguments.threads, arguments.repetitions)
         return
