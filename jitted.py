@@ -13,7 +13,7 @@ from .runs.running import run_with
 from .session import Session
 
 if TYPE_CHECKING:
-    from .executing.dispatch import Call, ChosenModule
+    from .executing.dispatch import ChosenModule, TracedCall
     from .executing.transformed import TracedFunction
 
 Partitioner = Literal["xla", "shardlog"]
@@ -118,7 +118,7 @@ class _Decided:
         program = Session(result).partition(**self.partition) if self.partitioner == "shardlog" else None
         return chosen(result, self.devices, devices, program)
 
-    def transform(self, call: Call, args: Sequence[Any]) -> Sequence[Any]:
+    def transform(self, call: TracedCall, args: Sequence[Any]) -> Sequence[Any]:
         """The results of a call while JAX differentiates or batches."""
         from .executing.dispatch import dispatched
         from .executing.transformed import TracedFunction, call_p

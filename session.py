@@ -29,15 +29,15 @@ if TYPE_CHECKING:
     from .explanations.answers.why_not import WhyNot
     from .explanations.partitioned import Partitioned, Programs
     from .explanations.questions.why import Explainer
-    from .exporters.relations import Names
+    from .exporters.relations import FunctionNames
     from .importers.given import Given
     from .partition.forms import ChosenForm, PlanFile
     from .program.ids import Cell, Item
     from .program.shardings import Sharding
-    from .propagation.fixpoint import Stage
+    from .propagation.fixpoint import StageStatistics
     from .propagation.schedules.schedule import Applied
     from .runs.accounts import Account
-    from .runs.agreement import Agreement
+    from .runs.agreement import XlaAgreement
     from .runs.data import UnknownOp
     from .runs.query import Rows
     from .runs.records.live import Live
@@ -125,7 +125,7 @@ class Session:
         return self.result.module
 
     @property
-    def stages(self) -> tuple[Stage, ...]:
+    def stages(self) -> tuple[StageStatistics, ...]:
         """The statistics of every stage."""
         return self.result.stages
 
@@ -140,7 +140,7 @@ class Session:
         return self.result.tactics
 
     @property
-    def names(self) -> Mapping[str, Names]:
+    def names(self) -> Mapping[str, FunctionNames]:
         """The names of values and the places of ops, in the program as it was read, by function."""
         return self.result.names
 
@@ -253,7 +253,7 @@ class Session:
         with result.source.places():
             return to_gspmd(module, result.book.traits)
 
-    def agreement(self) -> Agreement | None:
+    def agreement(self) -> XlaAgreement | None:
         """How far the run agrees with XLA's decisions.
 
         None unless the program is from an XLA dump or was read in the view "compiled", and if its shardings

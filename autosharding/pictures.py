@@ -20,7 +20,7 @@ _APART = 13  # pixels between labels
 
 
 @dataclass(frozen=True)
-class Point:
+class PlotPoint:
     """A plan in the picture: its ``series``, which is a colour, its label, and its cost. A ``chosen`` one is
     marked."""
 
@@ -46,12 +46,12 @@ def plan_picture(plan: AutoPlan, others: Sequence[AutoPlan] = ()) -> str:
         for each in others
         if (each.seconds, each.peak) not in shown
     ]
-    points = dict[tuple[str, str, float, int], Point]()
+    points = dict[tuple[str, str, float, int], PlotPoint]()
     for name, mesh, seconds, peak in costs:
         searched = name.startswith(_FOUND)
         label = mesh if searched else name if mesh == plan.mesh else f"{name}, {mesh}"
         key = ("found" if searched else "known", label, seconds, peak)
-        points.setdefault(key, Point("found" if searched else "known strategies", label, seconds, peak))
+        points.setdefault(key, PlotPoint("found" if searched else "known strategies", label, seconds, peak))
     marked = [
         replace(point, chosen=(point.seconds, point.peak) == (plan.seconds, plan.peak))
         for point in points.values()
@@ -59,7 +59,7 @@ def plan_picture(plan: AutoPlan, others: Sequence[AutoPlan] = ()) -> str:
     return picture(marked, f"plans for {plan.mesh} on {plan.topology}")
 
 
-def picture(points: Sequence[Point], title: str, *, each_series: bool = False) -> str:
+def picture(points: Sequence[PlotPoint], title: str, *, each_series: bool = False) -> str:
     """An SVG file: the time of a step to the right, the peak memory of a device upwards, and the Pareto
     front. All points are labelled. With ``each_series`` each has its front, and only points on one are
     labelled. All have a tooltip."""
@@ -84,7 +84,7 @@ def picture(points: Sequence[Point], title: str, *, each_series: bool = False) -
         lines.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{said}</text>')
     lines.append(f'<text x="{(_LEFT + right) / 2}" y="{low + 42}" text-anchor="middle">time of a step</text>')
     lines.append(f'<text x="16" y="{_TOP - 10}">peak memory of a device</text>')
-    labelled = list[Point]()
+    labelled = list[PlotPoint]()
     for number, name in enumerate(series):
         colour = _COLOURS[number % len(_COLOURS)]
         own = [point for point in points if point.series == name]
@@ -107,11 +107,11 @@ def picture(points: Sequence[Point], title: str, *, each_series: bool = False) -
     return "\n".join([*lines, "</svg>", ""])
 
 
-def _said(point: Point) -> str:
+def _said(point: PlotPoint) -> str:
     return f"{point.label}: {time_text(point.seconds, 4)}, {bytes_text(point.peak)}"
 
 
-def _labels(points: Sequence[Point], across: _Scale, up: _Scale) -> Iterable[str]:
+def _labels(points: Sequence[PlotPoint], across: _Scale, up: _Scale) -> Iterable[str]:
     """Labels to the right of their points, lower where they would cover others."""
     taken = list[tuple[float, float]]()
     for point in sorted(points, key=lambda each: (-each.peak, each.seconds, each.label)):

@@ -60,7 +60,7 @@ def prices_of_memory() -> Iterator[float]:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class SpecCandidate:
     """Specs for all arguments and results, and a name."""
 
     name: str
@@ -72,7 +72,7 @@ class Candidate:
 class Costed:
     """A candidate and the cost of its program."""
 
-    candidate: Candidate
+    candidate: SpecCandidate
     cost: Cost
     opened: Opened | None = None  # the choice that it is, if it is one
 
@@ -167,19 +167,19 @@ class Search:
         """The least sum, in seconds."""
         return self.found(TRIFLE).cost / self.machine.link.bandwidth
 
-    def candidate(self, name: str, opened: Opened) -> Candidate:
+    def candidate(self, name: str, opened: Opened) -> SpecCandidate:
         """The candidate for a choice of the boundary."""
 
         def specs(ends: Sequence[End], chosen: Mapping[int, Sharding]) -> tuple[Spec, ...]:
             return tuple(_spec_of(chosen[n]) if n in chosen else _stays(end) for n, end in enumerate(ends))
 
-        return Candidate(
+        return SpecCandidate(
             name, specs(self.ends.arguments, opened.arguments), specs(self.ends.results, opened.results)
         )
 
     def candidate_of(
         self, name: str, given: Mapping[int, Spec], results: Mapping[int, Spec] | None = None
-    ) -> Candidate:
+    ) -> SpecCandidate:
         """The candidate with these specs of arguments, and of results that are no state, by number. Kept
         shardings stay, other arguments are whole, and other results are as propagation has them."""
         ends, others = self.ends, results or {}
@@ -193,15 +193,15 @@ class Search:
                 return _stays(end)
             return arguments[ends.state[n]] if n in ends.state else others.get(n)
 
-        return Candidate(name, arguments, tuple(of_result(n, end) for n, end in enumerate(ends.results)))
+        return SpecCandidate(name, arguments, tuple(of_result(n, end) for n, end in enumerate(ends.results)))
 
     # ---- Truth ------------------------------------------------------------------------------------------
 
-    def run(self, candidate: Candidate) -> Result:
+    def run(self, candidate: SpecCandidate) -> Result:
         """The run with a candidate's shardings at the boundary."""
         return run_with(self._source, replace(self._of_run, annotate=self.annotations(candidate)))
 
-    def annotations(self, candidate: Candidate) -> tuple[str, ...]:
+    def annotations(self, candidate: SpecCandidate) -> tuple[str, ...]:
         """A candidate as annotations of a run, kept ones first."""
         named: list[tuple[str, Sequence[End], Sequence[Spec | None]]] = [
             ("%arg", self.ends.arguments, candidate.arguments),
@@ -215,7 +215,7 @@ class Search:
         )
         return (*self._kept, *free)
 
-    def cost(self, candidate: Candidate) -> Cost:
+    def cost(self, candidate: SpecCandidate) -> Cost:
         """The cost of a candidate's program. Raises TooLargeError if it does not fit into memory."""
         key = candidate.arguments, candidate.results
         if key not in self._costs:
@@ -238,7 +238,7 @@ class Search:
         self._tell(f"costing {candidate.name} on {self.mesh}", 0.6)
         return Costed(candidate, self.cost(candidate), self.found(price))
 
-    def _at(self, price: float) -> Candidate:
+    def _at(self, price: float) -> SpecCandidate:
         return self.candidate(f"memory at {price:.2g}", self.found(price))
 
     def _is_near(self, sum_: tuple[float, float]) -> bool:
@@ -271,13 +271,13 @@ class Search:
         ]
         return [(group, spec) for _, group, spec in sorted(moves, key=lambda each: each[0])]
 
-    def _changed(self, candidate: Candidate, group: Sequence[int], spec: Spec) -> Candidate:
+    def _changed(self, candidate: SpecCandidate, group: Sequence[int], spec: Spec) -> SpecCandidate:
         """A candidate with another spec for some arguments, and for the results that become them."""
         arguments = tuple(spec if n in group else old for n, old in enumerate(candidate.arguments))
         results = tuple(
             spec if self.ends.state.get(n) in group else old for n, old in enumerate(candidate.results)
         )
-        return Candidate("mutated", arguments, results)
+        return SpecCandidate("mutated", arguments, results)
 
     def costed(self) -> list[Costed]:
         """The candidates that fit, the best first."""
@@ -306,7 +306,7 @@ class Search:
         """The known strategies that fit and may be as good as what was found, those of least sum first."""
         return self._known([candidate for candidate, sum_ in self._strategies if self._is_near(sum_)])
 
-    def _known(self, candidates: Sequence[Candidate]) -> Iterator[Costed]:
+    def _known(self, candidates: Sequence[SpecCandidate]) -> Iterator[Costed]:
         for candidate in candidates:
             self._tell(f"costing {candidate.name} on {self.mesh}", 0.8)
             with suppress(TooLargeError):
@@ -330,14 +330,14 @@ class Search:
                 yield Tried(candidate.name, self.mesh, seconds, peak, written=False)
 
     @cached_property
-    def _strategies(self) -> list[tuple[Candidate, tuple[float, float]]]:
+    def _strategies(self) -> list[tuple[SpecCandidate, tuple[float, float]]]:
         """The known strategies with their least sums, in bytes, and estimates of their memory."""
         candidates = [
             self.candidate_of(name, specs) for name, specs in strategies(self.ends, self.axes).items()
         ]
         return sorted(((each, self._sum_of(each)) for each in candidates), key=lambda each: each[1][0])
 
-    def _sum_of(self, candidate: Candidate) -> tuple[float, float]:
+    def _sum_of(self, candidate: SpecCandidate) -> tuple[float, float]:
         """The least sum found with a candidate's boundary, in bytes, and an estimate of the memory."""
         self.found(TRIFLE)
         ends, state = self.ends, self.ends.state
@@ -434,7 +434,7 @@ def _spec_of(sharding: Sharding) -> Spec:
     return spec_of(tuple(tuple(axis.name for axis in dim.axes) for dim in sharding.dimensions))
 
 
-def _given(candidate: Candidate, result: Result) -> tuple[Spec, ...]:
+def _given(candidate: SpecCandidate, result: Result) -> tuple[Spec, ...]:
     """The specs of all results of a candidate's run, those that propagation decided as well."""
     with result.module.context:
         ends = ends_of(result.module, ("none",))

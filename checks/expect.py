@@ -19,9 +19,9 @@ from ..importers.sources.text import Text, parse_module
 from ..outputs import write
 from ..program.meshes import quoted, symbol
 from ..program.mlir.origins import at
-from ..program.mlir.places import Scope
+from ..program.mlir.places import NameScope
 from ..program.shardings import Dimension, Sharding, Shardings
-from ..runs.records.record import Value
+from ..runs.records.record import TensorValue
 from ..session import Session
 from .expectations import Expectation, Expectations, line, read_expectations
 from .patterns import folded
@@ -114,7 +114,7 @@ class Expected:
 
     # ---- Shardings as text ------------------------------------------------------------------------------
 
-    def sharding(self, value: Value) -> Sharding:
+    def sharding(self, value: TensorValue) -> Sharding:
         """The sharding of a value as it is written: its axes, and those on which it is unreduced."""
         held = self.record.facts(self.record.contents(self.record.cell(value.place))[1])
         mesh = held["mesh"][0][0] if held.get("mesh") else 0
@@ -126,7 +126,7 @@ class Expected:
         none = Sharding(mesh, ())
         return replace(sharding or none, dimensions=dimensions, replicated=())
 
-    def text(self, value: Value) -> str:
+    def text(self, value: TensorValue) -> str:
         """The sharding of a value, as a file of expectations has it."""
         return self._text(self.sharding(value))
 
@@ -159,7 +159,7 @@ class Expected:
         ]
 
     def _compared(self, where: str, entry: Expectation, plain: set[str]) -> Iterator[Difference]:
-        values, missing = list[tuple[str, Value]](), None
+        values, missing = list[tuple[str, TensorValue]](), None
         try:
             values = self._values(entry, plain)
         except ShardlogError as error:
@@ -189,7 +189,7 @@ class Expected:
                     tuple(self._causes(value, wanted)),
                 )
 
-    def _values(self, entry: Expectation, plain: set[str]) -> list[tuple[str, Value]]:
+    def _values(self, entry: Expectation, plain: set[str]) -> list[tuple[str, TensorValue]]:
         """The values that an expectation is about, with the names that it knows them by.
 
         Raises ShardlogError where there is none.
@@ -202,12 +202,12 @@ class Expected:
         near = self._sorted[bisect_left(self._sorted, start) : bisect_right(self._sorted, start + _LAST)]
         names = [name for name in near if pattern.fullmatch(name)]
         if not names:  # what is no scope either is not there
-            values = self.record.in_scope(Scope(entry.key)) or self.values.find(entry.key)
+            values = self.record.in_scope(NameScope(entry.key)) or self.values.find(entry.key)
             return [(value.name, value) for value in values]
         return [(n, self._names[n]) for n in sorted(names, key=self._rank.__getitem__) if n not in plain]
 
     @cached_property
-    def _names(self) -> Mapping[str, Value]:
+    def _names(self) -> Mapping[str, TensorValue]:
         return self.values.names()
 
     @cached_property
@@ -218,7 +218,7 @@ class Expected:
     def _rank(self) -> dict[str, int]:
         return {name: i for i, name in enumerate(self._names)}
 
-    def _causes(self, value: Value, wanted: Sharding) -> Iterator[Cause]:
+    def _causes(self, value: TensorValue, wanted: Sharding) -> Iterator[Cause]:
         has = self.sharding(value)
         if has.mesh != wanted.mesh and not has.empty:
             yield Cause(-1, "", True, None, "it is on another mesh")
@@ -235,7 +235,7 @@ class Expected:
             for axis in self._axes(x for x in wished if x not in held):
                 yield self._missing(value, d, axis)
 
-    def _missing(self, value: Value, dim: int, axis: str) -> Cause:
+    def _missing(self, value: TensorValue, dim: int, axis: str) -> Cause:
         search = self._searches.setdefault(axis, WhyNotSearch(self.explainer, axis))
         try:
             explanation = search.explain(value, dim)
@@ -277,12 +277,12 @@ class Expected:
             changes[entry] = [(entry.key, (usual,)), *others]
         return file.text(changes)
 
-    def _boundary_names(self) -> Iterator[tuple[str, Value]]:
+    def _boundary_names(self) -> Iterator[tuple[str, TensorValue]]:
         """Arguments and results of the main function, by JAX path where they have one."""
         graph = self.session.result.program.graph
         numbers = {graph.main.place + v for v in graph.main.function.arguments}
         numbers |= set(graph.result_places.tolist())
-        best: dict[int, tuple[str, Value]] = {}
+        best: dict[int, tuple[str, TensorValue]] = {}
         for name, value in self._names.items():
             if value.number in numbers:
                 best.setdefault(value.number, (name, value))  # paths come before numbers

@@ -15,7 +15,7 @@ from ..explanations.questions.why import Explainer
 from ..explanations.questions.why_not import WhyNotSearch
 from ..program.elements import bytes_in, bytes_text, size_of
 from ..runs.choice import ProgramChoice
-from ..runs.records.record import Value
+from ..runs.records.record import TensorValue
 from ..runs.records.saved import open_saved
 from ..runs.records.saved_file import is_saved
 from ..session import Session
@@ -117,7 +117,7 @@ def _reshard_above(session: Session, lint: Lint, choice: ProgramChoice) -> Itera
 class _Replicated:
     """A tensor of which each device holds ``bytes`` more than its share, as it is not sharded on ``axes``."""
 
-    value: Value
+    value: TensorValue
     bytes: int
     held: int
     axes: tuple[str, ...]

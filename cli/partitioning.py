@@ -17,8 +17,8 @@ from .running import add_json, inputs, session_of
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from ..executing.comparing import Comparison
-    from ..executing.values import Value
+    from ..executing.comparing import ResultComparison
+    from ..executing.values import BoundaryValue
     from ..explanations.partitioned import Partitioned
     from ..partition.choice.homes import FoundHomes
     from ..runs.collectives import Collective
@@ -144,7 +144,7 @@ def _execute(options: argparse.Namespace) -> int:
 
 
 def _inputs(
-    options: argparse.Namespace, result: Result, arguments: Sequence[Value]
+    options: argparse.Namespace, result: Result, arguments: Sequence[BoundaryValue]
 ) -> tuple[list[Any] | None, list[str]]:
     """The arrays that are given, if any, and the names of arguments that a checkpoint lacks: they are drawn
     at random."""
@@ -158,7 +158,7 @@ def _inputs(
     return read_inputs(options.inputs, arguments), []
 
 
-def _verdict(comparisons: Sequence[Comparison]) -> str:
+def _verdict(comparisons: Sequence[ResultComparison]) -> str:
     """The verdict of all comparisons. It is "equal" only where nothing else is possible."""
     wrong = sum(not comparison.right for comparison in comparisons)
     open_ = sum(not comparison.judged for comparison in comparisons)

@@ -25,18 +25,18 @@ from ..console.schemas import (
     or_null,
     record,
 )
-from ..cost.ahead import Kept, Memory
+from ..cost.ahead import KeptCollectives, Memory
 from ..cost.beside import Beside
-from ..cost.cost import Held, Item
+from ..cost.cost import HeldMemory, Item
 from ..cost.formulas import Formulas
 from ..datalog.profile import Profile
-from ..explanations.answers.collective import Because, Begun, ComparedWay, Placed
+from ..explanations.answers.collective import Because, Begun, ChosenHome, ComparedWay
 from ..explanations.answers.diff import TensorDiff
 from ..explanations.answers.mutated import Mutated
 from ..explanations.answers.pins import ChosenSharding, Pinned
 from ..explanations.answers.unreduced import Unreduced
 from ..explanations.steps import Loss, Site
-from ..propagation.fixpoint import Stage as Statistics
+from ..propagation.fixpoint import StageStatistics
 from ..runs import accounts as stages
 from ..runs.choice import ProgramChoice
 from ..runs.collectives import Collective
@@ -102,7 +102,7 @@ _MOVED = record(
     partial=TEXT,
     steps=array(NUMBER),
     begun=array(_of(Begun)),
-    chosen=array(_of(Placed)),
+    chosen=array(_of(ChosenHome)),
     topology=or_null(TEXT),
     written=FLAG,
     inside=FLAG,
@@ -206,7 +206,7 @@ _DOCUMENTS = {
     "run": record(
         # With --stages, and with --fail-on.
         {"priorities": array(_of(stages.Account)), "program": TEXT, "findings": _FINDINGS},
-        stages=array(_of(Statistics)),
+        stages=array(_of(StageStatistics)),
         unknown_ops=array(_of(UnknownOp)),
     ),
     "simplify": record(rewrites={"type": "object", "additionalProperties": NUMBER}),
@@ -254,7 +254,7 @@ _DOCUMENTS = {
                 open=FLAG,  # whether loops that do not say how many turns they take count one
                 memory=NUMBER,
                 host=NUMBER,  # bytes of the host's memory
-                held=array(_of(Held)),
+                held=array(_of(HeldMemory)),
                 items=array(_of(Item)),
                 layers=array({"$ref": "#/$defs/layer"}),
             ),
@@ -267,7 +267,7 @@ _DOCUMENTS = {
         target=TEXT,
         devices=NUMBER,
         memory=record(**_of(Memory)["properties"], total=NUMBER),
-        collectives=array(_of(Kept)),
+        collectives=array(_of(KeptCollectives)),
         flops=_SIZE,
         compiled_flops=or_null(_SIZE),
     ),

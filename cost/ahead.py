@@ -40,7 +40,7 @@ class Memory:
 
 
 @dataclass(frozen=True)
-class Kept:
+class KeptCollectives:
     """The collectives of one kind: how many a device runs, and the bytes that it sends.
 
     ``count`` and ``bytes`` are those of shardlog's program, the others those of XLA's.
@@ -66,7 +66,7 @@ class Ahead:
     target: str
     devices: int
     memory: Memory
-    collectives: tuple[Kept, ...]
+    collectives: tuple[KeptCollectives, ...]
     flops: float
     compiled_flops: float | None
     hlo: str
@@ -129,7 +129,9 @@ def ahead(program: PartitionedRun, text: str) -> Ahead:
     theirs = hlo_collectives(said["hlo"])
     kinds = [kind for kind in KINDS if kind in ours or kind in theirs]
     kept = (
-        Kept(kind, *ours.get(kind, (0, 0)), theirs.get(kind, (0, 0))[0], round(theirs.get(kind, (0, 0))[1]))
+        KeptCollectives(
+            kind, *ours.get(kind, (0, 0)), theirs.get(kind, (0, 0))[0], round(theirs.get(kind, (0, 0))[1])
+        )
         for kind in kinds
     )
     return Ahead(

@@ -22,12 +22,12 @@ from ..program.mlir.origins import Origin, numberless, origin
 from ..rulebook.traits import OpTraits
 from .beside import Besides
 from .gpu import Facts
-from .graph import Graph
+from .graph import OpGraph
 from .inlining import inlined, numbered, without_calls
-from .layers import LIMITS, Layer, Line, layers
+from .layers import LIMITS, Layer, TimedOp, layers
 from .machine import SURE, Machine
 from .memory import Peak, peaks
-from .pricing import Price, Pricing
+from .pricing import OpPrice, Pricing
 from .storing import Storing
 from .timeline import Around, Timeline, Work
 
@@ -46,10 +46,10 @@ class Item:
     ``where`` is the line and ``stack`` the name stack there. Ops of one kind at one place with one limit are
     one item, of ``times`` ops. ``seconds``, ``flops`` and ``bytes`` (read, written or sent) are for all of
     them. ``limited`` is the limit: "compute", "memory" or "links". ``redundant`` is the part of ``flops``
-    that other devices compute too. ``sure`` is how sure the seconds are (see ``Price``). ``launches`` are the
-    kernels of a GPU, and ``waits`` the seconds for which it waits for the host to launch them. A collective
-    has the op that it ``serves``, the annotations that are its
-    ``causes``, and its ``numbers``: several, if the item stands for all with one purpose at a place.
+    that other devices compute too. ``sure`` is how sure the seconds are (see ``OpPrice``). ``launches`` is
+    the number of kernels on a GPU, and ``waits`` the seconds for which it waits for the host to launch them.
+    A collective has the op that it ``serves``, its ``causes`` (annotations), and its ``numbers``: several if
+    the item stands for all collectives with one purpose at a place.
     """
 
     op: str
@@ -88,7 +88,7 @@ class Item:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldMemory:
     """Memory that a device holds at the peak of a ``memory``: its own ("device") or the host's ("host").
 
     ``what`` is arguments, results, or values of ops at a place of the user's source. There are ``count`` of
@@ -117,7 +117,7 @@ class Cost:
     items: tuple[Item, ...]
     layers: tuple[Layer, ...]
     peak: int
-    held: tuple[Held, ...]
+    held: tuple[HeldMemory, ...]
     open: bool = False
     host: int = 0
     late: float = 0.0
@@ -143,7 +143,7 @@ class Cost:
         return sum(item.launches for item in self.items)
 
     def sure(self) -> dict[str, float]:
-        """The seconds by how sure they are; see ``Price``."""
+        """The seconds by how sure they are; see ``OpPrice``."""
         by_how = {how: sum(i.seconds for i in self.items if i.sure == how) for how in SURE}
         return {how: seconds for how, seconds in by_how.items() if seconds}
 
@@ -308,7 +308,7 @@ class _Account:
 
     def __init__(self, program: PartitionedRun, pricing: Pricing, module: ir.Module) -> None:
         self.program, self.pricing = program, pricing
-        self.lines: list[Line] = []
+        self.lines: list[TimedOp] = []
         self.timeline = Timeline()
         self._source = program.result.source
         besides = Besides(program.axes, pricing)
@@ -316,7 +316,7 @@ class _Account:
         windows = {number for number, sent in enumerate(program.sent) if sent.op in self._beside}
         apart = [op for op in operations_in(module) if _number(op) in windows] if windows else ()
         self._together = combined_sizes(module, program.traits, pricing.machine.combines, apart)
-        self._sent: dict[int, tuple[int, Price]] = {}
+        self._sent: dict[int, tuple[int, OpPrice]] = {}
         self._outside = [0, 0.0]  # of loops: kernels, and the seconds of all
         # Times, seconds, operations, bytes, kernels and seconds of waiting, by op, place and limit.
         self._done: dict[tuple[str, str, str, str, str], list[float]] = {}
@@ -353,7 +353,7 @@ class _Account:
         if not self.pricing.in_loop(which):
             self._outside[0] += price.launches * times
             self._outside[1] += price.seconds * times
-        self.lines.append(Line(origin, price.seconds * times, price.limited, item))
+        self.lines.append(TimedOp(origin, price.seconds * times, price.limited, item))
 
     def late(self) -> float:
         """The seconds for which a GPU waits for kernels outside of loops."""
@@ -386,7 +386,7 @@ class _Account:
             items.append(Item(op, where, stack, *figures, sure, int(many), waits))
         return tuple(items)
 
-    def held(self, most: Peak, memory: str = "device") -> tuple[Held, ...]:
+    def held(self, most: Peak, memory: str = "device") -> tuple[HeldMemory, ...]:
         """The values at the peak of a memory, by op and place."""
         by_place: dict[tuple[str, str, str], tuple[int, int]] = {}
         for op, size in most.held:
@@ -394,8 +394,8 @@ class _Account:
             count, before = by_place.get(key, (0, 0))
             by_place[key] = count + 1, before + size
         ends = (("arguments", most.arguments), ("results", most.results))
-        every = [Held(what, "", "", 1, size, memory) for what, size in ends]
-        every += [Held(*key, *amount, memory) for key, amount in by_place.items()]
+        every = [HeldMemory(what, "", "", 1, size, memory) for what, size in ends]
+        every += [HeldMemory(*key, *amount, memory) for key, amount in by_place.items()]
         return tuple(sorted((h for h in every if h.bytes), key=lambda h: -h.bytes))
 
     def _needed(self) -> dict[tuple[str, str, str], float]:
@@ -419,7 +419,7 @@ class _Account:
         """The line and the name stack of an op in the user's source; empty if unknown."""
         return self._origin(op)[1]
 
-    def _work(self, op: str, origin: Origin, place: tuple[str, str], price: Price) -> Work:
+    def _work(self, op: str, origin: Origin, place: tuple[str, str], price: OpPrice) -> Work:
         if origin not in self._scopes:
             self._scopes[origin] = scope(origin)
         where, stack = place
@@ -434,7 +434,7 @@ class _Account:
         return self._origins[key]
 
 
-def _around(number: int, graph: Graph, counts: Executions, traits: OpTraits) -> list[Around]:
+def _around(number: int, graph: OpGraph, counts: Executions, traits: OpTraits) -> list[Around]:
     """The loops around an op, the outermost first; those of unknown trip count take one turn."""
     found = list[Around]()
     while (parent := graph.parents[number]) >= 0:
@@ -459,7 +459,7 @@ def _manual_around(op: Any) -> list[str]:
     return manual
 
 
-def _computed(graph: Graph, module: ir.Module, traits: OpTraits) -> Iterator[tuple[int, bool]]:
+def _computed(graph: OpGraph, module: ir.Module, traits: OpTraits) -> Iterator[tuple[int, bool]]:
     """The ops of the main function that are work, by their numbers, of a module that the graph takes down.
 
     They stand in the function itself, which is said of each, or in a loop or a branch. The regions of other

@@ -10,7 +10,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from .layouts import Layouts
+from .layouts import MemoryLayouts
 from .order import Order
 
 _RESULT, _ANY_RESULT = "tf.aliasing_output", "jax.buffer_donor"
@@ -43,7 +43,7 @@ def given_to(
     return results
 
 
-def gifts(given: Mapping[Any, Any], order: Order, layouts: Layouts) -> dict[Any, Gift]:
+def gifts(given: Mapping[Any, Any], order: Order, layouts: MemoryLayouts) -> dict[Any, Gift]:
     """The gifts of a block, by the values that reuse memory: ``given`` are results by arguments."""
     if not given:
         return {}
@@ -58,7 +58,7 @@ def gifts(given: Mapping[Any, Any], order: Order, layouts: Layouts) -> dict[Any,
 class _Looking:
     """Which ops of a block always run after others, whatever their order."""
 
-    def __init__(self, order: Order, layouts: Layouts) -> None:
+    def __init__(self, order: Order, layouts: MemoryLayouts) -> None:
         self.order, self.layouts = order, layouts
         self.numbers = {op: n for n, op in enumerate(order.every)}
         self.before = defaultdict[int, int](int)  # sets of ops as bit sets

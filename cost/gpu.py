@@ -21,7 +21,7 @@ Facts = Mapping[str, Any]
 @dataclass(frozen=True)
 class Taken:
     """The time of a kernel in seconds; what limits it: "compute", "memory" or "launch"; the number of kernels
-    that XLA makes of it; and how sure that is, see ``Price``."""
+    that XLA makes of it; and how sure that is, see ``OpPrice``."""
 
     seconds: float
     limited: str

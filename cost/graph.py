@@ -17,7 +17,7 @@ from ..program.mlir.modules import called
 _LARGEST = 64  # ops in regions, of what is compared
 
 
-class Tensor(NamedTuple):
+class TensorType(NamedTuple):
     """A type: its elements, their type, its bytes, and its shape; of what is no tensor nothing."""
 
     elements: int = 0
@@ -36,7 +36,7 @@ class Tensor(NamedTuple):
         return sum(1 for size in self.shape if size > 1)
 
 
-class Graph:
+class OpGraph:
     """The ops of modules and the values that they make, by number. An op comes before those in its regions.
 
     By op: its kind (ops of one have equal names, attributes and types), its name as the rules have it
@@ -55,7 +55,7 @@ class Graph:
         self.ends: list[int] = []
         self.operands: list[list[int]] = []
         self.results: list[range] = []
-        self.types: list[Tensor] = []
+        self.types: list[TensorType] = []
         self.definers: list[int] = []
         self.uses: list[list[tuple[int, int]]] = []
         self._numbers: dict[Any, int] = {}
@@ -160,8 +160,8 @@ class Graph:
         return self.definers[taken[operand]] if operand < len(taken) and taken[operand] >= 0 else -1
 
 
-def _tensor(kind: ir.Type) -> Tensor:
+def _tensor(kind: ir.Type) -> TensorType:
     if not isinstance(kind, ir.RankedTensorType):
-        return Tensor()
+        return TensorType()
     shape = tuple(kind.shape)
-    return Tensor(prod(shape), str(kind.element_type), size_of(str(kind)), shape)
+    return TensorType(prod(shape), str(kind.element_type), size_of(str(kind)), shape)

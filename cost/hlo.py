@@ -9,7 +9,7 @@ from math import prod
 from typing import NamedTuple
 
 from ..program.elements import bits_of
-from .turns import Computation, turns
+from .turns import HloComputation, turns
 
 KINDS = ("all-reduce", "all-gather", "reduce-scatter", "all-to-all", "collective-permute")
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*\{$")
@@ -81,8 +81,8 @@ def _executed(text: str) -> Iterator[tuple[str, int, str]]:
             lines[name].append(line)
 
     @cache
-    def read(name: str) -> Computation:
-        return Computation(lines.get(name, ()))
+    def read(name: str) -> HloComputation:
+        return HloComputation(lines.get(name, ()))
 
     def of(computation: str, times: int) -> Iterator[tuple[str, int, str]]:
         for line in lines[computation]:
@@ -101,7 +101,7 @@ def _called(line: str) -> list[str]:
     return [*_CALLED.findall(line), *names]
 
 
-def _turns(line: str, inside: str, read: Callable[[str], Computation]) -> int:
+def _turns(line: str, inside: str, read: Callable[[str], HloComputation]) -> int:
     """How often an op runs its computations: as XLA says, or as a loop counts; once if unknown."""
     if count := _TURNS.search(line):
         return int(count[1])

@@ -12,7 +12,7 @@ from jaxlib.mlir import ir
 
 from ..rulebook.traits import OpTraits
 from .fusing import fusing
-from .graph import Graph
+from .graph import OpGraph
 
 _SEVERAL = 3  # the largest number of kernels that are counted
 _GIVEN_AWAY = ("tf.aliasing_output", "jax.buffer_donor")
@@ -52,7 +52,7 @@ class Amounts:
 class Kernels:
     """The kernels of the blocks of modules."""
 
-    def __init__(self, traits: OpTraits, graph: Graph) -> None:
+    def __init__(self, traits: OpTraits, graph: OpGraph) -> None:
         self.graph = graph
         self._traits = traits
         self._rules = fusing(traits)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from ..partition.facts.knowledge import Knowledge, RuleReader
-from .graph import Graph
+from .graph import OpGraph
 
 
 class Known:
     """Asks a reader about the ops of a graph, by their numbers."""
 
-    def __init__(self, reader: RuleReader, graph: Graph) -> None:
+    def __init__(self, reader: RuleReader, graph: OpGraph) -> None:
         self.reader, self.graph = reader, graph
         self._kinds: dict[Hashable, Knowledge] = {}
 

@@ -21,7 +21,7 @@ _DEEPEST = 6
 
 
 @dataclass(frozen=True)
-class Line:
+class TimedOp:
     """An op that a device runs: its origin, its seconds, its limit, and the op of the program that it was
     written for, if known."""
 
@@ -53,7 +53,7 @@ class Layer:
         return {**own, "limited": {**self.limited}, "parts": [part.as_json() for part in self.parts]}
 
 
-def layers(lines: Sequence[Line], record: Live) -> tuple[Layer, ...]:
+def layers(lines: Sequence[TimedOp], record: Live) -> tuple[Layer, ...]:
     """The layers of a run's program, in order; ``lines`` are the ops that a device runs."""
     program = ordered(record, 1)  # a scope of one op may take most of the time
     items, groups = program.items, program.groups
@@ -91,7 +91,7 @@ def layers(lines: Sequence[Line], record: Live) -> tuple[Layer, ...]:
     return read([groups], 0)
 
 
-def _followed(lines: Sequence[Line], items: Sequence[Item], record: Live) -> list[int]:
+def _followed(lines: Sequence[TimedOp], items: Sequence[Item], record: Live) -> list[int]:
     """For each op that was written, the op among ``items`` that it was written for. The partitioner
     follows the program's order. Collectives name the op that they serve, and ops between them are matched
     by origin."""

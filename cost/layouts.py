@@ -42,7 +42,7 @@ class Ordering:
 _PLAIN, _OWN = Ordering({}), Form()
 
 
-class Layouts:
+class MemoryLayouts:
     """The memory layouts of the values of one module."""
 
     def __init__(self, storing: Storing) -> None:

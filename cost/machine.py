@@ -105,7 +105,7 @@ class Machine:
     to it, because its compiler fuses ops. ``allocation`` is how memory is allocated. Its compiler combines
     collectives of the kinds in ``combines`` over equal groups. ``kernels`` are the parameters of a GPU in
     ``rules/cost/kernels.dl``; empty for others. ``ops`` are those of other machines in
-    ``rules/cost/cost.dl``, where they are fitted. How ``sure`` the numbers are: see ``Price``."""
+    ``rules/cost/cost.dl``, where they are fitted. How ``sure`` the numbers are: see ``OpPrice``."""
 
     name: str
     flops: float

@@ -14,7 +14,7 @@ from jaxlib.mlir import ir
 from ..program.mlir.modules import boundary_attributes, main_function, named_in, operations_in, symbols
 from ..rulebook.traits import OpTraits
 from .donating import gifts, given_to
-from .layouts import Layouts
+from .layouts import MemoryLayouts
 from .machine import Allocation
 from .memories import on_host
 from .order import Order
@@ -90,7 +90,7 @@ def _peak(block: Any, entries: Sequence[Any], storing: Storing) -> Peak:
     taken, given = ([*map(storing.size, values)] for values in (block.arguments, end.operands))
     pairs = given_to(taken, given, entries)
     shared = sum(taken[argument] for argument in pairs)
-    layouts = Layouts(storing)
+    layouts = MemoryLayouts(storing)
     order = Order(block, layouts.storing)
     copied = dict(layouts.copied(end.operation))
     returned = {layouts.storing.memory_of(value) for value in end.operands} - set(copied)
@@ -223,7 +223,7 @@ def _most(lives: Sequence[_Life], allocation: Allocation) -> tuple[int, list[_Li
     return most, [life for life in lives if life.start <= at <= life.end] if most else []
 
 
-def _inside(op: Any, layouts: Layouts) -> Iterator[tuple[Any, int]]:
+def _inside(op: Any, layouts: MemoryLayouts) -> Iterator[tuple[Any, int]]:
     """The memory that an op needs besides its operands and results, and for which op: by the rules, and in
     its regions, besides their arguments."""
     allocation = layouts.storing.allocation
@@ -234,7 +234,7 @@ def _inside(op: Any, layouts: Layouts) -> Iterator[tuple[Any, int]]:
         yield from max(every, key=lambda pieces: sum(allocation.room(size) for _, size in pieces), default=[])
 
 
-def _beside(block: Any, layouts: Layouts) -> Iterator[tuple[Any, int]]:
+def _beside(block: Any, layouts: MemoryLayouts) -> Iterator[tuple[Any, int]]:
     """The memory that a block needs besides its arguments, and for which op; if it has no arguments, like a
     branch, besides its results."""
     storing = layouts.storing
@@ -254,7 +254,7 @@ def _beside(block: Any, layouts: Layouts) -> Iterator[tuple[Any, int]]:
         yield block.owner, max(whole - taken, 0)
 
 
-def _around(order: Order, layouts: Layouts) -> list[_Life]:
+def _around(order: Order, layouts: MemoryLayouts) -> list[_Life]:
     """The memory that the body of a loop needs besides the values that it carries. The next value of a
     carried one is made in the memory of the current one. If some reader of that may run later, the current
     value is copied before. Otherwise the next value is copied there as soon as it is made. Until then the
@@ -287,7 +287,7 @@ def _around(order: Order, layouts: Layouts) -> list[_Life]:
     return [life for life in left if life.apart or not space.take(life)]
 
 
-def _comes_around(order: Order, argument: Any, value: Any, maker: int | None, layouts: Layouts) -> str:
+def _comes_around(order: Order, argument: Any, value: Any, maker: int | None, layouts: MemoryLayouts) -> str:
     """How the next value of a carried one, made by the op with this number, gets into its memory: it is
     "there", or "copied behind", or the current one is "copied before"."""
     if value == argument:
@@ -299,7 +299,7 @@ def _comes_around(order: Order, argument: Any, value: Any, maker: int | None, la
 
 
 def _lives(
-    order: Order, layouts: Layouts, kept: Collection[Any] = (), placed: Collection[Any] = ()
+    order: Order, layouts: MemoryLayouts, kept: Collection[Any] = (), placed: Collection[Any] = ()
 ) -> tuple[list[_Life], dict[Any, int]]:
     """The buffers of a block's values, and of their copies. Arguments are included unless they are ``kept``
     throughout. Values with a buffer of their own are ``placed``. And the last reads of values."""
@@ -352,7 +352,7 @@ def _lives(
     return list(dict.fromkeys([*by_value.values(), *copies])), last
 
 
-def _begun(value: Any, time: int, lives: Mapping[Any, _Life], layouts: Layouts) -> int:
+def _begun(value: Any, time: int, lives: Mapping[Any, _Life], layouts: MemoryLayouts) -> int:
     """When the buffer of a value is allocated that an op makes at a time. Values that a loop carries are
     copied before it, as soon as their initial values exist."""
     if layouts.storing.traits.lowering(value.owner.operation.name) != "loop":
@@ -363,7 +363,9 @@ def _begun(value: Any, time: int, lives: Mapping[Any, _Life], layouts: Layouts) 
     return min(lives[begins].start + 1, time) if begins in lives else time
 
 
-def _last_reads(order: Order, layouts: Layouts, copied: Mapping[Any, Mapping[Any, int]]) -> dict[Any, int]:
+def _last_reads(
+    order: Order, layouts: MemoryLayouts, copied: Mapping[Any, Mapping[Any, int]]
+) -> dict[Any, int]:
     """The last reads of the values of a block: by users; by users of values that are not stored, are computed
     again, or share the memory; or else when they are made, -1 before the block."""
     storing = layouts.storing

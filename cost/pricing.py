@@ -13,9 +13,9 @@ from ..partition.facts.knowledge import Knowledge, RuleReader
 from ..runs.collectives import Collective
 from .exchange import sending, solver_of, told
 from .gpu import Facts, Gpu
-from .graph import Graph
+from .graph import OpGraph
 from .known import Known
-from .layouts import Layouts
+from .layouts import MemoryLayouts
 from .machine import Link, Machine
 from .storing import Storing
 
@@ -23,7 +23,7 @@ _SURE = "data sheet"  # of the time of collectives, where numbers of ops are fit
 
 
 @dataclass(frozen=True)
-class Price:
+class OpPrice:
     """The seconds of one execution of an op or a collective, its floating-point operations, the bytes that it
     moves (reads and writes, or sends), and its limit: "compute", "memory", "links", or "launch" if a kernel
     does less than its launch costs. How ``sure`` that is: "measured" if the parameters are fitted to
@@ -44,30 +44,30 @@ class Pricing:
     def __init__(self, machine: Machine, reader: RuleReader) -> None:
         self.machine, self.reader = machine, reader
         self._solver = solver_of(machine, reader.traits)
-        self._known: dict[Any, Price] = {}
+        self._known: dict[Any, OpPrice] = {}
         self._flops: dict[Knowledge, float] = {}
-        self.graph = Graph()
+        self.graph = OpGraph()
         self._rules = Known(reader, self.graph)
         self.storing = Storing(machine.allocation, reader.traits, graph=self.graph)
-        self._layouts = Layouts(self.storing)
+        self._layouts = MemoryLayouts(self.storing)
         self._gpu = Gpu(machine, self._rules) if machine.kernels else None
 
-    def of_op(self, op: Any) -> Price:
+    def of_op(self, op: Any) -> OpPrice:
         """The price of an op that gives something, as ``of``."""
         return self.of(self.graph.definers[self.graph.value(op.results[0])])
 
-    def of(self, op: int) -> Price:
+    def of(self, op: int) -> OpPrice:
         """The price of the op of the graph with a number; what is not stored it neither reads nor writes. On
         GPUs that of the kernel which it begins."""
         if self._gpu is not None:
             on_gpu, flops = self._gpu.of(op), self.flops(op)
             if on_gpu is None:
-                return Price(0.0, flops, 0.0, "compute", self.machine.sure)
+                return OpPrice(0.0, flops, 0.0, "compute", self.machine.sure)
             moved, taken = on_gpu
-            return Price(taken.seconds, flops, moved, taken.limited, taken.sure, taken.launches)
+            return OpPrice(taken.seconds, flops, moved, taken.limited, taken.sure, taken.launches)
         return self._price(self.graph.plain[op], self._rules.of(op), _moved(op, self.storing))
 
-    def waits(self, op: int, price: Price) -> float:
+    def waits(self, op: int, price: OpPrice) -> float:
         """The seconds for which a GPU waits for the kernels of an op. The host launches the kernels of loops
         one by one, and is slower than small kernels."""
         if not price.launches or not self.in_loop(op):
@@ -88,17 +88,17 @@ class Pricing:
         """The operations of the op of the graph with a number."""
         known = self._rules.of(op)
         if known not in self._flops:
-            self._flops[known] = self._price(self.graph.plain[op], known, Moved()).flops
+            self._flops[known] = self._price(self.graph.plain[op], known, BytesMoved()).flops
         return self._flops[known]
 
-    def of_part(self, name: str, known: Knowledge, touched: int, count: int) -> Price:
+    def of_part(self, name: str, known: Knowledge, touched: int, count: int) -> OpPrice:
         """The price of one of this many equal parts of a contraction, which reads and writes this many
         bytes."""
         if self._gpu is not None:
             taken = self._gpu.part(name, known, touched, count)
-            flops = self._price(name, known, Moved(touched), count).flops
-            return Price(taken.seconds, flops, float(touched), taken.limited, taken.sure, taken.launches)
-        return self._price(name, known, Moved(touched, 0, 0, True), count)
+            flops = self._price(name, known, BytesMoved(touched), count).flops
+            return OpPrice(taken.seconds, flops, float(touched), taken.limited, taken.sure, taken.launches)
+        return self._price(name, known, BytesMoved(touched, 0, 0, True), count)
 
     def facts(self, op: int) -> Facts | None:
         """What the rules are given of the op of the graph with a number, and on a GPU of the kernel of which
@@ -107,14 +107,16 @@ class Pricing:
             return self._gpu.facts(op)
         return self._facts(self.graph.plain[op], self._rules.of(op), _moved(op, self.storing))
 
-    def _price(self, name: str, known: Knowledge, moved: Moved, count: int = 1) -> Price:
+    def _price(self, name: str, known: Knowledge, moved: BytesMoved, count: int = 1) -> OpPrice:
         key = name, known, moved, count
         if key not in self._known:
             facts = self._facts(name, known, moved, count)
             self._known[key] = self._solved(facts, moved.touched, self.machine.sure)
         return self._known[key]
 
-    def _facts(self, name: str, known: Knowledge, moved: Moved, count: int = 1) -> dict[str, Iterable[Any]]:
+    def _facts(
+        self, name: str, known: Knowledge, moved: BytesMoved, count: int = 1
+    ) -> dict[str, Iterable[Any]]:
         sizes = [prod(shape or ()) for shape in known.shapes]
         result_elements = sum(n for n, role in zip(sizes, known.roles, strict=True) if role == "result")
         taken = max((n for n, role in zip(sizes, known.roles, strict=True) if role == "operand"), default=0)
@@ -131,7 +133,7 @@ class Pricing:
         }
         return {**facts, **told(known.signature)}
 
-    def of_collective(self, collective: Collective, op: Any, together: int = 1) -> Price:
+    def of_collective(self, collective: Collective, op: Any, together: int = 1) -> OpPrice:
         """The price of a collective, with elements as wide as the machine sends them; its share, if this many
         are combined."""
         link = self.machine.link_of(collective.axes, groups_of(op))
@@ -141,20 +143,20 @@ class Pricing:
             self._known[key] = self.sent(collective.kind, collective.group, amount, link, together)
         return self._known[key]
 
-    def sent(self, kind: str, group: int, amount: int, link: Link, together: int = 1) -> Price:
+    def sent(self, kind: str, group: int, amount: int, link: Link, together: int = 1) -> OpPrice:
         """The price of a collective of a kind along a link: the bytes that each device of a group sends."""
         sure = _SURE if self.machine.kernels or self.machine.ops else self.machine.sure
         return self._solved(sending(kind, group, float(amount), link, together), amount, sure)
 
-    def _solved(self, facts: Mapping[str, Iterable[Any]], amount: int, sure: str) -> Price:
+    def _solved(self, facts: Mapping[str, Iterable[Any]], amount: int, sure: str) -> OpPrice:
         said = self._solver.solve(facts)
         ((seconds,),), ((limited,),) = said["seconds"], said["limited"]
         flops = said["flops"][0][0] if said["flops"] else 0.0
-        return Price(seconds, flops, float(amount), limited, sure)
+        return OpPrice(seconds, flops, float(amount), limited, sure)
 
 
 @dataclass(frozen=True)
-class Moved:
+class BytesMoved:
     """The bytes that an op reads from memory and writes to it; those of values that the program makes and
     does not return, ``inside`` of it, and the bytes of the ``largest`` of these values; whether it ``stores``
     its results."""
@@ -165,18 +167,18 @@ class Moved:
     stores: bool = False
 
 
-def _moved(op: int, storing: Storing) -> Moved:
+def _moved(op: int, storing: Storing) -> BytesMoved:
     graph = storing.graph
     results, types, taken = graph.results[op], graph.types, graph.operands[op]
     stored = [storing.at(value) for value in results]
     if all(how.same is not None and storing.shares(v) for v, how in zip(results, stored, strict=True)):
-        return Moved()
+        return BytesMoved()
     result_bytes = sum([types[value].bytes for value in results])
     parts = storing.traits.touches(graph.plain[op])
     writes = [value for value, how in zip(results, stored, strict=True) if how.stored]
     written = any(types[value].bytes for value in writes)
     if parts == "writes":  # in place: only the update, which is also read
-        return Moved(
+        return BytesMoved(
             2 * types[taken[1 if len(taken) > 1 else 0]].bytes if written else 0, stores=bool(writes)
         )
     times = 1 if written else max(sum([len(graph.uses[value]) for value in results]), 1)
@@ -190,7 +192,7 @@ def _moved(op: int, storing: Storing) -> Moved:
         for v, _ in sizes
         if graph.definers[v] >= 0 and all(graph.results[user] for user, _ in graph.uses[v])
     }
-    return Moved(
+    return BytesMoved(
         sum([size for _, size in sizes]),
         sum([size for value, size in sizes if value in inside]),
         max([types[value].bytes for value in inside], default=0),

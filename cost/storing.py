@@ -14,7 +14,7 @@ from ..partition.finishing.combining import combination
 from ..program.signature import Told, describe
 from ..rulebook.shipped import shipped
 from ..rulebook.traits import OpTraits
-from .graph import Graph
+from .graph import OpGraph
 from .machine import Allocation
 
 _TOLD = "dim", "attribute_item", "attribute_number"  # of a described op
@@ -57,11 +57,11 @@ class Storing:
         on_host: Collection[Any] = (),
         *,
         of_host: bool = False,
-        graph: Graph | None = None,
+        graph: OpGraph | None = None,
     ) -> None:
         self.allocation, self.traits = allocation, traits
         self.on_host, self.of_host = on_host, of_host
-        self.graph = graph or Graph()
+        self.graph = graph or OpGraph()
         self._rules = stores(traits)
         self._told = Told()
         self._known: dict[int, Stored] = {}

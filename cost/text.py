@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 from ..program.elements import bytes_text
 from ..runs.table import STACK, part_text, plural, short_table, time_text
-from .cost import Cost, Held, Item
+from .cost import Cost, HeldMemory, Item
 from .layers import Layer
 
 _ROWS = 10
@@ -85,7 +85,7 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
     return "\n".join(lines)
 
 
-def _place(item: Item | Held) -> tuple[str, str]:
+def _place(item: Item | HeldMemory) -> tuple[str, str]:
     return item.where or "-", item.stack or "-"
 
 

@@ -34,7 +34,7 @@ class _Op(NamedTuple):
 _NONE = _Op()
 
 
-class Computation:
+class HloComputation:
     """The ops of a computation by name, and its root."""
 
     def __init__(self, lines: Sequence[str]) -> None:
@@ -53,10 +53,10 @@ class _Sum(NamedTuple):
     plus: int
 
 
-def turns(loop: str, inside: Computation, read: Callable[[str], Computation]) -> int | None:
+def turns(loop: str, inside: HloComputation, read: Callable[[str], HloComputation]) -> int | None:
     """The trip count of a loop, given by its line, the computation around it, and a reader of other
     computations. None if its condition does not compare a counter with a constant."""
-    (here,) = Computation([loop]).ops.values()
+    (here,) = HloComputation([loop]).ops.values()
     condition, body = (read(here.said(name)) for name in ("condition", "body"))
     first = inside.ops.get(here.operands[0], _NONE)
     if (condition.root.kind, first.kind, body.root.kind) != ("compare", "tuple", "tuple"):
@@ -80,7 +80,7 @@ def turns(loop: str, inside: Computation, read: Callable[[str], Computation]) ->
     return trip_count(left, right, condition.root.said("direction"))
 
 
-def _sum(computation: Computation, name: str) -> _Sum | None:
+def _sum(computation: HloComputation, name: str) -> _Sum | None:
     """A number of a computation as a sum, if known."""
     op = computation.ops.get(name)
     if op is None:

@@ -8,7 +8,7 @@ from pathlib import Path
 from urllib.parse import unquote
 
 from ..engine import Diagnostic, Relation
-from ..engine.plan.plan import Directive, QueryPlan
+from ..engine.plan.plan import PlanDirective, QueryPlan
 from ..errors import ShardlogError, nearest
 
 _READ = ("file", "stdin", "json", "jsonfile", "sqlite")
@@ -68,7 +68,7 @@ def outputs(plan: QueryPlan, folder: Path | None) -> list[Transfer]:
             ending = ".csv.gz" if "compress" in directive.parameters else ".csv"
             if folder is None:
                 parameters = {**directive.parameters, "IO": "stdout", "headers": "true"}
-                directive = Directive(**{**vars(directive), "parameters": parameters})
+                directive = PlanDirective(**{**vars(directive), "parameters": parameters})
             transfers.append(_transfer(plan, directive, folder or Path(), "file", _WRITTEN, ending))
     return transfers
 
@@ -87,7 +87,7 @@ def unknown_parameters(plan: QueryPlan) -> list[Diagnostic]:
 
 
 def _transfer(
-    plan: QueryPlan, directive: Directive, folder: Path, default: str, kinds: Collection[str], ending: str
+    plan: QueryPlan, directive: PlanDirective, folder: Path, default: str, kinds: Collection[str], ending: str
 ) -> Transfer:
     parameters, where = directive.parameters, _place(directive)
     kind = parameters.get("IO", default)
@@ -108,5 +108,5 @@ def _transfer(
     return Transfer(relation, kind, path, name, parameters, where)
 
 
-def _place(directive: Directive) -> str:
+def _place(directive: PlanDirective) -> str:
     return f"{directive.file}:{directive.line}:{directive.column}"

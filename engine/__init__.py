@@ -5,15 +5,15 @@ from __future__ import annotations
 from .evaluate.limits import Limits
 from .evaluate.program import LoadedProgram, Solver, load
 from .language.diagnostics import DatalogError, Diagnostic, EngineError
-from .plan.plan import Directive, QueryPlan, Relation
+from .plan.plan import PlanDirective, QueryPlan, Relation
 
 __all__ = [
     "DatalogError",
     "Diagnostic",
-    "Directive",
     "EngineError",
     "Limits",
     "LoadedProgram",
+    "PlanDirective",
     "QueryPlan",
     "Relation",
     "Solver",

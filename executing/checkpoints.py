@@ -12,13 +12,13 @@ import numpy as np
 
 from ..errors import ShardlogError, closest, from_extra
 from ..program.mlir.places import components
-from .values import Value
+from .values import BoundaryValue
 
 _METADATA = "_METADATA"  # which a directory of orbax has
 _Path = tuple[str, ...]
 
 
-def read_checkpoint(directory: Path, values: Sequence[Value]) -> dict[str, Any]:
+def read_checkpoint(directory: Path, values: Sequence[BoundaryValue]) -> dict[str, Any]:
     """The arrays of a checkpoint for those arguments that it has, by the names of these.
 
     The leaf at ``params/w`` is the argument ``params['w']``, or, in a checkpoint of one argument alone,

@@ -13,7 +13,7 @@ from ..runs.table import plural
 from .differences import apart, difference, wide_array
 from .execution import Alone, run_alone
 from .rounding import Roundings, eps_of
-from .values import Arrays, Value, boundary
+from .values import Arrays, BoundaryValue, boundary
 
 if TYPE_CHECKING:
     from ..runs.result import Result
@@ -25,7 +25,7 @@ _NEAR_OVERFLOW = 2.0**-12  # of the largest number of a type: sums of such numbe
 
 
 @dataclass(frozen=True)
-class Comparison:
+class ResultComparison:
     """A result of the partitioned program beside that of the program on one device.
 
     ``off`` is the largest difference between two elements, and ``allowed`` the difference that sums in
@@ -119,7 +119,7 @@ class Comparison:
         return f"{named} {self._apart}, {verdict} ({limit}){inputs}"
 
 
-def compare(result: Result, alone: Alone, inputs: Arrays, outputs: Arrays) -> tuple[Comparison, ...]:
+def compare(result: Result, alone: Alone, inputs: Arrays, outputs: Arrays) -> tuple[ResultComparison, ...]:
     """The results of a partitioned program beside those of the program ``alone`` on a device.
 
     How far a result may be off depends on how much is summed on the way to it, and on how much it changes
@@ -131,7 +131,7 @@ def compare(result: Result, alone: Alone, inputs: Arrays, outputs: Arrays) -> tu
     return beside(result, outputs, expected, moved)
 
 
-def beside(result: Result, outputs: Arrays, expected: Arrays, moved: Arrays) -> tuple[Comparison, ...]:
+def beside(result: Result, outputs: Arrays, expected: Arrays, moved: Arrays) -> tuple[ResultComparison, ...]:
     """Results beside the ``expected`` ones. These become ``moved`` if inputs change in their last bit."""
     _, results = boundary(result)
     allowed = Roundings(result).results()
@@ -148,12 +148,12 @@ def beside(result: Result, outputs: Arrays, expected: Arrays, moved: Arrays) -> 
             parts = apart(wide_array(mine), wide_array(theirs))
             off, overflow = difference(np.where(parts, theirs, mine), theirs), int(parts.sum())
         nans = int(np.count_nonzero(np.isnan(wide_array(theirs)))) if eps else 0
-        one = Comparison(value.name, value.type, off, limit, unlike, overflow)
+        one = ResultComparison(value.name, value.type, off, limit, unlike, overflow)
         comparisons.append(replace(one, elements=theirs.size, nans=nans))
     return tuple(comparisons)
 
 
-def nudged(values: Sequence[Value], inputs: Arrays, bits: int = 1, seed: int = 0) -> Arrays:
+def nudged(values: Sequence[BoundaryValue], inputs: Arrays, bits: int = 1, seed: int = 0) -> Arrays:
     """Inputs with every element changed in its last bit, or by so many times that."""
     rng = np.random.default_rng(seed)
     arrays = []

@@ -49,7 +49,7 @@ class ModuleChoice(Protocol):
     def choose(self, lowered: Any, devices: tuple[Any, ...]) -> ChosenModule:
         """What to compile for a ``jax.stages.Lowered``, of which JAX says that it is for these devices."""
 
-    def transform(self, call: Call, args: Sequence[Any]) -> Sequence[Any]:
+    def transform(self, call: TracedCall, args: Sequence[Any]) -> Sequence[Any]:
         """The results of a call while JAX differentiates or batches."""
 
     def forget(self) -> None:
@@ -57,7 +57,7 @@ class ModuleChoice(Protocol):
 
 
 @dataclass(frozen=True)
-class Call:
+class TracedCall:
     """A traced function of flat arguments; ``jaxpr`` is its program, the same one for the same kind of
     arguments."""
 
@@ -80,7 +80,7 @@ def dispatched(function: Callable[..., Any], /, *, rules: ModuleChoice, **keywor
         trace = core.trace_ctx.trace
         if _transforms_arrays(trace):
             inferred, flat = pjit._infer_params(plain._fun, plain._jit_info, args, kwargs)
-            given = rules.transform(Call(inferred.params["jaxpr"], inferred.params), flat)
+            given = rules.transform(TracedCall(inferred.params["jaxpr"], inferred.params), flat)
             return jax.tree.unflatten(inferred.out_tree, given), None, False
         if isinstance(trace, core.EvalTrace):
             _compiled_as_chosen(plain.trace(*args, **kwargs).lower(), rules, chosen)

@@ -20,7 +20,7 @@ from ..importers.sources.compiling import load, refused
 from .executable import Executable, compiled
 from .partial import combined
 from .replicas import worst
-from .values import Arrays, Value, boundary
+from .values import Arrays, BoundaryValue, boundary
 
 if TYPE_CHECKING:
     from ..runs.result import Result
@@ -92,7 +92,7 @@ def failures_told(result: Result) -> Iterator[None]:
         raise ShardlogError(f"the program fails while it runs: {first}", where=result.source.name) from None
 
 
-def _types_kept(values: Iterable[Value]) -> AbstractContextManager[Any]:
+def _types_kept(values: Iterable[BoundaryValue]) -> AbstractContextManager[Any]:
     """A context in which JAX keeps the types of a program's arguments and results. By default it turns 64
     bits into 32."""
     import jax
@@ -100,7 +100,7 @@ def _types_kept(values: Iterable[Value]) -> AbstractContextManager[Any]:
     return jax.enable_x64(True) if any(map(_has_64_bits, values)) else nullcontext()
 
 
-def _has_64_bits(value: Value) -> bool:
+def _has_64_bits(value: BoundaryValue) -> bool:
     return bool(value.dtype.itemsize // (2 if value.dtype.kind == "c" else 1) == 8)
 
 

@@ -11,13 +11,13 @@ import numpy as np
 from ..errors import ShardlogError, closest
 from .domains import Asked, InputDomain
 from .rounding import eps_of
-from .values import Arrays, Value
+from .values import Arrays, BoundaryValue
 
 _COUNT = 10  # random integers are below, unless the program asks for others
 _MATRICES = {"definite", "triangular"}
 
 
-def random_inputs(values: Sequence[Value], seed: int, asked: Sequence[Asked] = ()) -> Arrays:
+def random_inputs(values: Sequence[BoundaryValue], seed: int, asked: Sequence[Asked] = ()) -> Arrays:
     """Random arrays for arguments: normally distributed, integers from 0 to 9, or in the domain that the
     program requires (``domains``)."""
     rng = np.random.default_rng(seed)
@@ -25,7 +25,7 @@ def random_inputs(values: Sequence[Value], seed: int, asked: Sequence[Asked] = (
     return [_drawn(rng, value, domains) for value, domains in zip(values, each, strict=True)]
 
 
-def _drawn(rng: np.random.Generator, value: Value, asked: Asked) -> Any:
+def _drawn(rng: np.random.Generator, value: BoundaryValue, asked: Asked) -> Any:
     kinds, shape = {domain.kind for domain in asked}, value.shape
     if value.dtype.kind == "b":
         return rng.random(shape) < 0.5
@@ -44,7 +44,7 @@ def _drawn(rng: np.random.Generator, value: Value, asked: Asked) -> Any:
     return array.astype(value.dtype)
 
 
-def _integers(rng: np.random.Generator, value: Value, kinds: set[str]) -> Any:
+def _integers(rng: np.random.Generator, value: BoundaryValue, kinds: set[str]) -> Any:
     if "bits" in kinds:
         bits = rng.integers(0, 256, (*value.shape, value.dtype.itemsize), np.uint8)
         return bits.view(value.dtype).reshape(value.shape)
@@ -52,7 +52,7 @@ def _integers(rng: np.random.Generator, value: Value, kinds: set[str]) -> Any:
     return rng.integers(least, min(_COUNT, _largest(value) + 1), value.shape).astype(value.dtype)
 
 
-def _largest(value: Value) -> int:
+def _largest(value: BoundaryValue) -> int:
     """The largest whole number that is drawn of a type: small types have few."""
     import ml_dtypes
 
@@ -61,12 +61,12 @@ def _largest(value: Value) -> int:
     return int(ml_dtypes.iinfo(value.dtype).max)  # type: ignore[no-untyped-call]
 
 
-def _normal(rng: np.random.Generator, value: Value, shape: tuple[int, ...]) -> Any:
+def _normal(rng: np.random.Generator, value: BoundaryValue, shape: tuple[int, ...]) -> Any:
     array = rng.standard_normal(shape)
     return array + 1j * rng.standard_normal(shape) if value.dtype.kind == "c" else array
 
 
-def _matrices(rng: np.random.Generator, value: Value, definite: bool) -> Any:
+def _matrices(rng: np.random.Generator, value: BoundaryValue, definite: bool) -> Any:
     """Matrices with which equations are solved well: definite, or with a large diagonal."""
     size = value.shape[-1] or 1
     matrices = _normal(rng, value, value.shape) / size
@@ -76,7 +76,7 @@ def _matrices(rng: np.random.Generator, value: Value, definite: bool) -> Any:
 
 
 def checkpoint_inputs(
-    directory: Path, values: Sequence[Value], seed: int, asked: Sequence[Asked]
+    directory: Path, values: Sequence[BoundaryValue], seed: int, asked: Sequence[Asked]
 ) -> tuple[Arrays, list[str]]:
     """Arrays for arguments: those of a checkpoint of orbax, and random ones for all others. Also the names
     of the others. Raises ShardlogError as ``read_checkpoint``, and for arrays of other shapes and types."""
@@ -91,7 +91,7 @@ def checkpoint_inputs(
     return arrays, [value.name for value in values if value.name not in stored]
 
 
-def read_inputs(file: Path | str, values: Sequence[Value]) -> Arrays:
+def read_inputs(file: Path | str, values: Sequence[BoundaryValue]) -> Arrays:
     """The arguments in a file of ``numpy.savez``: by their names, or in order (``arr_0``, ``arr_1``).
 
     Raises ShardlogError where it cannot be read, or does not fit the program's arguments.
@@ -118,7 +118,7 @@ def read_inputs(file: Path | str, values: Sequence[Value]) -> Arrays:
     return arrays
 
 
-def _fitted(array: Any, value: Value, where: str) -> Any:
+def _fitted(array: Any, value: BoundaryValue, where: str) -> Any:
     if array.shape != value.shape or array.dtype not in (value.dtype, value.kept_as):
         given = f"{value.name} is {array.dtype}{list(array.shape)}"
         hint = f"expected {value.kept_as}{list(value.shape)}, for {value.type}"
@@ -126,7 +126,7 @@ def _fitted(array: Any, value: Value, where: str) -> Any:
     return array.astype(value.dtype)
 
 
-def write_outputs(file: Path, values: Sequence[Value], arrays: Arrays) -> None:
+def write_outputs(file: Path, values: Sequence[BoundaryValue], arrays: Arrays) -> None:
     """Writes results as ``numpy.savez`` does, by their names; types that NumPy lacks as float32 or int8."""
     named = {value.name: array.astype(value.kept_as) for value, array in zip(values, arrays, strict=True)}
     with file.open("wb") as stream:

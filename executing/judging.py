@@ -13,7 +13,7 @@ import numpy as np
 
 from ..runs.table import plural
 from . import execution
-from .comparing import BIAS, TELLING, Comparison, beside, nudged
+from .comparing import BIAS, TELLING, ResultComparison, beside, nudged
 from .deciding import decided_by, lets_rounding_decide
 from .differences import apart, difference, wide_array
 from .domains import domains
@@ -21,7 +21,7 @@ from .execution import Alone, run_alone, wide_on
 from .inputs import random_inputs
 from .rounding import eps_of
 from .undefined import undefined
-from .values import Arrays, Value, boundary
+from .values import Arrays, BoundaryValue, boundary
 
 if TYPE_CHECKING:
     from ..runs.result import Result
@@ -38,7 +38,7 @@ class Judgement:
     """The verdict on the results of a run: each beside that of one device, and the ``outputs`` themselves.
     ``seeds`` are the seeds of the random inputs that were tried."""
 
-    comparisons: tuple[Comparison, ...]
+    comparisons: tuple[ResultComparison, ...]
     outputs: Arrays
     seeds: tuple[int, ...] = ()
 
@@ -111,8 +111,8 @@ class Trial:
         return replace(first, comparisons=comparisons)
 
     def _in_64_bits(
-        self, inputs: Arrays, outputs: Arrays, expected: Arrays, comparisons: Sequence[Comparison]
-    ) -> list[Comparison]:
+        self, inputs: Arrays, outputs: Arrays, expected: Arrays, comparisons: Sequence[ResultComparison]
+    ) -> list[ResultComparison]:
         """The comparisons; for results that are not right, with the program in 64 bits."""
         if self._wide is None:
             return list(comparisons)
@@ -132,8 +132,8 @@ class Trial:
 
 
 def _settled(
-    value: Value, one: Comparison, mine: Any, theirs: Any, exact: Any, moved: Sequence[Any]
-) -> Comparison:
+    value: BoundaryValue, one: ResultComparison, mine: Any, theirs: Any, exact: Any, moved: Sequence[Any]
+) -> ResultComparison:
     """A comparison, where rounding explains it beside the same in 64 bits, and such with ``moved`` inputs."""
     if not eps_of(value.element):
         # With moved inputs ties are none any more, and who wins a tie is no matter of rounding.
@@ -163,7 +163,7 @@ def _settled(
     return replace(one, exact=(own, alone))
 
 
-def _once(one: Comparison, seeds: Sequence[int]) -> str:
+def _once(one: ResultComparison, seeds: Sequence[int]) -> str:
     """Why a result that is wrong with the first seed alone is not called wrong: it is off by little, as a
     bound that nearly always holds is exceeded at times, or it is a whole number that floating-point numbers
     decide."""

@@ -24,7 +24,7 @@ _NUMPY = "biufc"  # kinds of its own types, which a file of arrays keeps
 
 
 @dataclass(frozen=True)
-class Value:
+class BoundaryValue:
     """An argument or a result of a program: its name, its type as MLIR writes it, and its shape and type in
     NumPy."""
 
@@ -48,7 +48,7 @@ class Value:
         return np.dtype(np.float32 if eps_of(self.element) else np.int8)
 
 
-def boundary(result: Result) -> tuple[list[Value], list[Value]]:
+def boundary(result: Result) -> tuple[list[BoundaryValue], list[BoundaryValue]]:
     """The arguments and the results of a program, without tokens. Raises ShardlogError for types that arrays
     do not have."""
     functions = symbols(result.module, "func.func")
@@ -64,11 +64,11 @@ def boundary(result: Result) -> tuple[list[Value], list[Value]]:
     return ends[0], ends[1]
 
 
-def _value(result: Result, name: str, type_: Any) -> Value:
+def _value(result: Result, name: str, type_: Any) -> BoundaryValue:
     if isinstance(type_, ir.RankedTensorType):
         element = str(type_.element_type)
         with suppress(TypeError):
-            value = Value(name, str(type_), element, tuple(type_.shape))
+            value = BoundaryValue(name, str(type_), element, tuple(type_.shape))
             if dtype_of(element) and value.dtype is not None:
                 return value
     hint = "exec runs programs whose arguments and results are arrays"

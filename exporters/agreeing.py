@@ -22,7 +22,7 @@ _PREFERENCE = {"need_replication": 0, "permutation": 1, "reduction": 2, "pass_th
 
 
 @dataclass(frozen=True)
-class Rule:
+class FactorRule:
     """The factors of an op: their sizes and kinds, and those of each dimension of each slot."""
 
     sizes: list[int]
@@ -40,7 +40,7 @@ class Projection:
     changed: bool = False
 
     @staticmethod
-    def of(rule: Rule, slot: int, sharding: Sharding | None) -> Projection:
+    def of(rule: FactorRule, slot: int, sharding: Sharding | None) -> Projection:
         """The axes of a sharding of a slot, major to minor: each factor takes what divides it."""
         projection = Projection()
         for d, factors in enumerate(rule.maps[slot]):
@@ -73,7 +73,7 @@ class Projection:
         """Into how many parts the slot is cut."""
         return prod(_parts((*axes, *self.spill.get(f, ()))) for f, axes in self.axes.items())
 
-    def fitted(self, rule: Rule, slot: int, axes: Sequence[SubAxis]) -> Projection:
+    def fitted(self, rule: FactorRule, slot: int, axes: Sequence[SubAxis]) -> Projection:
         """The projection of the sharding that the slot has if ``axes`` go to the first factors with room for
         them."""
         factors = [f for dims in rule.maps[slot] for f in dims if f in self.axes]
@@ -108,7 +108,7 @@ class Projection:
             self.axes[f] = common[f]
         self.spill.clear()
 
-    def joined(self, rule: Rule, slot: int) -> list[Axes]:
+    def joined(self, rule: FactorRule, slot: int) -> list[Axes]:
         """The axes of each dimension of a slot."""
         joined = []
         for factors in rule.maps[slot]:
@@ -150,7 +150,7 @@ class _FactorChoice:
 class Agreement:
     """The shardings on which the slots of an op, with these many elements, agree."""
 
-    rule: Rule
+    rule: FactorRule
     elements: Sequence[int]
 
     def common_axes(self, projections: Sequence[Projection]) -> list[Axes]:

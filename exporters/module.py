@@ -25,7 +25,9 @@ from .shardings import FinalShardings
 _OF_CALLED = {"sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs", "execution_thread"}
 
 
-def annotate(module: ir.Module, graph: Graph, classes: Classes, written: FinalShardings) -> tuple[Body, ...]:
+def annotate(
+    module: ir.Module, graph: Graph, classes: Classes, written: FinalShardings
+) -> tuple[FunctionWriter, ...]:
     """Annotates ``module`` in place: every value that has a sharding gets it as an attribute.
 
     Constants that were split are there once per distinct sharding, functions once per distinct shardings of
@@ -54,7 +56,7 @@ class _Module(Context):
         super().__init__(graph, classes, written)
         self.module = module
 
-    def run(self) -> tuple[Body, ...]:
+    def run(self) -> tuple[FunctionWriter, ...]:
         functions = {i.function.name: i.function.op for i in self.graph.instances}
         symbols: dict[str, Any] = {}
         for op in self.module.body.operations:
@@ -85,7 +87,7 @@ class _Module(Context):
             symbols[name].operation.erase()
         written = []
         for version, func, ops in bodies:
-            body = Body(self, version, func, ops)
+            body = FunctionWriter(self, version, func, ops)
             body.write()
             written.append(body)
             func.attributes["sym_name"] = ir.StringAttr.get(version.name)
@@ -114,7 +116,7 @@ def _ops(func: Any) -> list[Any]:
     return ops
 
 
-class Body:
+class FunctionWriter:
     """Writes one function.
 
     Attributes: ``instance``, what it is written from; ``alive``, its ops in the end, by node.

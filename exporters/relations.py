@@ -27,13 +27,13 @@ from .schema import SCHEMA
 from .shardings import FinalShardings
 
 if TYPE_CHECKING:
-    from ..importers.dialects.names import Names as TextNames
+    from ..importers.dialects.names import ValueNames
 
 Rows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True)
-class Names:
+class FunctionNames:
     """The name of every value of a function, and the location of every op as text and as what it says, in
     the order of their numbers; ``also``: further names, and the values that they are names of."""
 
@@ -44,7 +44,7 @@ class Names:
 
 
 def relations(
-    program: ImportedModule, written: FinalShardings, names: Mapping[str, Names]
+    program: ImportedModule, written: FinalShardings, names: Mapping[str, FunctionNames]
 ) -> dict[str, Rows]:
     """The relations of ``SCHEMA`` as sorted tuples. ``names`` are those of every function, by its name."""
     rows: dict[str, Rows] = {name: [] for name in SCHEMA}
@@ -55,7 +55,7 @@ def relations(
     return {name: [row for row, _ in groupby(sorted(unsorted))] for name, unsorted in rows.items()}
 
 
-def boundary_relations(program: ImportedModule, names: Mapping[str, Names]) -> dict[str, Rows]:
+def boundary_relations(program: ImportedModule, names: Mapping[str, FunctionNames]) -> dict[str, Rows]:
     """The relations of meshes and of what the program is given and returns, sorted."""
     main = program.graph.main
     function, value_of = main.function, value_names(program, main, names[main.function.name].values)
@@ -100,7 +100,11 @@ def value_names(program: ImportedModule, instance: Instance, names: Sequence[str
 
 
 def _instance(
-    program: ImportedModule, written: FinalShardings, instance: Instance, names: Names, rows: dict[str, Rows]
+    program: ImportedModule,
+    written: FinalShardings,
+    instance: Instance,
+    names: FunctionNames,
+    rows: dict[str, Rows],
 ) -> None:
     function, classes = instance.function, program.classes
     shapes, meshes = classes.signatures.shapes, program.shardings.meshes.meshes
@@ -165,17 +169,17 @@ def arrays(rows: dict[str, Rows]) -> dict[str, npt.NDArray[Any]]:
     return arrays
 
 
-def read_names(text: Text, mesh: str | None, functions: Iterable[Function]) -> dict[str, Names]:
+def read_names(text: Text, mesh: str | None, functions: Iterable[Function]) -> dict[str, FunctionNames]:
     """The names of the values and the places of the ops of each function, as ``text`` has them in sdy."""
     module = parse_module(text)
     to_sdy(module, text, mesh)
     return names_in(module, text, functions)
 
 
-def names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> dict[str, Names]:
+def names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> dict[str, FunctionNames]:
     """The same of a module that was read from a text, and that nothing has changed since."""
     state = ir.AsmState(module.operation)
-    names: dict[str, Names] = {}
+    names: dict[str, FunctionNames] = {}
     read: dict[Any, tuple[str, Origin]] = {}  # locations are many an op's, and long
 
     def located(op: Any) -> tuple[str, Origin]:
@@ -189,7 +193,7 @@ def names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> di
     wanted, in_text = set(read_in), _names_in_text(text.data, module)
     for name, op in symbols(module, "func.func").items():
         if name in wanted:
-            _read_region(op.regions[0], names.setdefault(name, Names([], [], [], {})), state, located)
+            _read_region(op.regions[0], names.setdefault(name, FunctionNames([], [], [], {})), state, located)
             if (said := in_text(op)) is not None:
                 names[name].values[:] = said.of
                 names[name].also.update(said.also)
@@ -197,7 +201,7 @@ def names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> di
     return names
 
 
-def _names_in_text(data: bytes, module: ir.Module) -> Callable[[Any], TextNames | None]:
+def _names_in_text(data: bytes, module: ir.Module) -> Callable[[Any], ValueNames | None]:
     if not may_have_shardings(data):
         return lambda function: None
     from ..importers.dialects.names import names_of
@@ -205,7 +209,7 @@ def _names_in_text(data: bytes, module: ir.Module) -> Callable[[Any], TextNames 
     return names_of(data, module)
 
 
-def _name_inserted(function: Function, names: Names) -> None:
+def _name_inserted(function: Function, names: FunctionNames) -> None:
     """Names the constraints that completion has put into a function, by the values that they are of."""
     own = sum(
         node not in function.originals and node not in function.created for node in range(len(function.ops))
@@ -228,7 +232,7 @@ def _name_inserted(function: Function, names: Names) -> None:
 
 
 def _read_region(
-    region: Any, names: Names, state: ir.AsmState, located: Callable[[Any], tuple[str, Origin]]
+    region: Any, names: FunctionNames, state: ir.AsmState, located: Callable[[Any], tuple[str, Origin]]
 ) -> None:
     # No function inside of another: one that calls itself is a cycle, which would keep the module.
     block = region.blocks[0]

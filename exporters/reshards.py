@@ -22,8 +22,8 @@ from ..program.meshes import axis_text, quoted
 from ..program.shardings import Dimension, Sharding, Shardings, check_writable
 from ..program.signature import RULE
 from ..rulebook.book import RuleBook
-from .agreeing import Agreement, Axes, Projection, Rule, is_strict_prefix, less, ordered
-from .values import Values, result_label
+from .agreeing import Agreement, Axes, FactorRule, Projection, is_strict_prefix, less, ordered
+from .values import ValueShardings, result_label
 
 _CALL = "func.call"
 
@@ -44,7 +44,7 @@ def write_reshards(
     Shardy that is meant does not mark results.
     """
     with module.context, ir.Location.unknown():
-        values = Values(module, shardings, book, modes)
+        values = ValueShardings(module, shardings, book, modes)
         for function in values.functions.values():
             _Function(function, values, full, mark).run()
 
@@ -52,10 +52,10 @@ def write_reshards(
 @dataclass
 class _Function:
     func: Any
-    values: Values
+    values: ValueShardings
     full: bool
     mark: bool
-    rules: dict[Any, Rule | None] = field(default_factory=dict)  # of results of what was a constraint
+    rules: dict[Any, FactorRule | None] = field(default_factory=dict)  # of results of what was a constraint
 
     def __post_init__(self) -> None:
         self.book, self.shardings = self.values.book, self.values.shardings
@@ -105,7 +105,7 @@ class _Function:
 
     # ---- What ops want
 
-    def rule(self, op: ir.Operation) -> Rule | None:
+    def rule(self, op: ir.Operation) -> FactorRule | None:
         """The factors of an op; None where it has no rule, or one that is its own."""
         if RULE in op.attributes and sdy.OpShardingRuleAttr(op.attributes[RULE]).is_custom:
             return None
@@ -119,7 +119,7 @@ class _Function:
         for t, d, _, f in sorted(said["maps"]):
             maps[t][d].append(f)
         kinds = dict(said["kind"])
-        return Rule([size for _, size in sorted(said["factor"])], kinds, maps, len(op.operands))
+        return FactorRule([size for _, size in sorted(said["factor"])], kinds, maps, len(op.operands))
 
     def looked_at(self, op: ir.Operation) -> bool:
         """Whether all reshards are inserted around an op."""
@@ -416,7 +416,7 @@ class _Function:
         return common
 
     def joined(
-        self, rule: Rule, t: int, projection: Projection, held: Sharding | None, mesh: int
+        self, rule: FactorRule, t: int, projection: Projection, held: Sharding | None, mesh: int
     ) -> Sharding:
         """The sharding of a slot that a projection stands for."""
         closed = [d.closed for d in held.dimensions] if held is not None else [True] * len(rule.maps[t])
@@ -442,7 +442,7 @@ class _Function:
     def reduce_results(
         self,
         op: ir.Operation,
-        rule: Rule,
+        rule: FactorRule,
         projections: list[Projection],
         common: list[Axes],
         mesh: int,

@@ -13,7 +13,7 @@ from ..program.function import location
 from ..program.mlir.modules import operations_in
 from ..program.shardings import Shardings
 from ..rulebook.book import RuleBook
-from .values import Values
+from .values import ValueShardings
 
 _ROLES = {"argument": "arg_attrs", "result": "res_attrs"}
 
@@ -24,7 +24,7 @@ def check_single_devices(module: ir.Module, shardings: Shardings, book: RuleBook
     devices = {mesh.device_ids for mesh in shardings.meshes.meshes if mesh.maximal}
     if not devices:
         return
-    values = Values(module, shardings, book)
+    values = ValueShardings(module, shardings, book)
     if book.refuses(single_device=True):
         _check_boundaries(values)
     if len(devices) > 1 and book.refuses(devices_differ=True):
@@ -33,7 +33,7 @@ def check_single_devices(module: ir.Module, shardings: Shardings, book: RuleBook
                 _check_results(op, values)
 
 
-def _check_boundaries(values: Values) -> None:
+def _check_boundaries(values: ValueShardings) -> None:
     meshes = values.shardings.meshes.meshes
     for function in values.functions.values():
         for role, label in _ROLES.items():
@@ -46,7 +46,7 @@ def _check_boundaries(values: Values) -> None:
                     )
 
 
-def _check_results(op: ir.Operation, values: Values) -> None:
+def _check_results(op: ir.Operation, values: ValueShardings) -> None:
     meshes = values.shardings.meshes.meshes
     held = map(values.of, op.results) if len(op.results) > 1 else ()
     devices = {meshes[s.mesh].device_ids[0] for s in held if s is not None and meshes[s.mesh].maximal}

@@ -16,7 +16,7 @@ from ..program.meshes import quoted
 from ..program.mlir.modules import operations_in
 from ..program.shardings import Sharding, Shardings, reduction_numbered
 from ..rulebook.book import RuleBook
-from .values import Values
+from .values import ValueShardings
 
 Shard = Sharding | None  # of a value; None: it has none
 
@@ -32,7 +32,7 @@ def check_unreduced(module: ir.Module, shardings: Shardings, book: RuleBook, nam
 class _Check:
     def __init__(self, module: ir.Module, shardings: Shardings, book: RuleBook) -> None:
         self.shardings, self.book = shardings, book
-        self.values = Values(module, shardings, book)
+        self.values = ValueShardings(module, shardings, book)
         self.looked_through = {name for (name,) in book.unreduced({})["looks_through"]}
 
     def run(self) -> None:

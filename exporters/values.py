@@ -20,7 +20,7 @@ from ..program.signature import describe, looks_at, text_of
 from ..rulebook.book import RuleBook
 
 
-class Values:
+class ValueShardings:
     """The shardings of values, and what the op rules say of ops. ``modes`` are those of the run."""
 
     def __init__(

@@ -51,7 +51,7 @@ class _OpKind:
 
 
 @dataclass
-class Bodies:
+class FunctionReader:
     """Reads the functions of a listing."""
 
     listing: Listing
@@ -81,7 +81,7 @@ class _Body:
     """Reads a function. Its ops, values and regions are numbered from 0; ``op``, ``first_value`` and
     ``first_region`` are the first ones in the listing."""
 
-    def __init__(self, bodies: Bodies, function: Function, op: int) -> None:
+    def __init__(self, bodies: FunctionReader, function: Function, op: int) -> None:
         self.bodies, self.function = bodies, function
         self.listing = listing = bodies.listing
         self.op, self.end = op + 1, int(listing.ends[op])

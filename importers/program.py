@@ -21,7 +21,7 @@ from ..program.mlir.modules import main_function, public, symbols
 from ..program.shardings import Sharding, Shardings, read_mesh
 from ..program.signature import Told, describe, looks_at
 from ..rulebook.book import RuleBook
-from .bodies import Bodies
+from .bodies import FunctionReader
 from .graph.graph import Graph, build_graph
 from .listing import listing_of
 from .passes.policy import Policy
@@ -113,7 +113,7 @@ class ModuleReader:
     def read_functions(self, signatures: Signatures) -> dict[str, Function]:
         declared = symbols(self.module, "func.func")
         ops = {name: op for name, op in declared.items() if len(op.regions[0].blocks)}
-        bodies = Bodies(listing_of(self.module, self.written), signatures)
+        bodies = FunctionReader(listing_of(self.module, self.written), signatures)
         functions: dict[str, Function] = {}
         waiting = [name for name in reversed(ops) if public(ops[name])] + [main_function(ops)]
         while waiting:  # private functions that nothing calls are not part of the program

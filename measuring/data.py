@@ -16,7 +16,7 @@ from ..errors import ShardlogError
 
 
 @dataclass(frozen=True)
-class Row:
+class Measurement:
     """A measured program: its ``kind``, its name, its ``text`` in StableHLO, the microseconds for which it
     keeps the GPU ``busy``, those of one of several calls that do not wait for each other (``ahead``, 0 where
     that was not measured), and how many ``kernels`` it has."""
@@ -29,13 +29,13 @@ class Row:
     kernels: int = 0
 
 
-def read_rows(files: Iterable[str]) -> list[Row]:
+def read_rows(files: Iterable[str]) -> list[Measurement]:
     """The rows of files, in order; of programs of one text the first. Programs are of the kind that their
     name begins with where nothing says it.
 
     Raises ShardlogError for a file that has no measured programs.
     """
-    rows: dict[str, Row] = {}
+    rows: dict[str, Measurement] = {}
     for file in files:
         data = _read(Path(file))
         try:
@@ -82,11 +82,11 @@ def write(path: Path, what: Any) -> None:
         raise ShardlogError(f"cannot write: {error.strerror}", where=str(path)) from None
 
 
-def _row(row: dict[str, Any]) -> Row:
+def _row(row: dict[str, Any]) -> Measurement:
     kind = row.get("kind", "handed")
     kind = _kind(row["name"]) if kind == "handed" else kind
     count = row["count"] if "count" in row else row["kernels"]
-    return Row(kind, row["name"], row["text"], row["busy_us"], row.get("ahead_us", 0.0), count)
+    return Measurement(kind, row["name"], row["text"], row["busy_us"], row.get("ahead_us", 0.0), count)
 
 
 def _kind(name: str) -> str:

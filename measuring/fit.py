@@ -22,7 +22,7 @@ from ..cost.gpu import Timing
 from ..cost.machine import KERNELS, OPS, machine
 from ..errors import ShardlogError, closest
 from ..rulebook.book import RuleBook
-from .data import Row, read_rows
+from .data import Measurement, read_rows
 from .judging import judged, judgement
 
 _STEPS = (1.5, 1.2, 1.08, 1.03)  # by which numbers change
@@ -36,11 +36,11 @@ _FIXED = ("multiprocessors", "sending", "host", "call")
 class FittedProgram:
     """A measured program, and its kernels: what is known of each, and how often it runs."""
 
-    row: Row
+    row: Measurement
     kernels: tuple[tuple[Mapping[str, Any], int], ...]
 
 
-def programs(rows: Sequence[Row], topology: str) -> list[FittedProgram]:
+def programs(rows: Sequence[Measurement], topology: str) -> list[FittedProgram]:
     """The kernels of measured programs."""
     target = machine(topology)
     return [FittedProgram(row, tuple(kernels(run(row.text).partition(), target))) for row in rows]
@@ -104,7 +104,7 @@ class Fit:
                             break
 
 
-def host(rows: Sequence[Row], otherwise: Mapping[str, float]) -> dict[str, float]:
+def host(rows: Sequence[Measurement], otherwise: Mapping[str, float]) -> dict[str, float]:
     """The seconds in which the host launches a kernel, the median of programs of many kernels, and begins a
     program ("call"), that of programs of one short kernel; of calls that do not wait for each other."""
     many = [1e-6 * row.ahead / row.kernels for row in rows if row.ahead and row.kernels >= _MANY]
@@ -113,7 +113,7 @@ def host(rows: Sequence[Row], otherwise: Mapping[str, float]) -> dict[str, float
     return {"host": each, "call": median(one) if one else otherwise["call"]}
 
 
-def validated(fit: Fit, names: Sequence[str]) -> list[tuple[Row, float]]:
+def validated(fit: Fit, names: Sequence[str]) -> list[tuple[Measurement, float]]:
     """Programs and the microseconds that are said by the numbers of a fit that did not see them. Each fit
     begins a third away from the machine's numbers, so that it does not know those that all programs gave."""
     pairs, begin = list[tuple[int, float]](), dict(fit.numbers)

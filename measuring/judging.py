@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import exp, log
 
 from ..api import run
-from .data import Row
+from .data import Measurement
 
 SHORT = 10.0  # microseconds of a short program
 _NEAR = 0.25
@@ -35,7 +35,7 @@ def said(text: str, topology: str) -> float:
     return float(run(text).partition().cost(topology).seconds) * 1e6
 
 
-def judged(pairs: Iterable[tuple[Row, float]]) -> list[tuple[str, JudgedKind]]:
+def judged(pairs: Iterable[tuple[Measurement, float]]) -> list[tuple[str, JudgedKind]]:
     """By kind, then of all: rows and the microseconds that are said."""
     pairs_of: dict[str, list[tuple[float, float]]] = {}
     for row, microseconds in pairs:

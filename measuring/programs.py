@@ -84,7 +84,7 @@ def gated(x: Any, gain: Any, gate: Any, up: Any, down: Any) -> Any:
 
 def programs(rounds: int, seed: int = 0, platform: str = "cuda") -> Iterator[tuple[str, str, str]]:
     """The kind, the name and the text of each program, lowered for a platform."""
-    drawn, seen = Kinds(Random(seed)), set[tuple[str, str]]()
+    drawn, seen = ProgramKinds(Random(seed)), set[tuple[str, str]]()
     for _ in range(rounds):
         for kind, (make, count) in drawn.kinds().items():
             for _ in range(count):
@@ -96,7 +96,7 @@ def programs(rounds: int, seed: int = 0, platform: str = "cuda") -> Iterator[tup
                     yield kind, name, traced.lower(lowering_platforms=(platform,)).as_text()
 
 
-class Kinds:
+class ProgramKinds:
     """The kinds of programs; what differs between those of a kind is drawn."""
 
     def __init__(self, random: Random) -> None:

@@ -24,7 +24,7 @@ class SubAxis:
 
 
 @dataclass(frozen=True)
-class Atom:
+class AxisAtom:
     """A piece of a mesh axis between two consecutive divisors ``lo`` and ``hi`` of its size.
 
     A sub-axis ``"x":(pre)size`` is the run of atoms from ``lo == pre`` to ``hi == pre * size``; sub-axes
@@ -86,8 +86,8 @@ class Meshes:
     def __init__(self, meshes: Iterable[Mesh]) -> None:
         self.meshes: list[Mesh] = []
         self.same: list[int] = []  # mesh -> the first one that is equal but for its name
-        self.atoms: list[Atom] = []
-        self._runs: dict[tuple[int, str], list[Atom]] = {}
+        self.atoms: list[AxisAtom] = []
+        self._runs: dict[tuple[int, str], list[AxisAtom]] = {}
         for mesh in meshes:
             self.add(mesh)
 
@@ -102,7 +102,8 @@ class Meshes:
         for axis, size in mesh.axes:
             cuts = divisors(size) if size > 1 else [1, 1]
             run = [
-                Atom(len(self.atoms) + i, number, axis, lo, hi) for i, (lo, hi) in enumerate(pairwise(cuts))
+                AxisAtom(len(self.atoms) + i, number, axis, lo, hi)
+                for i, (lo, hi) in enumerate(pairwise(cuts))
             ]
             self.atoms.extend(run)
             self._runs[number, axis] = run

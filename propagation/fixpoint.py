@@ -10,8 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from ..engine.agenda.agenda import Agenda, Outcome, Pass, PassStatistics
-from ..engine.agenda.agenda import Graph as AgendaGraph
+from ..engine.agenda.agenda import Agenda, AgendaGraph, Outcome, Pass, PassStatistics
 from ..engine.agenda.retirement import Lists, joined, lists
 from ..importers.graph.graph import Instance
 from ..importers.program import ImportedModule
@@ -23,7 +22,7 @@ STATE = {name: f"becomes_{name}" for name in ("mesh", "sharded", "closed", "fixe
 
 
 @dataclass(frozen=True)
-class Stage:
+class StageStatistics:
     """A stage that was run, with its statistics. ``level`` is that of the op priorities; None: without."""
 
     priority: int
@@ -54,7 +53,7 @@ class Fixpoint:
     outcome: Outcome
     contents: npt.NDArray[np.int32]
     unchanged: dict[int, Sharding]
-    stages: tuple[Stage, ...]
+    stages: tuple[StageStatistics, ...]
 
     @cached_property
     def further(self) -> dict[int, int]:
@@ -330,14 +329,14 @@ class _Propagation:
 
 def _statistics(
     stages: list[tuple[int, int | None, str]], stage_of: list[int], outcome: Outcome
-) -> tuple[Stage, ...]:
+) -> tuple[StageStatistics, ...]:
     rows_of: list[list[PassStatistics]] = [[] for _ in stages]
     for row, stage in zip(outcome.statistics, stage_of, strict=True):
         rows_of[stage].append(row)
     stages_run = []
     for (priority, level, strategy), rows in zip(stages, rows_of, strict=True):
         stages_run.append(
-            Stage(
+            StageStatistics(
                 priority,
                 level,
                 strategy,

@@ -19,7 +19,7 @@ from ..program.function import location
 from ..program.signature import describe, looks_at
 from ..rulebook.book import RuleBook
 from ..rulebook.invalid import Invalid
-from ..rulebook.notations.einsum import SUFFIXES, Line, parse_lines, read_text
+from ..rulebook.notations.einsum import SUFFIXES, EinsumRule, parse_lines, read_text
 from ..rulebook.shipped import RULES
 
 Array = npt.NDArray[Any]
@@ -157,7 +157,7 @@ def module_cases(
 
 
 def line_case(
-    line: Line, book: RuleBook, references: Mapping[str, Reference] = NONE, *, lenient: bool = False
+    line: EinsumRule, book: RuleBook, references: Mapping[str, Reference] = NONE, *, lenient: bool = False
 ) -> Case:
     """The case of a line of einsum notation, with small shapes that fit it."""
     sizes = dict(line.sizes)

@@ -33,7 +33,7 @@ _SAID = (
 
 
 @dataclass(frozen=True, order=True)
-class Origin:
+class RuleOrigin:
     """A rule or fact that says something about an op; ``sentences`` have the values of this op."""
 
     file: str
@@ -55,7 +55,7 @@ class Origins:
     def __init__(self, book: RuleBook) -> None:
         self._book = book
 
-    def of(self, case: Case) -> list[Origin]:
+    def of(self, case: Case) -> list[RuleOrigin]:
         """The origins of all that the rules say about a case, by place."""
         derivations = Derivations(self._book.ops, {**case.facts, **self._book.shared}, _SAID)
         by_place: dict[tuple[str, int, str], dict[str, None]] = {}
@@ -67,10 +67,10 @@ class Origins:
                     if place is not None:
                         by_place.setdefault(place, {}).setdefault(step.sentence)
         return sorted(
-            Origin(*place, tuple(s for s in sentences if s)) for place, sentences in by_place.items()
+            RuleOrigin(*place, tuple(s for s in sentences if s)) for place, sentences in by_place.items()
         )
 
-    def first(self, case: Case) -> Origin | None:
+    def first(self, case: Case) -> RuleOrigin | None:
         """The origin that names the op, or else the first one; None where no rule is about the op. The files
         of a user come first, the last one before the others."""
         # Lines of einsum notation come before Datalog.

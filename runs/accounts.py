@@ -49,7 +49,7 @@ class Tensor:
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldAxes:
     """A tensor and its axes, by dimension."""
 
     tensor: Tensor
@@ -74,7 +74,7 @@ class Account:
     tensors: int
     gained: int
     axes: tuple[tuple[str, int, int], ...]
-    changed: tuple[Held, ...]
+    changed: tuple[HeldAxes, ...]
     unchanged: int
     replicated: tuple[Tensor, ...]
 
@@ -123,7 +123,7 @@ class _Accountant:
             gained += bool(new)
             if tensor.kind != "value":
                 boundary += 1
-                changed += [Held(tensor, has)] if new else []
+                changed += [HeldAxes(tensor, has)] if new else []
             if not any(has) and not tensor.manual:
                 replicated.append(tensor)
         tactic = self.tactics.get(priority, Applied("annotations", priority, tuple(self.given(priority)), ()))
@@ -268,7 +268,7 @@ def _gained(account: Account) -> list[str]:
     return lines
 
 
-def _held(changed: Sequence[Held]) -> list[str]:
+def _held(changed: Sequence[HeldAxes]) -> list[str]:
     groups = _groups(changed, lambda one: one.tensor.name, lambda one: (one.tensor.type, one.axes))
     return _columns([(name, one.tensor.type, _sharding(one.axes)) for name, one in groups])
 

@@ -19,7 +19,7 @@ _SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Agreement:
+class XlaAgreement:
     """The number of ops of a module with the shardings that XLA gave them, functions included, and
     messages about the first ones that differ."""
 
@@ -39,7 +39,7 @@ class Agreement:
         return "\n".join(lines)
 
 
-def agreement(run: RunData) -> Agreement | None:
+def agreement(run: RunData) -> XlaAgreement | None:
     """The agreement of a run with XLA; None where the program is not from a dump, or its shardings are
     open."""
     if not run.source.after or not run.options.closed:
@@ -62,7 +62,7 @@ def agreement(run: RunData) -> Agreement | None:
                 different.append(text)
             else:
                 equal += 1
-    return Agreement(ops, equal, tuple(different[:_SHOWN]))
+    return XlaAgreement(ops, equal, tuple(different[:_SHOWN]))
 
 
 def _is_op(op: Any) -> bool:

@@ -22,7 +22,7 @@ from ..program.signature import text_of
 from .jax import main_mesh
 
 if TYPE_CHECKING:
-    from .records.record import Value
+    from .records.record import TensorValue
     from .result import Result
 
 
@@ -50,7 +50,7 @@ def calls(result: Result) -> Iterator[tuple[Any, str]]:
             yield op, text_of(attributes["backend_config"]) if "backend_config" in attributes else ""
 
 
-def hlo_sharding(result: Result, value: Value, sharding: Sharding | None = None) -> Any:
+def hlo_sharding(result: Result, value: TensorValue, sharding: Sharding | None = None) -> Any:
     """The sharding that propagation decided for a value, or the one that it has instead, as XLA has it: an
     ``HloSharding`` of jaxlib."""
     from jaxlib import xla_client
@@ -120,7 +120,7 @@ class _Call:
         dtype = np.dtype(dtype_of(str(value.type.element_type)))
         return self.xla.Shape.array_shape(dtype, tuple(value.type.shape))
 
-    def _said(self, shardings: list[Any], values: list[Value]) -> tuple[Any, ...]:
+    def _said(self, shardings: list[Any], values: list[TensorValue]) -> tuple[Any, ...]:
         """The attributes of shardings that XLA would read."""
         attributes = []
         for sharding, value in zip(shardings, values, strict=True):

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
 
-from ..exporters.module import Body
+from ..exporters.module import FunctionWriter
 from ..exporters.shardings import FinalShardings
 from ..importers.program import ImportedModule
 from ..importers.sources.text import Text
 from ..program.ids import Item
-from ..propagation.fixpoint import Fixpoint, Stage
+from ..propagation.fixpoint import Fixpoint, StageStatistics
 from ..propagation.schedules.schedule import Applied
 from ..rulebook.book import RuleBook
 from .options import Options
 
 if TYPE_CHECKING:
-    from ..exporters.relations import Names
+    from ..exporters.relations import FunctionNames
     from ..propagation.completion.completing import Completion
 
 
@@ -44,7 +44,7 @@ class RunData:
     """The data that a run leaves behind."""
 
     module: ir.Module
-    stages: tuple[Stage, ...]
+    stages: tuple[StageStatistics, ...]
     unknown_ops: tuple[UnknownOp, ...]
     tactics: tuple[Applied, ...]
     source: Text
@@ -52,13 +52,13 @@ class RunData:
     program: ImportedModule
     fixpoint: Fixpoint
     written: FinalShardings
-    bodies: tuple[Body, ...]
+    bodies: tuple[FunctionWriter, ...]
     options: Options
     completion: Completion | None = None  # None: the program was not completed
-    names_read: Mapping[str, Names] | None = None  # None: they are read when they are asked for
+    names_read: Mapping[str, FunctionNames] | None = None  # None: they are read when they are asked for
 
     @cached_property
-    def names(self) -> Mapping[str, Names]:
+    def names(self) -> Mapping[str, FunctionNames]:
         """The names of values and the places of ops, in the program as it was read, by function."""
         if self.names_read is not None:
             return self.names_read

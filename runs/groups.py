@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from ..program.folding import LEAST, PART, Group, fold, scope
 from ..program.ids import Item
 from ..program.mlir.origins import Origin
-from .records.record import Op, Record
+from .records.record import Op, RunRecord
 
 _FEW = 8  # results that need no group of their own
 _CALLED = re.compile(r"@([^:#]+)")  # what stands before the names of values in functions that are called
@@ -24,14 +24,14 @@ class Ordered:
     groups: Sequence[Group]
 
 
-def ordered(record: Record, least: int = LEAST) -> Ordered:
+def ordered(record: RunRecord, least: int = LEAST) -> Ordered:
     """The program of a run in the order of its ops; scopes of at least so many ops are groups."""
     ops = dict(record.ops())
     items = list(in_order(record, ops))
     return Ordered(ops, items, groups_of(record, items, ops, least))
 
 
-def in_order(record: Record, ops: Mapping[Item, Op]) -> Iterator[Item]:
+def in_order(record: RunRecord, ops: Mapping[Item, Op]) -> Iterator[Item]:
     """The items of a run in the order of the program; constants, which take no turns, before their first
     use. ``ops`` are the remaining ones."""
     order = record.order()
@@ -46,7 +46,7 @@ def in_order(record: Record, ops: Mapping[Item, Op]) -> Iterator[Item]:
         yield item
 
 
-def groups_of(record: Record, items: Sequence[Item], ops: Mapping[Item, Op], least: int) -> list[Group]:
+def groups_of(record: RunRecord, items: Sequence[Item], ops: Mapping[Item, Op], least: int) -> list[Group]:
     """The groups of items in the order of the program. The returned values are one of them."""
     numbers: dict[tuple[str, ...], int] = {}
     tokens = list[int]()

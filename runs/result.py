@@ -11,7 +11,7 @@ from ..program.ids import Item
 from .data import RunData
 
 if TYPE_CHECKING:
-    from ..exporters.relations import Names
+    from ..exporters.relations import FunctionNames
     from .records.live import Live
 
 
@@ -49,7 +49,7 @@ class Result(RunData):
         return Live(RunData(*(getattr(self, field.name) for field in fields(RunData))))
 
     @property
-    def names(self) -> Mapping[str, Names]:
+    def names(self) -> Mapping[str, FunctionNames]:
         """The names of values and the places of ops, in the program as it was read, by function."""
         return self.record.run.names
 

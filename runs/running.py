@@ -36,7 +36,7 @@ from .options import Options
 from .result import Result
 
 if TYPE_CHECKING:
-    from ..exporters.relations import Names
+    from ..exporters.relations import FunctionNames
     from ..propagation.completion.completing import Completion
 
 
@@ -147,7 +147,7 @@ def _completed(module: ir.Module, book: RuleBook, options: Options, text: Text) 
     return complete(module, book, options.traversal, options.sharding_option, text.data)
 
 
-def _names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> dict[str, Names]:
+def _names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> dict[str, FunctionNames]:
     from ..exporters.relations import names_in
 
     return names_in(module, text, functions)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..autosharding.pictures import Point, picture
+from ..autosharding.pictures import PlotPoint, picture
 from ..autosharding.plan import front
 from ..errors import ShardlogError
 from ..program.elements import bytes_text
@@ -22,7 +22,7 @@ _HEAD = ("model", "asked", "topology", "memory", "mesh", "seconds", "peak", "gap
 
 
 @dataclass(frozen=True)
-class Row:
+class TaskRow:
     """The result of a task: the cost of its plan, or why there is none. ``front``: no plan for this model and
     machine is both faster and smaller."""
 
@@ -35,7 +35,7 @@ class Row:
     front: bool = False
 
 
-def rows_of(tasks: Sequence[Task], folder: Path) -> list[Row]:
+def rows_of(tasks: Sequence[Task], folder: Path) -> list[TaskRow]:
     """The rows of the tasks that are done, in order. Raises ShardlogError for a damaged file."""
     rows = [_row(task, path) for task in tasks if (path := file_of(folder, task)).exists()]
     groups: dict[tuple[str, str], list[int]] = {}
@@ -45,17 +45,17 @@ def rows_of(tasks: Sequence[Task], folder: Path) -> list[Row]:
     for numbers in groups.values():
         costs = {n: point.cost for n in numbers if (point := _point(rows[n])) is not None}
         best.update(front(costs, costs.__getitem__))
-    return [Row(**{**vars(row), "front": n in best}) for n, row in enumerate(rows)]
+    return [TaskRow(**{**vars(row), "front": n in best}) for n, row in enumerate(rows)]
 
 
-def _row(task: Task, path: Path) -> Row:
+def _row(task: Task, path: Path) -> TaskRow:
     try:
         result: dict[str, Any] = json.loads(path.read_text())
         plan, refused = result["plan"], str(result["refused"])
         if plan is None:
-            return Row(task, "", None, None, None, refused)
+            return TaskRow(task, "", None, None, None, refused)
         gap = plan["gap"] if plan["gap"] is None else float(plan["gap"])
-        return Row(task, str(plan["mesh"]), float(plan["seconds"]), int(plan["peak"]), gap, refused)
+        return TaskRow(task, str(plan["mesh"]), float(plan["seconds"]), int(plan["peak"]), gap, refused)
     except (ValueError, KeyError, TypeError):
         hint = "delete it, and the task is done again"
         raise ShardlogError("not the result of a task", where=str(path), hint=hint) from None
@@ -68,7 +68,7 @@ def _asked(task: Task) -> tuple[str, str, str, str]:
     return task.model, mesh, options.topology, memory
 
 
-def table_text(rows: Sequence[Row]) -> str:
+def table_text(rows: Sequence[TaskRow]) -> str:
     """The results as a table."""
     return table(
         ("model", "asked", "machine", "limit", "mesh", "time", "peak", "gap", "front", "refused"),
@@ -87,7 +87,7 @@ def table_text(rows: Sequence[Row]) -> str:
     )
 
 
-def csv_text(rows: Sequence[Row]) -> str:
+def csv_text(rows: Sequence[TaskRow]) -> str:
     """The results as CSV: seconds and bytes."""
     file = io.StringIO()
     writer = csv.writer(file, lineterminator="\n")
@@ -99,13 +99,13 @@ def csv_text(rows: Sequence[Row]) -> str:
     return file.getvalue()
 
 
-def plot(rows: Sequence[Row]) -> str | None:
+def plot(rows: Sequence[TaskRow]) -> str | None:
     """The plans as a picture, with labels on the front of each model and machine; None without plans."""
     points = [point for row in rows if (point := _point(row)) is not None]
     return picture(points, "plans of the sweep", each_series=True) if points else None
 
 
-def _point(row: Row) -> Point | None:
+def _point(row: TaskRow) -> PlotPoint | None:
     if row.seconds is None or row.peak is None:
         return None
-    return Point(f"{row.task.model} on {row.task.options.topology}", row.mesh, row.seconds, row.peak)
+    return PlotPoint(f"{row.task.model} on {row.task.options.topology}", row.mesh, row.seconds, row.peak)

@@ -14,7 +14,7 @@ from ...errors import ShardlogError
 from ...rulebook.notations.einsum import SUFFIXES
 from ...rulebook.shipped import RULES
 from .factors import KINDS, factors_of
-from .names import Declaration, Name, Names, is_name
+from .names import Declaration, Name, RuleFileNames, is_name
 from .programs import MODULES, Library
 from .scopes import Scopes
 
@@ -46,14 +46,14 @@ class Proposal:
 
 
 @lru_cache(maxsize=64)
-def _factors(text: str) -> Names:
+def _factors(text: str) -> RuleFileNames:
     return factors_of(text)
 
 
-def names_in(library: Library, path: Path) -> Names:
+def names_in(library: Library, path: Path) -> RuleFileNames:
     """The names in a file, whatever its notation."""
     if path.suffix in MODULES:
-        return Names()
+        return RuleFileNames()
     if path.suffix in SUFFIXES:
         return _factors(library.text(path) or "")
     return library.names(path)

@@ -7,15 +7,15 @@ from dataclasses import replace
 
 from ...program.factors import MARKED
 from ...rulebook.notations.einsum import FACTS, NAME
-from .names import Name, Names, names_of
+from .names import Name, RuleFileNames, names_of
 
 KINDS = (*MARKED, "blocked_propagation")
 _WORD = re.compile(r"\.\.\.\d*|[A-Za-z]\w*")
 
 
-def factors_of(text: str) -> Names:
+def factors_of(text: str) -> RuleFileNames:
     """The names of a text: ops, factors, and the relations of facts."""
-    names = Names()
+    names = RuleFileNames()
     start, scope = 0, -1
     for line in text.split("\n"):
         if FACTS.fullmatch(line):
@@ -36,7 +36,7 @@ def factors_of(text: str) -> Names:
     return names
 
 
-def _line(names: Names, line: str, start: int, begin: int, scope: int) -> None:
+def _line(names: RuleFileNames, line: str, start: int, begin: int, scope: int) -> None:
     seen = {name.text for name in names.found if name.kind == "factor" and name.scope == scope}
     for match in _WORD.finditer(line, begin):
         if match[0] in KINDS and line[match.end() :].lstrip().startswith("="):

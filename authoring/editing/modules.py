@@ -20,7 +20,7 @@ from ...runs.records.saved import open_saved
 from ...runs.records.saved_file import is_saved
 from ...runs.running import run_with
 from ...session import Session
-from .programs import Problem
+from .programs import EditorProblem
 
 RUN = ".shardlog"  # the suffix of a saved run beside its module
 _LINES = 60  # of the answer about a value
@@ -30,7 +30,7 @@ _TOKENS = re.compile(r'//[^\n]*|"(?:\\.|[^"\\])*"|func(?:\.func)? [^@\n]*@([\w$.
 
 
 @dataclass(frozen=True)
-class Use:
+class ValueUse:
     """A place of a value in a text: its name in the function that it stands in, and from where to where."""
 
     function: str
@@ -40,28 +40,28 @@ class Use:
     end: int
 
 
-def uses(text: str) -> list[Use]:
+def uses(text: str) -> list[ValueUse]:
     """The values in a text, in order."""
     return list(_uses(text))
 
 
-def _uses(text: str) -> Iterator[Use]:
+def _uses(text: str) -> Iterator[ValueUse]:
     function = ""
     for match in _TOKENS.finditer(text):
         if match[1]:
             function = match[1]
         elif match[2]:
-            yield Use(function, match[2], match[3] or "", match.start(), match.end())
+            yield ValueUse(function, match[2], match[3] or "", match.start(), match.end())
 
 
-def problems(path: Path, text: str) -> list[Problem]:
+def problems(path: Path, text: str) -> list[EditorProblem]:
     """What is wrong with a module, which is parsed and verified."""
     try:
         parse_module(Text(text.encode(), str(path)))
     except ShardlogError as error:
         place = _PLACE.search(error.where)
         line, column = (int(place[1]) - 1, int(place[2]) - 1) if place else (0, None)
-        return [Problem(line, column, "", error.message, error.hint)]
+        return [EditorProblem(line, column, "", error.message, error.hint)]
     return []
 
 
@@ -83,11 +83,11 @@ class _Known:
         self._path, self._text = path, text
 
     @cached_property
-    def _uses(self) -> list[Use]:
+    def _uses(self) -> list[ValueUse]:
         return uses(self._text)
 
     @cached_property
-    def _printed(self) -> list[Use]:
+    def _printed(self) -> list[ValueUse]:
         """The values as MLIR prints them. Raises ShardlogError where they are not those of the text."""
         printed = uses(str(parse_module(Text(self._text.encode(), str(self._path)))))
         if len(printed) != len(self._uses):
@@ -111,11 +111,11 @@ class _Known:
         except (OSError, UnicodeDecodeError):
             return False
 
-    def at(self, offset: int) -> Use | None:
+    def at(self, offset: int) -> ValueUse | None:
         """The value that holds a place, or ends there."""
         return next((use for use in self._uses if use.start <= offset <= use.end), None)
 
-    def told(self, use: Use) -> str:
+    def told(self, use: ValueUse) -> str:
         """What is known of a value: its sharding, why, and the collectives that move it."""
         printed = self._printed[self._uses.index(use)]
         session, record = self._session, self._session.record

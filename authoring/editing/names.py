@@ -14,7 +14,7 @@ from itertools import pairwise
 
 from ...engine.language.lexer import KEYWORDS
 from ...engine.language.terms import CASTS, DEEPEST
-from ..formatting.pieces import Comment, Piece, Statement, statements_of
+from ..formatting.pieces import Comment, Statement, TokenPiece, statements_of
 
 _LOADS = frozenset([".input", ".output", ".printsize", ".limitsize", ".override"])
 _NAMED = re.compile(r"\{(\w+)\}")  # a variable in the sentence of a rule
@@ -53,7 +53,7 @@ class Declaration:
 
 
 @dataclass
-class Names:
+class RuleFileNames:
     """The names of a text in its order, its declarations, and the sentences of rules, by the relations in
     their heads.
 
@@ -83,10 +83,10 @@ class Names:
         return (name for name in self.found if name.kind == "file")
 
 
-def names_of(text: str) -> Names:
+def names_of(text: str) -> RuleFileNames:
     """The names of a text."""
     statements, last = statements_of(text, "", strict=False)
-    names = Names()
+    names = RuleFileNames()
     inside: list[str] = []  # the paths of the components that are open
     following = [*(statement.pieces[0].comments for statement in statements[1:]), last]
     for scope, (statement, behind) in enumerate(zip(statements, following, strict=False)):
@@ -127,9 +127,9 @@ def _words(comment: Comment) -> str:
     return " ".join(line.strip().lstrip("/*").strip() for line in text.split("\n")).strip()
 
 
-def _without_annotations(pieces: list[Piece]) -> list[Piece]:
+def _without_annotations(pieces: list[TokenPiece]) -> list[TokenPiece]:
     """The pieces without annotations, as in ``@[name = value]``."""
-    kept: list[Piece] = []
+    kept: list[TokenPiece] = []
     depth = 0  # of the brackets of an annotation
     for piece, after in zip(pieces, [*pieces[1:], None], strict=True):
         if depth or (piece.kind in ("@", "@!") and after is not None and after.kind == "["):
@@ -144,7 +144,7 @@ class _Statement:
     """Reads the names of one statement."""
 
     def __init__(
-        self, names: Names, text: str, statement: Statement, comment: str, scope: tuple[int, str]
+        self, names: RuleFileNames, text: str, statement: Statement, comment: str, scope: tuple[int, str]
     ) -> None:
         self.names, self.text, self.comment = names, text, comment
         self.scope, self.within = scope
@@ -153,7 +153,7 @@ class _Statement:
     def add(
         self,
         kind: str,
-        piece: Piece,
+        piece: TokenPiece,
         *,
         declares: bool = False,
         argument: tuple[Name, int] | None = None,

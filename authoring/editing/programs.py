@@ -20,7 +20,7 @@ from ...rulebook.notations.clauses import compile_lines
 from ...rulebook.notations.einsum import SUFFIXES, parse_lines
 from ...rulebook.shipped import RULES
 from .factors import factors_of
-from .names import Names, names_of
+from .names import RuleFileNames, names_of
 
 MODULES = (".mlir",)  # the suffixes of modules, which ``modules.py`` is about
 OPS = (RULES / "ops/main.dl").resolve()
@@ -30,7 +30,7 @@ _PLACE = re.compile(r":(\d+)(?::(\d+))?\Z")
 
 
 @dataclass(frozen=True)
-class Problem:
+class EditorProblem:
     """An error at a place: ``line`` and ``column`` count from 0; without a column it is the whole line."""
 
     line: int
@@ -61,7 +61,7 @@ class Library:
             return None
         return self._read[path][1]
 
-    def names(self, path: Path) -> Names:
+    def names(self, path: Path) -> RuleFileNames:
         """The names in a file of Datalog."""
         return _names(self.text(path) or "")
 
@@ -131,7 +131,7 @@ class Library:
         declarations = (d.name for file in files for d in self.names(file).declarations)
         return {name.text for name in declarations if name.kind == "relation"}
 
-    def problems(self, path: Path) -> list[Problem]:
+    def problems(self, path: Path) -> list[EditorProblem]:
         """The errors in a file, in the order of its lines."""
         if path.suffix in SUFFIXES:
             problems = self._einsum_problems(path)
@@ -141,7 +141,7 @@ class Library:
             }
         return sorted(problems, key=lambda problem: (problem.line, problem.column or 0, problem.code))
 
-    def _einsum_problems(self, path: Path) -> Iterable[Problem]:
+    def _einsum_problems(self, path: Path) -> Iterable[EditorProblem]:
         """The errors in each line; if there are none, those of all lines together."""
         text = self.text(path) or ""
         lines = [_einsum_problem(text, start, end) for start, end in factors_of(text).statements]
@@ -151,12 +151,12 @@ class Library:
         if problems:
             return dict.fromkeys(problems)
         return [
-            Problem(problem.line, None, problem.code, problem.message, problem.hint)
+            EditorProblem(problem.line, None, problem.code, problem.message, problem.hint)
             for problem in _with_ops({str(path): compile_lines(str(path), text)}, str(path))
             if problem.code[:1] != "W"  # they are about the rules that the notation stands for
         ]
 
-    def _program_problems(self, root: Path, path: Path) -> Iterator[Problem]:
+    def _program_problems(self, root: Path, path: Path) -> Iterator[EditorProblem]:
         """The errors in a file in the program of ``root``."""
         files = self.closure([root])
         texts = {str(file): self._linked(file) for file in files}
@@ -176,30 +176,30 @@ class Library:
         return text
 
 
-def _einsum_problem(text: str, start: int, end: int) -> Problem | None:
+def _einsum_problem(text: str, start: int, end: int) -> EditorProblem | None:
     """The error in a part of a text of einsum notation."""
     try:
         parse_lines("", text[start:end])
     except ShardlogError as error:
         place = _PLACE.search(error.where)
         line, column = (int(place[1]), int(place[2] or 1)) if place else (1, 1)
-        return Problem(text.count("\n", 0, start) + line - 1, column - 1, "", error.message, error.hint)
+        return EditorProblem(text.count("\n", 0, start) + line - 1, column - 1, "", error.message, error.hint)
     return None
 
 
 @lru_cache(maxsize=512)
-def _names(text: str) -> Names:
+def _names(text: str) -> RuleFileNames:
     return names_of(text)
 
 
-def _with_ops(texts: dict[str, str], file: str) -> Iterator[Problem]:
+def _with_ops(texts: dict[str, str], file: str) -> Iterator[EditorProblem]:
     """The errors in a file that is loaded with the op rules."""
     return _problems(texts, file, [OPS], key="sig")
 
 
 def _problems(
     texts: dict[str, str], file: str, paths: Sequence[Path] = (), key: str | None = None
-) -> Iterator[Problem]:
+) -> Iterator[EditorProblem]:
     def is_users(name: str) -> bool:
         return key is not None and not name.startswith(str(RULES))
 
@@ -210,7 +210,7 @@ def _problems(
         diagnostics, more = error.diagnostics + error.warnings, error.more.get(file, 0)
     for diagnostic in diagnostics:
         if diagnostic.file == file:
-            yield Problem(
+            yield EditorProblem(
                 diagnostic.line - 1,
                 diagnostic.column - 1,
                 diagnostic.code,
@@ -218,4 +218,4 @@ def _problems(
                 diagnostic.hint,
             )
     if more:
-        yield Problem(0, 0, "", f"{more:,} errors more are not shown")
+        yield EditorProblem(0, 0, "", f"{more:,} errors more are not shown")

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from .names import Name, Names
+from .names import Name, RuleFileNames
 
 
 class Scopes:
     """The scopes of the names in some files."""
 
-    def __init__(self, files: Iterable[Names]) -> None:
+    def __init__(self, files: Iterable[RuleFileNames]) -> None:
         self._bases: dict[str, Sequence[str]] = {}
         self._instances: dict[tuple[str, str], str] = {}
         self._declared: set[tuple[str, str, str]] = set()

@@ -16,7 +16,7 @@ from ..formatting.files import format_text
 from . import answers
 from .answers import Occurrence, Proposal
 from .names import Name
-from .programs import MODULES, Library, Problem
+from .programs import MODULES, EditorProblem, Library
 
 with from_extra("lsp", "pygls"):
     from lsprotocol import types as lsp
@@ -83,7 +83,7 @@ class RuleServer(LanguageServer):
         """The places of names."""
         return [lsp.Location(spot.path.as_uri(), self.of_name(spot.path, spot.name)) for spot in spots]
 
-    def diagnostic(self, text: str, problem: Problem) -> lsp.Diagnostic:
+    def diagnostic(self, text: str, problem: EditorProblem) -> lsp.Diagnostic:
         """A problem, from its place up to the end of the word there."""
         lines, starts = _lines(text)
         line = min(problem.line, len(lines) - 1)
@@ -184,7 +184,7 @@ def _add_documents(ls: RuleServer) -> None:
         await publish(params.text_document.uri)  # other files see the version on disk now
 
 
-def _problems(ls: RuleServer, path: Path, text: str) -> list[Problem]:
+def _problems(ls: RuleServer, path: Path, text: str) -> list[EditorProblem]:
     """What is wrong with a file."""
     if path.suffix not in MODULES:
         return ls.library.problems(path)

@@ -36,7 +36,7 @@ class Cell:
 
 
 @dataclass
-class Row:
+class AlignedLine:
     """A line. A margin of -1: nothing belongs to a comment of its own."""
 
     margin: int
@@ -62,7 +62,7 @@ class Row:
         return " " * max(0, self.margin) + line if line else ""
 
 
-def align(rows: Sequence[Row]) -> None:
+def align(rows: Sequence[AlignedLine]) -> None:
     """Set the columns of aligned parts."""
     for run in _runs(rows, lambda row: row.margin if len(row.cells) > 1 else None):
         parts = [[Part(cell.code, cell.column, cell.gap) for cell in row.cells] for row in run]
@@ -73,21 +73,21 @@ def align(rows: Sequence[Row]) -> None:
         _align(run, [row.cells[0].parts for row in run], 1)
 
 
-def _neck(row: Row) -> Hashable:
+def _neck(row: AlignedLine) -> Hashable:
     """The column of a rule's `:-` in the source."""
     parts = row.cells[0].parts if len(row.cells) == 1 else []
     return (row.margin, parts[1].column) if len(parts) == 2 and not row.cells[0].relation else None
 
 
-def _shape_of_fact(row: Row) -> Hashable:
+def _shape_of_fact(row: AlignedLine) -> Hashable:
     """The relation and the arity of a fact with several arguments."""
     cell = row.cells[0] if len(row.cells) == 1 else Cell("")
     return (row.margin, cell.relation, len(cell.parts)) if cell.relation and len(cell.parts) > 1 else None
 
 
-def _runs(rows: Sequence[Row], key: Callable[[Row], Hashable]) -> Iterator[list[Row]]:
+def _runs(rows: Sequence[AlignedLine], key: Callable[[AlignedLine], Hashable]) -> Iterator[list[AlignedLine]]:
     """Two rows or more that follow each other without a blank line and have one key, which is not None."""
-    run: list[Row] = []
+    run: list[AlignedLine] = []
     for before, row in pairwise([None, *rows, None]):
         alike = before is not None and row is not None and row.table and not row.blank_before
         if run and not (alike and row is not None and key(row) == key(run[-1])):
@@ -98,7 +98,7 @@ def _runs(rows: Sequence[Row], key: Callable[[Row], Hashable]) -> Iterator[list[
             run.append(row)
 
 
-def _align(run: Sequence[Row], parts: Sequence[Sequence[Part]], least: int) -> None:
+def _align(run: Sequence[AlignedLine], parts: Sequence[Sequence[Part]], least: int) -> None:
     """Align parts of lines, if the author aligned some; ``least``: the spaces between them otherwise."""
     places: dict[tuple[int, int], list[int]] = {}
     for line in parts:

@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
-from ...rulebook.notations.einsum import FACTS, NAME, Line, parse_lines
+from ...rulebook.notations.einsum import FACTS, NAME, EinsumRule, parse_lines
 from .layout import formatted as formatted_datalog
 from .layout import unspaced
 from .statements import STEP
@@ -28,7 +28,7 @@ def formatted(text: str, file: str = "<text>") -> str:
     return new_text
 
 
-def _said(line: Line) -> Line:
+def _said(line: EinsumRule) -> EinsumRule:
     """A line without its place and its spaces."""
     return replace(line, number=0, text="")
 

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from .alignment import Cell, Part, Row, align
-from .pieces import Comment, Piece, Statement, statements_of, tokens_of
+from .alignment import AlignedLine, Cell, Part, align
+from .pieces import Comment, Statement, TokenPiece, statements_of, tokens_of
 from .spacing import gaps
 from .statements import STEP, WIDTH, Line, lines_of
 
@@ -20,7 +20,7 @@ _COMMENTS = 60  # the column of comments behind code, from 0
 def formatted(text: str, file: str = "<text>") -> str:
     """The text in the layout. Raises DatalogError for invalid tokens."""
     statements, last = statements_of(text, file)
-    rows: list[Row] = []
+    rows: list[AlignedLine] = []
     for before, statement in zip([None, *statements], statements, strict=False):
         _add(rows, before, statement)
     _add_comments(rows, last, 0)
@@ -30,7 +30,7 @@ def formatted(text: str, file: str = "<text>") -> str:
     return new_text
 
 
-def _add(rows: list[Row], before: Statement | None, statement: Statement) -> None:
+def _add(rows: list[AlignedLine], before: Statement | None, statement: Statement) -> None:
     """Add a statement with the comments before it."""
     first = statement.pieces[0]
     margin = STEP * statement.level
@@ -41,7 +41,7 @@ def _add(rows: list[Row], before: Statement | None, statement: Statement) -> Non
         rows[-1].cells.append(_cell(statement, lines[0], before))
         return
     for i, line in enumerate(lines):
-        row = Row(margin, [], line.comment, line.blank_before)
+        row = AlignedLine(margin, [], line.comment, line.blank_before)
         if i == 0:
             row.blank_before = first.blank_before and first.newline
             row.table = len(lines) == 1
@@ -75,11 +75,11 @@ def _cell(statement: Statement, line: Line, before: Statement | None) -> Cell:
     return cell
 
 
-def _space(before: Piece, after: Piece) -> int:
+def _space(before: TokenPiece, after: TokenPiece) -> int:
     return after.at - before.at - len(before.text)
 
 
-def _add_comments(rows: list[Row], comments: Iterable[Comment], margin: int) -> None:
+def _add_comments(rows: list[AlignedLine], comments: Iterable[Comment], margin: int) -> None:
     """Add the comments between two statements."""
     for comment in comments:
         above = rows[-1] if rows else None
@@ -91,15 +91,15 @@ def _add_comments(rows: list[Row], comments: Iterable[Comment], margin: int) -> 
             continue
         belongs = above is not None and (above.ends or not above.cells) and above.margin >= 0
         if belongs and comment.is_far:
-            rows.append(Row(margin, [], Comment(comment.text, comment.column, True, False)))
+            rows.append(AlignedLine(margin, [], Comment(comment.text, comment.column, True, False)))
         else:
             # A negative margin: nothing belongs to a comment of its own.
-            row = Row(-1, [Cell(" " * (0 if comment.is_preprocessed else margin) + comment.text)])
+            row = AlignedLine(-1, [Cell(" " * (0 if comment.is_preprocessed else margin) + comment.text)])
             row.blank_before = comment.blank_before
             rows.append(row)
 
 
-def _written(rows: Sequence[Row]) -> Iterator[str]:
+def _written(rows: Sequence[AlignedLine]) -> Iterator[str]:
     for i, row in enumerate(rows):
         if row.blank_before and i:
             yield ""

@@ -63,7 +63,7 @@ class Comment:
 
 
 @dataclass
-class Piece:
+class TokenPiece:
     """A token, with the comments before it, whether it starts a line, and whether it touches the token
     before."""
 
@@ -87,7 +87,7 @@ class Statement:
     """A clause or a directive; ``level``: how many components it stands in, as far as these may be nested.
     ``opens``: its brace starts one."""
 
-    pieces: list[Piece] = field(default_factory=list)
+    pieces: list[TokenPiece] = field(default_factory=list)
     level: int = 0
     opens: bool = False
 
@@ -123,13 +123,13 @@ def statements_of(text: str, file: str, *, strict: bool = True) -> tuple[list[St
     return list(_statements(pieces)), end.comments
 
 
-def _pieces(text: str, tokens: Tokens) -> Iterator[Piece]:
+def _pieces(text: str, tokens: Tokens) -> Iterator[TokenPiece]:
     """The tokens as pieces; the last one is the end."""
     end = 0
     for kind, word, at in zip(tokens.kinds, tokens.texts, tokens.places, strict=True):
         comments, newline, blank = _gap(text, end, at)
         column = at - text.rfind("\n", 0, at) - 1
-        yield Piece(kind, word, at, comments, newline, blank, end == at, column)
+        yield TokenPiece(kind, word, at, comments, newline, blank, end == at, column)
         end = at + len(word)
 
 
@@ -147,7 +147,7 @@ def _gap(text: str, start: int, end: int) -> tuple[list[Comment], bool, bool]:
     return comments, newlines > 0, newlines > 1
 
 
-def _statements(pieces: list[Piece]) -> Iterator[Statement]:
+def _statements(pieces: list[TokenPiece]) -> Iterator[Statement]:
     """Cuts pieces into statements, without knowing more of the grammar than where they end."""
     level, current, depth = 0, Statement(), 0
     for i, piece in enumerate(pieces):
@@ -174,7 +174,7 @@ def _statements(pieces: list[Piece]) -> Iterator[Statement]:
         yield current
 
 
-def _starts_statement(piece: Piece, before: Piece, directive: str, depth: int, level: int) -> bool:
+def _starts_statement(piece: TokenPiece, before: TokenPiece, directive: str, depth: int, level: int) -> bool:
     if piece.kind in _DIRECTIVES:
         return True
     if depth:
@@ -188,7 +188,7 @@ def _starts_statement(piece: Piece, before: Piece, directive: str, depth: int, l
     )
 
 
-def _qualifies(pieces: list[Piece], i: int) -> bool:
+def _qualifies(pieces: list[TokenPiece], i: int) -> bool:
     """Whether the dot is part of a name, as in ``component.relation``."""
     if not 0 < i < len(pieces) - 1:
         return False

@@ -8,7 +8,7 @@ wrote it, ``n + 1`` or ``n+1``, for that shows what belongs together.
 from __future__ import annotations
 
 from ...engine.language.lexer import token_at
-from .pieces import Piece, Statement
+from .pieces import Statement, TokenPiece
 
 _ARITHMETIC = frozenset(["+", "-", "*", "/", "%", "^"])
 _WORDS = frozenset(["band", "bnot", "bor", "bshl", "bshr", "bshru", "bxor", "land", "lnot", "lor", "lxor"])
@@ -39,7 +39,7 @@ def gaps(statement: Statement) -> list[bool]:
     return spaced
 
 
-def _keep_apart(pieces: list[Piece], apart: list[bool]) -> None:
+def _keep_apart(pieces: list[TokenPiece], apart: list[bool]) -> None:
     """Puts spaces between pieces that would be other tokens without, as ``!`` and ``=``, or ``choice`` and
     ``-`` and ``domain``."""
     start = 0
@@ -109,7 +109,7 @@ class _Gaps:
         called = before.kind == "identifier" or before.kind[:1].isalpha()
         return not called or before.kind in _WORDS or before.kind == "choice-domain"
 
-    def apart_in_directive(self, before: Piece, piece: Piece) -> bool:
+    def apart_in_directive(self, before: TokenPiece, piece: TokenPiece) -> bool:
         kind, last = piece.kind, before.kind
         if kind == ":" and (self.open or self.directive in _NAMES_TYPES):
             return False
@@ -120,7 +120,7 @@ class _Gaps:
         return True
 
 
-def _bodies(pieces: list[Piece]) -> set[int]:
+def _bodies(pieces: list[TokenPiece]) -> set[int]:
     """The parentheses that hold literals, as in ``( a(x) ; b(x) )``, by index."""
     bodies: set[int] = set()
     open_: list[int] = []

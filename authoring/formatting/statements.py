@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ...engine.language.terms import DEEPEST
-from .pieces import Comment, Piece, Statement
+from .pieces import Comment, Statement, TokenPiece
 from .spacing import gaps
 
 WIDTH = 120
@@ -45,7 +45,7 @@ def _fits(lines: Iterable[Line]) -> bool:
     return all(len(line.code) <= WIDTH for line in lines)
 
 
-def _kept_breaks(pieces: Sequence[Piece]) -> set[int]:
+def _kept_breaks(pieces: Sequence[TokenPiece]) -> set[int]:
     """The pieces that begin a line, as in the source. Commas and ends stay with the piece before."""
     breaks = {i for i, piece in enumerate(pieces) if i and piece.newline}
     open_: list[int] = []
@@ -85,7 +85,7 @@ def _laid_out(statement: Statement, apart: Sequence[bool], breaks: set[int]) -> 
     return lines
 
 
-def _comments(lines: list[Line], piece: Piece, column: int, breaks: bool) -> bool:
+def _comments(lines: list[Line], piece: TokenPiece, column: int, breaks: bool) -> bool:
     """Add the comments before a piece that would begin a line at ``column``; ``breaks``: it does. Returns
     whether it must."""
     alone = False  # whether the last line is a comment's own
@@ -119,7 +119,7 @@ class _Indents:
         ] = []  # brackets: where they stand, what they hold, and what ends them
         self.awaits: str = ""  # what the next piece is the first of
 
-    def indent(self, piece: Piece) -> int:
+    def indent(self, piece: TokenPiece) -> int:
         """The column of a piece that begins a line."""
         if self.open:
             bracket, inside, outside = self.open[-1]
@@ -129,7 +129,7 @@ class _Indents:
             return self.body
         return self.margin + STEP if self.is_directive or piece.kind in (":-", "<=") else self.margin
 
-    def enter(self, piece: Piece, column: int, breaks: bool) -> None:
+    def enter(self, piece: TokenPiece, column: int, breaks: bool) -> None:
         """Go on behind a piece at a column; ``breaks``: the next one begins a line."""
         if self.awaits == "inside" and self.open:
             bracket, _, outside = self.open[-1]
@@ -168,7 +168,7 @@ def _narrower(statement: Statement, apart: Sequence[bool], breaks: set[int]) -> 
         yield _filled(statement, apart, start, choices)
 
 
-def _behind_commas(pieces: Sequence[Piece], deepest: int) -> list[int]:
+def _behind_commas(pieces: Sequence[TokenPiece], deepest: int) -> list[int]:
     """The pieces behind commas and semicolons that stand in so many brackets or in one fewer."""
     places, depth = [], 0
     for i, piece in enumerate(pieces[:-1]):

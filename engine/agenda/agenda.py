@@ -27,7 +27,7 @@ Progress: TypeAlias = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Graph:
+class AgendaGraph:
     """Items, places and cells, and how they hang together. All numbers count from 0."""
 
     classes: Numbers  # item -> its class
@@ -144,7 +144,7 @@ class Agenda:
         return self._backend.facts(content)
 
     def run(
-        self, graph: Graph, contents: Numbers, passes: Sequence[Pass], progress: Progress | None = None
+        self, graph: AgendaGraph, contents: Numbers, passes: Sequence[Pass], progress: Progress | None = None
     ) -> Outcome:
         """Run the passes in order on cells with the given contents.
 

@@ -12,7 +12,7 @@ from ..language.walk import terms
 
 
 @dataclass(frozen=True)
-class Use:
+class RelationUse:
     """A clause uses ``relation`` at position ``at``; ``strict``: under a negation or in an aggregate."""
 
     relation: str
@@ -20,20 +20,20 @@ class Use:
     at: int
 
 
-def uses(body: Iterable[Literal], strict: str = "") -> list[Use]:
+def uses(body: Iterable[Literal], strict: str = "") -> list[RelationUse]:
     """Every relation that a body uses."""
-    listed: list[Use] = []
+    listed: list[RelationUse] = []
     for literal in body:
         if isinstance(literal, Atom):
-            listed.append(Use(literal.name, strict, literal.at))
+            listed.append(RelationUse(literal.name, strict, literal.at))
         elif isinstance(literal, Negation):
-            listed.append(Use(literal.atom.name, strict or "negation", literal.at))
+            listed.append(RelationUse(literal.atom.name, strict or "negation", literal.at))
         for term in terms(literal):
             listed += _uses_in_term(term)
     return listed
 
 
-def _uses_in_term(term: Term) -> list[Use]:
+def _uses_in_term(term: Term) -> list[RelationUse]:
     if isinstance(term, Aggregate):
         inner = [] if term.target is None else _uses_in_term(term.target)
         return uses(term.body, "aggregate") + inner
@@ -42,7 +42,7 @@ def _uses_in_term(term: Term) -> list[Use]:
     return _uses_in_term(term.value) if isinstance(term, Cast) else []
 
 
-def clause_uses(clause: Clause) -> list[Use]:
+def clause_uses(clause: Clause) -> list[RelationUse]:
     """Every relation that a clause's body, or an aggregate in its head, uses."""
     return uses(clause.body) + [use for term in clause.head.args for use in _uses_in_term(term)]
 
@@ -55,7 +55,7 @@ def stratify(relations: Sequence[str], clauses: Iterable[Clause], reporter: Repo
     clauses only.
     """
     clauses = list(clauses)
-    uses_of: dict[str, list[Use]] = {name: [] for name in relations}
+    uses_of: dict[str, list[RelationUse]] = {name: [] for name in relations}
     for clause in clauses:
         uses_of[clause.head.name] += clause_uses(clause)
     graph = {name: list(dict.fromkeys(use.relation for use in uses_of[name])) for name in relations}
@@ -73,7 +73,7 @@ def stratify(relations: Sequence[str], clauses: Iterable[Clause], reporter: Repo
 
 
 def _add_noting(
-    name: str, noted: Use, groups: list[list[str]], group_of: Mapping[str, int], reporter: Reporter
+    name: str, noted: RelationUse, groups: list[list[str]], group_of: Mapping[str, int], reporter: Reporter
 ) -> None:
     """Move a relation that notes rounds into the group of the relation whose rounds these are."""
     if group_of[name] == group_of[noted.relation]:
@@ -93,7 +93,9 @@ def united(groups: Sequence[Sequence[str]], together: Iterable[Sequence[str]]) -
     return joined
 
 
-def _cycle(name: str, use: Use, graph: Mapping[str, Sequence[str]], group_of: Mapping[str, int]) -> str:
+def _cycle(
+    name: str, use: RelationUse, graph: Mapping[str, Sequence[str]], group_of: Mapping[str, int]
+) -> str:
     """Why `name` can be computed neither before nor after its dependencies."""
     what = "the negation of" if use.strict == "negation" else "an aggregate over"
     why = f"`{name}` depends on {what} "

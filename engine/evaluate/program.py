@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, cast
 
 from ..language.diagnostics import Diagnostic, EngineError, unknown_relation
 from ..plan.cache import PlanCache, PlanText, Request
-from ..plan.plan import Directive, QueryPlan, Relation
+from ..plan.plan import PlanDirective, QueryPlan, Relation
 from .branches import Branches
 from .limits import UNLIMITED, Limits
 
@@ -102,7 +102,7 @@ class LoadedProgram:
         return {relation.name: relation for relation in self.plan.relations}
 
     @property
-    def directives(self) -> tuple[Directive, ...]:
+    def directives(self) -> tuple[PlanDirective, ...]:
         """The inputs and outputs that the program asks for, in textual order. The caller carries them out."""
         return self.plan.directives
 

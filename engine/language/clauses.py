@@ -13,7 +13,7 @@ from .syntax import (
     JoinOrder,
     Literal,
     Negation,
-    Text,
+    RuleText,
     Truth,
     Variable,
     Wildcard,
@@ -64,7 +64,7 @@ class ClauseParser(TermParser):
                     f"rules with disjunctions or several heads, up to this one, have more than {_MOST_IN_ALL}"
                 )
                 self.error("E0107", start, f"{what} literals", "give some of these a relation of their own")
-        text = Text(start, self.places[self.i - 1] + 1, sentence)
+        text = RuleText(start, self.places[self.i - 1] + 1, sentence)
         plans = self.query_plan() if self.kinds[self.i] == ".plan" else ()
         for head, body in product(heads, bodies):
             self.module.clauses.append(Clause(head, tuple(body), text, self.nested, subsumes, plans))

@@ -19,14 +19,14 @@ from .syntax import (
     Clause,
     ColumnDeclaration,
     Component,
+    ComponentInstance,
     ComponentType,
     Directive,
-    Instance,
     Lattice,
     Module,
     RelationDeclaration,
+    RuleText,
     Term,
-    Text,
     TypeDeclaration,
 )
 from .terms import DEEPEST
@@ -141,7 +141,7 @@ class _Parser(ClauseParser):
         while self.accept(","):
             operators.append(self.lattice_operator())
         self.take("}", "`,` or `}`")
-        text = Text(start, self.places[self.i - 1] + 1, "")
+        text = RuleText(start, self.places[self.i - 1] + 1, "")
         self.module.lattices.append(Lattice(name, tuple(operators), at, text))
 
     def lattice_operator(self) -> tuple[str, Term, int]:
@@ -228,7 +228,7 @@ class _Parser(ClauseParser):
         at = self.places[self.i]
         name = self.take("identifier", "the name of the instance")
         self.take("=", "`=` and a component")
-        self.module.instances.append(Instance(name, self.component_type(), at))
+        self.module.instances.append(ComponentInstance(name, self.component_type(), at))
 
     def old_type(self) -> None:
         """``.number_type name`` and ``.symbol_type name``, as Soufflé once had them."""
@@ -312,7 +312,7 @@ class _Parser(ClauseParser):
                 if kind in qualifiers:
                     self.module.directives.append(Directive(kind, name, at))
             if noted is not None:
-                text = Text(start, self.places[self.i - 1] + len(self.texts[self.i - 1]), "")
+                text = RuleText(start, self.places[self.i - 1] + len(self.texts[self.i - 1]), "")
                 self.module.clauses.append(Clause(Atom(name, (), at), (noted,), text, notes=True))
 
     def noted(self) -> Atom:

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .sources import Origin
+from .sources import LineOrigin
 
 _DIRECTIVE = re.compile(
     r"[ \t]*#[ \t]*(define|undef|ifdef|ifndef|if|elif|else|endif|include|line|pragma|error|(?=[0-9]))\b(.*)"
@@ -60,7 +60,7 @@ class Expanded(NamedTuple):
 
     text: str
     errors: Sequence[tuple[int, str]] = ()
-    origins: Sequence[Origin] = ()
+    origins: Sequence[LineOrigin] = ()
 
 
 @dataclass
@@ -101,7 +101,7 @@ class _Expansion:
         self.at = 0
         self.out: list[str] = []
         self.errors: list[tuple[int, str]] = []
-        self.origins: list[Origin] = []
+        self.origins: list[LineOrigin] = []
         self.comment = False  # whether the line begins in a comment
         self.size = self.made = 0
         # For each #if around the line: whether the line counts so far, and whether any part of it did.
@@ -178,7 +178,7 @@ class _Expansion:
         if match is None:
             raise PreprocessingError('expected a line, and a file in quotes, as in `#line 7 "rules.dl"`')
         file = None if match[2] is None else re.sub(r"\\(.)", r"\1", match[2])
-        self.origins.append(Origin(self.at, int(match[1]), file))
+        self.origins.append(LineOrigin(self.at, int(match[1]), file))
 
     def define(self, rest: str) -> None:
         name = _NAME.match(rest)

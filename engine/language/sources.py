@@ -59,7 +59,7 @@ def line_and_column(starts: Sequence[int], offset: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True)
-class Origin:
+class LineOrigin:
     """Lines of a text from ``start`` on (counted from 0) come from ``line`` on of a file; None: of the file
     that was named before."""
 
@@ -75,12 +75,12 @@ class Sources:
     files: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     starts: list[int] = field(default_factory=list)
-    origins: list[Sequence[Origin]] = field(default_factory=list)
+    origins: list[Sequence[LineOrigin]] = field(default_factory=list)
     _lines: dict[int, list[int]] = field(
         default_factory=dict
     )  # of each text that was asked about: their starts
 
-    def add(self, file: str, text: str, origins: Sequence[Origin] = ()) -> int:
+    def add(self, file: str, text: str, origins: Sequence[LineOrigin] = ()) -> int:
         """Add a text; returns the position of its first character. ``origins`` say which of its lines come
         from elsewhere."""
         start = self.starts[-1] + len(self.texts[-1]) + 1 if self.starts else 0

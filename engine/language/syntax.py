@@ -1,7 +1,7 @@
 """The syntax tree. Nodes are tuples, cheap to make; ``at`` is a position in ``Sources``.
 
 A rule with several heads or with disjunctions becomes one clause per head and disjunct, as in Soufflé;
-its clauses share a ``Text``.
+its clauses share a ``RuleText``.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ Literal: TypeAlias = Atom | Negation | Comparison | Truth
 # ---- Declarations and clauses ---------------------------------------------------------------------------
 
 
-class Text(NamedTuple):
+class RuleText(NamedTuple):
     """A rule as written: from ``start`` up to ``end``; ``sentence`` is its doc comment.
 
     ``instance`` is the path of the component's instance that it was copied into.
@@ -172,7 +172,7 @@ class Clause(NamedTuple):
 
     head: Atom
     body: tuple[Literal, ...]
-    text: Text
+    text: RuleText
     nested: bool = False
     subsumes: bool = False
     plans: tuple[JoinOrder, ...] = ()  # the content of `.plan`
@@ -213,7 +213,7 @@ class Lattice(NamedTuple):
     name: str
     operators: tuple[tuple[str, Term, int], ...]
     at: int
-    text: Text
+    text: RuleText
 
 
 class RelationDeclaration(NamedTuple):
@@ -246,7 +246,7 @@ class ComponentType(NamedTuple):
     at: int
 
 
-class Instance(NamedTuple):
+class ComponentInstance(NamedTuple):
     """``.init name = type``."""
 
     name: str
@@ -277,7 +277,7 @@ class Module:
     directives: list[Directive] = field(default_factory=list)
     clauses: list[Clause] = field(default_factory=list)
     components: list[Component] = field(default_factory=list)
-    instances: list[Instance] = field(default_factory=list)
+    instances: list[ComponentInstance] = field(default_factory=list)
     pragmas: list[tuple[str, str]] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
     functors: set[str] = field(default_factory=set)  # declared ones, which no rule can use

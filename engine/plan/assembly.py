@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from ..analysis.strata import clause_uses
 from ..analysis.types import Types
 from ..language.diagnostics import Reporter
-from ..language.syntax import Atom, Clause, ColumnDeclaration, RelationDeclaration, Text
+from ..language.syntax import Atom, Clause, ColumnDeclaration, RelationDeclaration, RuleText
 from ..transform.numbers import uncounted
 from .plan import BranchFields, Column, Expression, Relation, Rule, Source, Stratum
 from .planner import Schema, constant_arguments, plan_clause
@@ -34,7 +34,7 @@ class Assembly:
         self,
         relations: Sequence[Relation],
         schema: Schema,
-        source: Callable[[Text], Source],
+        source: Callable[[RuleText], Source],
         updates: bool,
         reporter: Reporter,
     ) -> None:
@@ -44,7 +44,7 @@ class Assembly:
         self._updates = updates
         self._reporter = reporter
         self._literals = 0  # of the versions of rules
-        self._numbers: dict[Text, int] = {}  # of sources
+        self._numbers: dict[RuleText, int] = {}  # of sources
         self._taken = _Taken()
         self.sources: list[Source] = []
         self.rules: list[Rule] = []

@@ -22,7 +22,7 @@ from ..language import syntax as ast
 from ..language.diagnostics import Diagnostic, EngineError, MutedReporter, Reporter, did_you_mean
 from ..language.reading import FileReader
 from ..language.sources import Sources
-from ..language.syntax import Aggregate, Call, Cast, Clause, Module, RelationDeclaration, Text
+from ..language.syntax import Aggregate, Call, Cast, Clause, Module, RelationDeclaration, RuleText
 from ..language.walk import all_terms
 from ..transform.branches import lower_branches
 from ..transform.components import instantiate
@@ -46,7 +46,7 @@ from .assembly import (
     records_of,
 )
 from .cache import Request
-from .plan import Directive, QueryPlan, Relation, Source
+from .plan import PlanDirective, QueryPlan, Relation, Source
 from .planner import Schema
 
 
@@ -149,7 +149,7 @@ class _Compiler:
         self.sources = sources
         self.reporter = reporter
         self.key = key
-        self.named: dict[Text, dict[str, str]] = {}  # rule with a sentence -> variable in it -> type
+        self.named: dict[RuleText, dict[str, str]] = {}  # rule with a sentence -> variable in it -> type
         self.goals: tuple[Collection[str], Collection[str]] | None = None  # for `ask`
         self.proved: Proved | None = None  # for `by_height`
         self.together: Sequence[Sequence[str]] = ()  # relations that this computes in one stratum
@@ -419,7 +419,7 @@ class _Compiler:
                 self.reporter.error("E0107", written.text.start, "this rule is nested too deeply")
         return checked
 
-    def note_types(self, text: Text, types: Mapping[str, str]) -> None:
+    def note_types(self, text: RuleText, types: Mapping[str, str]) -> None:
         """Note the types of the variables that the sentence of a rule names."""
         if not text.sentence:
             return
@@ -428,12 +428,12 @@ class _Compiler:
             if types.get(name, "number") not in PRIMITIVES:
                 noted.setdefault(name, types[name])
 
-    def directive(self, written: ast.Directive) -> Directive:
+    def directive(self, written: ast.Directive) -> PlanDirective:
         place = self.sources.locate(written.at)
         parameters = dict(written.parameters)
-        return Directive(written.kind, written.name, parameters, place.file, place.line, place.column)
+        return PlanDirective(written.kind, written.name, parameters, place.file, place.line, place.column)
 
-    def source(self, text: Text) -> Source:
+    def source(self, text: RuleText) -> Source:
         place = self.sources.locate(text.start)
         written = self.sources.slice(text.start, text.end)
         types = tuple(self.named.get(text, {}).items())

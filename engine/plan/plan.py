@@ -129,7 +129,7 @@ class Source:
 
 
 @dataclass(frozen=True)
-class Directive:
+class PlanDirective:
     """An input or output of a program: ``.input``, ``.output``, ``.printsize`` or ``.limitsize`` (``kind``)
     of a relation, with its parameters as written. Evaluators ignore it."""
 
@@ -179,7 +179,7 @@ class QueryPlan:
     shared: int = 0  # the first `shared` strata are evaluated once
     facts: tuple[tuple[int, tuple[Expression, ...]], ...] = field(default=())  # facts in the program text
     records: dict[str, tuple[Column, ...]] = field(default_factory=dict)  # record type_name -> its fields
-    directives: tuple[Directive, ...] = ()  # in the order of the text
+    directives: tuple[PlanDirective, ...] = ()  # in the order of the text
     texts: tuple[str, ...] = ()  # the symbols in the text of a program without a key, in order
     # Algebraic data type -> branch -> its fields and their slots, in the order of the numbers of branches: a
     # value is a record of the number and the slots.
@@ -212,7 +212,7 @@ class QueryPlan:
             plan["shared"],
             _tuples(plan["facts"]),
             {name: _columns(fields) for name, fields in plan["records"].items()},
-            tuple(Directive(**directive) for directive in plan.get("directives", ())),
+            tuple(PlanDirective(**directive) for directive in plan.get("directives", ())),
             tuple(plan.get("texts", ())),
             {
                 name: {

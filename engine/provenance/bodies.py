@@ -29,7 +29,7 @@ class Next(NamedTuple):
 
     at: int
     literal: Literal
-    rest: Left
+    rest: RemainingBody
     extent: Extent | None = None
     columns: tuple[int, ...] = ()
     values: Callable[[Bindings], Any] = tuple
@@ -37,7 +37,7 @@ class Next(NamedTuple):
     others: tuple[tuple[int, Term], ...] = ()
 
 
-class Left:
+class RemainingBody:
     """The remaining literals of a body at some point, where the known variables are always the same.
 
     ``home``: None, or tuples are looked up by height, and those of these relations with replaced ones.
@@ -48,13 +48,13 @@ class Left:
         self.nexts: tuple[Next, ...] = ()
 
 
-class Bodies:
+class BodySolver:
     """Solves the bodies of ``rules``; ``below`` has those tuples of an atom that are below a height."""
 
     def __init__(self, rules: Rules, extents: StoredExtents, below: Below) -> None:
         self._rules, self._extents, self._below = rules, extents, below
         self._matcher = Matcher(rules, extents, extents)
-        self._whole: dict[tuple[int, frozenset[str], Home], Left] = {}
+        self._whole: dict[tuple[int, frozenset[str], Home], RemainingBody] = {}
 
     def forget(self) -> None:
         """See anew how bodies are solved: tuples are in another order now."""
@@ -72,15 +72,15 @@ class Bodies:
         left = self.whole(body, bindings, None if height is None else home)
         return self._solutions(left, bindings, (), height)
 
-    def whole(self, body: tuple[Literal, ...], bindings: Bindings, home: Home = None) -> Left:
+    def whole(self, body: tuple[Literal, ...], bindings: Bindings, home: Home = None) -> RemainingBody:
         """All of a body, where these variables are known."""
         key = (id(body), frozenset(bindings), home)
         if key not in self._whole:
-            self._whole[key] = Left(body, tuple(range(len(body))), home)
+            self._whole[key] = RemainingBody(body, tuple(range(len(body))), home)
         return self._whole[key]
 
     def _solutions(
-        self, left: Left, bindings: Bindings, held: Held, height: int | None
+        self, left: RemainingBody, bindings: Bindings, held: Held, height: int | None
     ) -> Iterator[tuple[Bindings, Held]]:
         if not left.literals:
             if self._matcher.agrees(bindings):
@@ -105,7 +105,7 @@ class Bodies:
                     step.rest, extended, (*held, (step.at, (literal.name, row))), height
                 )
 
-    def next(self, left: Left, bindings: Bindings) -> tuple[Next, Hits | None]:
+    def next(self, left: RemainingBody, bindings: Bindings) -> tuple[Next, Hits | None]:
         """The literal of a body that comes next; of an atom the tuples that have its known values."""
         if not left.nexts:
             left.nexts = tuple(self._candidates(left, set(bindings)))
@@ -117,17 +117,17 @@ class Bodies:
                     best, least = step, hits
         return best, least
 
-    def _candidates(self, left: Left, bound: set[str]) -> Iterator[Next]:
+    def _candidates(self, left: RemainingBody, bound: set[str]) -> Iterator[Next]:
         """The literals that may come next: a single one, or atoms."""
         body, literals = left.body, left.literals
         test = next((i for i in literals if self._rules.tests(body[i], bound)), None)
         ready = [i for i in literals if self._rules.ready(body[i], bound)] if test is None else [test]
         for i in [i for i in ready if isinstance(body[i], Atom)] or ready[:1]:
             literal = body[i]
-            rest = Left(body, tuple(other for other in literals if other != i), left.home)
+            rest = RemainingBody(body, tuple(other for other in literals if other != i), left.home)
             yield self._atom(i, literal, rest, bound) if isinstance(literal, Atom) else Next(i, literal, rest)
 
-    def _atom(self, at: int, atom: Atom, rest: Left, bound: set[str]) -> Next:
+    def _atom(self, at: int, atom: Atom, rest: RemainingBody, bound: set[str]) -> Next:
         shape = self._rules.shape(atom)
         given = {i: name for i, name in shape.variables if name in bound}
         free = tuple((i, name) for i, name in shape.variables if name not in bound)

@@ -22,12 +22,12 @@ from ..plan.cache import Request
 from ..plan.compiler import CheckedClauses, compile_heights
 from ..plan.plan import QueryPlan, Source
 from ..transform.heights import Proved, grown
-from .bodies import Bodies, Key, Left
+from .bodies import BodySolver, Key, RemainingBody
 from .extents import Hits, StoredExtents
 from .matching import Bindings, Matcher, Row, Rules
 from .proof import Proof, shown
 from .rounds import Rounds, atoms, chosen, replaced_in
-from .trace import Table, Trace
+from .trace import Trace, TracedRelation
 
 _COUNTED = 1000  # tuples of aggregates that a proof has
 TRIES = 10_000  # combinations of tuples that are looked at to see how far a rule gets
@@ -114,7 +114,7 @@ class ProofSearch:
         self._heights: dict[Key, int | None] = {}
         self._aggregates: dict[int, list[Aggregate]] = {}  # by the identity of the clause
         self._matcher = Matcher(self.rules, self.extents, self.extents)
-        self._bodies = Bodies(self.rules, self.extents, self._below)
+        self._bodies = BodySolver(self.rules, self.extents, self._below)
 
     # ---- Why ---------------------------------------------------------------------------------------------
 
@@ -159,17 +159,17 @@ class ProofSearch:
             self._traces[goal] = Trace(self._store, tables, self._matcher, self._written.declared, self._step)
         return self._traces[goal]
 
-    def _table(self, name: str, reached: bool) -> Table:
+    def _table(self, name: str, reached: bool) -> TracedRelation:
         """A relation for proofs in the core, which ``reached`` says may go through its tuples."""
         extent = self.extents.extent(name, ordered=True)
         whole = extent.count == self._store.count(name)
         if name not in self._derived:
-            return Table(name, extent, whole)
+            return TracedRelation(name, extent, whole)
         higher, clauses = self._higher.get(name, ()), self._clauses.get(name, ())
         given = [(*each, each in higher) for each in clauses]
         offset = self._offsets.get(name) if reached else None
         facts = self._facts(name) if name in self._eqrels else None
-        return Table(name, extent, whole, offset, given, facts)
+        return TracedRelation(name, extent, whole, offset, given, facts)
 
     def height(self, relation: str, row: Row) -> int:
         """The height of a proof that was asked for."""
@@ -429,7 +429,7 @@ class ProofSearch:
         args = self.rules.args(attempt.clause.head)
         tries = 0
 
-        def walk(done: tuple[Literal, ...], left: Left, bindings: Bindings) -> None:
+        def walk(done: tuple[Literal, ...], left: RemainingBody, bindings: Bindings) -> None:
             nonlocal best, tries
             if not left.literals:
                 if all(matcher.equal(args[i], value, bindings) for i, value in wanted.items()):

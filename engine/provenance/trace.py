@@ -67,7 +67,7 @@ class ProofStep(Protocol):
     def lost(self) -> bool: ...
 
 
-class Table(NamedTuple):
+class TracedRelation(NamedTuple):
     """A relation and its tuples, and whether these are all of them.
 
     ``clauses`` derive them, each with whether it needs more than facts. ``offset`` is the number to add to a
@@ -109,7 +109,7 @@ class Trace:
     def __init__(
         self,
         store: Store,
-        tables: Sequence[Table],
+        tables: Sequence[TracedRelation],
         matcher: Matcher,
         types: Types,
         ask: Callable[[Key], ProofStep],
@@ -120,7 +120,7 @@ class Trace:
         self._clauses: list[tuple[Source, Clause]] = []
         self._core = store.trace([self._table(table) for table in tables])
 
-    def _table(self, table: Table) -> Any:
+    def _table(self, table: TracedRelation) -> Any:
         extent, derived = table.extent, None
         if table.clauses is not None and _is_known(table):
             before = len(self._clauses)
@@ -132,7 +132,7 @@ class Trace:
                 del self._clauses[before:]
         return extent.columns, extent.count, table.clauses is None, derived
 
-    def _equivalent(self, table: Table) -> list[int] | None:
+    def _equivalent(self, table: TracedRelation) -> list[int] | None:
         """The numbers of the facts of an equivalence, in their order."""
         if table.facts is None:
             return None
@@ -176,7 +176,7 @@ class Trace:
         return None if table is None or number is None else (table, number)
 
 
-def _is_known(table: Table) -> bool:
+def _is_known(table: TracedRelation) -> bool:
     """Whether the core can tell which tuples of a relation are below a height."""
     return table.clauses is None or table.offset is not None
 
@@ -186,7 +186,7 @@ class _Scope:
 
     def __init__(
         self,
-        tables: Mapping[str, tuple[int, Table]],
+        tables: Mapping[str, tuple[int, TracedRelation]],
         clause: Clause,
         kinds: Mapping[str, str],
         types: Types,
@@ -329,7 +329,7 @@ class ProofSteps:
 
     def __init__(
         self,
-        tables: Sequence[Table],
+        tables: Sequence[TracedRelation],
         clauses: Sequence[tuple[Source, Clause]],
         matcher: Matcher,
         steps: Sequence[Numbers],

@@ -20,13 +20,13 @@ from ..language.syntax import (
     Clause,
     ColumnDeclaration,
     Component,
+    ComponentInstance,
     ComponentType,
-    Instance,
     Lattice,
     Module,
     RelationDeclaration,
+    RuleText,
     Term,
-    Text,
     TypeDeclaration,
 )
 from ..language.walk import rewrite_clause, rewrite_term
@@ -194,7 +194,7 @@ class _Instantiation:
 
     def _instance(
         self,
-        instance: Instance,
+        instance: ComponentInstance,
         scope: Component | None,
         binding: Binding,
         overridden: frozenset[str],
@@ -318,7 +318,7 @@ def _renamed(contents: Module, instance: str, orphans: list[Clause]) -> Module:
         name = relations.get(written.name)
         return written if name is None else written._replace(name=name)
 
-    def text(written: Text) -> Text:
+    def text(written: RuleText) -> RuleText:
         inside = f".{written.instance}" if written.instance else ""
         return written._replace(instance=instance + inside)
 

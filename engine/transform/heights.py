@@ -34,7 +34,7 @@ from ..language.syntax import (
     Literal,
     Nil,
     RelationDeclaration,
-    Text,
+    RuleText,
     Variable,
     Wildcard,
 )
@@ -135,7 +135,7 @@ class _ByHeight:
                 written.append((clause, kinds) if _is_fact(clause) else self.rewritten(clause, kinds))
         at = next(iter(self.old.values())).at
         self.declared[_START] = RelationDeclaration(_START, (), frozenset(), at)
-        written.append((Clause(Atom(_START, (), at), (), Text(at, at, "")), {}))
+        written.append((Clause(Atom(_START, (), at), (), RuleText(at, at, "")), {}))
         strata = dict.fromkeys(tuple(self.replaced[name]) for name in needed if name in self.replaced)
         again = [self.again(names, written) for names in strata]
         return Heights(written, self.declared, (*again, (*map(grown, needed), _START)))
@@ -175,7 +175,7 @@ class _ByHeight:
         at = relation.at
         args = tuple(Variable(f"{i}@", at) for i in range(len(relation.columns)))
         kinds = {f"{i}@": self.kinds[column.type_name] for i, column in enumerate(relation.columns)}
-        return Clause(Atom(copy, args, at), (Atom(name, args, at),), Text(at, at, "")), kinds
+        return Clause(Atom(copy, args, at), (Atom(name, args, at),), RuleText(at, at, "")), kinds
 
     def rewritten(self, clause: Clause, kinds: Kinds) -> tuple[Clause, Kinds]:
         """A clause of the relations that grow."""

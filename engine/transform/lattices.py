@@ -38,8 +38,8 @@ from ..language.syntax import (
     Module,
     Negation,
     RelationDeclaration,
+    RuleText,
     Term,
-    Text,
     Variable,
     Wildcard,
 )
@@ -89,7 +89,7 @@ class _Order(NamedTuple):
     lub: str
     glb: str
     bottom: Term | None
-    text: Text
+    text: RuleText
 
     def met(self, one: Variable, other: Term) -> Call:
         """The greatest lower bound of a tuple's value and another value."""

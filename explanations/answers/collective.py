@@ -70,7 +70,7 @@ class Begun:
 
 
 @dataclass(frozen=True)
-class Placed:
+class ChosenHome:
     """A tensor whose sharding differs from propagation's, because that costs least with all ops around it.
 
     It has the sharding (a text per dimension, and the axes over which it is a partial sum), and
@@ -104,7 +104,7 @@ class Moved:
     partial: str
     steps: tuple[int, ...]
     begun: tuple[Begun, ...]
-    chosen: tuple[Placed, ...]
+    chosen: tuple[ChosenHome, ...]
     written: bool
     inside: bool
     ways: tuple[ComparedWay, ...]

@@ -8,7 +8,7 @@ from typing import Any
 
 from ...runs.choice import ProgramChoice
 from ...runs.table import short_table
-from .pins import Move, moves_text
+from .pins import ChangedCollectives, moves_text
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,8 @@ class Mutated:
     options: tuple[str, ...]
     before: Metrics
     after: Metrics
-    gone: tuple[Move, ...]
-    new: tuple[Move, ...]
+    gone: tuple[ChangedCollectives, ...]
+    new: tuple[ChangedCollectives, ...]
 
     def __repr__(self) -> str:
         return mutated_text(self)

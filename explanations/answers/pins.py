@@ -28,7 +28,7 @@ class Total:
 
 
 @dataclass(frozen=True)
-class Move:
+class ChangedCollectives:
     """Collectives that only one of two programs has.
 
     They have their kind, the slot of an op that they serve, which holds ``value``, and its place. Also how
@@ -46,13 +46,13 @@ class Move:
 
 
 @dataclass(frozen=True)
-class Change:
+class ProgramChange:
     """Two programs side by side: the cost of each, and the collectives that only one of them has."""
 
     before: Total
     after: Total
-    gone: tuple[Move, ...]
-    new: tuple[Move, ...]
+    gone: tuple[ChangedCollectives, ...]
+    new: tuple[ChangedCollectives, ...]
 
 
 @dataclass(frozen=True)
@@ -80,7 +80,7 @@ class Pinned:
     program: ProgramChoice
     topology: str
     pins: tuple[Pin, ...]
-    change: Change
+    change: ProgramChange
 
     def __str__(self) -> str:
         return pinned_text(self)
@@ -123,7 +123,7 @@ class ChosenSharding:
     dims: tuple[str, ...]
     partial: str
     propagated: tuple[str, ...]
-    otherwise: Change
+    otherwise: ProgramChange
     lost: tuple[OtherSharding, ...]
 
     def __str__(self) -> str:
@@ -173,7 +173,7 @@ def _sharding(dims: Sequence[str], partial: str) -> str:
     return f"{dims_text(dims)}{f', partial sums over {partial}' if partial else ''}"
 
 
-def _change(change: Change, topology: str, then: str, now: str, *, full: bool) -> list[str]:
+def _change(change: ProgramChange, topology: str, then: str, now: str, *, full: bool) -> list[str]:
     before, after = change.before, change.after
     more = after.bytes - before.bytes
     seconds = after.seconds - before.seconds
@@ -194,7 +194,7 @@ def _more_time(seconds: float) -> str:
     return f"{'-' if rounded < 0 else '+'}{time_text(abs(rounded))}"
 
 
-def moves_text(moves: Sequence[Move], what: str, *, full: bool) -> list[str]:
+def moves_text(moves: Sequence[ChangedCollectives], what: str, *, full: bool) -> list[str]:
     """A line for each of the first moves, or for all of them: ``what`` they are, then what moves."""
     shown = moves if full else moves[:_MOVES]
     lines = []

@@ -15,7 +15,7 @@ from ...markup import Html, element, joined
 
 if TYPE_CHECKING:
     from ...program.meshes import Mesh, SubAxis
-    from ...runs.records.record import Record, Value
+    from ...runs.records.record import RunRecord, TensorValue
 
 _WIDTH = 100
 _MOST_ROWS = 64
@@ -185,7 +185,7 @@ def visualize(sharding: Any, shape: Sequence[int] | None = None, mesh: Any = Non
     return picture
 
 
-def picture_of(run: Record, value: Value) -> Picture:
+def picture_of(run: RunRecord, value: TensorValue) -> Picture:
     """The picture of a tensor of a run. Raises ShardlogError if the module has no mesh."""
     if not run.meshes.meshes:
         raise ShardlogError("the module has no mesh", where=run.name, hint="give it one, as in --mesh data=2")

@@ -12,7 +12,7 @@ from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
 from ...program.factors import PASSING, PICKING, factor_name
 from ...runs.partitioned import PartitionedRun
-from ..answers.collective import Because, Begun, ComparedWay, Moved, Placed
+from ..answers.collective import Because, Begun, ChosenHome, ComparedWay, Moved
 from ..answers.why import Explanation
 from ..steps import rule_place
 from .begun import Sums
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from ...partition.choice.choosing import Candidate
     from ...partition.facts.knowledge import Knowledge
     from ...partition.layouts import Layout, PieceId, Pieces
-    from ...runs.records.record import Annotation, Op, Value
+    from ...runs.records.record import Annotation, Op, TensorValue
 
 _MOST_WAYS = 4
 
@@ -102,14 +102,14 @@ class Asked:
     def _dims(self, layout: Layout | None) -> tuple[str, ...]:
         return () if layout is None else tuple(self._text(pieces) for pieces in layout.dims)
 
-    def _placed(self, number: int) -> Iterator[Placed]:
+    def _placed(self, number: int) -> Iterator[ChosenHome]:
         """The tensor that moves, and other tensors of a computed op that use axes of the collective, if
         their shardings differ from propagation's."""
         purpose, primes = self.program.movements[number].purpose, self._primes(number)
         values = [*purpose.op.operands, *purpose.op.results] if purpose.computed else []
         moved = [value for value in (purpose.value, purpose.to) if value is not None]
         values.sort(key=lambda value: value not in moved)
-        told = set[Placed]()
+        told = set[ChosenHome]()
         for value in (*values, *moved):
             name, tensor = self._tensor(value)
             if tensor is None:
@@ -117,12 +117,12 @@ class Asked:
             said, moves = self._propagated(tensor), value in moved
             for home in self.program.homes.get(value, ()):
                 concerned = moves or not primes.isdisjoint(self.axes.finely(home.pieces))
-                placed = Placed(name, self._dims(home), self._text(home.partial), said)
+                placed = ChosenHome(name, self._dims(home), self._text(home.partial), said)
                 if concerned and placed not in told and (placed.partial or placed.dims != said):
                     told.add(placed)
                     yield placed
 
-    def _tensor(self, value: Any) -> tuple[str, Value | None]:
+    def _tensor(self, value: Any) -> tuple[str, TensorValue | None]:
         """The name of a value, and its tensor: a result of an op, or a value that a loop carries."""
         if not isinstance(value.owner, ir.Block):
             number, carried = self.program.names.result(value), ""
@@ -134,7 +134,7 @@ class Asked:
         tensor = self.explainer.record.value(number) if number >= 0 else None
         return (f"{carried}{tensor.name}" if tensor else ""), tensor
 
-    def _propagated(self, value: Value) -> tuple[str, ...]:
+    def _propagated(self, value: TensorValue) -> tuple[str, ...]:
         """How propagation sharded a tensor."""
         history, atoms = self.explainer.history, self.explainer.meshes.atoms
         by_dim: list[dict[PieceId, None]] = [{} for _ in value.shape]
@@ -212,7 +212,7 @@ class Asked:
         given = self.explainer.record.given_shardings()
         return next((annotation for annotation in given if annotation.spec and annotation.cell == cell), None)
 
-    def _holders(self, number: int) -> Iterator[tuple[Value, int, list[int]]]:
+    def _holders(self, number: int) -> Iterator[tuple[TensorValue, int, list[int]]]:
         """The tensors at the op that have an axis of the collective: a dimension, and the axis's atoms."""
         sent, primes = self.program.movements[number], self._primes(number)
         moved = {p for p in range(len(self.axes.pieces)) if not primes.isdisjoint(self.axes.primes[p])}
@@ -267,7 +267,7 @@ class Asked:
         pairs = zip(start.dims, goal.dims, strict=True)
         return tuple(dict.fromkeys(p for a, b in pairs if a != b for p in (*a, *b)))
 
-    def _atoms(self, value: Value, dim: int, pieces: Container[int]) -> dict[str, list[int]]:
+    def _atoms(self, value: TensorValue, dim: int, pieces: Container[int]) -> dict[str, list[int]]:
         """The atoms of pieces that a dimension of a tensor has, by their axes."""
         history, atoms, by_axis = self.explainer.history, self.explainer.meshes.atoms, dict[str, list[int]]()
         content = history.content(history.cell(value.place), history.end)

@@ -15,7 +15,7 @@ from ...errors import ShardlogError
 from ...program.ids import Cell, first_place
 from ...program.meshes import Meshes
 from ...runs.records.history import Event
-from ...runs.records.record import Record, Value
+from ...runs.records.record import RunRecord, TensorValue
 from ..answers.diff import Diff, Parting, TensorDiff
 from ..answers.text import dim_text
 from ..answers.why import short_why
@@ -30,7 +30,7 @@ from .why_not import WhyNotSearch
 Axis = tuple[str, int, int]
 
 
-def diff(first: Record, second: Record) -> Diff:
+def diff(first: RunRecord, second: RunRecord) -> Diff:
     """The differences between two runs, of one program or of two versions of it."""
     return _Comparison(first, second).all()
 
@@ -38,7 +38,9 @@ def diff(first: Record, second: Record) -> Diff:
 class _Side:
     """One of two runs, with the tensors of the other that are its own."""
 
-    def __init__(self, record: Record, other: Record, pairs: Iterable[tuple[Value, Value]]) -> None:
+    def __init__(
+        self, record: RunRecord, other: RunRecord, pairs: Iterable[tuple[TensorValue, TensorValue]]
+    ) -> None:
         self.record = record
         sizes = _sizes(record.meshes), _sizes(other.meshes)
         self._resized = {axis for axis, size in sizes[0].items() if sizes[1].get(axis, size) != size}
@@ -47,7 +49,7 @@ class _Side:
         self._axes: dict[int, list[list[Axis]]] = {}
         self._searches: dict[str, WhyNotSearch] = {}
 
-    def axes(self, value: Value) -> list[list[Axis]]:
+    def axes(self, value: TensorValue) -> list[list[Axis]]:
         """The axes of every dimension."""
         if value.number not in self._axes:
             by_dim = self.record.axes(value.number)
@@ -63,11 +65,11 @@ class _Side:
             else (known_atom.axis, known_atom.lo, known_atom.hi)
         )
 
-    def text(self, value: Value) -> tuple[str, ...]:
+    def text(self, value: TensorValue) -> tuple[str, ...]:
         """The axes of every dimension as text."""
         return tuple(self.record.meshes.text(atoms, ",") for atoms in self.record.axes(value.number))
 
-    def lacks(self, value: Value, dim: int, axis: str, *, annotated: bool) -> str:
+    def lacks(self, value: TensorValue, dim: int, axis: str, *, annotated: bool) -> str:
         """Why a dimension is not sharded on an axis, to which in the other run it is ``annotated`` or not."""
         if annotated or not self.record.stages:
             return (
@@ -98,7 +100,7 @@ class _Origin:
 
 
 class _Comparison:
-    def __init__(self, first: Record, second: Record) -> None:
+    def __init__(self, first: RunRecord, second: RunRecord) -> None:
         self.pairs = matched(first, second)
         self.sides = (
             _Side(first, second, self.pairs),
@@ -127,7 +129,7 @@ class _Comparison:
             tuple(sorted(partings, key=lambda parting: -len(parting.dims))),
         )
 
-    def _only(self, has: int, value: Value, other: Value) -> Iterator[tuple[_Origin, int]]:
+    def _only(self, has: int, value: TensorValue, other: TensorValue) -> Iterator[tuple[_Origin, int]]:
         """The points at which the runs part, for every axis that a dimension has in only one of them."""
         side, there = self.sides[has - 1], self.sides[2 - has].axes(other)
         for dim, atoms in enumerate(side.record.axes(value.number)):
@@ -135,7 +137,7 @@ class _Comparison:
                 if side.axis(atom) not in there[dim]:
                     yield self._origin(has, value, dim, atom), dim
 
-    def _origin(self, has: int, value: Value, dim: int, atom: int) -> _Origin:
+    def _origin(self, has: int, value: TensorValue, dim: int, atom: int) -> _Origin:
         side, other = self.sides[has - 1], self.sides[2 - has]
         history, axis = side.explainer.history, side.axis(atom)
         cell, before = history.cell(value.place), history.end

@@ -8,14 +8,14 @@ from functools import partial
 from typing import Any
 
 from ...program.ids import Item
-from ...runs.records.record import Op, Record, Value
+from ...runs.records.record import Op, RunRecord, TensorValue
 
 _SSA = re.compile(r"(@[\w.$-]+(#\d+)?:)?%|result#\d+$")
 _COPY = re.compile(r"['.]\d+$")
 _TAKEN = ("operand", "returned", "source 0")
 
 
-def matched(a: Record, b: Record) -> list[tuple[Value, Value]]:
+def matched(a: RunRecord, b: RunRecord) -> list[tuple[TensorValue, TensorValue]]:
     """The tensors that both runs have, in the order of the first.
 
     Where both are of the same program, tensors are matched by name. Otherwise values match if the same ops
@@ -35,7 +35,7 @@ def matched(a: Record, b: Record) -> list[tuple[Value, Value]]:
         _EqualComputations(a, numbers, by_path=by_path),
         _EqualComputations(b, numbers, by_path=by_path),
     )
-    pairs_found: list[tuple[Value, Value]] = []
+    pairs_found: list[tuple[TensorValue, TensorValue]] = []
     for key in (
         _EqualComputations.used,
         _EqualComputations.value,
@@ -50,19 +50,19 @@ def matched(a: Record, b: Record) -> list[tuple[Value, Value]]:
     return sorted(pairs_found, key=lambda pair: pair[0].number)
 
 
-def _written(values: list[Value]) -> list[tuple[str, str]]:
+def _written(values: list[TensorValue]) -> list[tuple[str, str]]:
     """The names and types of values of the program, as written."""
     return [(v.name, v.type) for v in values if not _COPY.search(v.name)]
 
 
 def _paired(
-    ours: list[Value],
-    theirs: list[Value],
-    our_key: Callable[[Value], Hashable],
-    their_key: Callable[[Value], Hashable],
-) -> list[tuple[Value, Value]]:
+    ours: list[TensorValue],
+    theirs: list[TensorValue],
+    our_key: Callable[[TensorValue], Hashable],
+    their_key: Callable[[TensorValue], Hashable],
+) -> list[tuple[TensorValue, TensorValue]]:
     """Values with equal keys, the n-th of one side with the n-th of the other."""
-    waiting: dict[Hashable, list[Value]] = {}
+    waiting: dict[Hashable, list[TensorValue]] = {}
     for value in reversed(theirs):
         waiting.setdefault(their_key(value), []).append(value)
     return [(value, same.pop()) for value in ours if (same := waiting.get(our_key(value)))]
@@ -81,7 +81,7 @@ class _Numbers:
 class _EqualComputations:
     """The computations of the values of a run, as numbers that equal computations share."""
 
-    def __init__(self, record: Record, numbers: _Numbers, *, by_path: bool) -> None:
+    def __init__(self, record: RunRecord, numbers: _Numbers, *, by_path: bool) -> None:
         self._record, self._numbers = record, numbers
         self._transparent: dict[str, bool] = {}  # ops that return their operand
         self._ops: list[Op] = []
@@ -106,7 +106,7 @@ class _EqualComputations:
 
     # ---- What tells a value from others -----------------------------------------------------------------
 
-    def used(self, value: Value) -> Hashable:
+    def used(self, value: TensorValue) -> Hashable:
         """A key for the computation of a value and for its uses."""
         uses = self._uses.get(value.number, ())
         for op, _ in uses:
@@ -114,7 +114,7 @@ class _EqualComputations:
                 self.value(self._tensor(operand))
         return self.value(value), tuple(sorted((self._op(op), role) for op, role in uses))
 
-    def value(self, value: Value) -> Hashable:
+    def value(self, value: TensorValue) -> Hashable:
         """A key for the computation of a value."""
         waiting = [value.number]
         while waiting:
@@ -128,13 +128,13 @@ class _EqualComputations:
                 self._known[number] = self._number(number)
         return self._known[value.number]
 
-    def place(self, value: Value) -> Hashable:
+    def place(self, value: TensorValue) -> Hashable:
         """The op that makes a value, and where the user wrote it."""
         definition = self._made.get(value.number)
         what = (self._ops[definition[0]].name, definition[1]) if definition else self._names.get(value.number)
         return what, value.type, value.where
 
-    def origin(self, value: Value) -> Hashable:
+    def origin(self, value: TensorValue) -> Hashable:
         """The identity of an op in the user's program. If that is unknown, its values match no others."""
         definition = self._made.get(value.number)
         origin = self._record.origin(self._items[definition[0]]) if definition else None
@@ -181,5 +181,5 @@ class _EqualComputations:
         taken = (self._known.get(v, -1) for v in self._operands(op))
         return self._numbers("op", self._ops[op].name, *taken)
 
-    def _tensor(self, number: int) -> Value:
+    def _tensor(self, number: int) -> TensorValue:
         return self._values.get(number) or self._record.value(number)

@@ -13,7 +13,7 @@ from ...importers.annotations import valid_sharding
 from ...importers.specs import NOTATION
 from ...program.shardings import Sharding
 from ...rulebook.traits import OpTraits
-from ...runs.records.record import Value
+from ...runs.records.record import TensorValue
 from ...runs.result import Result
 from ...runs.table import plural
 from .values import Values
@@ -21,9 +21,9 @@ from .values import Values
 _PIN = re.compile(r"(?P<value>\S.*?)\s*=\s*(?P<sharding>(?:[<\[]|" + NOTATION + r").*)", re.DOTALL)
 
 
-def read_pins(result: Result, texts: Sequence[str]) -> dict[Any, tuple[Value, Sharding]]:
+def read_pins(result: Result, texts: Sequence[str]) -> dict[Any, tuple[TensorValue, Sharding]]:
     """The pinned values of the annotated module, their names, and their shardings. Raises like ``pin``."""
-    given = dict[Any, tuple[Value, Sharding]]()
+    given = dict[Any, tuple[TensorValue, Sharding]]()
     for text in map(str, texts):
         for value, (named, sharding) in _read(result, text):
             if given.setdefault(value, (named, sharding))[1] != sharding:
@@ -32,7 +32,7 @@ def read_pins(result: Result, texts: Sequence[str]) -> dict[Any, tuple[Value, Sh
     return given
 
 
-def _read(result: Result, text: str) -> list[tuple[Any, tuple[Value, Sharding]]]:
+def _read(result: Result, text: str) -> list[tuple[Any, tuple[TensorValue, Sharding]]]:
     """The values of a pin in the annotated module, and their sharding. Regions beside each other may use
     one name for several values. Then it is for those with as many dimensions whose sharding is chosen."""
     where = f"--pin '{text}'"
@@ -71,7 +71,7 @@ def _read(result: Result, text: str) -> list[tuple[Any, tuple[Value, Sharding]]]
     return [(value, (each, sharding)) for each, value in fitting]
 
 
-def _misfit(named: Sequence[Value], sharding: Sharding, where: str) -> ShardlogError:
+def _misfit(named: Sequence[TensorValue], sharding: Sharding, where: str) -> ShardlogError:
     """The error where a sharding has not as many dimensions as any of the values of a name."""
     types = list(dict.fromkeys(f"{each.name} : {each.type}" for each in named))
     message = f"{plural(len(sharding.dimensions), 'dimension')} for {' and '.join(types)}"
@@ -94,7 +94,7 @@ def _check_plain(sharding: Sharding, where: str) -> None:
             raise ShardlogError(f"a pin has no {what}", where=where, hint=hint)
 
 
-def _check_manual(named: Value, sharding: Sharding, where: str) -> None:
+def _check_manual(named: TensorValue, sharding: Sharding, where: str) -> None:
     """Refuses axes along which a value in a ``shard_map`` is a device's own part."""
     used = {axis.name for dim in sharding.dimensions for axis in dim.axes}
     for axis, place in named.manual:

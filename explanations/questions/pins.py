@@ -16,9 +16,17 @@ from ...program.shardings import Sharding
 from ...rulebook.traits import OpTraits
 from ...runs.choice import ProgramChoice
 from ...runs.options import machine_of_costs
-from ...runs.records.record import Value
+from ...runs.records.record import TensorValue
 from ...runs.result import Result
-from ..answers.pins import Change, ChosenSharding, Move, OtherSharding, Pin, Pinned, Total
+from ..answers.pins import (
+    ChangedCollectives,
+    ChosenSharding,
+    OtherSharding,
+    Pin,
+    Pinned,
+    ProgramChange,
+    Total,
+)
 from ..partitioned import Partitioned, Programs
 from .pin_texts import is_made, op_result, read_pins
 from .values import Values
@@ -103,10 +111,10 @@ def unchosen(result: Result, name: str) -> str:
 # ---- Values -----------------------------------------------------------------------------------------------
 
 
-def _asked(result: Result, name: str) -> dict[Any, tuple[Value, Any]]:
+def _asked(result: Result, name: str) -> dict[Any, tuple[TensorValue, Any]]:
     """The values of the annotated module that a name stands for: results of ops, and the values that loops
     carry for them. Each has its name, and the result of an op that has propagation's sharding."""
-    by_value = dict[Any, tuple[Value, Any]]()
+    by_value = dict[Any, tuple[TensorValue, Any]]()
     for named in Values(result.record).find(name):
         value = op_result(result, named.number)
         if value is not None:
@@ -153,9 +161,9 @@ def _partial(axes: Axes, layout: Layout) -> str:
 # ---- Two programs -----------------------------------------------------------------------------------------
 
 
-def _change(before: Partitioned, after: Partitioned, topology: str) -> Change:
+def _change(before: Partitioned, after: Partitioned, topology: str) -> ProgramChange:
     moves = [moves_of(program) for program in (before, after)]
-    return Change(
+    return ProgramChange(
         _total(before, topology),
         _total(after, topology),
         only(moves[0], moves[1]),
@@ -176,7 +184,7 @@ def moves_of(program: Partitioned) -> Counter[Key]:
     return Counter((c.kind, c.op, c.slot, c.value, c.where, c.stack, c.total) for c in program.collectives)
 
 
-def only(some: Counter[Key], others: Counter[Key]) -> tuple[Move, ...]:
+def only(some: Counter[Key], others: Counter[Key]) -> tuple[ChangedCollectives, ...]:
     """The moves that are more in some than in others, most bytes first."""
-    moves = [Move(*key[:6], count, key[6] * count) for key, count in (some - others).items()]
+    moves = [ChangedCollectives(*key[:6], count, key[6] * count) for key, count in (some - others).items()]
     return tuple(sorted(moves, key=lambda move: (-move.bytes, move.where, move.value)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ...program.reductions import UNREDUCED
-from ...runs.records.record import Op, Value
+from ...runs.records.record import Op, TensorValue
 from ..answers.unreduced import Point, Unreduced
 from .why import Explainer
 
@@ -53,7 +53,7 @@ class _Flow:
                 else:
                     self.used_by.setdefault(number, []).append(op)
 
-    def explain(self, value: Value, axis: str) -> Unreduced:
+    def explain(self, value: TensorValue, axis: str) -> Unreduced:
         explainer = self.explainer
         reduction, atoms = _axes(explainer, value.number)[axis]
         begins = list(dict.fromkeys(self.begins(value.number, axis)))

@@ -9,8 +9,8 @@ from difflib import get_close_matches
 from ...errors import ShardlogError
 from ...program.ids import Item, Place
 from ...program.mlir.origins import at
-from ...program.mlir.places import Scope, wildcard
-from ...runs.records.record import Op, Record, Value
+from ...program.mlir.places import NameScope, wildcard
+from ...runs.records.record import Op, RunRecord, TensorValue
 
 _SOURCE = re.compile(r"(?P<file>[^:]+\.\w+):(?P<line>\d+)")
 
@@ -18,10 +18,10 @@ _SOURCE = re.compile(r"(?P<file>[^:]+\.\w+):(?P<line>\d+)")
 class Values:
     """The values and ops of a run by name, by place and by item."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: RunRecord) -> None:
         self._record = record
 
-    def find(self, name: str) -> list[Value]:
+    def find(self, name: str) -> list[TensorValue]:
         """The values that ``name`` stands for: an SSA name, ``result#0``, a JAX path, ``file:line``, or a
         part of name stacks (``ResBlock_0/Conv_0``).
 
@@ -45,7 +45,7 @@ class Values:
         hint = f"the nearest are: {', '.join(near)}"
         raise ShardlogError(f"there is no value {name}", where=self._record.name, hint=hint)
 
-    def _parts(self, name: str) -> list[Value]:
+    def _parts(self, name: str) -> list[TensorValue]:
         """The results of an op that ``name`` is the name of, or the copies of a constant."""
         if "%" not in name or self._record.named(name):
             return []
@@ -70,11 +70,11 @@ class Values:
             lines.append(f"  {value.name} [{dims}] for {', '.join(users[value.number]) or 'nothing'}")
         return "\n".join(lines)
 
-    def _in_scope(self, pattern: str) -> list[Value]:
+    def _in_scope(self, pattern: str) -> list[TensorValue]:
         """The values of the ops in a scope, like those of lines."""
-        return self._record.in_scope(Scope(pattern)) if pattern.strip("/*") else []
+        return self._record.in_scope(NameScope(pattern)) if pattern.strip("/*") else []
 
-    def _born_at(self, file: str, line: int) -> list[Value]:
+    def _born_at(self, file: str, line: int) -> list[TensorValue]:
         values = self._record.from_line(file, line)
         if not values:
             near = sorted(sorted(self._record.lines(file), key=lambda n: abs(n - line))[:3])
@@ -86,7 +86,7 @@ class Values:
             raise ShardlogError(f"no value comes from {file}:{line}", where=self._record.name, hint=hint)
         return values
 
-    def matching(self, pattern: str) -> list[Value]:
+    def matching(self, pattern: str) -> list[TensorValue]:
         """The values that a name stands for; ``*`` in it is any text without brackets. Raises as ``find``."""
         if "*" not in pattern:
             return self.find(pattern)
@@ -100,16 +100,16 @@ class Values:
             raise ShardlogError(f"no value is called {pattern}", where=self._record.name, hint=hint)
         return [self._record.value(number) for number in numbers]
 
-    def all(self) -> list[Value]:
+    def all(self) -> list[TensorValue]:
         """Every tensor, in the order of the program."""
         return list(self._record.values())
 
-    def names(self) -> Mapping[str, Value]:
+    def names(self) -> Mapping[str, TensorValue]:
         """Every tensor by each of its names."""
         by_number = {value.number: value for value in self._record.values()}
         return {name: by_number[number] for name, number in self._record.names().items()}
 
-    def value(self, place: Place) -> Value:
+    def value(self, place: Place) -> TensorValue:
         """The value that holds its sharding in a place."""
         return self._record.value(place)
 

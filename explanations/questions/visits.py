@@ -14,7 +14,7 @@ from ...program.ids import Cell, Place
 from ...program.mlir.origins import at
 from ...rulebook.columns import Sharded
 from ...rulebook.shipped import shipped
-from ...runs.records.record import Facts, Record, Stage, Visited
+from ...runs.records.record import Facts, RunRecord, Stage, Visited
 from ..steps import OPTION, PARTIAL, Site, WhyStep, rule_place
 
 _PROGRAM = "propagation/completion"
@@ -52,7 +52,7 @@ class Visits:
     """The visits of a run. Each question passes ``words``: the explainer owns this object, not the
     reverse."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: RunRecord) -> None:
         self._record = record
         self._derived: dict[int, Derivations] = {}
         # Steps refer to the words. Those that nobody holds any more are freed.

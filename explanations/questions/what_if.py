@@ -6,11 +6,11 @@ from collections.abc import Iterable
 
 from ...errors import ShardlogError, closest
 from ...program.ids import Cell
-from ...runs.records.record import Record
+from ...runs.records.record import RunRecord
 from .values import Values
 
 
-def dropped(record: Record, names: Iterable[str]) -> list[Cell]:
+def dropped(record: RunRecord, names: Iterable[str]) -> list[Cell]:
     """The annotated cells that names of values, or patterns of them, stand for.
 
     Raises ShardlogError for values that do not exist or have no annotation.
@@ -18,7 +18,7 @@ def dropped(record: Record, names: Iterable[str]) -> list[Cell]:
     return sorted({cell for name in names for cell in _annotated(record, name)})
 
 
-def _annotated(run: Record, name: str) -> list[Cell]:
+def _annotated(run: RunRecord, name: str) -> list[Cell]:
     """The annotated cells that a name or pattern stands for."""
     given, annotations = run.given_shardings(), run.annotations()
     cell_of = {value.name: run.cell(value.place) for value in Values(run).matching(name)}

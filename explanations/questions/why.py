@@ -14,7 +14,7 @@ from ...rulebook import columns
 from ...rulebook.columns import Compatible, Gains, Loses, Sharded
 from ...runs.records.history import Event, History, given
 from ...runs.records.obstacles import Obstacles
-from ...runs.records.record import Annotation, Record, Value
+from ...runs.records.record import Annotation, RunRecord, TensorValue
 from ..answers.why import Explanation
 from ..steps import Loss, Site, WhyStep, rule_place
 from .chains import Chain, Chains, KeptChain, Steps
@@ -27,7 +27,7 @@ Held = tuple[Cell, int, int, int]  # cell, dimension, atom, and the change befor
 class Explainer:
     """Answers about one run."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: RunRecord) -> None:
         self.record = record
         self.history = History(self.record)
         self.obstacles = Obstacles(self.history)
@@ -56,7 +56,7 @@ class Explainer:
             answers += list(self._explanations(value, dim, axis))
         return answers
 
-    def asked(self, name: str, dim: int | None, axis: str | None) -> list[Value]:
+    def asked(self, name: str, dim: int | None, axis: str | None) -> list[TensorValue]:
         """The values called ``name`` that have the dimension: regions beside each other may use a name twice.
 
         Raises ShardlogError for values, dimensions and axes that do not exist.
@@ -67,7 +67,7 @@ class Explainer:
             self._check(value, dim, axis)
         return fitting
 
-    def _check(self, value: Value, dim: int | None, axis: str | None) -> None:
+    def _check(self, value: TensorValue, dim: int | None, axis: str | None) -> None:
         if dim is not None and not 0 <= dim < len(value.shape):
             hint = f"its dimensions are 0 to {len(value.shape) - 1}" if value.shape else "it is a scalar"
             message = f"{value.name} has no dimension {dim}"
@@ -79,7 +79,7 @@ class Explainer:
             hint = "; ".join([*meshes, *([near] if near.startswith("did") else [])])
             raise ShardlogError(f"no mesh has an axis {axis}", where=self.record.name, hint=hint)
 
-    def _explanations(self, value: Value, dim: int | None, axis: str | None) -> Iterator[Explanation]:
+    def _explanations(self, value: TensorValue, dim: int | None, axis: str | None) -> Iterator[Explanation]:
         cell, history = self.history.cell(value.place), self.history
         content = history.content(cell, history.end)
         # The atoms of an axis mostly go together.
@@ -93,7 +93,7 @@ class Explainer:
             assert isinstance(d, int)
             yield self.explain(value, d, atoms)
 
-    def explain(self, value: Value, dim: int, atoms: Sequence[int]) -> Explanation:
+    def explain(self, value: TensorValue, dim: int, atoms: Sequence[int]) -> Explanation:
         """Why dimension ``dim`` of a value is sharded on atoms of an axis that went the same way."""
         cell = self.history.cell(value.place)
         way = self.way(cell, dim, atoms[0])

@@ -19,7 +19,7 @@ from ...program.ids import NO_CELL, Cell, Content, Item, first_place
 from ...program.mlir.origins import at
 from ...rulebook.columns import AXIS, AnnotationWaits, Denied
 from ...runs.records.obstacles import telling
-from ...runs.records.record import Value
+from ...runs.records.record import TensorValue
 from ..answers.why_not import WhyNot
 from ..steps import Before, Reason, Site, Stop, rule_place
 from .why import Explainer
@@ -83,7 +83,7 @@ class WhyNotSearch:
         self._on_axis: dict[Content, frozenset[int]] = {}
         self._shared: dict[tuple[int, int, int], tuple[tuple[int, int, int], ...]] = {}
 
-    def explain(self, value: Value, dim: int, most: int = _MOST_STOPS) -> WhyNot:
+    def explain(self, value: TensorValue, dim: int, most: int = _MOST_STOPS) -> WhyNot:
         """Why a dimension is not sharded on the axis, with ``most`` ops that stopped it. Raises ShardlogError
         where it is."""
         cell = self.history.cell(value.place)
@@ -107,7 +107,7 @@ class WhyNotSearch:
             here = tuple(self.no_rule(item, at(op.where, op.stack)) for item, op in ends)
         return WhyNot(site, self.axis, here, stops, len(self.visited))
 
-    def manual(self, value: Value) -> Reason | None:
+    def manual(self, value: TensorValue) -> Reason | None:
         """The reason that the axis is manual around a value, if it is."""
         for axis, where in value.manual:
             if axis == self.axis:

@@ -13,7 +13,7 @@ from ...program.ids import Content
 from ...program.meshes import axis_text
 from ...program.mlir.origins import said
 from ...runs.choice import ProgramChoice
-from ...runs.records.record import Value
+from ...runs.records.record import TensorValue
 from ...version import __version__
 from ..answers.conflicts import Conflict
 from ..partitioned import Programs
@@ -112,7 +112,7 @@ class _Collector:
             "first": [self.content(self.record.contents(cell)[0]) for cell in cells],
         }
 
-    def parts_of(self, value: Value) -> int:
+    def parts_of(self, value: TensorValue) -> int:
         """The number of parts of a tensor along the manual axes around it; its type is that of one part."""
         return prod(self.sizes[axis] for axis, _ in value.manual)
 

@@ -16,7 +16,7 @@ from ...program.meshes import Meshes
 from ...program.mlir.modules import boundary_attributes, copy_of, entries_of, operations_in, symbols
 from ...program.shardings import Sharding, Shardings, is_writable, read_mesh
 from ...program.signature import text_of
-from .grids import Grid, grids_of
+from .grids import MeshGrid, grids_of
 from .spelling import Spelling
 
 SHARDING = "sdy.sharding"
@@ -54,7 +54,7 @@ class _Writer:
         self.shardings = Shardings(meshes, {name: i for i, name in enumerate(declared)})
         self.shardings.units = True
         self.declared = declared
-        self.grids: list[Grid] = []
+        self.grids: list[MeshGrid] = []
         self.read: dict[Any, list[_Said | None]] = {}  # by the attribute of an op that says no more
         self.specs: dict[Any, dict[str, Any]] = {}  # by what is said
         self.known: dict[int, dict[str, Any]] = {}  # the same, by the identity of what is said
@@ -142,7 +142,7 @@ class _Writer:
         sharding = with_partial(self.shardings.read(attribute), held, self.shardings)
         return _Said(sharding, beside, op)
 
-    def declare(self, grid: Grid) -> None:
+    def declare(self, grid: MeshGrid) -> None:
         """Writes a grid."""
         old = self.declared[grid.name]
         attributes = grid.attributes()

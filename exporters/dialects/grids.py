@@ -16,7 +16,7 @@ from ...program.shardings import Sharding
 
 
 @dataclass(frozen=True)
-class Grid:
+class MeshGrid:
     """A grid: its name, and the parts of axes of a mesh that its axes are, in order. ``unknown`` are those
     whose sizes are not known."""
 
@@ -54,7 +54,7 @@ class Grid:
 
 def grids_of(
     meshes: Meshes, shardings: Iterable[Sharding], places: dict[str, str], unknown: dict[str, Any]
-) -> list[Grid]:
+) -> list[MeshGrid]:
     """A grid for each mesh. An axis of which shardings use parts becomes several axes. ``places`` are those
     of the meshes, for messages.
 
@@ -81,7 +81,7 @@ def grids_of(
                 raise ShardlogError(message, where=places[mesh.name], hint=hint)
             parts = [SubAxis(name, low, high // low) for low, high in pairwise(ends)]
             axes += parts or [SubAxis(name, 1, size)]
-        grids.append(Grid(mesh.name, mesh, tuple(axes), tuple(unknown.get(mesh.name, ()))))
+        grids.append(MeshGrid(mesh.name, mesh, tuple(axes), tuple(unknown.get(mesh.name, ()))))
     return grids
 
 

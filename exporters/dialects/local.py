@@ -20,8 +20,8 @@ from ...program.function import location
 from ...program.meshes import SubAxis
 from ...program.mlir.modules import copy_of, is_used, operations_in, symbols
 from ...rulebook.shipped import shipped
-from .grids import Grid
-from .places import Places
+from .grids import MeshGrid
+from .places import DeviceValues
 
 _GROUPS, _PAIRS = "replica_groups", "source_target_pairs"
 _RESHAPE = "stablehlo.reshape"
@@ -38,7 +38,7 @@ def _words() -> dict[str, Any]:
     return {"op": dict(rows["collective_of"]), "dimensions": dimensions, "kind": dict(rows["combined_as"])}
 
 
-def localized(module: ir.Module, grid: Grid, scatter: str, *, whole_arguments: bool = False) -> ir.Module:
+def localized(module: ir.Module, grid: MeshGrid, scatter: str, *, whole_arguments: bool = False) -> ir.Module:
     """A copy of a partitioned module as functions of local tensors, with the collectives of shard on a grid.
 
     ``scatter`` is the attribute that names the dimension that is scattered. With ``whole_arguments`` a
@@ -52,11 +52,11 @@ def localized(module: ir.Module, grid: Grid, scatter: str, *, whole_arguments: b
 
 
 class _Local:
-    def __init__(self, module: ir.Module, grid: Grid, scatter: str, whole_arguments: bool) -> None:
+    def __init__(self, module: ir.Module, grid: MeshGrid, scatter: str, whole_arguments: bool) -> None:
         self.module, self.grid, self.scatter, self.whole = module, grid, scatter, whole_arguments
         self.devices = Devices(grid.sizes)
         self.count = self.devices.count
-        self.places = Places(self.count)
+        self.places = DeviceValues(self.count)
         self.reference = ir.FlatSymbolRefAttr.get(grid.name)
         self._axes: dict[Any, list[int] | None] = {}
 

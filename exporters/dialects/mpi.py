@@ -20,7 +20,7 @@ from ...program.function import location
 from ...program.meshes import symbol
 from ...program.mlir.modules import is_used, operations_in, symbols
 from ...rulebook.shipped import shipped
-from .grids import Grid
+from .grids import MeshGrid
 
 Axes = tuple[int, ...]
 
@@ -37,7 +37,7 @@ def _words() -> dict[str, Any]:
     }
 
 
-def with_messages(module: ir.Module, grid: Grid) -> None:
+def with_messages(module: ir.Module, grid: MeshGrid) -> None:
     """Puts calls of MPI in the place of the collectives of shard in a program of local tensors.
 
     Raises ShardlogError for a reduction, and for a type of elements, that MPI does not have.
@@ -55,7 +55,7 @@ class _Process:
     """A function of a process. What a collective needs is written before its op, ``place``; the place of the
     device and its communicators stand at the head of the function."""
 
-    def __init__(self, function: Any, ops: list[Any], grid: Grid) -> None:
+    def __init__(self, function: Any, ops: list[Any], grid: MeshGrid) -> None:
         self.function, self.ops, self.grid = function, ops, grid
         self.sizes = grid.sizes
         self.i32, self.i64, self.index = (

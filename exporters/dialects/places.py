@@ -21,7 +21,7 @@ _SAME = ("stablehlo.convert", "stablehlo.reshape")
 _DEVICE = ("stablehlo.partition_id", "stablehlo.replica_id")
 
 
-class Places:
+class DeviceValues:
     """Values of a program for ``count`` devices, by device, where they follow from constants and the number
     of the device."""
 

@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Sequence
 
 from ...importers.dialects.cursor import Cursor, UnfittingError
-from ...importers.dialects.formats import Element, Statement, formats
+from ...importers.dialects.formats import Element, OpFormat, formats
 from ...program.carried import DYNAMIC
 
 _HEAD = r'^(?P<head> *(?:%[^"=]*= )?)"(?P<name>(?:shard|mesh|mpi|bufferization)\.\w+)"'
@@ -63,7 +63,7 @@ def _pretty(text: str) -> str:
 class _Op:
     """An op in generic form: its operands, attributes and types, as text."""
 
-    def __init__(self, text: str, at: int, statement: Statement) -> None:
+    def __init__(self, text: str, at: int, statement: OpFormat) -> None:
         self.statement = statement
         cursor = Cursor(text, at)
         inside = cursor.balanced("(")[1:-1]

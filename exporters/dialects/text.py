@@ -15,7 +15,7 @@ from ...program.meshes import SubAxis, symbol
 from ...program.mlir.modules import operations_in, symbols
 from ...program.signature import text_of
 from .annotations import to_dialect
-from .grids import Grid
+from .grids import MeshGrid
 from .linalg import as_linalg
 from .local import localized
 from .mpi import with_messages
@@ -70,7 +70,7 @@ def local_text(
         where = "" if declared is None else location(declared)
         raise ShardlogError(f"mesh {symbol(mesh.name)} has device_ids", where=where, hint=hint)
     parts = [SubAxis(p.axis, p.pre, p.size) for p in axes.pieces if p.mesh == axes.main]
-    grid = Grid(mesh.name, mesh, tuple(parts))
+    grid = MeshGrid(mesh.name, mesh, tuple(parts))
     local = localized(module, grid, spelling.scatter, whole_arguments=whole_arguments)
     if dialect == "mpi":
         with_messages(local, grid)

@@ -19,27 +19,27 @@ _OF_CHLO = frozenset({"acos", "acosh", "asin", "asinh", "atanh", "cosh", "sinh",
 
 
 @dataclass(frozen=True)
-class Call:
+class FormulaCall:
     """A function of other formulas, or a name or a number alone."""
 
     name: str
-    arguments: tuple[Call, ...] = ()
+    arguments: tuple[FormulaCall, ...] = ()
 
 
 @cache
-def parsed(text: str) -> Call:
+def parsed(text: str) -> FormulaCall:
     """A formula as a tree."""
     tokens = _TOKEN.findall(text)
 
-    def read(at: int) -> tuple[Call, int]:
-        name, arguments = tokens[at], list[Call]()
+    def read(at: int) -> tuple[FormulaCall, int]:
+        name, arguments = tokens[at], list[FormulaCall]()
         at += 1
         if at < len(tokens) and tokens[at] == "(":
             while tokens[at] != ")":
                 argument, at = read(at + 1)
                 arguments.append(argument)
             at += 1
-        return Call(name, tuple(arguments)), at
+        return FormulaCall(name, tuple(arguments)), at
 
     return read(0)[0]
 
@@ -58,7 +58,7 @@ class _Formula:
         self.writer, self.operands, self.element, self.attributes = writer, operands, element, attributes
         self.shape = shape_of(operands[0])
 
-    def value(self, call: Call) -> Any:
+    def value(self, call: FormulaCall) -> Any:
         """The tensor that a formula stands for."""
         name, writer = call.name, self.writer
         if not call.arguments:
@@ -95,7 +95,7 @@ class _Formula:
                 return writer.op(name, values, self.shape, ir.IntegerType.get_signless(1))
         return writer.op(name, values, dialect="chlo" if name in _OF_CHLO else "stablehlo")
 
-    def arguments(self, arguments: Sequence[Call]) -> list[Any]:
+    def arguments(self, arguments: Sequence[FormulaCall]) -> list[Any]:
         """The arguments of a function: numbers have the type of its first tensor."""
         values = [None if self._written(each) else self.value(each) for each in arguments]
         like = next((value for value in values if value is not None), self.operands[0])
@@ -107,10 +107,10 @@ class _Formula:
         ]
 
     @staticmethod
-    def _written(call: Call) -> bool:
+    def _written(call: FormulaCall) -> bool:
         return call.name[0].isdigit() or call.name[0] == "#"
 
-    def _number(self, call: Call) -> Any:
+    def _number(self, call: FormulaCall) -> Any:
         if call.name[0] == "#":
             return self.attributes[call.name[1:]].value
         return float(call.name)

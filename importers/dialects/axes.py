@@ -16,7 +16,7 @@ from ...program.signature import text_of
 _PART = re.compile(r"(?P<name>.*):\((?P<pre>\d+)\)(?P<size>\d+)", re.DOTALL)
 
 
-class Axes:
+class GridAxes:
     """The parts of axes of a mesh that the axes of a grid are, in order."""
 
     def __init__(self, parts: Sequence[SubAxis]) -> None:
@@ -38,13 +38,13 @@ class Axes:
         return ", ".join(axis_text(axis, self.mesh, quoted(axis.name)) for axis in merged)
 
 
-def axes_of(attribute: Any, sizes: Sequence[int], where: str) -> Axes:
+def axes_of(attribute: Any, sizes: Sequence[int], where: str) -> GridAxes:
     """The names of a grid's axes; their numbers where there is no attribute.
 
     Raises ShardlogError for an attribute that does not name every axis.
     """
     if attribute is None:
-        return Axes([SubAxis(str(i), 1, size) for i, size in enumerate(sizes)])
+        return GridAxes([SubAxis(str(i), 1, size) for i, size in enumerate(sizes)])
     texts = [text_of(entry) for entry in attribute] if isinstance(attribute, ir.ArrayAttr) else []
     if len(texts) != len(sizes):
         hint = f'give a name for each of {len(sizes)} axes, as in ["data", "model"]'
@@ -59,4 +59,4 @@ def axes_of(attribute: Any, sizes: Sequence[int], where: str) -> Axes:
             hint = "name every axis once, or its parts in order"
             raise ShardlogError(f"{AXES} names {quoted(axis.name)} twice", where=where, hint=hint)
         reached[axis.name] = axis.pre * axis.size
-    return Axes(parts)
+    return GridAxes(parts)

@@ -15,7 +15,7 @@ _FLOAT = re.compile(r"bf16|tf32|f\d+\w*")
 _INTEGER = re.compile(r"[su]?i\d+|index")
 
 
-class Bodies:
+class BodyRules:
     """The rules for bodies."""
 
     def __init__(self) -> None:
@@ -44,9 +44,9 @@ def said(attributes: dict[str, str]) -> str:
 
 
 @cache
-def bodies() -> Bodies:
+def bodies() -> BodyRules:
     """The rules for bodies, read once."""
-    return Bodies()
+    return BodyRules()
 
 
 def body(

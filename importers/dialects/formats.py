@@ -34,7 +34,7 @@ class Element:
 
 
 @dataclass(frozen=True)
-class Statement:
+class OpFormat:
     """How an op is written: its ``formats``, and these as ``texts`` for a reader; the groups of operands that
     generic form counts, ``segments``; attributes that it has besides, ``defaults``; and attributes that are
     words of a kind, ``keywords``."""
@@ -84,15 +84,15 @@ class Formats:
         for dialect, word, other in rows["spelled"]:
             self._words[dialect][other] = word
         self.dialects = sorted({op.partition(".")[0] for op in self._formats})
-        self._known: dict[str, Statement | None] = {}
+        self._known: dict[str, OpFormat | None] = {}
 
-    def of(self, op: str) -> Statement | None:
+    def of(self, op: str) -> OpFormat | None:
         """How an op is written; None where that is not known."""
         if op not in self._known:
             self._known[op] = self._find(op)
         return self._known[op]
 
-    def _find(self, op: str) -> Statement | None:
+    def _find(self, op: str) -> OpFormat | None:
         dialect, _, name = op.partition(".")
         canonical, words = op, dict[str, str]()
         if op not in self._formats and dialect in self._like:
@@ -109,7 +109,7 @@ class Formats:
         segments = self._segments.get(canonical) or self._segments.get(every, ())
         defaults = {words.get(k, k): words.get(v, v) for k, v in self._defaults[canonical].items()}
         elements = [_elements(text, words) for text in formats]
-        return Statement(
+        return OpFormat(
             tuple(elements),
             own,
             tuple(_in_words(each) for each in elements),

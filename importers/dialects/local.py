@@ -24,7 +24,7 @@ from ...program.mlir.modules import is_used, operations_in, public, put_in_place
 from ...program.shardings import read_mesh
 from ...rulebook.shipped import shipped
 from .grids import axis_lists, counted, integers, kind_of
-from .places import Places
+from .places import IndexValues
 
 _OF_SHARDINGS = ("shard.sharding", "shard.get_sharding", "shard.shard_shape")  # which whole tensors have
 
@@ -103,7 +103,7 @@ class Global:
         self.devices = Devices(self.sizes)
         self.count = self.devices.count
         functions = [f for f in symbols(self.module, "func.func").values() if len(f.regions[0].blocks)]
-        self.indices = Places(self.count, self.sizes)
+        self.indices = IndexValues(self.count, self.sizes)
         received = [op for op in ops if op.name == "shard.recv"]
         sent = [op for op in ops if op.name == "shard.send"]
         others = [op for op in ops if op.name not in ("shard.recv", "shard.send")]

@@ -27,7 +27,7 @@ from ...program.shardings import mesh_attribute
 from ...rulebook.shipped import shipped
 from .grids import integers
 from .local import Global
-from .places import Places
+from .places import IndexValues
 
 _MESH, _AXIS = "processes", "rank"
 _OURS = ("mpi.", "memref.", "bufferization.")  # ops that are gone afterwards
@@ -56,7 +56,7 @@ def calls_to_global(module: ir.Module) -> None:
         _Calls(module).write()
 
 
-class _Ranks(Places):
+class _Ranks(IndexValues):
     """Numbers of a program by process, and its communicators."""
 
     def __init__(self, count: int) -> None:

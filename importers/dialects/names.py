@@ -29,7 +29,7 @@ _PLACE = re.compile(r'loc\("-":(\d+):(\d+)\)')
 
 
 @dataclass(frozen=True)
-class Names:
+class ValueNames:
     """Names of values of a function: ``of`` those that it has, ``also`` further ones, by their number."""
 
     of: list[str]
@@ -59,7 +59,7 @@ class TextNames:
                 if match["op"].decode().strip('"') in ANNOTATIONS and match["first"]:
                     self._annotations.append((where, results[0], match["first"].decode()))
 
-    def of(self, function: Any) -> Names | None:
+    def of(self, function: Any) -> ValueNames | None:
         """The names of the values of a function, in their order; None where a value at its outermost level
         has no name in the text, as it is of another one."""
         listed, numbers, places = list[str](), dict[str, int](), set[tuple[int, int]]()
@@ -99,10 +99,10 @@ class TextNames:
                 number = numbers.get(operand, also.get(operand))
                 if number is not None:
                     also[name] = number
-        return Names(listed, also)
+        return ValueNames(listed, also)
 
 
-def names_of(data: bytes, module: ir.Module) -> Callable[[Any], Names | None]:
+def names_of(data: bytes, module: ir.Module) -> Callable[[Any], ValueNames | None]:
     """The names that a text gives the values of each function of its module, where it is one of the sharding
     dialects of MLIR; None for others, which MLIR numbers as they are written."""
     if SPELLING not in module.operation.attributes or not may_have_shardings(data):

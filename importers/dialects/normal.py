@@ -40,7 +40,7 @@ from ...program.mlir.modules import (
 )
 from ...program.shardings import mesh_attribute
 from ...program.signature import text_of
-from .axes import Axes, axes_of
+from .axes import GridAxes, axes_of
 from .checks import check_collective, collectives
 from .formats import formats
 from .grids import Grid, Spec, axis_lists, check_kind, counted, find, integers, kind_of, read_partial
@@ -95,7 +95,7 @@ class _Normal:
         self.module, self.may_encode, self.place = module, encoded, place
         self.ops = operations_in(module)
         self.grids: dict[str, Grid] = {}
-        self.named: dict[str, Axes] = {}  # of the axes of grids
+        self.named: dict[str, GridAxes] = {}  # of the axes of grids
         self.specs: dict[Any, Spec] = {}  # by the value of a sharding
         self.alike: dict[Any, Spec] = {}  # by the attributes of a sharding
         self.of_values: dict[Any, Spec] = {}  # by the value that is sharded so

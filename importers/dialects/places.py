@@ -15,7 +15,7 @@ from .grids import integers
 _NUMBER = re.compile(r"-?\d+")
 
 
-class Places:
+class IndexValues:
     """Values of type index of a program, by device, where they follow from constants, tables and the place of
     the device in a grid of these sizes."""
 

@@ -16,7 +16,7 @@ from ...errors import ShardlogError
 from ...program.carried import DYNAMIC
 from .bodies import body
 from .cursor import STRING, WORD, Cursor, UnfittingError, error
-from .formats import Element, Statement, formats
+from .formats import Element, OpFormat, formats
 from .marks import may_have_statements
 
 _KEYWORD = re.compile(r"\b(\w+)(\s*=\s*)([A-Za-z_]\w*)(?=\s*(?:,|$))")
@@ -233,7 +233,7 @@ def _line(op: str, words: list[str], bodies: bool) -> list[Any] | None:
 class _Reading:
     """A statement that is being read."""
 
-    def __init__(self, text: _Text, op: str, statement: Statement, at: int) -> None:
+    def __init__(self, text: _Text, op: str, statement: OpFormat, at: int) -> None:
         self.text, self.op, self.statement = text, op, statement
         self.cursor, self.start = Cursor(text.text, at), at
         self.operands: dict[str, list[str]] = {}

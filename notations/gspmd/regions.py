@@ -36,7 +36,7 @@ def check_one(op: Operation) -> None:
 
 
 @dataclass
-class Region:
+class OpRegion:
     """The ops by which values enter a region and leave it, and the ops inside. Also the values from outside
     that it uses unchanged: scalars, and values that are no tensors."""
 
@@ -91,7 +91,7 @@ class Regions:
 
     # ---- Which ops are in a region -------------------------------------------------------------------------
 
-    def _find(self) -> Iterator[Region]:
+    def _find(self) -> Iterator[OpRegion]:
         makers: dict[Any, _Entry] = {}
         for entry in self._entries:
             entry.first, entry.kind = entry, self._kind(entry)
@@ -102,10 +102,10 @@ class Regions:
         if self._entries[-1].kind:
             message = f"a value leaves a manual region, and not by @{SHARD_TO_FULL}"
             raise ShardlogError(message, where=location(self._entries[-1].op), hint=PATTERN)
-        by_first: dict[_Entry, Region] = {}
+        by_first: dict[_Entry, OpRegion] = {}
         for entry in self._entries:
             if entry.kind:
-                region = by_first.setdefault(entry.region, Region(first=entry.region))
+                region = by_first.setdefault(entry.region, OpRegion(first=entry.region))
                 getattr(region, entry.kind).append(entry.op)
                 if entry.kind == "inside":
                     for value in self._captured(entry, region):
@@ -159,7 +159,7 @@ class Regions:
         uses unchanged; None where it cannot."""
         return [] if self._is_shared(value) else self._makers(value, self._is_shared)
 
-    def _captured(self, entry: _Entry, region: Region) -> Iterator[Any]:
+    def _captured(self, entry: _Entry, region: OpRegion) -> Iterator[Any]:
         """The values that an op of a region uses unchanged."""
         for value in entry.taken:
             if self._level.get(value, 0):
@@ -173,7 +173,9 @@ class Regions:
 
     # ---- Writing -------------------------------------------------------------------------------------------
 
-    def put(self, region: Region, make: Callable[[ir.InsertionPoint], Any], returned: Iterable[Value]) -> Any:
+    def put(
+        self, region: OpRegion, make: Callable[[ir.InsertionPoint], Any], returned: Iterable[Value]
+    ) -> Any:
         """Puts an op in the place of a region: ``make`` makes it. The ops of the region move into it, and it
         returns these values of them. Raises ShardlogError where it can stand nowhere."""
         own = {entry for entry in self._entries if entry.kind and entry.region is region.first}
@@ -204,7 +206,7 @@ class Regions:
             if not is_used(op):
                 op.erase()
 
-    def _behind(self, region: Region, own: set[_Entry], between: Sequence[_Entry]) -> list[_Entry]:
+    def _behind(self, region: OpRegion, own: set[_Entry], between: Sequence[_Entry]) -> list[_Entry]:
         """The ops between those of a region that depend on its results."""
         given, entries = {value for op in region.leave for value in op.results}, list[_Entry]()
         for entry in between:
@@ -215,7 +217,7 @@ class Regions:
                 given.update(entry.op.results)
         return entries
 
-    def _fill(self, computation: Any, region: Region, returned: Iterable[Any]) -> None:
+    def _fill(self, computation: Any, region: OpRegion, returned: Iterable[Any]) -> None:
         block = computation.regions[0].blocks.append(*(value.type for value in region.taken))
         end = sdy.ReturnOp([*returned], loc=computation.location, ip=ir.InsertionPoint(block)).operation
         for op in region.inside:

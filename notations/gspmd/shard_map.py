@@ -26,7 +26,7 @@ from ...program.meshes import Mesh
 from ...program.mlir.modules import boundary_attributes, operations_in, put_in_place_of, symbols
 from ...program.mlir.types import Operation, Value
 from ...program.shardings import manual_axes
-from .regions import FULL_TO_SHARD, PATTERN, SHARD_TO_FULL, Region, Regions, crosses
+from .regions import FULL_TO_SHARD, PATTERN, SHARD_TO_FULL, OpRegion, Regions, crosses
 
 Manual = dict[Any, tuple[str, ...]]  # value -> the axes that its sharding says are manual
 
@@ -127,7 +127,7 @@ class _ShardMapReader:
                 if len(inner.regions):
                     self.read(inner.operation, around | frozenset(_manual_axes(inner)))
 
-    def write(self, region: Region, regions: Regions, around: frozenset[str]) -> None:
+    def write(self, region: OpRegion, regions: Regions, around: frozenset[str]) -> None:
         """Puts a manual computation in the place of a region."""
         call = _only_call(region)
         if call is not None:  # in the order of its operands and results
@@ -181,7 +181,7 @@ class _ShardMapReader:
         return frozenset(self.manual.get(inside, ())) - frozenset(self.manual.get(outside, ()))
 
 
-def _only_call(region: Region) -> Any:
+def _only_call(region: OpRegion) -> Any:
     """The only op of a region, if that is a call of all values that enter it; or None."""
     left = [_unconstrained(op.operands[0]).owner for op in region.leave]
     calls = [op for op in region.inside if not _constrains(op)] or left

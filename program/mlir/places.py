@@ -23,7 +23,7 @@ def wildcard(pattern: str, any_: str = r"[^\[\]]") -> re.Pattern[str]:
     return re.compile(f"{first}{early}{any_}*{others[-1]}")
 
 
-class Scope:
+class NameScope:
     """A part of name stacks: ``ResBlock_0/Conv_0`` is in ``jvp(UNet)/ResBlock_0/Conv_0/mul``, as are
     ``UNet/*/Conv_*`` and ``jvp(UNet)``. Parts match whole, and ``*`` stands for any text of one part."""
 

@@ -23,7 +23,7 @@ from ...program.mlir.modules import boundary_attributes, symbols, with_attribute
 from ...program.mlir.places import argument_path, components, result_path, wildcard
 from ...program.shardings import Dimension, Sharding
 from ...rulebook.book import RuleBook
-from .tactics import ReadTactic, Rule
+from .tactics import ReadTactic, TacticRule
 
 # What a place holds after propagation, by the place and the rank of its tensor.
 Held: TypeAlias = Callable[[int, int], Sharding | None]
@@ -167,7 +167,7 @@ class _Scheduler:
 
     # ---- What a rule names --------------------------------------------------------------------------------
 
-    def find(self, rule: Rule) -> tuple[list[_Target], str]:
+    def find(self, rule: TacticRule) -> tuple[list[_Target], str]:
         """The tensors that a pattern names, and the dimension; empty where it names none."""
         whole = self.matching(rule.pattern)
         if whole:
@@ -197,7 +197,7 @@ class _Scheduler:
             hint += "; the module does not say what its arguments are called: lower it with debug_info=True"
         return ShardlogError(f"there is no argument or result {pattern}", where=where, hint=hint)
 
-    def check_axes(self, rule: Rule) -> None:
+    def check_axes(self, rule: TacticRule) -> None:
         for axis in rule.axes:
             if axis not in self.mesh.sizes:
                 message = f"the mesh @{self.mesh.name} has no axis {axis}"
@@ -213,7 +213,7 @@ class _Scheduler:
         nothing = Sharding.open(self.number, len(target.shape or ()))
         return self.annotations.get(target, nothing)
 
-    def dimension(self, target: _Target, dim: int, rule: Rule) -> int:
+    def dimension(self, target: _Target, dim: int, rule: TacticRule) -> int:
         self.check_tensor(target, rule)
         rank = len(target.shape or ())
         if not -rank <= dim < rank:
@@ -222,7 +222,7 @@ class _Scheduler:
             raise ShardlogError(f"{has}, there is none {dim}", where=rule.where, hint=hint)
         return dim % rank
 
-    def shard(self, target: _Target, dim: int, rule: Rule, tactic: str, priority: int) -> None:
+    def shard(self, target: _Target, dim: int, rule: TacticRule, tactic: str, priority: int) -> None:
         """Annotates a dimension that the user named. Raises ShardlogError where that cannot be."""
         self.check_unused(target, rule)
         old, named = self.sharding(target).dimensions[dim], f"dimension {dim} of {target.name}"
@@ -243,7 +243,7 @@ class _Scheduler:
             )
         self.annotate(target, dim, rule, tactic, priority)
 
-    def replicate(self, target: _Target, rule: Rule) -> None:
+    def replicate(self, target: _Target, rule: TacticRule) -> None:
         """Keeps axes away from a tensor, at all priorities."""
         self.check_tensor(target, rule)
         self.check_unused(target, rule)
@@ -253,19 +253,19 @@ class _Scheduler:
         )
         self.annotations[target] = replace(old, replicated=tuple(axes))
 
-    def check_tensor(self, target: _Target, rule: Rule) -> None:
+    def check_tensor(self, target: _Target, rule: TacticRule) -> None:
         if target.shape is None or self.sharding(target).mesh != self.number:
             why = "is no tensor" if target.shape is None else "lives on another mesh"
             raise ShardlogError(f"{target.name} {why}", where=rule.where, hint="name other arguments")
 
-    def check_unused(self, target: _Target, rule: Rule) -> None:
+    def check_unused(self, target: _Target, rule: TacticRule) -> None:
         for axis, how in _uses(self.sharding(target)):
             if axis in rule.axes:
                 hint = "a tensor has an axis once"
                 message = f"{target.name} is {how} on {axis} already"
                 raise ShardlogError(message, where=rule.where, hint=hint)
 
-    def free_dimension(self, target: _Target, rule: Rule, held: Sharding | None) -> int | str:
+    def free_dimension(self, target: _Target, rule: TacticRule, held: Sharding | None) -> int | str:
         """The dimension that gets the axes of a rule which names none; or why there is none."""
         shardings = [self.sharding(target), *([] if held is None else [held])]
         facts: dict[str, Any] = {
@@ -284,16 +284,16 @@ class _Scheduler:
         ((decided,),) = decision["shards"] or decision["leaves"]
         return decided
 
-    def annotate(self, target: _Target, dim: int, rule: Rule, tactic: str, priority: int) -> None:
+    def annotate(self, target: _Target, dim: int, rule: TacticRule, tactic: str, priority: int) -> None:
         dimensions = list(self.sharding(target).dimensions)
         dimensions[dim] = Dimension(self.axes(rule), priority=priority or None)
         self.annotations[target] = replace(self.sharding(target), dimensions=tuple(dimensions))
         self.annotated_by[target, dim] = tactic
 
-    def axes(self, rule: Rule) -> tuple[SubAxis, ...]:
+    def axes(self, rule: TacticRule) -> tuple[SubAxis, ...]:
         return tuple(SubAxis(axis, 1, self.mesh.sizes[axis]) for axis in rule.axes)
 
-    def parts(self, rule: Rule) -> int:
+    def parts(self, rule: TacticRule) -> int:
         """Into how many parts the axes of a rule split a dimension."""
         return prod(self.mesh.sizes[axis] for axis in rule.axes)
 

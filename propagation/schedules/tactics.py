@@ -42,7 +42,7 @@ class Tactic:
 
 
 @dataclass(frozen=True)
-class Rule:
+class TacticRule:
     """``pattern -> axes``, and where it stands."""
 
     pattern: str
@@ -55,7 +55,7 @@ class ReadTactic:
     """A tactic as it was read."""
 
     name: str
-    rules: tuple[Rule, ...]
+    rules: tuple[TacticRule, ...]
 
 
 def read_schedule(schedule: str | Path | Sequence[Tactic | ReadTactic]) -> tuple[ReadTactic, ...]:
@@ -145,7 +145,7 @@ class _TacticReader:
             rules += self.rules()
         return ReadTactic(name.text, tuple(rules))
 
-    def rules(self) -> list[Rule]:
+    def rules(self) -> list[TacticRule]:
         """Patterns, an arrow, and the axis or axes that all of them get."""
         hint = "expected arguments and an axis, as in params.*.up[1] -> model"
         patterns = [self.take("word", "", hint)]
@@ -161,7 +161,7 @@ class _TacticReader:
         else:
             axes = [self.take("word", "", "expected the name of an axis")]
         names = tuple(axis.text for axis in axes)
-        return [Rule(pattern.text, names, self.place(pattern.start)) for pattern in patterns]
+        return [TacticRule(pattern.text, names, self.place(pattern.start)) for pattern in patterns]
 
     def accept(self, mark: str) -> bool:
         token = self.tokens[self.next]

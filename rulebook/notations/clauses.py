@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from zlib import crc32
 
-from .einsum import FACTS, Line, Shape, derived_sizes, form, is_ellipsis, is_open, meet, parse_lines
+from .einsum import FACTS, EinsumRule, Shape, derived_sizes, form, is_ellipsis, is_open, meet, parse_lines
 
 _MANY = 16  # lines that differ only in names become one rule
 _BARE = '!attribute_number(s, "sdy.sharding_rule", _)'  # no rule is attached
@@ -25,7 +25,7 @@ def compile_files(texts: Mapping[str, str]) -> dict[str, str]:
     """The Datalog texts of files. If lines of several files fit an op, the last file's counts."""
     kept = re.compile(f"///.*|{FACTS.pattern}")
     by_file: dict[str, str] = {}
-    later: dict[tuple[str, bool, int, int], list[Line]] = {}
+    later: dict[tuple[str, bool, int, int], list[EinsumRule]] = {}
     for file, text in list(texts.items())[::-1]:
         compiled = [line if kept.fullmatch(line) else "" for line in text.split("\n")]
         lines = parse_lines(file, text)
@@ -46,7 +46,7 @@ def compile_files(texts: Mapping[str, str]) -> dict[str, str]:
     return {file: by_file[file] for file in texts}
 
 
-def _clauses(line: Line, later: Sequence[Line]) -> Iterator[str]:
+def _clauses(line: EinsumRule, later: Sequence[EinsumRule]) -> Iterator[str]:
     """The Datalog of a line: a relation of its own holds if the shapes fit, and then all that an attached
     `sdy.sharding_rule` would say. One that is attached goes first, and so do ``later`` lines."""
     subject, fits = _subject(line), _relation(line)
@@ -58,7 +58,7 @@ def _clauses(line: Line, later: Sequence[Line]) -> Iterator[str]:
     yield from _differing(line, fits, subject)
 
 
-def _common(line: Line) -> Iterator[str]:
+def _common(line: EinsumRule) -> Iterator[str]:
     """The common part of many lines, of which this is the first: the shapes that fit, of ops that any of
     them names, and the conclusions if one of them is used."""
     pattern = f"{_relation(line)}_shape"
@@ -71,7 +71,7 @@ def _common(line: Line) -> Iterator[str]:
     yield from _differing(line, pattern, named)
 
 
-def _member(line: Line, first: str, later: Sequence[Line]) -> Iterator[str]:
+def _member(line: EinsumRule, first: str, later: Sequence[EinsumRule]) -> Iterator[str]:
     """The Datalog of a line that has much in common with others."""
     subject, fits, pattern = _subject(line), _relation(line), f"{first}_shape"
     fitting = _holds(line, fits)
@@ -82,33 +82,33 @@ def _member(line: Line, first: str, later: Sequence[Line]) -> Iterator[str]:
     yield _declared(line, fits)
 
 
-def _pattern(line: Line) -> str:
+def _pattern(line: EinsumRule) -> str:
     """All of a line but its name and place."""
     return repr((len(line.operands), line.slots, line.sizes, line.kinds, line.blocked))
 
 
-def _subject(line: Line) -> str:
+def _subject(line: EinsumRule) -> str:
     return f'{"target" if line.custom_call else "op"}(s, "{line.name}")'
 
 
-def _holds(line: Line, relation: str) -> str:
+def _holds(line: EinsumRule, relation: str) -> str:
     return f"{relation}({', '.join(['s', *_variables(line)])})"
 
 
-def _unless(later: Sequence[Line]) -> list[str]:
+def _unless(later: Sequence[EinsumRule]) -> list[str]:
     return [f"!{_relation(other)}({', '.join(['s', *('_' for _ in _variables(other))])})" for other in later]
 
 
-def _declared(line: Line, relation: str) -> str:
+def _declared(line: EinsumRule, relation: str) -> str:
     return f".decl {relation}({', '.join(['s: sig', *(f'{v}: number' for v in _variables(line))])})"
 
 
-def _else(line: Line) -> str:
+def _else(line: EinsumRule) -> str:
     reason = f"its shapes do not fit the rule in {line.file.rpartition('/')[2]}:{line.number}"
     return f'no_rule(s, "{reason}") :- {_subject(line)}, !custom(s).'
 
 
-def _said(line: Line, fitting: str) -> Iterator[str]:
+def _said(line: EinsumRule, fitting: str) -> Iterator[str]:
     """The factors of an op that a line holds for, and the dimensions that they are in."""
     numbers, heads, single = _numbers(line), ["custom(s)"], _single(line)
     for factor, number in numbers.items():
@@ -139,7 +139,7 @@ def _said(line: Line, fitting: str) -> Iterator[str]:
             yield f"{mapped}, {factor} :- {fitting}, dim(s, {t}, d, n), d < {batch}."
 
 
-def _differing(line: Line, fits: str, subject: str) -> Iterator[str]:
+def _differing(line: EinsumRule, fits: str, subject: str) -> Iterator[str]:
     """Where the dimensions of an ellipsis differ."""
     for t, shape in enumerate(line.slots):
         u = next(
@@ -151,7 +151,7 @@ def _differing(line: Line, fits: str, subject: str) -> Iterator[str]:
             yield f".decl {fits}_{t}(s: sig)"
 
 
-def _variables(line: Line) -> list[str]:
+def _variables(line: EinsumRule) -> list[str]:
     """The variables of a line's relation: how many dimensions an ellipsis stands for, and the sizes that
     neither a dimension nor a number gives alone. (With all sizes, each of a line's clauses would be as
     long as the line.)"""
@@ -159,7 +159,7 @@ def _variables(line: Line) -> list[str]:
     return told + [_batch(((f,),)) for f in line.factors if is_ellipsis(f)]
 
 
-def _single(line: Line) -> dict[str, tuple[int, int]]:
+def _single(line: EinsumRule) -> dict[str, tuple[int, int]]:
     """A dimension (slot, dim) that a factor has to itself, for factors whose sizes no number gives."""
     return {
         dim[0]: (t, d)
@@ -169,12 +169,12 @@ def _single(line: Line) -> dict[str, tuple[int, int]]:
     }
 
 
-def _relation(line: Line) -> str:
+def _relation(line: EinsumRule) -> str:
     """The relation of the ops that a line holds for."""
     return f"fits_{crc32(line.file.encode()):x}_{line.number}"
 
 
-def _numbers(line: Line) -> dict[str, str]:
+def _numbers(line: EinsumRule) -> dict[str, str]:
     """The numbers of the factors as terms: each ellipsis takes as many as it has dimensions."""
     numbers, count, batches = {}, 0, ""
     for factor in line.factors:
@@ -196,7 +196,7 @@ def _place(shape: Shape, d: int) -> str:
     return f"{_batch(shape)} + {d - 1}" if is_open(shape) else str(d)
 
 
-def _fits(line: Line, relation: str) -> Iterator[str]:
+def _fits(line: EinsumRule, relation: str) -> Iterator[str]:
     """The body of a line's rule: as many slots, of these ranks, with equal sizes along each factor."""
     yield f"{len(line.slots)} = count : {{ slot(s, _, _, _, _) }}"
     for factor, size in line.sizes.items():

@@ -39,7 +39,7 @@ Shape = tuple[Dim, ...]
 
 
 @dataclass(frozen=True)
-class Line:
+class EinsumRule:
     """A rule as written. An ellipsis is a dimension with the one factor "..." (or "...1")."""
 
     file: str
@@ -87,9 +87,9 @@ def read_text(path: Path) -> str:
         raise ShardlogError(f"cannot read this file: {error}", where=str(path)) from None
 
 
-def parse_lines(file: str, text: str) -> list[Line]:
+def parse_lines(file: str, text: str) -> list[EinsumRule]:
     """The rules in ``text``. Raises ShardlogError with the place of the first error."""
-    rules: list[Line] = []
+    rules: list[EinsumRule] = []
     sentence: list[str] = []
     lines = text.split("\n")
     read = 0  # the last line that continues a rule
@@ -126,7 +126,7 @@ class _Parser:
         self.tokens: list[tuple[str, int]] = []
         self.at = 0
 
-    def line(self, sentence: str) -> Line:
+    def line(self, sentence: str) -> EinsumRule:
         name = NAME.match(self.text)
         if name is None:
             hint = (
@@ -159,11 +159,11 @@ class _Parser:
         text = " ".join(self.text.split())
         label, custom_call = name[2] or name[3], bool(name[1])
         slots = (operands, results, sizes, kinds, tuple(blocked))
-        line = Line(self.file, self.number, text, label, custom_call, *slots, sentence)
+        line = EinsumRule(self.file, self.number, text, label, custom_call, *slots, sentence)
         self.check(line)
         return line
 
-    def check(self, line: Line) -> None:
+    def check(self, line: EinsumRule) -> None:
         for shape in line.slots:
             names = [f for dim in shape for f in dim]
             for factor in names:
@@ -264,7 +264,7 @@ class _Parser:
         return ShardlogError(message, where=f"{self.file}:{self.number + line - 1}:{column}", hint=hint)
 
 
-def derived_sizes(line: Line) -> list[tuple[str, int, int, Dim]]:
+def derived_sizes(line: EinsumRule) -> list[tuple[str, int, int, Dim]]:
     """The sources of the sizes of factors that occur in products only: (factor, slot, dim, the dim's
     factors).
 
@@ -289,9 +289,9 @@ def derived_sizes(line: Line) -> list[tuple[str, int, int, Dim]]:
     return told
 
 
-def _check_distinct(lines: Sequence[Line]) -> None:
+def _check_distinct(lines: Sequence[EinsumRule]) -> None:
     """No two lines for one name may hold for the same ranks."""
-    forms: dict[tuple[str, bool, int, int], list[Line]] = {}
+    forms: dict[tuple[str, bool, int, int], list[EinsumRule]] = {}
     for line in lines:
         alike = forms.setdefault(form(line), [])
         for other in alike:
@@ -301,12 +301,12 @@ def _check_distinct(lines: Sequence[Line]) -> None:
         alike.append(line)
 
 
-def form(line: Line) -> tuple[str, bool, int, int]:
+def form(line: EinsumRule) -> tuple[str, bool, int, int]:
     """A key that is equal for lines that may hold for one op."""
     return (line.name, line.custom_call, len(line.operands), len(line.results))
 
 
-def meet(line: Line, other: Line) -> bool:
+def meet(line: EinsumRule, other: EinsumRule) -> bool:
     """Whether two lines of one form may hold for the same ranks."""
     return all(_overlap(a, b) for a, b in zip(line.slots, other.slots, strict=True))
 

@@ -24,7 +24,7 @@ _JUDGED = ("factor", "kind", "maps", "blocked", "edge", "edge_owner", "edge_sour
 
 
 @dataclass(frozen=True)
-class Finding:
+class RuleFinding:
     """Something that is wrong with the rule of an op, or (``wrong`` is False) could be better."""
 
     place: str
@@ -45,7 +45,7 @@ class Report:
     cases: int = 0
     computed: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
-    findings: list[Finding] = field(default_factory=list)
+    findings: list[RuleFinding] = field(default_factory=list)
 
     def skip(self, reason: str, factors: int = 1) -> None:
         """Counts factors that are not verified."""
@@ -53,7 +53,7 @@ class Report:
             self.skipped[reason] = self.skipped.get(reason, 0) + factors
 
     @property
-    def wrong(self) -> list[Finding]:
+    def wrong(self) -> list[RuleFinding]:
         """The findings that are errors."""
         return [f for f in self.findings if f.wrong]
 
@@ -103,7 +103,7 @@ def check(cases: Sequence[Case]) -> Report:
         if not case.said["factor"] and not case.said["maps"] and not case.invalid:
             continue
         report.cases += 1
-        errors = [Finding(case.place, case.name, message, True) for message in static_errors(case)]
+        errors = [RuleFinding(case.place, case.name, message, True) for message in static_errors(case)]
         report.findings += errors
         if not errors and case.factors:
             _check_numbers(case, report)
@@ -148,7 +148,7 @@ def _check_numbers(case: Case, report: Report) -> None:
             assert claim.factor is not None
             kind = case.kinds[claim.factor]
             message = f"{case.label(claim.factor)} is {kind}, but sharded along it the results differ"
-            report.findings.append(Finding(case.place, case.name, message, True, claim.factor))
+            report.findings.append(RuleFinding(case.place, case.name, message, True, claim.factor))
     for claim in more:
         if claim.factor is not None:
             kind = case.kinds[claim.factor]
@@ -157,4 +157,4 @@ def _check_numbers(case: Case, report: Report) -> None:
             continue
         else:
             message = f"could be sharded {claim}: {claim.describe(case)}"
-        report.findings.append(Finding(case.place, case.name, message, False, claim.factor))
+        report.findings.append(RuleFinding(case.place, case.name, message, False, claim.factor))

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from ..case import Array, Case, random_operands
-from .execute import Answer, Call, NotExecutableError, execute
+from .execute import Answer, NotExecutableError, OpCall, execute
 from .shards import Cut, equal, join, local_shape, masks, parts, reductions, split
 
 _MOST_GUESSES = 64  # of dimensions that could be sharded together
@@ -159,7 +159,7 @@ def verify(case: Case, claims: Sequence[Claim]) -> list[bool | None]:
     operands = random_operands(case)
     shapes: list[Any] = [shape or () for shape in case.shapes]
     results = shapes[case.operands :]
-    calls = [Call(operands, results)]
+    calls = [OpCall(operands, results)]
     tried: list[list[tuple[int, int]]] = []  # per claim: where each trial's calls begin, and how many
     for claim in claims:
         trials = []
@@ -184,7 +184,7 @@ def verify(case: Case, claims: Sequence[Claim]) -> list[bool | None]:
 
 def _trials(
     case: Case, claim: Claim, operands: Sequence[Array], results: Sequence[tuple[int, ...]]
-) -> Iterator[list[Call]]:
+) -> Iterator[list[OpCall]]:
     """The ways to call the op on the shards.
 
     Its attributes may be local sizes or not. Where results are reduced, operands that are not sharded may be
@@ -206,7 +206,7 @@ def _trials(
             for i in range(n):
                 rest = [a if neutral is None or i == 0 else np.full_like(a, neutral) for a in operands]
                 shards.append([sharded[t][i] if t in sharded else a for t, a in enumerate(rest)])
-            yield [Call(shard, shapes, attributes) for shard in shards]
+            yield [OpCall(shard, shapes, attributes) for shard in shards]
 
 
 def _looks_up(case: Case, claim: Claim) -> bool:

@@ -25,7 +25,7 @@ Answer = list[Array] | None  # the results of a call; None where the op cannot b
 
 
 @dataclass(frozen=True, eq=False)
-class Call:
+class OpCall:
     """Operands, the shapes of the results, and the attributes that differ from those of the op."""
 
     operands: Sequence[Array]
@@ -37,7 +37,7 @@ class NotExecutableError(Exception):
     """The op cannot be executed, and why."""
 
 
-def execute(case: Case, calls: Sequence[Call]) -> list[Answer]:
+def execute(case: Case, calls: Sequence[OpCall]) -> list[Answer]:
     """The results of each call. Raises NotExecutableError where the op cannot be executed at all."""
     if case.reference is not None:
         return [_refer(case, call) for call in calls]
@@ -50,7 +50,7 @@ def execute(case: Case, calls: Sequence[Call]) -> list[Answer]:
     return _compile_apart(case.operation, calls)
 
 
-def _refer(case: Case, call: Call) -> Answer:
+def _refer(case: Case, call: OpCall) -> Answer:
     assert case.reference is not None
     try:
         answer = case.reference(*call.operands)
@@ -61,7 +61,7 @@ def _refer(case: Case, call: Call) -> Answer:
     return results if [r.shape for r in results] == [tuple(s) for s in call.results] else None
 
 
-def _compile_apart(op: ir.Operation, calls: Sequence[Call]) -> list[Answer]:
+def _compile_apart(op: ir.Operation, calls: Sequence[OpCall]) -> list[Answer]:
     """As `_compile`, but calls that XLA cannot compute have no answer, unless it is the first one."""
     try:
         return _compile(op, calls)
@@ -77,7 +77,7 @@ def _compile_apart(op: ir.Operation, calls: Sequence[Call]) -> list[Answer]:
     return answers
 
 
-def _compile(op: ir.Operation, calls: Sequence[Call]) -> list[Answer]:
+def _compile(op: ir.Operation, calls: Sequence[OpCall]) -> list[Answer]:
     with op.context, ir.Location.unknown():
         module = ir.Module.create()
         cloned: list[list[Any] | None] = []
@@ -94,7 +94,7 @@ def _compile(op: ir.Operation, calls: Sequence[Call]) -> list[Answer]:
         return [None if results is None else [next(arrays) for _ in results] for results in cloned]
 
 
-def _clone(op: ir.Operation, call: Call, constants: dict[int, Any]) -> list[Any] | None:
+def _clone(op: ir.Operation, call: OpCall, constants: dict[int, Any]) -> list[Any] | None:
     """The results of a copy of the op; None where it does not verify."""
     for array in call.operands:
         if id(array) not in constants:

@@ -28,7 +28,7 @@ def numbers_of(width: Any, data: bytes) -> Column:
     return column
 
 
-class Texts(Sequence[str]):
+class DistinctTexts(Sequence[str]):
     """Distinct texts, sorted. ``ends`` says where each ends in ``data``, which is UTF-8."""
 
     def __init__(self, ends: Column, data: bytes) -> None:
@@ -70,7 +70,7 @@ def rows(column: Column, wanted: int) -> Iterator[int]:
     return (row for row, number in enumerate(column) if number == wanted)
 
 
-class Gains(Sequence[tuple[int, int]]):
+class GainColumns(Sequence[tuple[int, int]]):
     """The changes and dimensions of a gain and those before it, as far as they were asked for."""
 
     def __init__(self, changes: Column, dims: Column, before: Column, gain: int, length: int) -> None:

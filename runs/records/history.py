@@ -11,7 +11,7 @@ from ...engine.provenance.proof import Derivations, Proof
 from ...engine.provenance.proof_check import Checker
 from ...program.ids import Cell, Content, Item, Place
 from ...rulebook.columns import Sharded
-from .record import Change, Facts, Key, Record, Row, Stage
+from .record import Change, Facts, Key, Row, RunRecord, Stage
 
 
 class Event(NamedTuple):
@@ -30,7 +30,7 @@ class Event(NamedTuple):
 class History:
     """The log of a run by cell, and the neighbourhoods in which turns were taken."""
 
-    def __init__(self, record: Record) -> None:
+    def __init__(self, record: RunRecord) -> None:
         self.record = record
         self.end = record.end
         self._events: dict[int, Event] = {}

@@ -18,12 +18,12 @@ from ...program.ids import Cell, Item, Place, first_place
 from ...program.mlir.modules import symbols
 from ...program.mlir.origins import Origin, location_text, said, tell_apart
 from ...program.mlir.origins import origin as origin_of
-from ...program.mlir.places import Scope, argument_path, result_path
+from ...program.mlir.places import NameScope, argument_path, result_path
 from ...propagation.completion.visits import Held
 from ...rulebook.book import reasons
 from ..data import RunData
 from .live_turns import LiveTurns
-from .record import Annotation, Facts, Key, Op, Stage, Value, Visited, is_file
+from .record import Annotation, Facts, Key, Op, Stage, TensorValue, Visited, is_file
 
 _OP_FACTS = ("factor", "maps", "elementwise", "kind", "blocked", "known", "no_rule", "same_value")
 
@@ -49,7 +49,7 @@ class Live(LiveTurns):
         self._program = program = run.program
         self._graph = graph = program.graph
         fixpoint = run.fixpoint
-        self._values: dict[int, Value] = {}
+        self._values: dict[int, TensorValue] = {}
         self._indices: dict[str, _Index] = {}
         self._places = [i.place for i in graph.instances]
         self._items = [i.item for i in graph.instances]
@@ -122,7 +122,7 @@ class Live(LiveTurns):
         function = self._graph.main.function
         return function.operands[function.terminator]
 
-    def named(self, name: str) -> list[Value]:
+    def named(self, name: str) -> list[TensorValue]:
         return [self.value(number) for number in self.by_name.get(name, ())]
 
     def absent(self, name: str) -> str:
@@ -144,12 +144,12 @@ class Live(LiveTurns):
 
     # ---- Values -----------------------------------------------------------------------------------------
 
-    def value(self, number: int) -> Value:
+    def value(self, number: int) -> TensorValue:
         if number not in self._values:
             self._values[number] = self._value(number)
         return self._values[number]
 
-    def _value(self, number: int) -> Value:
+    def _value(self, number: int) -> TensorValue:
         instance, v = self._owner(number)
         if number >= self._first_result:
             i = number - self._first_result
@@ -162,16 +162,16 @@ class Live(LiveTurns):
         type_ = instance.function.types[v]
         shape = self._program.classes.signatures.shapes[type_] or ()
         manual = self.manual.get(number, ())
-        return Value(number, name, place, self._types[type_], shape, where, manual, stack)
+        return TensorValue(number, name, place, self._types[type_], shape, where, manual, stack)
 
     @cached_property
     def manual(self) -> dict[int, tuple[tuple[str, str], ...]]:
-        """The axes that are manual around values, see ``Value``."""
+        """The axes that are manual around values, see ``TensorValue``."""
         wheres = cache(lambda item: said(*self._told_apart(*self._node(item))))
         inside = values_inside(self._graph)
         return {number: tuple((a, wheres(item)) for a, item in axes) for number, axes in inside.items()}
 
-    def values(self) -> Iterator[Value]:
+    def values(self) -> Iterator[TensorValue]:
         return map(self.value, self.tensors)
 
     def _owner(self, number: int) -> tuple[Instance, int]:
@@ -223,7 +223,7 @@ class Live(LiveTurns):
             )
         return self._indices[function.name]
 
-    def from_line(self, file: str, line: int) -> list[Value]:
+    def from_line(self, file: str, line: int) -> list[TensorValue]:
         return [self.value(v) for v, (path, n) in self._lines if n == line and is_file(path, file)]
 
     def lines(self, file: str) -> list[int]:
@@ -248,7 +248,7 @@ class Live(LiveTurns):
         node = -1 if number >= self._first_result else instance.function.definer[v]
         return Item(instance.item + node if node >= 0 else -1)
 
-    def in_scope(self, scope: Scope) -> list[Value]:
+    def in_scope(self, scope: NameScope) -> list[TensorValue]:
         has = cache(scope.has)
         makers = ((number, self.definer(number)) for number in self.tensors)
         values = (v for v, item in makers if item >= 0 and has(self._origin(*self._node(item)).path))

@@ -13,13 +13,13 @@ import numpy.typing as npt
 from ...program.ids import Cell, Content, Item, Place
 from ...propagation.fixpoint import STATE, Fixpoint
 from ..groups import Ordered, ordered
-from .record import Change, Facts, Key, Op, Record
+from .record import Change, Facts, Key, Op, RunRecord
 
 if TYPE_CHECKING:
     from ...rulebook.book import RuleBook
 
 
-class LiveTurns(Record):
+class LiveTurns(RunRecord):
     """The part of a run's record that follows from the fixpoint alone, and the program in its order."""
 
     def __init__(self, fixpoint: Fixpoint, book: RuleBook, items: int) -> None:

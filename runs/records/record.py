@@ -19,7 +19,7 @@ from ...engine.provenance.proof import Proof
 from ...program.ids import Cell, Content, Item, Place
 from ...program.meshes import Meshes
 from ...program.mlir.origins import Origin, at
-from ...program.mlir.places import Scope
+from ...program.mlir.places import NameScope
 
 Facts = dict[str, list[tuple[Any, ...]]]
 Row = tuple[Any, ...]
@@ -62,7 +62,7 @@ class Annotation:
         return f"{self.by} of the shard_map{place}" if self.spec else f"{whose} of {self.value}{place}"
 
 
-class Value(NamedTuple):
+class TensorValue(NamedTuple):
     """A tensor: its number and name, the place that holds its sharding, its type and dimensions.
 
     ``where`` is where the tensor comes from: a line of the user's program or of the module, or a JAX path;
@@ -129,7 +129,7 @@ class Way(NamedTuple):
     needs: frozenset[Cell] | None
 
 
-class Record(ABC):
+class RunRecord(ABC):
     """A run, as explanations read it. Nothing is read before it is asked for."""
 
     name: str  # of the module
@@ -145,7 +145,7 @@ class Record(ABC):
     # ---- Values and ops ---------------------------------------------------------------------------------
 
     @abstractmethod
-    def named(self, name: str) -> list[Value]:
+    def named(self, name: str) -> list[TensorValue]:
         """The tensors with an SSA name (regions beside each other may use a name twice), or the one that is
         ``result#0``, or that has a JAX path."""
 
@@ -163,15 +163,15 @@ class Record(ABC):
         those."""
 
     @abstractmethod
-    def value(self, number: int) -> Value:
+    def value(self, number: int) -> TensorValue:
         """The value with a number."""
 
     @abstractmethod
-    def values(self) -> Iterable[Value]:
+    def values(self) -> Iterable[TensorValue]:
         """Every tensor, in the order of the program."""
 
     @abstractmethod
-    def from_line(self, file: str, line: int) -> list[Value]:
+    def from_line(self, file: str, line: int) -> list[TensorValue]:
         """The values that come from a line, in any frame of their location."""
 
     @abstractmethod
@@ -191,7 +191,7 @@ class Record(ABC):
         """All ops, data-flow edges and function results that are still there, with their numbers."""
 
     @abstractmethod
-    def in_scope(self, scope: Scope) -> list[Value]:
+    def in_scope(self, scope: NameScope) -> list[TensorValue]:
         """The values of ops whose paths are in a scope, in the order of the program."""
 
     @abstractmethod

@@ -20,11 +20,11 @@ from ...program.ids import Cell, Content, Item, Place, first_place
 from ...program.meshes import Mesh, Meshes
 from ...program.mlir.origins import Origin
 from ...program.mlir.origins import origin as origin_of
-from ...program.mlir.places import Scope
+from ...program.mlir.places import NameScope
 from ...rulebook.book import reasons
 from ...version import __version__
-from .columns import Gains, rows, same
-from .record import Annotation, Change, Facts, Key, Op, Record, Row, Stage, Value, Way, is_file
+from .columns import GainColumns, rows, same
+from .record import Annotation, Change, Facts, Key, Op, Row, RunRecord, Stage, TensorValue, Way, is_file
 from .saved_file import AGAIN, Database
 from .saved_relations import saved_relation
 
@@ -68,7 +68,7 @@ def check_saved(path: Path) -> None:
         raise file.damaged("its tables are not those of its module")
 
 
-class Saved(Record):
+class Saved(RunRecord):
     """The record in a file."""
 
     def __init__(self, path: Path) -> None:
@@ -90,7 +90,7 @@ class Saved(Record):
         names = ("name", "count", "location", "reason", "stack")
         self.unknown_ops = tuple(dict(zip(names, row, strict=True)) for row in unknown)
         self._rows: dict[tuple[str, int], Any] = {}
-        self._values: dict[int, Value] = {}
+        self._values: dict[int, TensorValue] = {}
         self._ops: dict[Item, Op] = {}
         self._slots: dict[Item, list[Place]] = {}
         self._statics: dict[int, Mapping[int, int]] = {}
@@ -116,7 +116,7 @@ class Saved(Record):
 
     # ---- Values and ops ---------------------------------------------------------------------------------
 
-    def named(self, name: str) -> list[Value]:
+    def named(self, name: str) -> list[TensorValue]:
         return [self.value(number) for number in sorted(self._numbered(self._file.texts.find(name)))]
 
     def _numbered(self, text: int) -> list[int]:
@@ -144,16 +144,16 @@ class Saved(Record):
         matches = [(name[len(start) :], number) for name, number, _ in self._first_of_names(rows)]
         return [number for _, number in sorted((int(end), n) for end, n in matches if end.isdecimal())]
 
-    def value(self, number: int) -> Value:
+    def value(self, number: int) -> TensorValue:
         if number not in self._values:
             self._values[number] = self._value(number)
         return self._values[number]
 
-    def _value(self, number: int) -> Value:
+    def _value(self, number: int) -> TensorValue:
         name, where, stack = (self._text(f"value.{column}", number) for column in ("name", "where", "stack"))
         type_, shape = self._types[self._column("value.type")[number]]
         place = Place(self._column("value.place")[number])
-        return Value(number, name, place, type_, shape, where, self._manual.get(number, ()), stack)
+        return TensorValue(number, name, place, type_, shape, where, self._manual.get(number, ()), stack)
 
     @cached_property
     def _types(self) -> dict[int, tuple[str, tuple[int, ...]]]:
@@ -165,22 +165,22 @@ class Saved(Record):
         rows = self._all("SELECT value, axes FROM manual")
         return {number: tuple(map(tuple, json.loads(axes))) for number, axes in rows}
 
-    def values(self) -> Iterator[Value]:
+    def values(self) -> Iterator[TensorValue]:
         return map(self.value, self._tensors)
 
     @property
     def _tensors(self) -> Iterator[int]:
         return (number for number, axes in enumerate(self._column("value.axes")) if axes >= 0)
 
-    def _of_ops(self, items: Collection[int]) -> list[Value]:
+    def _of_ops(self, items: Collection[int]) -> list[TensorValue]:
         """The tensors that some ops make."""
         makers, items = self._column("value.op"), set(items)
         return [self.value(number) for number in self._tensors if makers[number] in items]
 
-    def _from_origins(self, origins: Collection[int]) -> list[Value]:
+    def _from_origins(self, origins: Collection[int]) -> list[TensorValue]:
         return self._of_ops([op for op, origin in enumerate(self._column("op.origin")) if origin in origins])
 
-    def from_line(self, file: str, line: int) -> list[Value]:
+    def from_line(self, file: str, line: int) -> list[TensorValue]:
         files, origins = self._files(file), self._column("frame.origin")
         of = self._column("frame.file")
         origins_there = {origins[row] for row in rows(self._column("frame.line"), line) if of[row] in files}
@@ -220,7 +220,7 @@ class Saved(Record):
         items = (Item(item) for item, class_ in enumerate(self._column("op.class")) if class_ >= 0)
         return ((item, self.op(item)) for item in takewhile(lambda item: item < self.items, items))
 
-    def in_scope(self, scope: Scope) -> list[Value]:
+    def in_scope(self, scope: NameScope) -> list[TensorValue]:
         texts, has = self._file.texts, cache(scope.has)
         paths = enumerate(self._column("origin.path"))
         origins = {origin for origin, path in paths if has(texts[path])}
@@ -300,7 +300,7 @@ class Saved(Record):
                     origin, number, length, needs = (
                         self._column(f"gain.{name}")[gain] for name in ("origin", "way", "length", "needs")
                     )
-                    gains = Gains(changes, dims, before, gain, length)
+                    gains = GainColumns(changes, dims, before, gain, length)
                     return Way(Cell(origin), number, gains, self._needed(needs))
         return Way(cell, -1 - cell, (), frozenset([cell]))
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from ...errors import ShardlogError
-from .columns import Column, Texts, numbers_of
+from .columns import Column, DistinctTexts, numbers_of
 
 APPLICATION = 0x53684C67  # "ShLg", in the header of the file
 FORMAT = 8
@@ -173,10 +173,10 @@ class Database:
             raise self.damaged(error) from error
 
     @cached_property
-    def texts(self) -> Texts:
+    def texts(self) -> DistinctTexts:
         """The texts that columns refer to."""
         ((data,),) = self.all("SELECT numbers FROM column WHERE name = 'text'")
-        return Texts(self.columns["text.end"], data)
+        return DistinctTexts(self.columns["text.end"], data)
 
     def unpacked(self, data: bytes) -> bytes:
         """A column that was packed with zlib."""

@@ -290,7 +290,7 @@ def measured(name: str) -> tuple[Any, ...]:
     """The row of a model."""
     import shardlog
     from shardlog.autosharding.options import AutoOptions
-    from shardlog.autosharding.searching import Candidate, Search
+    from shardlog.autosharding.searching import Search, SpecCandidate
     from shardlog.partition.reshards import planning
     from shardlog.session import Session
 
@@ -309,7 +309,7 @@ def measured(name: str) -> tuple[Any, ...]:
             by_hand[f"{each.candidate.name} {mesh}"] = each.cost
         for label, (own, specs) in model.experts.items():
             if own == mesh:
-                candidate = Candidate(label, *_specs(search, specs))
+                candidate = SpecCandidate(label, *_specs(search, specs))
                 by_hand[f"{label} {mesh}"] = search.cost(candidate)
     expert = min(by_hand, key=lambda label: by_hand[label].seconds)
     planning._KEPT.clear()

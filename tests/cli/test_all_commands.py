@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import shardlog
 from shardlog.cli import main
-from shardlog.runs.records.record import Record
+from shardlog.runs.records.record import RunRecord
 
 from ..notations.test_gspmd import PROGRAMS, axes_of, lower
 from ..support.models.expert_parallel import expert_parallel
@@ -80,7 +80,7 @@ def texts() -> Iterator[tuple[str, str, list[str]]]:
     yield "odd", ODD, []
 
 
-def questions(run: Record, given: str, tmp: Path) -> Iterator[list[str]]:
+def questions(run: RunRecord, given: str, tmp: Path) -> Iterator[list[str]]:
     """Commands about a module or saved run: ``given`` stands for it."""
     values = [value for value in run.values() if value.shape]
     axes = [name for mesh in run.meshes.meshes for name, _ in mesh.axes]

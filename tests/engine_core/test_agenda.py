@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardlog.engine import EngineError, load
-from shardlog.engine.agenda.agenda import Agenda, Graph, Outcome, Pass, ReferenceAgenda
+from shardlog.engine.agenda.agenda import Agenda, AgendaGraph, Outcome, Pass, ReferenceAgenda
 from shardlog.engine.agenda.retirement import lists, nobody
 
 from ..support.drawing import drawing
@@ -58,11 +58,11 @@ def int32(numbers: list[int]) -> np.ndarray[Any, np.dtype[np.int32]]:
     return np.array(numbers, np.int32)
 
 
-def chain(cells: list[int]) -> Graph:
+def chain(cells: list[int]) -> AgendaGraph:
     """Items in a row: item i holds places i and i + 1."""
     places = range(len(cells))
     items = len(cells) - 1
-    return Graph(
+    return AgendaGraph(
         classes=int32([0] * items),
         slots=lists([[i, i + 1] for i in range(items)]),
         place_cell=int32(cells),
@@ -72,7 +72,7 @@ def chain(cells: list[int]) -> Graph:
 
 
 def run(
-    flow: list[tuple[int, int]], graph: Graph, held: list[Facts], kind: Any, items: list[int]
+    flow: list[tuple[int, int]], graph: AgendaGraph, held: list[Facts], kind: Any, items: list[int]
 ) -> tuple[Agenda, Outcome]:
     """One pass in the core; the reference does the same."""
     outcomes = []
@@ -107,7 +107,7 @@ def test_a_worklist_spreads_a_change() -> None:
     ]
 
 
-def retiring(graph: Graph, **changes: Any) -> Graph:
+def retiring(graph: AgendaGraph, **changes: Any) -> AgendaGraph:
     return replace(graph, retirement=nobody(graph.classes)._replace(**changes))
 
 
@@ -181,7 +181,7 @@ def test_places_of_one_cell_change_together() -> None:
 
 def test_of_two_slots_with_one_cell_the_last_one_written_stays() -> None:
     # Slot 0 and slot 1 hold the same cell and gain from slot 2; both start from the content before the turn.
-    graph = Graph(
+    graph = AgendaGraph(
         int32([0]), lists([[0, 1, 2]]), int32([0, 0, 1]), lists([[0, 1], [2]]), lists([[0], [0], [0]])
     )
     held: list[Facts] = [{}, {"has": [(2,)], "tagged": [("x",)]}]
@@ -215,7 +215,7 @@ def test_only_state_relations_make_a_content(backend: Any) -> None:
 
 
 def test_a_graph_that_does_not_fit_is_reported() -> None:
-    graph = Graph(int32([0]), lists([[7]]), int32([0]), lists([[0]]), lists([[0]]))
+    graph = AgendaGraph(int32([0]), lists([[7]]), int32([0]), lists([[0]]), lists([[0]]))
     with pytest.raises(EngineError, match="slot holds 7, but there are 1"):
         agenda("core").run(graph, int32([0]), [])
 
@@ -237,7 +237,7 @@ def test_progress_is_told_and_may_stop_a_run() -> None:
 @st.composite
 def agendas(
     draw: st.DrawFn,
-) -> tuple[list[Facts], list[Facts], Graph, list[tuple[str, list[int], list[int]]]]:
+) -> tuple[list[Facts], list[Facts], AgendaGraph, list[tuple[str, list[int], list[int]]]]:
     """Static facts, contents, a graph, and passes: kind, items, and for each class a set of static facts."""
     items, places = draw(st.integers(1, 5)), draw(st.integers(1, 6))
     cells = [draw(st.integers(0, places - 1)) for _ in range(places)]
@@ -252,7 +252,7 @@ def agendas(
         for _ in range(places)
     ]
     shared = [[place for place in range(places) if cells[place] == cell] for cell in range(places)]
-    graph = Graph(
+    graph = AgendaGraph(
         classes=int32([draw(st.integers(0, 1)) for _ in range(items)]),
         slots=lists(slots),
         place_cell=int32(cells),

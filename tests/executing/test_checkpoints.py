@@ -12,15 +12,15 @@ import pytest
 from shardlog import ShardlogError
 from shardlog.cli import main
 from shardlog.executing.checkpoints import read_checkpoint
-from shardlog.executing.values import Value
+from shardlog.executing.values import BoundaryValue
 
 from ..support.programs import array
 
 STATE = {"params": {"w": np.ones((16, 4), np.float32), "layers": [np.float32(2), np.float32(3)]}, "step": 7}
 
 
-def values(*names: str) -> list[Value]:
-    return [Value(name, "tensor<f32>", "f32", ()) for name in names]
+def values(*names: str) -> list[BoundaryValue]:
+    return [BoundaryValue(name, "tensor<f32>", "f32", ()) for name in names]
 
 
 def saved(tree: Any, directory: Path) -> Path:

@@ -12,7 +12,7 @@ import pytest
 import shardlog
 from jax.sharding import NamedSharding
 from shardlog.executing import execution
-from shardlog.executing.comparing import Comparison
+from shardlog.executing.comparing import ResultComparison
 from shardlog.executing.execution import in_64_bits, module_alone
 from shardlog.executing.judging import Judgement, Trial
 from shardlog.executing.replicas import worst
@@ -44,7 +44,7 @@ def changed(monkeypatch: pytest.MonkeyPatch) -> Callable[[Change], None]:
     return change
 
 
-def judged(text: str, *inputs: Any) -> list[Comparison]:
+def judged(text: str, *inputs: Any) -> list[ResultComparison]:
     return list((trial(text).of(list(inputs)) if inputs else trial(text).at_random(0)).comparisons)
 
 

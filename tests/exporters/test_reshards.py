@@ -8,7 +8,7 @@ import pytest
 import shardlog
 from hypothesis import Phase, assume, given, reject
 from shardlog import cli
-from shardlog.exporters.agreeing import Agreement, Projection, Rule
+from shardlog.exporters.agreeing import Agreement, FactorRule, Projection
 from shardlog.program.meshes import SubAxis
 from shardlog.program.shardings import Dimension, Sharding
 from shardlog.program.shardy import installed
@@ -208,7 +208,7 @@ def test_an_op_whose_operands_differ_gets_them_alike() -> None:
 
 def test_sub_axes_that_no_mesh_can_be_cut_into_exclude_each_other() -> None:
     """As ``d:(1)2`` and ``d:(3)2`` of 6 do, though they do not overlap."""
-    rule = Rule([2, 2], {0: "reduction", 1: "pass_through"}, [[[1]], [[0]], [[0]], [[1]]], 3)
+    rule = FactorRule([2, 2], {0: "reduction", 1: "pass_through"}, [[[1]], [[0]], [[0]], [[1]]], 3)
     held = (
         [SubAxis("d", 1, 2)],
         [SubAxis("d", 1, 6), SubAxis("c", 1, 3)],

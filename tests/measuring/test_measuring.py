@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from shardlog.cost.machine import OPS
 from shardlog.measuring import __main__ as commands
-from shardlog.measuring.data import Row, read_programs, read_rows, write
+from shardlog.measuring.data import Measurement, read_programs, read_rows, write
 from shardlog.measuring.fit import Fit, host, programs
 from shardlog.measuring.measure import Device
 from shardlog.measuring.programs import draw
@@ -49,7 +49,7 @@ def test_numbers_that_are_wrong_are_found_again() -> None:
 
 
 def test_the_host_is_that_of_programs_of_many_kernels_and_of_one() -> None:
-    rows = [Row("loop", "", "", 100.0, 1000.0, 200), Row("dot", "", "", 2.0, 50.0, 1)]
+    rows = [Measurement("loop", "", "", 100.0, 1000.0, 200), Measurement("dot", "", "", 2.0, 50.0, 1)]
     assert host(rows, {}) == {"host": pytest.approx(5e-6), "call": pytest.approx(45e-6)}
     assert host([], {"host": 1.0, "call": 2.0}) == {"host": 1.0, "call": 2.0}
 

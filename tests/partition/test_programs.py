@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 from shardlog.executing.comparing import compare
 from shardlog.executing.execution import alone_on, run_partitioned
-from shardlog.executing.values import Value, boundary
+from shardlog.executing.values import BoundaryValue, boundary
 from shardlog.importers.sources.text import make_context
 from shardlog.program.mlir.modules import symbols
 from shardlog.program.shardings import read_mesh
@@ -28,7 +28,7 @@ MESH = 'sdy.mesh @mesh = <["data"=2, "model"=4]>'
 BLOCKS = {"stablehlo.while", "stablehlo.case", "stablehlo.if", "func.func"}
 
 
-def inputs(values: list[Value]) -> list[Any]:
+def inputs(values: list[BoundaryValue]) -> list[Any]:
     """Positive numbers; small integers."""
     rng = np.random.default_rng(0)
     return [

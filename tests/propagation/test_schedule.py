@@ -12,7 +12,7 @@ import shardlog
 from shardlog import Tactic, cli
 from shardlog.errors import ShardlogError
 from shardlog.propagation.schedules.schedule import Applied
-from shardlog.propagation.schedules.tactics import ReadTactic, Rule, read_schedule
+from shardlog.propagation.schedules.tactics import ReadTactic, TacticRule, read_schedule
 
 from ..support import oracle
 from ..support.compare import differences
@@ -118,13 +118,13 @@ zero-3: params['layers'], params.gain -> data,   # the optimizer comes later
 
 def test_text() -> None:
     assert read_schedule(TEXT) == (
-        ReadTactic("batch", (Rule("x[0]", ("data", "model"), "schedule:3:8"),)),
+        ReadTactic("batch", (TacticRule("x[0]", ("data", "model"), "schedule:3:8"),)),
         ReadTactic(
             "zero-3",
             (
-                Rule("params['layers']", ("data",), "schedule:4:9"),
-                Rule("params.gain", ("data",), "schedule:4:27"),
-                Rule("result#0[1]", ("model",), "schedule:5:9"),
+                TacticRule("params['layers']", ("data",), "schedule:4:9"),
+                TacticRule("params.gain", ("data",), "schedule:4:27"),
+                TacticRule("result#0[1]", ("model",), "schedule:5:9"),
             ),
         ),
     )

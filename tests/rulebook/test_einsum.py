@@ -17,7 +17,7 @@ from shardlog.rulebook.book import RuleBook
 from shardlog.rulebook.notations.clauses import compile_lines
 from shardlog.rulebook.shipped import RULES
 from shardlog.rulekit.case import file_cases
-from shardlog.rulekit.origin import Origin, Origins
+from shardlog.rulekit.origin import Origins, RuleOrigin
 from shardlog.rulekit.show import notation
 
 from ..support import oracle
@@ -122,7 +122,7 @@ def test_facts_stand_between_the_lines(tmp_path: Path) -> None:
     gelu, product = (c for c in file_cases(module, book) if c.name.startswith("my."))
     assert notation(gelu) == "([i, j])->([i, j]) {i=4, j=4}" and gelu.said["elementwise"]
     assert notation(product).endswith("reduction={j}") and product.said["pure"]
-    assert Origins(book).first(gelu) == Origin(str(rules), 1, 'elementwise_op("my.gelu").')
+    assert Origins(book).first(gelu) == RuleOrigin(str(rules), 1, 'elementwise_op("my.gelu").')
     rules.write_text('// facts\nelementwize_op("my.gelu").\n')
     with pytest.raises(DatalogError, match=r"my.rules:2:1: error.*unknown relation"):
         RuleBook([rules])

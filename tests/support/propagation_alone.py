@@ -15,10 +15,10 @@ from jaxlib.mlir import ir
 
 from ...exporters.attributes import Attributes, Context
 from ...exporters.functions import Signature, Version
-from ...exporters.module import Body
+from ...exporters.module import FunctionWriter
 from ...exporters.op_rules import attach_rules
 from ...exporters.shardings import FinalShardings, Shape
-from ...importers.bodies import Bodies
+from ...importers.bodies import FunctionReader
 from ...importers.listing import listing_of
 from ...importers.passes.structure import Structure, prepare
 from ...importers.program import ImportedModule, ModuleReader
@@ -108,7 +108,7 @@ class _Reader(ModuleReader):
 
     def read_functions(self, signatures: Signatures) -> dict[str, Function]:
         declared = symbols(self.module, "func.func")
-        bodies = Bodies(listing_of(self.module), signatures)
+        bodies = FunctionReader(listing_of(self.module), signatures)
         functions = {n: bodies.read(n) for n, op in declared.items() if len(op.regions[0].blocks)}
         edges = (f.names[node] for f in functions.values() for node in f.flow_edges)
         if "sdy.func_data_flow_edge" not in edges:
@@ -152,7 +152,7 @@ class _Attributes(Attributes):
             self.ops[node].attributes["sdy.sharding"] = attribute
 
 
-class _Body(Body):
+class _Body(FunctionWriter):
     attributes = _Attributes
 
     def merge_constants(self) -> None:

@@ -19,7 +19,7 @@ from xml.etree import ElementTree
 import pytest
 from shardlog import outputs
 from shardlog.autosharding.options import AutoOptions
-from shardlog.autosharding.pictures import Point, picture
+from shardlog.autosharding.pictures import PlotPoint, picture
 from shardlog.autosharding.plan import front
 from shardlog.cli import main
 from shardlog.sweeping import running
@@ -285,7 +285,7 @@ def test_a_damaged_result_is_named(sweep: Path, capsys: pytest.CaptureFixture[st
 
 def test_a_front_has_what_nothing_beats() -> None:
     points = [
-        Point("a", name, seconds, peak) for name, seconds, peak in (("x", 1, 9), ("y", 2, 9), ("z", 3, 1))
+        PlotPoint("a", name, seconds, peak) for name, seconds, peak in (("x", 1, 9), ("y", 2, 9), ("z", 3, 1))
     ]
     assert [point.label for point in front(points, lambda point: point.cost)] == ["x", "z"]
     tree = ElementTree.fromstring(picture(points, "a < b"))

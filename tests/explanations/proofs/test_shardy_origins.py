@@ -11,7 +11,7 @@ import shardlog
 from jaxlib.mlir import ir
 from shardlog.importers.graph.graph import Instance
 from shardlog.program.ids import Item, Place
-from shardlog.program.meshes import Atom
+from shardlog.program.meshes import AxisAtom
 from shardlog.program.mlir.modules import symbols
 
 from ...support import models, oracle, tools
@@ -58,7 +58,7 @@ def ops(instance: Instance) -> Iterator[tuple[Instance, int]]:
             yield from ops(instance.children[node])
 
 
-def covers(key: str, atom: Atom) -> bool:
+def covers(key: str, atom: AxisAtom) -> bool:
     """Whether an axis or sub-axis, as MLIR has it, has an atom."""
     found = re.fullmatch(r"(\w+)(?::\((\d+)\)(\d+))?", key)
     assert found is not None

@@ -12,8 +12,8 @@ from shardlog.checks.expect import check
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
 from shardlog.program.mlir.origins import Frame, Origin, is_library, origin, tell_apart
-from shardlog.program.mlir.places import Scope
-from shardlog.runs.records.record import Record
+from shardlog.program.mlir.places import NameScope
+from shardlog.runs.records.record import RunRecord
 from shardlog.session import Session
 
 LIBRARY = "/usr/lib/python3.11/site-packages/flax/linen/linear.py"
@@ -110,9 +110,9 @@ def test_scopes() -> None:
         *("ResBlock_0/Conv_1", "ResBlock_0", "UNet/ResBlock_0", "transpose(jvp(UNet))", "Conv_1/conv_*"),
         *("ResBlock_*/Conv_1", "*/Conv_1", path),
     ):
-        assert Scope(pattern).has(path), pattern
+        assert NameScope(pattern).has(path), pattern
     for pattern in ("Conv", "ResBlock_0/conv_general_dilated", "jvp(UNet)", "ResBlock_*/conv*", "*/Conv_0"):
-        assert not Scope(pattern).has(path), pattern
+        assert not NameScope(pattern).has(path), pattern
 
 
 def test_what_a_helper_makes_is_told_apart() -> None:
@@ -146,15 +146,15 @@ func.func private @f(%x: tensor<8x8xf32> loc(unknown)) -> tensor<8x8xf32> {
 
 
 @pytest.fixture(scope="module")
-def run() -> Record:
+def run() -> RunRecord:
     return shardlog.run(CONSTRAIN).record
 
 
-def test_annotations_say_who_called_the_helper(run: Record) -> None:
+def test_annotations_say_who_called_the_helper(run: RunRecord) -> None:
     assert {a.where for a in run.annotations()} == {"lib.py:3 from m.py:10", "lib.py:3 from m.py:11"}
 
 
-def test_arguments_come_from_where_they_are_given(run: Record) -> None:
+def test_arguments_come_from_where_they_are_given(run: RunRecord) -> None:
     assert run.named("@f:%arg0")[0].where == "m.py:12"
     assert {value.where for value in run.named("@f:%iterArg")} == {"m.py:20"}
 
