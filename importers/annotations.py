@@ -79,10 +79,10 @@ def _from_devices(module: ir.Module, text: Text) -> bool:
 
 
 def replace_mesh(module: ir.Module, text: str) -> None:
-    """Gives the module the mesh that ``text`` says (``data=2,model=4``), in place of the one it has.
+    """Replaces the mesh of the module by that in ``text`` (``data=2,model=4``).
 
-    A module with several meshes needs the name of one: ``name: data=2,model=4``. Names that are no words
-    stand in quotes. The axes of a grid of MLIR's sharding dialects are sized by ``grid=2x3``.
+    A module with several meshes needs the name of one: ``name: data=2,model=4``. Quote names that are not
+    words. The axes of a grid of MLIR's sharding dialects are sized by ``grid=2x3``.
     """
     where = f"--mesh '{text}'"
     if _set_sizes(module, text, where):
@@ -351,7 +351,7 @@ def _in_order(module: ir.Module, attribute: ir.Attribute) -> ir.Attribute:
         return attribute
     order = [axis.name for axis in map(sdy.MeshAxisAttr, sdy.MeshAttr(mesh.attributes["mesh"]).axes)]
     places = {name: place for place, name in enumerate(order)}
-    axes.sort(key=lambda axis: places.get(axis.name, -1))  # parts of an axis stay as they are given
+    axes.sort(key=lambda axis: places.get(axis.name, -1))  # parts of an axis are not changed
     return changed(sharding, unreduced_axes=axes)
 
 

@@ -102,9 +102,9 @@ def _flat(name: str, specs: Any) -> Iterator[tuple[str, Any]]:
 
 
 def _arguments(targets: Targets, given: Any, interface: Interface) -> Iterator[tuple[str, Any]]:
-    """The shardings of a tree that is a prefix of that of the positional arguments, by the arguments' names.
+    """The shardings in a tree prefix of the positional arguments, by argument name.
 
-    Those of arguments that ``jax.jit`` drops are left out.
+    Arguments that ``jax.jit`` drops are left out.
     """
     from jax import tree
 
@@ -164,7 +164,6 @@ def _dimension(entry: Any) -> str:
 
 
 def _unreduced(spec: PartitionSpec) -> str:
-    """The axes that a spec says are unreduced; those that are ``reduced`` are so anyway, and only derivatives
-    go by it."""
+    """The unreduced axes of a spec. Its ``reduced`` axes are ignored: they affect only derivatives."""
     kind = getattr(spec, "unreduced_kind", None)  # JAX 0.10 has sums alone
     return said_unreduced(spec.unreduced, "sum" if kind is None else kind.name)

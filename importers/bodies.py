@@ -31,7 +31,8 @@ _ANNOTATIONS = frozenset({*RESULT_SHARDING, "group_id"})
 
 @dataclass
 class _OpKind:
-    """The common facts of ops of a kind. ``key`` is that of their signature, without their surroundings."""
+    """The facts that ops of a kind share. ``key`` is the key of their signature, without their
+    surroundings."""
 
     name: str
     key: list[Hashable]
@@ -229,7 +230,7 @@ class _Body:
             _check_known([label], op)
             told = signatures.attribute(attribute)
             if label == "sdy.sharding":
-                # An op without results may have one sharding all the same, a maximal one: it stays as it is.
+                # An op without results may still have one sharding, a maximal one, which is kept.
                 kind.shardings = tuple(sdy.TensorShardingPerValueAttr(attribute).shardings)
             elif "." in label and label != RULE:  # notes of other tools
                 kind.data = (*kind.data, label, told)

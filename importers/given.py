@@ -1,4 +1,4 @@
-"""Annotations as they are given to a run: in one of several forms, or in several."""
+"""Annotations given to a run, in one or several forms."""
 
 from __future__ import annotations
 

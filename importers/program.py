@@ -194,9 +194,8 @@ class ModuleReader:
         return [n for n in names if n == self.main or (n not in called and public(self.functions[n].op))]
 
     def check_calls(self) -> None:
-        """Raises ShardlogError where functions call themselves, and for too many ops when each call counts
-        those of its function."""
-        sizes: dict[str, int] = {}  # of what is done
+        """Raises ShardlogError for recursion, and for too many ops once calls are inlined."""
+        sizes: dict[str, int] = {}  # of this check
         for root, function in self.functions.items():
             around = {root: iter(function.calls.values())}  # the functions that call one another
             while around:

@@ -27,7 +27,7 @@ class GridAxes:
         self.mesh = Mesh("", tuple(sizes.items()))
 
     def text(self, axes: Iterable[int]) -> str:
-        """Axes of the grid as those of a sharding of sdy; parts that follow one another are one."""
+        """Axes of the grid in the notation of sdy shardings. Adjacent parts are merged."""
         merged = list[SubAxis]()
         for part in (self.parts[axis] for axis in axes):
             last = merged[-1] if merged else None

@@ -39,7 +39,7 @@ class BodyRules:
 
 
 def said(attributes: dict[str, str]) -> str:
-    """All attributes as one text; those of a dictionary are one entry."""
+    """All attributes as one text. A dictionary is one entry."""
     return ", ".join(f"{label} = {value}" for label, value in attributes.items())
 
 

@@ -20,7 +20,7 @@ _OPENS = {"(": ")", "[": "]", "{": "}", "<": ">"}
 
 
 class UnfittingError(Exception):
-    """A text that does not fit a format: the place, and what was expected there."""
+    """A text does not match a format: the place, and the expected text."""
 
     def __init__(self, at: int, expected: str) -> None:
         super().__init__(expected)

@@ -40,7 +40,7 @@ class OpFormat:
     words of a kind, ``keywords``."""
 
     formats: tuple[tuple[Element, ...], ...]
-    own: int  # formats of the op itself; behind them come those of all ops of its dialect
+    own: int  # formats of the op itself, before the formats of all ops of its dialect
     texts: tuple[str, ...]
     segments: tuple[str, ...]
     defaults: dict[str, str]
@@ -140,7 +140,7 @@ _EXAMPLES = {
 
 
 def _in_words(elements: tuple[Element, ...]) -> str:
-    """A format as a statement that has it; what may be left out is in parentheses with a question mark."""
+    """A format, shown as a statement. Optional parts are in parentheses with a question mark."""
     text = " ".join(filter(None, map(_in_word, elements)))
     for sign in ("(", "["):
         text = text.replace(f" {sign} ", sign)

@@ -43,7 +43,7 @@ class Grid:
 
     @property
     def range_of_axes(self) -> str:
-        """Which axes there are, as a hint."""
+        """A hint that names the existing axes."""
         last = len(self.sizes) - 1
         if last < 1:
             return f"the only axis of @{self.name} is 0" if last == 0 else f"@{self.name} has no axes"

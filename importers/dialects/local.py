@@ -67,7 +67,7 @@ class Global:
         self.channel = 0
 
     def put_calls_in_place(self) -> None:
-        """Puts what functions do in the place of their calls. Raises ShardlogError for recursion."""
+        """Inlines all calls. Raises ShardlogError for recursion."""
         functions = symbols(self.module, "func.func")
         called = set[str]()
         depth = 0
@@ -426,8 +426,8 @@ class Global:
     def with_halo(
         self, value: Any, dim: int, axes: Sequence[int], halo: tuple[int, int], forward: bool
     ) -> Any:
-        """A value whose rows before its own (``forward``) or after them are those of its neighbour; without
-        one they stay."""
+        """A value whose halo before its own rows (``forward``) or after them comes from the neighbour.
+        Without a neighbour the halo is unchanged."""
         low, high = halo
         size, own = value.type.shape[dim], self.devices.index(axes)
         groups = self.devices.along(axes)

@@ -36,7 +36,7 @@ _HINT = "calls are read as partition --as mpi writes them; write the program wit
 
 @cache
 def _combined_by() -> dict[str, str]:
-    """The op of StableHLO that combines two elements, by that of MPI."""
+    """The op of StableHLO that combines two elements, by MPI's name for the reduction."""
     rows = shipped("dialects/statements").evaluate({})
     by_kind = {kind: op for op, kind in rows["combined_as"]}
     return {op: by_kind[kind] for kind, elements, op in rows["reduced_by_mpi"] if elements == "number"}
@@ -116,7 +116,7 @@ class _Ranks(IndexValues):
         return places
 
     def process(self, communicator: Any, rank: Table) -> Table:
-        """For each process the one that has a rank in its group, -1 where there is none."""
+        """For each process, the process with the given rank in its group; -1 if there is none."""
         processes = np.full(self.count, -1)
         for row in self.group(communicator):
             ranks = rank[row]
@@ -177,7 +177,7 @@ class _Calls(Global):
         )
 
     def call(self, op: Any) -> bool:
-        """Puts tensors in the place of what an op does with buffers. Returns whether it is gone then."""
+        """Replaces an op's use of buffers by tensors. Returns whether the op is gone."""
         inside = list(operations_in(op))
         if op.name == "scf.if" and any(each.name == "mpi.recv" for each in inside):
             self.exchange(op)
@@ -196,7 +196,7 @@ class _Calls(Global):
     def erase(self, done: Sequence[Any]) -> None:
         """Erases ops that are replaced, and the numbers that only they use."""
         for op in reversed(done):
-            if is_used(op):  # a number, or what a call says of its success
+            if is_used(op):  # a number, or the return code of a call
                 continue
             op.erase()
         for op in reversed(operations_in(self.module)):
@@ -251,7 +251,7 @@ class _Calls(Global):
         )
 
     def row(self, op: Any) -> tuple[Any, Table]:
-        """The buffer of which a view is a row, and which one, by process."""
+        """The buffer that a view is a row of, and the number of the row, by process."""
         whole, shape = op.operands[0], list(ir.MemRefType(op.operands[0].type).shape)
         offset, *others = integers(op.attributes["static_offsets"])
         sizes, result = list(integers(op.attributes["static_sizes"])), ir.MemRefType(op.results[0].type).shape

@@ -1,7 +1,7 @@
 """The names that a text gives its values.
 
-MLIR does not keep them, but the places at which values are defined. A module in the normal form has fewer ops
-than its text, so that the numbers that MLIR gives values would not be those that the user sees.
+MLIR keeps only the places at which values are defined, not their names. It would number the values itself,
+and differently: a module in normal form has fewer ops than its text.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ _PLACE = re.compile(r'loc\("-":(\d+):(\d+)\)')
 
 @dataclass(frozen=True)
 class ValueNames:
-    """Names of values of a function: ``of`` those that it has, ``also`` further ones, by their number."""
+    """Names of the values of a function. ``of`` has the name of each value; ``also`` maps further names to
+    the numbers of values."""
 
     of: list[str]
     also: dict[str, int] = field(default_factory=dict)
@@ -60,8 +61,8 @@ class TextNames:
                     self._annotations.append((where, results[0], match["first"].decode()))
 
     def of(self, function: Any) -> ValueNames | None:
-        """The names of the values of a function, in their order; None where a value at its outermost level
-        has no name in the text, as it is of another one."""
+        """The names of the values of a function, in order. None if a value at its outermost level has no name
+        in the text, because the function comes from another text."""
         listed, numbers, places = list[str](), dict[str, int](), set[tuple[int, int]]()
         whole, printed = True, list[str]()
 
@@ -103,8 +104,8 @@ class TextNames:
 
 
 def names_of(data: bytes, module: ir.Module) -> Callable[[Any], ValueNames | None]:
-    """The names that a text gives the values of each function of its module, where it is one of the sharding
-    dialects of MLIR; None for others, which MLIR numbers as they are written."""
+    """The names of the values of each function of a module, as in its text. None for texts without MLIR's
+    sharding dialects: MLIR itself numbers these in the order of the text."""
     if SPELLING not in module.operation.attributes or not may_have_shardings(data):
         return lambda function: None
     return TextNames(data).of

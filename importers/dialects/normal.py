@@ -11,7 +11,7 @@ an attribute beside it:
 - ``shard.required = false``: a hint; ``shard.for_users``: a constraint that does not apply to the definition.
 
 Collectives on the parts of devices keep their names, in the newest spelling: ``shard.all_gather`` and so on.
-Those of the RFC take whole tensors, and become those of sdy. ``shard.spelling`` is the spelling of the input.
+The RFC's collectives take whole tensors, and become sdy's. ``shard.spelling`` is the spelling of the input.
 """
 
 from __future__ import annotations
@@ -211,7 +211,7 @@ class _Normal:
         self.named[name] = axes_of(op.attributes.get(AXES), [size or _STAND_IN for size in sizes], where)
 
     def cluster_sizes(self, op: Any, where: str) -> tuple[int | None, ...]:
-        """The sizes of a cluster of the RFC: those that are not given, or not above 0, are not known."""
+        """The sizes of a cluster of the RFC. A missing size, or one that is not above 0, is unknown."""
         given = integers(op.attributes.get("dim_sizes"))
         (rank,) = integers(op.attributes["rank"]) if "rank" in op.attributes else (len(given),)
         if rank < 0 or rank > 1 << 10:
@@ -236,7 +236,7 @@ class _Normal:
         return ir.Operation.create("mesh.cluster", attributes=held, loc=place_of_text, ip=place)
 
     def write_grid(self, op: Any) -> None:
-        """Puts a mesh in the place of a grid."""
+        """Replaces a grid by a mesh."""
         grid = self.grids[text_of(op.attributes["sym_name"])]
         mesh = Mesh(grid.name, self.named[grid.name].mesh.axes)
         mesh_op = sdy.MeshOp(grid.name, mesh_attribute(mesh), ip=ir.InsertionPoint(op), loc=op.location)
@@ -286,7 +286,7 @@ class _Normal:
         return spec
 
     def numbers(self, attribute: Any, given: Iterator[Any], where: str) -> tuple[int, ...]:
-        """Numbers, some of which are operands. Constant operands are known."""
+        """Numbers, some given as operands. Constant operands are resolved."""
         numbers = list[int]()
         for number in integers(attribute):
             if number == DYNAMIC and (value := next(given, None)) is not None:
@@ -378,7 +378,8 @@ class _Normal:
         return Spec(grid, lists)
 
     def cluster_of(self, op: Any, where: str) -> str:
-        """The name of the cluster that an op of the RFC is about: that of its function, or the only one."""
+        """The name of the cluster of an op of the RFC: the cluster of its function, or else the only
+        cluster."""
         around = op.operation if op.operation.name == "func.func" else op.operation.parent
         while around is not None:
             if "mesh_cluster" in around.attributes:
@@ -393,7 +394,7 @@ class _Normal:
         )
 
     def annotate(self, op: Any) -> None:
-        """Annotates the value of an annotation in sdy, in the place of the annotation."""
+        """Replaces an annotation by one of sdy on the same value."""
         held, value, result = op.attributes, op.operands[0], op.results[0]
         labels = {*held}
         meaning = self.meaning(op, labels, type_ := result.type)
@@ -441,8 +442,9 @@ class _Normal:
         beside: Mapping[str, ir.Attribute],
         of_one: ir.Attribute | None = None,
     ) -> bool:
-        """Gives a value a sharding where it is defined; ``of_one`` is that of an op with one result. Returns
-        whether that is possible: a value has one."""
+        """Gives a value a sharding where it is defined; ``of_one`` is the sharding attribute of an op with
+        one result. Returns False if its
+        definition cannot have one, or has one already."""
         op = self.definers.get(value)
         if op is None:
             if not isinstance(value.owner, ir.Block):
@@ -634,7 +636,7 @@ class _Normal:
         self.erase(op)
 
     def read_rfc(self, op: Any, where: str) -> None:
-        """A collective of the RFC becomes that of sdy."""
+        """Translates a collective of the RFC to sdy's."""
         name = _new_name(op)
         grid = find(self.grids, self.cluster_of(op, where), where)
         reduction = kind_of(op.attributes.get("reduction"))

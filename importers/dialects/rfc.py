@@ -1,6 +1,6 @@
-"""Collectives of the RFC. Their tensors are whole ones, as those of sdy's collectives are.
+"""Collectives of the RFC. They take whole tensors, as sdy's collectives do.
 
-Along which axes a tensor is in parts is said by its type, or follows from its operand. The RFC's reference
+The axes along which a tensor is in parts are in its type, or follow from its operand. The RFC's reference
 gives a list of axes for each dimension (``mesh_axis = [[0], [1]]``), its walk-through one for each of some
 dimensions that it names (``mesh_axis = [[0]], tensor_axis = [2]``).
 """
@@ -22,8 +22,8 @@ Axes = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Whole:
-    """A collective of whole tensors: its name in the dialect shard, and the axes that it is about: of each
-    dimension ``of``, or of none where it only reduces; and how it reduces."""
+    """A collective of whole tensors: its name in the dialect shard, its axes by dimension (``of``; empty if
+    it only reduces), and how it reduces."""
 
     name: str
     where: str
@@ -39,9 +39,9 @@ class Whole:
         return Spec(grid, lists, every if "reduce" in self.name else ())
 
     def after(self, before: Spec) -> Spec:
-        """The sharding of its result, of that of its operand.
+        """The sharding of its result, from the sharding of its operand.
 
-        Raises ShardlogError where the operand is not in parts, or partial, along its axes.
+        Raises ShardlogError if the operand is neither in parts nor partial along its axes.
         """
         names, reduces = collectives(), "reduce" in self.name
         every = [axis for axes in self.of.values() for axis in axes] + [*self.axes]
@@ -71,7 +71,7 @@ class Whole:
 
 
 def read_whole(op: Any, name: str, grid: Grid, reduction: str, where: str) -> tuple[Whole, str]:
-    """The meaning of a collective of the RFC, and a note on ambiguities; ``name`` is that of the dialect
+    """The meaning of a collective of the RFC, and a note on ambiguities. ``name`` is its name in the dialect
     shard. Raises ShardlogError for an invalid op."""
     held, names, note = op.attributes, collectives(), ""
     lists = _lists(held.get("mesh_axis"))
@@ -104,8 +104,8 @@ def read_whole(op: Any, name: str, grid: Grid, reduction: str, where: str) -> tu
 
 
 def read_target(op: Any, name: str, before: Spec, target: Spec, where: str) -> Whole:
-    """The meaning of a collective that says the sharding of its result instead of its axes, from that of its
-    operand. Raises ShardlogError where it does more than gather or split."""
+    """The meaning of a collective that has the sharding of its result in place of axes, from the sharding of
+    its operand. Raises ShardlogError if it does more than gather or split."""
     less, more = (target, before) if name in collectives().gathers else (before, target)
     of, agrees = dict[int, Axes](), name in collectives().whole and "reduce" not in name
     for i, (kept, axes) in enumerate(zip(less.axes, more.axes, strict=True)):

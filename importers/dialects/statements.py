@@ -155,8 +155,8 @@ class _Text:
         raise error(cursor, furthest.at, f"{op}: expected {furthest.expected}", hint)
 
     def generic(self, start: int, at: int) -> tuple[str, int] | None:
-        """An op in generic form, of which a name in quotes ends at a place, without properties, and the place
-        behind it; None where it is none, or is fine as it is."""
+        """An op in generic form whose quoted name ends at a place, without properties, and the place behind
+        it. None if there is no such op, or nothing to change."""
         if _WITHOUT_PROPERTIES.match(self.text, at):
             return None
         name = self.text[start + 1 : at - 1]
@@ -285,7 +285,7 @@ class _Reading:
         try:
             _READERS[first.kind](self, first)
         except UnfittingError:
-            if first.kind == "word" and cursor.at > before:  # which is present, but not what must follow
+            if first.kind == "word" and cursor.at > before:  # present, but incomplete
                 raise
             cursor.at = before
             return
@@ -300,7 +300,7 @@ class _Reading:
         self.attributes[element.name] = _ATTRIBUTES[kind](cursor, self.op)
 
     def mixed(self, element: Element) -> None:
-        """Numbers, some of which are operands."""
+        """Numbers, some given as operands."""
         numbers, given = list[str](), list[str]()
         start = self.cursor.next()
         for entry in _entries(self.cursor.balanced("[")):

@@ -14,8 +14,8 @@ from ..passes.structure import Structure
 
 @dataclass
 class Edges:
-    """Data-flow edges, numbered after the nodes of a function: those of its arguments, where it is called,
-    then of ops with bodies, then of the results of calls.
+    """Data-flow edges, numbered after the nodes of a function. Edges of its arguments come first, if it is
+    called; then those of ops with bodies, then those of the results of calls.
 
     The slots of an edge are its sources, then the value that owns it. A source on the other side of a call is
     not known yet: it is -1 - k, for argument or result number k.

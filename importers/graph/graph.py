@@ -28,7 +28,7 @@ Ints = npt.NDArray[np.int32]
 
 @dataclass(eq=False)
 class Instance:
-    """A function body at one call, or that of a root: where its places and items start."""
+    """The body of a root function, or of a function at one of its calls: where its places and items start."""
 
     number: int
     function: Function
@@ -133,7 +133,7 @@ def build_graph(
     roots: Sequence[str],
     classes: Classes,
 ) -> Graph:
-    """The graph of the functions in ``roots``, one of which is ``main``, and of all that they call."""
+    """The graph of the functions in ``roots``, which include ``main``, and of all that they call."""
     builder = _Builder(functions, structures, classes)
     built = {name: builder.instantiate_all(name) for name in dict.fromkeys((main, *roots))}
     instances = builder.instances

@@ -29,7 +29,7 @@ from .retirement import retirement
 
 @dataclass(frozen=True)
 class GraphLayout:
-    """Items are nodes first, then data-flow edges. See the module's docstring for what is left open."""
+    """Items are nodes first, then data-flow edges. The module's docstring says which parts are left open."""
 
     place: Ints  # value -> the value that holds its sharding
     classes: Ints  # by item
@@ -63,7 +63,7 @@ def lay_out(
     item_classes = np.concatenate(
         [_node_classes(function, structure, classes), np.asarray(edges.class_of, np.int32)]
     )
-    # No sharding ever flows through ops of some classes; the last one is that of removed nodes.
+    # No sharding ever flows through ops of some classes. The last class is for removed nodes.
     sleeps = np.asarray([not answers.flows for answers in classes.known] + [True])[item_classes]
     sleeps[list(structure.dead)] = False  # they retire when their turn comes, even if they never do anything
     makers = numbers(function.definer)
@@ -193,8 +193,8 @@ def _followers(function: Function, edges: Edges) -> dict[int, list[int]]:
 def _program_order(
     function: Function, structure: Structure, edges: Edges, sleeps: npt.NDArray[np.bool_]
 ) -> list[Ints | int]:
-    """Items in program order without those that never do anything; the edges of an op follow its regions, but
-    those of a body's arguments come first in the body."""
+    """Items in program order, without items that never do anything. The edges of an op follow its regions,
+    but the edges of a body's arguments come first in the body."""
     followers = _followers(function, edges)
     placed = [node for nodes in followers.values() for node in nodes]
     nodes = numbers(function.order)

@@ -92,7 +92,7 @@ class _Constraints:
         return facts | {name: [()] for name, is_so in holds.items() if is_so}
 
     def chain(self, head: int) -> int:
-        """The last constraint of a chain in which each is the only use of the one before."""
+        """The last constraint of a chain, in which each is the only use of its predecessor."""
         tail = head
         while True:
             users = self.uses.of(self.function.results[tail][0])

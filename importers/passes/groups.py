@@ -69,7 +69,7 @@ def _constrain(members: Members, classes: Classes, apart: Mapping[int, Sharding]
     """Puts constraints on members that are kept apart, in whose place they are in the group."""
     function, uses = members.function, members.uses
     nodes = dict(reversed([(value, node) for value, _, node in function.groups]))
-    # Without a data-flow edge, a constraint on an argument comes before those that are there already.
+    # Without a data-flow edge, a constraint on an argument comes before the existing ones.
     free = set(function.arguments).difference(members.edges)
     instead: dict[int, int] = {}
     for value, open_like in apart.items():

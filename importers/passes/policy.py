@@ -27,7 +27,7 @@ class Policy:
 
     @property
     def constrains_in_functions(self) -> bool:
-        """Whether constraints are applied before functions come in the place of their calls."""
+        """Whether constraints are applied before calls are inlined."""
         return bool(self.constraint({"demanded": [("constraint",)]})["met_in_functions"])
 
     def fill(self, when: str, function: Function, values: Sequence[int]) -> None:

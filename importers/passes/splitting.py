@@ -24,11 +24,10 @@ def leave_out(
     users: Whole,
     makers: Whole,
 ) -> None:
-    """Takes nodes out of ``told``, which may be constants: those of ``keeps`` are if all that they use is, so
-    not where something else makes it. ``users`` and ``makers`` are the nodes at the ends of every use (makers
-    of arguments: -1).
+    """Removes nodes from ``told`` that cannot be constants. A node in ``keeps`` is a constant only if all its
+    operands are. ``users`` and ``makers`` are the nodes at the ends of every use (makers of arguments: -1).
 
-    It saves the rules much work in most programs, and looks only some steps far.
+    In most programs this saves the rules much work. It looks only a few steps ahead.
     """
     asked = keeps[users] & told[users]
     for _ in range(_STEPS):
@@ -64,7 +63,7 @@ class _Splitter:
         self.is_constant[constants] = True
 
     def run(self) -> None:
-        """Gives operands copies. A copy has the number of the use, and that of the copied node."""
+        """Gives operands copies. A copy has the number of the use and the number of the copied node."""
         function, nodes = self.function, len(self.results)
         stays = self.is_constant.copy()
         stays[[node for _, _, node in function.groups]] = True
@@ -130,9 +129,9 @@ class _Splitter:
         return unique(np.concatenate(waves))
 
     def unused(self, kept: Ints, copied: Ints) -> npt.NDArray[np.bool_]:
-        """Which nodes are constants without uses other than by sharding groups.
+        """Which nodes are constants that at most sharding groups use.
 
-        ``kept`` are the operands that get no copies, ``copied`` those of what is copied.
+        ``kept`` are the operands that get no copies, ``copied`` the operands of copied nodes.
         """
         count = len(self.definer)
         grouped = np.zeros(len(self.results), bool)

@@ -39,7 +39,7 @@ class Structure:
     multiple: npt.NDArray[np.bool_]  # by node: some operand that is no scalar is used again
     counts: npt.NDArray[np.int64]  # by value: how many uses it has; 0 for scalars
     dead: frozenset[int] = frozenset()  # nodes
-    constrained_first: bool = False  # constraints were applied before functions came in the place of calls
+    constrained_first: bool = False  # constraints were applied before calls were inlined
 
 
 def prepare(
@@ -55,12 +55,12 @@ def prepare(
     """Finds the data-flow edges of functions whose constants are split, applies their sharding constraints as
     ``policy`` decides (None: leaves them) and finds their dead ops (``function.removed``).
 
-    ``called`` are the names of those that are called, ``main`` that of the main one. ``edges_as_read``: no
-    edges but those that functions themselves have. ``together`` (see ``groups.py``): members of sharding
-    groups may disagree; otherwise that is an error, which is found later.
+    ``called`` are the names of the called functions, ``main`` the name of the main one. ``edges_as_read``:
+    only edges that the functions themselves have. ``together`` (see ``groups.py``): members of sharding
+    groups may disagree; otherwise that is an error, reported later.
 
-    Shardy erases a dead op when its turn comes. An op without uses therefore never takes a turn; one that
-    only dead ops use does, until they are gone.
+    Shardy erases a dead op when its turn comes. So an op without uses never takes a turn. An op that only
+    dead ops use does, until they are gone.
     """
     begun = [
         _constrained(
@@ -149,8 +149,8 @@ def _ordered(begun: _Begun, classes: Classes) -> Structure:
 def ordered_uses(function: Function, owners: set[int], *, callee: bool) -> Uses:
     """The uses of a function in the order that MLIR has when Shardy propagates.
 
-    An edge is put between its owner and the owner's uses, which reverses their order; ``owners`` are those of
-    ops.
+    An edge stands between its owner and the owner's uses, which reverses their order. ``owners`` are the
+    owners that are results of ops.
     """
     uses = Uses(function)
     uses.reverse(owners)
@@ -160,8 +160,8 @@ def ordered_uses(function: Function, owners: set[int], *, callee: bool) -> Uses:
 
 def put_in_place_of_calls(uses: Uses, function: Function, *, callee: bool) -> None:
     """A call becomes a computation in place: its operands and returned values are new uses, and its results
-    take over the uses, whose order is reversed twice, because results have edges too. So is that of the
-    arguments of a function that is called."""
+    take over the uses, whose order is reversed twice, because results have edges too. The uses of the
+    arguments of a called function are reversed twice, too."""
     results = {v for node in function.calls for v in function.results[node]}
     uses.reverse(results)
     ends = [function.terminator] if callee else []
@@ -232,7 +232,7 @@ def _inside(function: Function, node: int) -> list[int]:
 
 
 def _pure_nodes(function: Function, answers: Sequence[SignatureAnswers], edged: set[int]) -> set[int]:
-    """Nodes without side effects, those of the nodes in their regions included."""
+    """Nodes that have no side effects, in their regions either."""
     pure: set[int] = set()
     for node in reversed(function.order):
         if node in function.calls or node in edged:

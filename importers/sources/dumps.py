@@ -25,10 +25,10 @@ _HOW = "compile with XLA_FLAGS='" + " ".join(f"--{name}={value}" for name, value
 
 
 def read_dump(folder: Path, module: str = "", *, own: bool = False) -> Text:
-    """The program of a dump that was given to propagation.
+    """The program of a dump, as propagation receives it.
 
-    ``module`` is the name of one where the dump has several: ``jit_step``, or that of its folder. ``own``:
-    the dump is of a compile of this process. Raises ShardlogError where the dump has none or several.
+    ``module`` selects one of several modules: ``jit_step``, or the name of its folder. ``own``: the dump is
+    from a compilation in this process. Raises ShardlogError if the dump has no such module, or several.
     """
     folders = _modules(folder)
     if not folders:

@@ -20,10 +20,10 @@ _HIDDEN = ("jax.global_constant", "jax.token", "jax.const")
 class Interface:
     """The signature of a module's main function in JAX's terms.
 
-    ``arguments`` is the tree of ``(args, kwargs)`` of the function and ``results`` that of its results; None
-    if only a module is known. The module has the flat arguments that are ``kept``, in order: ``jax.jit``
-    drops unused ones. ``ranks`` are those of all flat arguments and results of the function (an array of
-    random keys has one more dimension in the module), and ``meshes`` the ``Mesh``es and ``AbstractMesh``es of
+    ``arguments`` is the tree of ``(args, kwargs)`` of the function, and ``results`` the tree of its results;
+    None if only a module is known. The module has the flat arguments that are ``kept``, in order: ``jax.jit``
+    drops unused ones. ``ranks`` are the ranks of all flat arguments and results of the function. (An array of
+    random keys has one more dimension in the module.) ``meshes`` are the ``Mesh``es and ``AbstractMesh``es of
     the program, concrete ones first. ``constants`` are arrays that JAX passes to the module before the
     arguments, ``callbacks`` the functions that it calls, ``alive`` the objects that the module names by
     ``id``, and ``keys`` the kinds of random keys of the flat results: "" is an array of numbers.
@@ -47,7 +47,7 @@ _EXPLICIT = (
 
 
 def lowered(source: Any, args: Sequence[Any] = (), kwargs: dict[str, Any] | None = None) -> Any:
-    """The program of ``source``: a function is lowered for its arguments, a ``Traced`` as it is.
+    """The program of ``source``. A function is lowered for its arguments; a ``Traced`` has them already.
 
     Raises ShardlogError for arguments to anything but a function.
     """

@@ -21,8 +21,8 @@ _ADDED = ("sdy.sharding_constraint", "stablehlo.reshape")  # only one of the two
 
 
 def with_lines(text: Text, hlo: bytes) -> Text:
-    """A program with the locations of the same program as it comes back from HLO (bytecode); as it is where
-    that is not understood: it would say no more than lines."""
+    """A program with the locations of the same program after a round trip through HLO (bytecode). Unchanged
+    if that cannot be read: only source lines are lost."""
     module = parse_module(text)
     try:
         with module.context, ir.Location.unknown():

@@ -156,7 +156,7 @@ def _translate(error: ir.MLIRError, text: Text) -> ShardlogError:
 
 
 def _place(error: ir.MLIRError) -> str:
-    """The location that the first of MLIR's diagnostics is about; empty where it has none."""
+    """The location of MLIR's first diagnostic; empty if it has none."""
     diagnostics = error.error_diagnostics
     location = str(diagnostics[0].location) if diagnostics else "loc(unknown)"
     where = location.removeprefix("loc(").removesuffix(")").replace('"', "")

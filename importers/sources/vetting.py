@@ -3,7 +3,7 @@
 MLIR trusts bytecode, recurses as deeply as a program nests, and its Python bindings abort where a message
 holds a name that is not UTF-8; XLA aborts where a sharding contradicts itself. None of that raises an
 exception, so input from outside that may cause it goes to a child process first. Bytecode comes back as MLIR
-itself writes it; text is read again as it is.
+itself writes it; text is unchanged, and is read again.
 """
 
 from __future__ import annotations
@@ -51,9 +51,9 @@ _CHILD = (
 
 
 def vetted(data: bytes, name: str) -> bytes:
-    """``data`` in a form that is safe to read: text as it is, bytecode as MLIR writes it.
+    """``data`` in a form that is safe to read: text unchanged, bytecode as MLIR itself writes it.
 
-    Raises ShardlogError where it is no program, or where MLIR does not survive it.
+    Raises ShardlogError if it is not a program, or crashes MLIR.
     """
     if data.startswith(BYTECODE):
         return _in_child(data, name, where=name, hint=DAMAGED)
@@ -217,8 +217,8 @@ def _in_child(data: bytes, name: str, *, where: str, hint: str, kind: str = "mli
 
 
 def _check_names(module: ir.Module, text: Text) -> None:
-    """Raises ShardlogError, or ends the process, where the name of an op, a symbol, an attribute or an axis
-    is not UTF-8, so that no string of Python can hold it. ``text`` is where the module comes from."""
+    """Raises ShardlogError, or ends the process, if the name of an op, a symbol, an attribute or an axis is
+    not UTF-8: no Python string can hold it. ``text`` is where the module comes from."""
     waiting: list[Any] = [module.operation]
     while waiting:
         op = waiting.pop().operation

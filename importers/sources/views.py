@@ -124,7 +124,7 @@ def _name_ops(module: ir.Module) -> None:
 
 
 def _with_names(text: Text, original: ir.Module) -> tuple[Text, ir.Module]:
-    """A view, and its module, with the names of the original's arguments and results; those of HLO have
+    """A view, and its module, with the names of the original's arguments and results, which HLO only
     numbers."""
     with original.context:
         seen = ir.Module.parse(text.data)
@@ -142,5 +142,5 @@ def _with_names(text: Text, original: ir.Module) -> tuple[Text, ir.Module]:
 
 
 def _with_jax(entry: Any, original: Any) -> ir.DictAttr:
-    """The attributes of an argument or result, with those that JAX gave the original."""
+    """The attributes of an argument or result, together with the original's from JAX."""
     return with_attributes(entry, {a.name: a.attr for a in original if a.name.startswith("jax.")})

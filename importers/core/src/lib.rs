@@ -1,9 +1,9 @@
-//! Reads which ops a module has, and what they use, from MLIR bytecode.
+//! Reads the ops of a module and their operands from MLIR bytecode.
 //!
-//! The bytecode is what MLIR in the same process has just written, in version 6 of the format. In it,
-//! attributes, properties and types are numbers, equal ones for equal things; what they stand for is not looked
-//! at. The ops, values and regions of a listing are numbered in the order of the module's text: an op comes
-//! before those in its regions, and its results come before the values in them.
+//! MLIR in the same process has just written the bytecode, in version 6 of the format. It refers to
+//! attributes, properties and types by number: equal ones have equal numbers. Their contents are
+//! not read. The ops, values and regions of a listing are numbered in the order of the module's
+//! text: an op comes before those in its regions, and its results come before the values in them.
 
 #[cfg(feature = "python")]
 mod python;
@@ -85,7 +85,7 @@ pub struct Listing {
     pub inner_first: Vec<i32>,
 }
 
-/// Read the ops of a module. Fails for what is not bytecode of the version, or ends too early.
+/// Read the ops of a module. Fails if the data is not bytecode of this version, or ends too early.
 pub fn read(data: &[u8]) -> Result<Listing, Error> {
     let mut bytes = Bytes { data, at: 0 };
     if bytes.take(MAGIC.len())? != MAGIC || bytes.number()? != VERSION {
@@ -287,7 +287,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Skip the orders of the uses of values. Without them the order is that of the ops.
+    /// Skip the orders of the uses of values. Without them, uses are in the order of the ops.
     fn use_orders(&mut self, values: usize) -> Result<(), Error> {
         let lists = if values == 1 { 1 } else { self.bytes.number()? };
         for _ in 0..lists {
