@@ -23,7 +23,7 @@ _PREFERENCE = {"need_replication": 0, "permutation": 1, "reduction": 2, "pass_th
 
 @dataclass(frozen=True)
 class FactorRule:
-    """The factors of an op: their sizes and kinds, and those of each dimension of each slot."""
+    """The factors of an op, with their sizes and kinds, and the factors of each dimension of each slot."""
 
     sizes: list[int]
     kinds: Mapping[int, str]
@@ -41,7 +41,8 @@ class Projection:
 
     @staticmethod
     def of(rule: FactorRule, slot: int, sharding: Sharding | None) -> Projection:
-        """The axes of a sharding of a slot, major to minor: each factor takes what divides it."""
+        """The axes of each factor, from the sharding of a slot. Major to minor, each factor takes the axes
+        that divide it."""
         projection = Projection()
         for d, factors in enumerate(rule.maps[slot]):
             held = sharding.dimensions if sharding is not None else ()
@@ -194,7 +195,7 @@ class Agreement:
         return common
 
     def _of_two(self, tensors: Sequence[int], projections: Sequence[Projection]) -> list[Axes]:
-        """The axes of the preferred tensor, and those of the other one along factors of its own."""
+        """The axes of the preferred tensor, and of the other one along factors that only it has."""
 
         def preference(t: int) -> tuple[bool, int, int]:
             axes = projections[t].axes
@@ -249,9 +250,9 @@ class Agreement:
         return one.weight, kind, one.parts, one.factor, len(order), order
 
     def redistributed(self, projections: Sequence[Projection]) -> list[Axes]:
-        """The axes of each factor of a reshape with axes that fit no factor of a dimension: those of the
-        side with more parts, each given to the first factors with room for it, separately for operand and
-        result."""
+        """The axes of each factor of a reshape with axes that fit no factor of a dimension. They are the axes
+        of the side with more parts. Each goes to the first factors with room for it, separately for operand
+        and result."""
         rule = self.rule
         one, other = projections[:2]
         most = one if one.parts >= other.parts else other
@@ -287,9 +288,9 @@ class Agreement:
                 break
 
     def product(self, projections: Sequence[Projection]) -> tuple[int, Axes] | None:
-        """For a product whose operands agree: the one factor along which the result differs from an operand,
-        and the axes that it gets there, if the result is no larger, and has there now the axes that are
-        summed over."""
+        """For a product whose operands agree: the only factor along which the result differs from an operand,
+        and its new axes there. None unless the result is no larger, and has the summed axes along that
+        factor."""
         rule = self.rule
         one, other, result = (projection.axes for projection in projections[:3])
         best: tuple[int, Axes] | None = None

@@ -37,8 +37,7 @@ class Context:
 
 
 class Attributes:
-    """The attributes of one function. ``ops`` are its ops in the end, by node; those that are ``gone`` are
-    not among them."""
+    """The attributes of one function. ``ops`` are its final ops, by node, without those that are ``gone``."""
 
     def __init__(
         self, module: Context, version: Version, func: Any, ops: Sequence[Any], gone: Sequence[int]

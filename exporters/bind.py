@@ -2,7 +2,7 @@
 
 XLA's importer keeps the shardings of arguments, results, constraints and manual computations, and propagates
 again. So decisions of other rules or schedules reach an executable only as constraints. Shardings on ops are
-omitted: XLA even refuses those of a loop-invariant carried value.
+omitted: on a carried value that a loop does not change, XLA even refuses them.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ def boundary(instance: Instance, written: FinalShardings, shapes: list[tuple[int
 def boundaries(
     instances: list[Instance], written: FinalShardings, shapes: list[tuple[int, ...] | None]
 ) -> dict[int, Signature]:
-    """The boundaries of instances, by their numbers; those of a function that hold the same are looked at
+    """The boundaries of instances, by number. Instances of a function with the same contents are looked at
     once."""
     by_instance: dict[int, Signature] = {}
     by_content: dict[tuple[str, bytes], Signature] = {}
@@ -110,7 +110,7 @@ def choose_versions(
 
 
 def _original(instance: Instance) -> str:
-    """The name of the function that an instance is of; of a copy, that which it was copied from."""
+    """The name of an instance's function; for a copy, the name of its original."""
     function = instance.function
     held = function.op.attributes
     return text_of(held[COPIED]) if COPIED in held else function.name

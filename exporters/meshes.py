@@ -14,8 +14,8 @@ from ..program.shardings import Shardings, inlined_mesh, mesh_attribute
 
 
 def write_meshes(module: ir.Module, shardings: Shardings, kinds: Iterable[Any]) -> None:
-    """Keeps the first op of each mesh, which collectives name in the place of those that are like it, adds
-    ops for inlined meshes, and describes all of them to StableHLO. ``kinds`` has an op of each kind."""
+    """Keeps the first op of each mesh, adds ops for inlined meshes, and describes all of them to StableHLO.
+    Collectives then name the kept op in place of equal ones. ``kinds`` has an op of each kind."""
     ops = symbols(module, "sdy.mesh")
     meshes, names = shardings.meshes.meshes, shardings.names
     kept = {name for name in ops if meshes[names[name]].name == name}
@@ -52,7 +52,7 @@ def _grouped_by(op: Any) -> str | Mesh | None:
 
 
 def _rename(module: ir.Module, shardings: Shardings, same: Mapping[str, int]) -> None:
-    """Has collectives name the meshes over whose axes they go, and those that are kept."""
+    """Makes collectives name the meshes of their axes, and only kept meshes."""
     for op in operations_in(module):
         mesh = _grouped_by(op)
         number = same.get(mesh) if isinstance(mesh, str) else None if mesh is None else shardings.lift(mesh)

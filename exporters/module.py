@@ -21,7 +21,7 @@ from .functions import COPIED, Version, choose_versions
 from .meshes import write_meshes
 from .shardings import FinalShardings
 
-# What is said of a function that is called; anything else is lost with it, as with Shardy.
+# The attributes that a called function keeps; others are lost, as with Shardy.
 _OF_CALLED = {"sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs", "execution_thread"}
 
 
@@ -40,8 +40,8 @@ def annotate(
 
 
 def _named(symbols: dict[str, Any], roots: set[str], written: set[str]) -> set[str]:
-    """The symbols that ops in those of ``roots`` name, and ops in what they name; what functions that are
-    ``written`` call is among them, and calls that are dead do not count."""
+    """The symbols that ``roots`` refer to, directly or through others. Calls in ``written`` functions do not
+    count: live callees are among the roots."""
     reached, waiting = set[str](), sorted(roots)
     while waiting:
         name = waiting.pop()
@@ -119,7 +119,7 @@ def _ops(func: Any) -> list[Any]:
 class FunctionWriter:
     """Writes one function.
 
-    Attributes: ``instance``, what it is written from; ``alive``, its ops in the end, by node.
+    Attributes: ``instance``, its source; ``alive``, its final ops, by node.
     """
 
     attributes = Attributes
@@ -194,7 +194,7 @@ class FunctionWriter:
                 self.written.contents[self.instance.place + held],
             )
         )
-        # Those that use nothing are equal; others are if what they use is, which is merged before them.
+        # Constants without operands are equal; others are if their operands are, which are merged first.
         starts, ends, others = offsets[nodes], offsets[nodes + 1], nodes[alike]
         merged = (starts == ends) & (others != nodes)
         self.same = dict(zip(nodes[merged].tolist(), others[merged].tolist(), strict=True))
@@ -218,9 +218,9 @@ class FunctionWriter:
                     stand[result + index] = instead + index
 
     def place_copies(self) -> None:
-        """Copies that are left get ops, in their order. The last one takes that of the node, where that is
-        not needed, or the one that the node is merged with. Constraints that are not in the module get ops
-        too, which may stand before copies."""
+        """Remaining copies get ops, in order. The last copy takes the node's own op if that is not needed, or
+        the op that the node is merged with. Constraints that are not in the module get ops too, which may
+        stand before copies."""
         function = self.function
         copies: dict[int, list[int]] = {}
         for node, source in function.originals.items():
@@ -282,14 +282,14 @@ class FunctionWriter:
         # The value of the module that is in place of each value in the end, or a copy.
         stand = instead(np.arange(len(definer), dtype=np.int32), self.same)
         final = instead(stand, self.homes)
-        # That in place of what ops use: all uses of what is merged are replaced at last.
+        # The replacements of operands. All uses of merged values are replaced at the end.
         used = np.arange(len(definer), dtype=np.int32)
         replaced = np.zeros(len(nodes), bool)
         replaced[same] = True
         replaced[[node for node in function.originals if self.ops[node] is None]] = False
         replaced[[node for node in self.homes.values() if self.ops[node] is None]] = False
         used = np.where((definer >= 0) & replaced[definer], final, used)
-        # Copies have the operands of what they are copied from.
+        # Copies have the operands of their originals.
         source, merged = nodes.copy(), np.zeros(len(nodes), bool)
         source[list(function.originals)] = [*function.originals.values()]
         merged[same] = True
@@ -334,7 +334,7 @@ class FunctionWriter:
         }
 
     def erase(self) -> None:
-        """Erases what is merged or not needed, users first, and the annotations that have been read."""
+        """Erases ops that are merged or not needed, users first, and annotations that have been read."""
         function = self.function
         reused = {*self.homes.values()}
         gone = [n for n in sorted(function.removed, reverse=True) if n not in function.originals]

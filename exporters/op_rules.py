@@ -16,8 +16,8 @@ Facts = Mapping[str, Sequence[tuple[Any, ...]]]
 
 
 def attach_rules(module: ir.Module, book: RuleBook, modes: Sequence[str] = ()) -> None:
-    """Gives every op in ``module`` its rule as an attribute; those that have one keep it. ``modes`` are those
-    of the run."""
+    """Gives every op in ``module`` its rule as an attribute; an op that has one keeps it. ``modes`` are the
+    modes of the run."""
     around = looks_at(book.looks_at)
     told: Facts = {mode: [()] for mode in modes}
 

@@ -77,7 +77,7 @@ def tell_nobody(module: ir.Module, traits: OpTraits) -> None:
 
 
 def _inline(operation: Any) -> None:
-    """Puts the ops of a body in the place of the op that has it."""
+    """Replaces an op by the ops of its body."""
     if boundary_axes(operation):
         hint = "it says what each of several devices computes"
         raise ShardlogError("a manual computation", where=location(operation), hint=hint)

@@ -34,8 +34,8 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class FunctionNames:
-    """The name of every value of a function, and the location of every op as text and as what it says, in
-    the order of their numbers; ``also``: further names, and the values that they are names of."""
+    """The name of every value of a function, and the location of every op, as text and as an origin, in the
+    order of their numbers. ``also`` maps further names to the numbers of values."""
 
     values: list[str]
     locations: list[str]
@@ -46,7 +46,7 @@ class FunctionNames:
 def relations(
     program: ImportedModule, written: FinalShardings, names: Mapping[str, FunctionNames]
 ) -> dict[str, Rows]:
-    """The relations of ``SCHEMA`` as sorted tuples. ``names`` are those of every function, by its name."""
+    """The relations of ``SCHEMA`` as sorted tuples. ``names`` has the names of each function, by its name."""
     rows: dict[str, Rows] = {name: [] for name in SCHEMA}
     rows |= boundary_relations(program, names)
     for instance in program.graph.instances:
@@ -56,7 +56,7 @@ def relations(
 
 
 def boundary_relations(program: ImportedModule, names: Mapping[str, FunctionNames]) -> dict[str, Rows]:
-    """The relations of meshes and of what the program is given and returns, sorted."""
+    """The relations about meshes, arguments and results, sorted."""
     main = program.graph.main
     function, value_of = main.function, value_names(program, main, names[main.function.name].values)
     returned = function.operands[function.terminator]
@@ -76,8 +76,8 @@ def boundary_relations(program: ImportedModule, names: Mapping[str, FunctionName
 def value_names(program: ImportedModule, instance: Instance, names: Sequence[str]) -> list[str]:
     """A name for every value of an instance: ``%29``; ``@f#2:%29`` in the second call of a function.
 
-    What import adds to the module is called for what it stands for: the n-th copy of a constant, or
-    constraint on a value where it enters a computation, is ``%29'n``.
+    Values that import adds are named after others: the n-th copy of a constant ``%29`` is ``%29'n``, and so
+    is a constraint on ``%29`` where it enters a computation.
     """
     function = instance.function
     prefix = ""

@@ -1,8 +1,8 @@
 """Explicit reshards: ops whose operands and results do not agree along some factor get reshards around them.
 
-They are those that Shardy's ``sdy-insert-explicit-reshards`` inserts before a program is partitioned. Which
-ops are looked at is said by the op rules (``rules/ops/reshards.dl``); along which axes the factors of an op
-are sharded then, by ``agreeing.py``.
+Shardy's ``sdy-insert-explicit-reshards`` inserts the same ones before a program is partitioned. The op rules
+(``rules/ops/reshards.dl``) say which ops get reshards; ``agreeing.py`` finds the axes of each factor of an
+op.
 """
 
 from __future__ import annotations
@@ -39,9 +39,9 @@ def write_reshards(
 ) -> None:
     """Inserts explicit reshards into an annotated module, in place; constraints become reshards first.
 
-    ``full``: around all ops; otherwise around those that Shardy looks at by default. ``mark``: results that
-    are all-reduced are unreduced before that. ``modes`` are those of the run. Raises ShardlogError where the
-    Shardy that is meant does not mark results.
+    ``full``: around all ops; otherwise around those that Shardy looks at by default. ``mark``: all-reduced
+    results are marked as unreduced before. ``modes`` are the modes of the run. Raises ShardlogError if the
+    chosen version of Shardy does not mark results.
     """
     with module.context, ir.Location.unknown():
         values = ValueShardings(module, shardings, book, modes)
@@ -184,7 +184,7 @@ class _Function:
             self.set_sharding(result, alone)
 
     def unreduce_instead(self, op: ir.Operation) -> None:
-        """A reshard to what is unreduced along more axes becomes the collectives that make it so."""
+        """Replaces a reshard to more unreduced axes by collectives."""
         if self.unreduced(op, 0, self.shardings.read(op.attributes["sharding"]), ir.InsertionPoint(op)):
             op.results[0].replace_all_uses_with(op.operands[0])
             self.rules.pop(op.results[0], None)
@@ -235,8 +235,8 @@ class _Function:
         *,
         full: bool,
     ) -> None:
-        """Has an operand of ``user`` as it is ``wanted``; what that takes stands right after its definition,
-        or ``at`` a place."""
+        """Gives an operand of ``user`` the ``wanted`` sharding, by reshards right after its definition, or
+        ``at`` a place."""
         value = user.operands[index]
         at = at or _after(value)
         held = self.reduced(user, index, wanted, at)
@@ -265,8 +265,8 @@ class _Function:
     def unreduced(
         self, user: ir.Operation, index: int, wanted: Sharding | None, at: ir.InsertionPoint
     ) -> Sharding | None:
-        """Has an operand unreduced along the axes along which it is to be, from what it is sharded or
-        replicated along; returns the sharding that it has then, or None where that takes nothing."""
+        """Makes an operand unreduced along the wanted axes, along which it is sharded or replicated before.
+        Returns its new sharding; None if nothing changes."""
         value = user.operands[index]
         held = self.sharding(value)
         if held is None or wanted is None:
@@ -331,8 +331,8 @@ class _Function:
         return self.collective("all_reduce", value, attributes, sharding, at)
 
     def equivalent(self, held: Sharding | None, wanted: Sharding | None) -> bool:
-        """Whether a value with a sharding has the one that is wanted. What is unreduced has it otherwise than
-        what is whole; only where a value has no sharding nothing is asked about that."""
+        """Whether the sharding of a value is equivalent to the wanted one. Unreduced axes must be equal too,
+        unless the value has no sharding."""
         if held is None:
             return wanted is None or not _axes_of(wanted)
         if not _axes_of(held) and not held.unreduced:
@@ -514,7 +514,7 @@ def _after(value: Any) -> ir.InsertionPoint:
 
 
 def _replace(value: Any, replacement: Any) -> None:
-    """Has all that uses a value use what is made of it."""
+    """Makes all users of a value use its replacement, except the replacement itself."""
     value.replace_all_uses_except(replacement, replacement.owner.operation)
 
 

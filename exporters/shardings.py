@@ -24,7 +24,7 @@ class FinalShardings:
 
     ``contents`` is the content of every place, ``facts`` gives the facts of a content, ``fit`` adapts a
     sharding to the boundary of the module (``rules/propagation/boundary.dl``), ``siblings``, ``takes`` and
-    ``crosses`` are those of the rules (see ``RuleBook``).
+    ``crosses`` ask the rules (see ``RuleBook``).
     """
 
     def __init__(
@@ -52,8 +52,8 @@ class FinalShardings:
         self._decided: dict[tuple[str, tuple[int | None, ...]], tuple[dict[int, int], set[int]]] = {}
 
     def sharding(self, place: int, rank: int) -> Sharding | None:
-        """The sharding of a place whose tensor has this rank; None where it has none. A result of the main
-        function may take that of the returned value."""
+        """The sharding of a place whose tensor has this rank; None if it has none. A result of the main
+        function may take the sharding of the returned value."""
         if place in self.unchanged:
             return self.unchanged[place]
         sharding = self.of(int(self.contents[place]), rank)
@@ -80,16 +80,16 @@ class FinalShardings:
         return self._read[key]
 
     def result(self, sharding: Sharding | None, returned: Sharding | None, **holds: bool) -> Sharding | None:
-        """The sharding of a result of a function, from its own and that of the returned value. What ``holds``
-        of it: see ``RuleBook.takes``."""
+        """The sharding of a function's result, from its own and the returned value's. ``RuleBook.takes``
+        documents ``holds``."""
         if sharding is not None or returned is None:
             return sharding
         single_device = self.shardings.meshes.meshes[returned.mesh].maximal
         return returned if self._takes(single_device=single_device, **holds) else None
 
     def crossed(self, given: Sharding, wanted: Sharding | None) -> tuple[bool, bool]:
-        """Whether a result that a function gives with one sharding is resharded after a call that wants it
-        with another one, and whether the call has the one that it wants."""
+        """Whether a result is resharded after a call, because the function returns it with another sharding
+        than the call wants; and whether the call keeps the sharding that it wants."""
         return self._crosses(
             axes_differ=_axes(given) != _axes(wanted),
             unreduced_differ=_unreduced(given) != _unreduced(wanted),
@@ -140,7 +140,7 @@ class FinalShardings:
     def filled(
         self, shardings: Sequence[Sharding | None], ranks: Sequence[int], when: str = "export"
     ) -> list[Sharding] | None:
-        """``shardings`` of siblings, with those that others bring; None if there are only gaps.
+        """``shardings`` of siblings, with gaps filled from other siblings; None if all are gaps.
 
         ``rules/propagation/siblings.dl`` decides, and says what ``when`` can be.
         """

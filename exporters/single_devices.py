@@ -1,7 +1,7 @@
 """Refuses functions that take or return a tensor on a single device, and ops with results on several, as
 Shardy does since 0.11.
 
-``rules/propagation/boundary.dl`` decides what is refused.
+``rules/propagation/boundary.dl`` decides which to refuse.
 """
 
 from __future__ import annotations

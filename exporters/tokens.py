@@ -16,8 +16,8 @@ def is_token(type_: ir.Type) -> bool:
 
 
 def without_tokens(module: ir.Module) -> ir.Module:
-    """A module whose entry point takes and gives no tokens: those that it takes are made in it. The given one
-    where it has none, else a copy."""
+    """A module whose entry point takes and returns no tokens: it creates its own. Returns a copy, or the
+    module itself if it has no tokens."""
     with module.context:
         functions = symbols(module, "func.func")
         name = main_function(functions)

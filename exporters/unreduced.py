@@ -22,8 +22,8 @@ Shard = Sharding | None  # of a value; None: it has none
 
 
 def check_unreduced(module: ir.Module, shardings: Shardings, book: RuleBook, names: Collection[str]) -> None:
-    """Raises ShardlogError at the first op whose unreduced axes Shardy refuses; ``names`` are those of the
-    module's ops."""
+    """Raises ShardlogError at the first op whose unreduced axes Shardy refuses; ``names`` are the names of
+    the module's ops."""
     reduces = {name for (name,) in book.unreduced({})["of_shardings"]}
     if shardings.has_unreduced or not reduces.isdisjoint(names):
         _Check(module, shardings, book).run()

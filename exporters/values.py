@@ -1,7 +1,7 @@
-"""The shardings of the values of an annotated module, where its passes ask for them.
+"""The shardings of the values of an annotated module, for its passes.
 
-Values keep them at the op that makes them. Arguments of a region have those that its op says of them, or that
-of the result they flow into.
+The defining op of a value has its sharding. An argument of a region has the sharding that the op gives it, or
+that of the result it flows into.
 """
 
 from __future__ import annotations
@@ -21,7 +21,8 @@ from ..rulebook.book import RuleBook
 
 
 class ValueShardings:
-    """The shardings of values, and what the op rules say of ops. ``modes`` are those of the run."""
+    """The shardings of values, and the answers of the op rules about ops. ``modes`` are the modes of the
+    run."""
 
     def __init__(
         self, module: ir.Module, shardings: Shardings, book: RuleBook, modes: Sequence[str] = ()
@@ -61,7 +62,7 @@ class ValueShardings:
         return None if edge is None else self.attribute(edge)
 
     def inside(self, op: Any, label: str) -> list[Sharding | None]:
-        """The "in_shardings" or "out_shardings" of a computation with a body, as they are inside."""
+        """The "in_shardings" or "out_shardings" of a computation with a body, seen from inside."""
         given = sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings
         names, where = boundary_axes(op), location(op)
         return [without_manual(self.shardings.read(sharding, where), names) for sharding in given]

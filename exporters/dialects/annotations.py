@@ -27,7 +27,7 @@ _OWN = ("stablehlo.mesh", UNKNOWN)
 
 
 def to_dialect(module: ir.Module, spelling: Spelling) -> ir.Module:
-    """A copy of a module whose annotations are those of a dialect.
+    """A copy of a module with its annotations in a dialect.
 
     Raises ShardlogError for shardings that the dialect cannot express.
     """
@@ -39,7 +39,7 @@ def to_dialect(module: ir.Module, spelling: Spelling) -> ir.Module:
 
 @dataclass(frozen=True)
 class _Said:
-    """A sharding, what stands beside it, and the op that says it."""
+    """A sharding, the attributes beside it, and the op that has both."""
 
     sharding: Sharding
     beside: Mapping[str, ir.Attribute]
@@ -55,7 +55,7 @@ class _Writer:
         self.shardings.units = True
         self.declared = declared
         self.grids: list[MeshGrid] = []
-        self.read: dict[Any, list[_Said | None]] = {}  # by the attribute of an op that says no more
+        self.read: dict[Any, list[_Said | None]] = {}  # by the attribute of an op that has no other
         self.specs: dict[Any, dict[str, Any]] = {}  # by what is said
         self.known: dict[int, dict[str, Any]] = {}  # the same, by the identity of what is said
         self.made: dict[str, dict[int, Any]] = {}  # by function: its shardings, by the identity of a spec
@@ -158,7 +158,7 @@ class _Writer:
         self.written = self.made.setdefault(text_of(function.attributes["sym_name"]), {})
 
     def shard(self, value: Any, said: _Said, place: Any, users: bool) -> Any:
-        """Annotates a value, and returns the op's result, by which those that are meant use it."""
+        """Annotates a value. Returns the annotation's result, for the users that it is meant for."""
         return self.spelling.annotate(self.op, value, self.sharding(self.spec(said)), place, users)
 
     def sharding(self, spec: dict[str, Any]) -> Any:

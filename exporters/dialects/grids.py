@@ -55,11 +55,11 @@ class MeshGrid:
 def grids_of(
     meshes: Meshes, shardings: Iterable[Sharding], places: dict[str, str], unknown: dict[str, Any]
 ) -> list[MeshGrid]:
-    """A grid for each mesh. An axis of which shardings use parts becomes several axes. ``places`` are those
-    of the meshes, for messages.
+    """A grid for each mesh. An axis becomes several axes if shardings use parts of it. ``places`` are the
+    places of the meshes, for messages.
 
-    Raises ShardlogError for a mesh with an order of devices of its own, and for parts that no cut of an axis
-    gives.
+    Raises ShardlogError for a mesh with its own order of devices, and for parts that no single cut of the
+    axis gives.
     """
     cuts: dict[tuple[int, str], set[int]] = {}
     for sharding in shardings:

@@ -1,4 +1,4 @@
-"""The program of each device, whose collectives are those of the dialect shard."""
+"""The program of each device, with the collectives of the dialect shard."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def _words() -> dict[str, Any]:
 def localized(module: ir.Module, grid: MeshGrid, scatter: str, *, whole_arguments: bool = False) -> ir.Module:
     """A copy of a partitioned module as functions of local tensors, with the collectives of shard on a grid.
 
-    ``scatter`` is the attribute that names the dimension that is scattered. With ``whole_arguments`` a
-    function takes whole tensors, of which each device takes its part. Raises ShardlogError for a collective
-    that the dialect does not have.
+    ``scatter`` is the name of the attribute for the scattered dimension. With ``whole_arguments`` a function
+    takes whole tensors, and each device slices its part. Raises ShardlogError for a collective that the
+    dialect does not have.
     """
     copy = copy_of(module)
     with copy.context, ir.Location.unknown():
@@ -96,7 +96,7 @@ class _Local:
         )
 
     def replace(self, op: Any, name: str, operands: Sequence[Any], attributes: Any) -> None:
-        """Puts an op of the dialect in the place of one."""
+        """Replaces an op by one of the dialect."""
         types = [result.type for result in op.results]
         replacement = self.op(name, operands, types, attributes, ir.InsertionPoint(op))
         replacement.location = op.location
@@ -184,7 +184,7 @@ class _Local:
         self.replace(op, "shard.recv", [value, *of], shared | {"source": dynamic})
 
     def fill(self, op: Any, receives: npt.NDArray[Any]) -> None:
-        """Puts zeros in the place of what a permutation gives devices that receive nothing."""
+        """Makes the result of a permutation zero on devices that receive nothing."""
         place, type_ = ir.InsertionPoint.after(op), ir.RankedTensorType(op.results[0].type)
         zeros = ir.Attribute.parse(f"dense<{_zero(type_.element_type)}> : {type_}")
         constant = (
@@ -373,7 +373,7 @@ class _Local:
         return value
 
     def erase_unused(self) -> None:
-        """Erases what computed the places of parts."""
+        """Erases the ops that computed the offsets of parts."""
         for op in reversed(operations_in(self.module)):
             alone = len(op.results) and not len(op.regions)
             if op.name.startswith("stablehlo.") and alone and not is_used(op):
@@ -386,8 +386,8 @@ class _Local:
 
 
 def _all_receive(source: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """A permutation in which those that received nothing receive from those that sent nothing, themselves if
-    they can."""
+    """A permutation in which devices that received nothing receive from devices that sent nothing, from
+    themselves if possible."""
     complete, free = source.copy(), set(range(len(source))) - {*source.tolist()}
     for device in np.flatnonzero(source < 0).tolist():
         complete[device] = device if device in free else -1

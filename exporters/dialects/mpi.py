@@ -38,9 +38,9 @@ def _words() -> dict[str, Any]:
 
 
 def with_messages(module: ir.Module, grid: MeshGrid) -> None:
-    """Puts calls of MPI in the place of the collectives of shard in a program of local tensors.
+    """Replaces the collectives of shard by calls of MPI, in a program of local tensors.
 
-    Raises ShardlogError for a reduction, and for a type of elements, that MPI does not have.
+    Raises ShardlogError for a reduction or an element type that MPI does not have.
     """
     with module.context, ir.Location.unknown():
         for function in symbols(module, "func.func").values():
@@ -228,7 +228,7 @@ class _Process:
         return result
 
     def in_parts(self, buffer: Any, dim: int, count: int) -> Any:
-        """A buffer whose dimension is two: so many parts, and what is in one."""
+        """A buffer whose dimension is split in two: the parts, and the rows of a part."""
         type_ = ir.MemRefType(buffer.type)
         shape = list(type_.shape)
         shape[dim : dim + 1] = [count, shape[dim] // count]
@@ -266,7 +266,7 @@ class _Process:
         )
 
     def carried(self, op: Any, value: Any, how: str) -> tuple[Any, Callable[[Any], Any]]:
-        """A tensor of elements that MPI has, and what makes one of the own elements of that again."""
+        """A tensor with an element type that MPI has, and a function that converts a tensor back."""
         words, type_ = _words(), ir.RankedTensorType(value.type)
         element = str(type_.element_type)
         if element in words["datatypes"]:
@@ -334,7 +334,7 @@ class _Process:
         return self.one("tensor.extract_slice", [value, start], result, attributes)
 
     def all_to_all(self, op: Any) -> Any:
-        """In turn k, each device of the group sends to the one k places on."""
+        """In turn k, each device sends to the device k places further in its group."""
         sent, again = self.carried(op, op.operands[0], "carried")
         axes = self.axes(op)
         count, own = self.count(axes), self.places[axes]
@@ -366,8 +366,8 @@ class _Process:
         return self.of_two("arith.remui", self.of_two("arith.addi", own, offset), count)
 
     def exchange(self, out: Any, into: Any, to: Any, of: Any, axes: Axes, offset: int) -> None:
-        """Sends to the device of the group that is ``offset`` places on, and receives from the one that is so
-        many before. In each ring of devices, some receive first: otherwise all of them wait to be heard."""
+        """Sends to the device ``offset`` places further in the group, and receives from the device ``offset``
+        places before. In each ring, some devices receive first: otherwise all would wait for a receiver."""
         count, own = self.count(axes), self.places[axes]
         rows = self.of_two("arith.divui", own, min(offset, count - offset))
         odd = self.of_two("arith.remui", rows, 2)
@@ -465,7 +465,7 @@ def _strides(shape: Sequence[int]) -> list[int]:
 
 
 def _pairs(rank: int, dim: int) -> ir.Attribute:
-    """Dimensions of which two, the second behind ``dim``, are one."""
+    """A reassociation that merges ``dim`` with the dimension after it."""
     groups = [[d] for d in range(dim)] + [[dim, dim + 1]] + [[d] for d in range(dim + 2, rank)]
     return ir.ArrayAttr.get(
         [

@@ -136,7 +136,7 @@ class _Op:
         return self.waiting.pop(0)
 
     def mixed(self, element: Element) -> str:
-        """A list of numbers, some of which operands give."""
+        """A list of numbers, some given as operands."""
         numbers = _NUMBERS.findall(self.attributes.pop(element.name).partition(":")[2])
         return f"[{', '.join(self.waiting.pop(0) if n == _DYNAMIC else n for n in numbers)}]"
 

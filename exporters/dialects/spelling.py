@@ -18,8 +18,8 @@ _WORDS_OF_MESH = {"grid_shape": "mesh_shape"}
 
 @dataclass(frozen=True)
 class Spelling:
-    """A version: the name of its dialect, that of its grids, whether it says partial sums, and whether a
-    sharding is a value of its own. ``scatter`` is the attribute for the dimension that is scattered."""
+    """A version of the dialect: its name, its op for grids, whether it has partial sums, and whether a
+    sharding is a value. ``scatter`` is the name of the attribute for the scattered dimension."""
 
     dialect: str
     grid: str
@@ -37,7 +37,7 @@ class Spelling:
         return make(name, [value], [value.type], flags | sharding, place).results[0]
 
     def respell(self, op: Any) -> None:
-        """Puts an op of the version in the place of one of the newest, such as a collective."""
+        """Replaces an op of the newest version, such as a collective, by one of this version."""
         held = entries_of(op.attributes)
         if "scatter_dim" in held:
             held[self.scatter] = held.pop("scatter_dim")

@@ -33,14 +33,14 @@ def spelled(module: ir.Module, dialect: str, version: str | None) -> str:
     """The text of an annotated module in "shard" or "mesh", as a version of LLVM reads it (``VERSIONS``).
 
     Ops that LLVM lacks are in generic form, which it reads with ``-allow-unregistered-dialect``. Raises
-    ShardlogError for a version without the dialect, and for what the dialect cannot say.
+    ShardlogError for a version without the dialect, and for a program that the dialect cannot express.
     """
     spelling = _spelling(dialect, version)
     return pretty(_as_llvm_reads_it(to_dialect(module, spelling)))
 
 
 def respelled(module: ir.Module, version: str | None) -> str:
-    """The text of a module in the normal form, in the dialect that it came in, or in that of a version of
+    """The text of a module in the normal form: in its original dialect, or in the dialect of a version of
     LLVM. Raises ShardlogError as ``spelled`` does."""
     if version is None:
         held = module.operation.attributes
@@ -54,8 +54,8 @@ def local_text(
 ) -> str:
     """The text of a partitioned program in "shard" or "mpi", as a version of LLVM reads it.
 
-    ``axes`` are those of the program. Raises ShardlogError for a version without the dialect, and for a
-    collective that it does not have.
+    ``axes`` are the axes of the program. Raises ShardlogError for a version without the dialect, and for a
+    collective that the dialect does not have.
     """
     if dialect == "mpi" and version not in (None, "main"):
         hint = "it has its collectives in main alone"
@@ -93,7 +93,7 @@ def _version(version: str) -> Spelling:
 
 
 def _as_llvm_reads_it(module: ir.Module) -> str:
-    """The text of a module, of which ops that LLVM lacks are in generic form."""
+    """The text of a module, with ops that LLVM lacks in generic form."""
     context, registry = ir.Context(), ir.DialectRegistry()
     _jax_mlir_ext.register_dialects(registry)  # those of LLVM, but for a few
     context.append_dialect_registry(registry)

@@ -1,5 +1,6 @@
-"""Ops that are loops: operands are spread over the loops, what the op computes is computed of all elements at
-once, and combined along the loops that reduce. A sum of products of two operands is a product of tensors.
+"""Ops that are loops. Operands are broadcast over the loops, the body is computed on all elements at once,
+and the results are combined along the loops that reduce. A sum of products of two operands is a
+``dot_general``.
 """
 
 from __future__ import annotations
@@ -23,9 +24,9 @@ _PRODUCT = "multiply"  # of two operands, of which sums are products of tensors
 
 @dataclass(frozen=True)
 class Loops:
-    """What the rules say of an op: its loops in order, with their kinds and sizes; where they move in each
-    slot, as (loop, step), and from which element on; how partial results are combined; operands that results
-    start from, and those that are zeros of others."""
+    """An op according to the rules: its loops in order, with their kinds and sizes; how they move along each
+    slot, as (loop, step), and from which element; how partial results are combined; the operands that results
+    start from, and the operands that are zero points of others."""
 
     kinds: Mapping[int, str]
     sizes: Mapping[int, int]
@@ -45,7 +46,7 @@ Body = Callable[[OpWriter, Any, Mapping[Any, Any], Sequence[int], Sequence[int]]
 
 
 class Nest:
-    """An op as loops. ``values`` are its operands as written, ``body`` what an op in a region computes."""
+    """An op as loops. ``values`` are its written operands, ``body`` writes the ops of its region."""
 
     def __init__(self, writer: OpWriter, op: Any, loops: Loops, values: Sequence[Any], body: Body) -> None:
         self.writer, self.op, self.loops, self.values, self.body = writer, op, loops, values, body
@@ -60,7 +61,7 @@ class Nest:
     # ---- Without a region: what the rules combine ----------------------------------------------------------
 
     def _of_operands(self) -> Any:
-        """The sum of the products of the operands that have loops, or what else they are combined by."""
+        """The sum of the products of the operands that have loops, or another combination of them."""
         loops, writer = self.loops, self.writer
         element = written_element(ir.RankedTensorType(self.op.results[0].type).element_type)
         taken = [
@@ -84,7 +85,7 @@ class Nest:
         return self._placed(result, self.operands)
 
     def _given(self, slot: int, element: Any) -> Any:
-        """An operand as it is multiplied: less its zero."""
+        """An operand for a product, minus its zero point."""
         value, of = self.values[slot], self.loops.zeros.get(slot)
         several = len(self.loops.reduced) and self.loops.combine == "stablehlo.add"
         if not several:
@@ -134,7 +135,7 @@ class Nest:
         return [self._placed(result, self.operands)]
 
     def _sum_of_products(self, block: Any, value: Any, inputs: int) -> Any:
-        """A product of tensors, where the body multiplies what is computed of two operands, of one each; else
+        """A product of tensors, if the body multiplies two factors that each depend on one operand; otherwise
         None."""
         if self.loops.combine != "stablehlo.add" or isinstance(value.owner, ir.Block):
             return None
@@ -177,8 +178,8 @@ class Nest:
         return self._contracted(values[0], left, values[1], right, element)
 
     def _contracted(self, one: Any, left: list[int], other: Any, right: list[int], element: Any) -> Any:
-        """The sum of products of two tensors with these loops, over those that reduce; None where one of them
-        has such a loop alone."""
+        """The sum of products of two tensors with these loops, over the loops that reduce; None if only one
+        of them has such a loop."""
         reduced = set(self.loops.reduced)
         if (set(left) ^ set(right)) & reduced or reduced - set(left):
             return None
@@ -228,7 +229,8 @@ class Nest:
         return self.writer.constant(ir.Attribute.parse(f"dense<{text}> : {type_}"))
 
     def _ordered(self, value: Any, given: Sequence[int], space: Sequence[int]) -> Any:
-        """A value with dimensions for loops that are ``given``, with those of ``space``. Others turn once."""
+        """A value with dimensions for the ``given`` loops, reordered to those of ``space``. Missing loops
+        have size 1."""
         missing = [loop for loop in space if loop not in given]
         sizes = [self.loops.sizes.get(loop, 1) for loop in [*given, *missing]]
         value = self.writer.reshaped(value, sizes)

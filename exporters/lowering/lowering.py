@@ -100,8 +100,8 @@ class _How:
 
 
 class _Lowering:
-    """Writes the ops of a function. ``values`` are the replacements of values; None for what is no value
-    any more."""
+    """Writes the ops of a function. ``values`` are the replacements of values; None if nothing replaces
+    one."""
 
     def __init__(self, how: _How) -> None:
         self.how = how
@@ -142,7 +142,7 @@ class _Lowering:
         return self.values.get(value, value if written_type(value.type) == value.type else None)
 
     def write(self, op: Any) -> None:
-        """Writes an op before it, and takes down what its results became."""
+        """Writes an op in front of it, and records the replacements of its results."""
         writer, values = (
             OpWriter(ir.InsertionPoint(op), op.location),
             [self.value(value) for value in op.operands],

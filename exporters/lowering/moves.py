@@ -19,8 +19,8 @@ from .writer import OpWriter, element_of, integers_attribute, is_float, shape_of
 
 @dataclass
 class Move:
-    """An op to be written: its operands as they are written, None for those that are no values. ``written``
-    returns the replacements of other values."""
+    """An op to write, and its written operands, None for operands that are not values. ``written`` returns
+    the replacements of other values."""
 
     writer: OpWriter
     op: Any
@@ -173,7 +173,7 @@ def _look_up(move: Move) -> Any:
 
 
 def _largest(move: Move) -> Any:
-    """The first place of the largest element along a dimension: the least of those that are as large."""
+    """The index of the largest element along a dimension, the lowest index if several are equal."""
     writer, value, axis = move.writer, move.first, move.number("axis")
     element, shape = element_of(value), shape_of(value)
     place = written_type(move.op.results[0].type).element_type

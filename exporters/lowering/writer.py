@@ -25,8 +25,8 @@ def is_float(element: Any) -> bool:
 
 
 def written_type(kind: Any) -> Any:
-    """The replacement of a type of another dialect: scalars are tensors of rank 0, indices have 64 bits.
-    None for what is no value of a program, such as a shape."""
+    """The replacement of a type of another dialect: scalars are tensors of rank 0, indices have 64 bits. None
+    for types that no tensor replaces, such as shapes."""
     if isinstance(kind, ir.RankedTensorType):
         element = written_element(kind.element_type)
         return kind if element == kind.element_type else ir.RankedTensorType.get(kind.shape, element)
@@ -62,7 +62,7 @@ class OpWriter:
         dialect: str = "stablehlo",
         **attributes: Any,
     ) -> Any:
-        """The result of a new op; as its first operand, where no shape or no element is said."""
+        """The result of a new op. Its shape and element type default to those of the first operand."""
         type_ = ir.RankedTensorType.get(
             shape_of(operands[0]) if shape is None else list(shape), element or element_of(operands[0])
         )
@@ -97,7 +97,7 @@ class OpWriter:
         return value if element_of(value) == element else self.op("bitcast_convert", [value], None, element)
 
     def compare(self, direction: str, one: Any, other: Any) -> Any:
-        """Where the elements of one compare so with those of the other."""
+        """The elementwise comparison of two values, as booleans."""
         how = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
         bit = ir.IntegerType.get_signless(1)
         return self.op("compare", [one, other], None, bit, comparison_direction=how)
@@ -109,15 +109,15 @@ class OpWriter:
         return value if shape_of(value) == list(shape) else self.op("reshape", [value], shape)
 
     def transposed(self, value: Any, order: Sequence[int]) -> Any:
-        """A value with its dimensions in another order: dimension i is what was ``order[i]``."""
+        """A transposed value: dimension i was dimension ``order[i]``."""
         if list(order) == list(range(len(order))):
             return value
         shape = shape_of(value)
         return self.op("transpose", [value], [shape[d] for d in order], permutation=integers_attribute(order))
 
     def spread(self, value: Any, shape: Sequence[int], dims: Sequence[int]) -> Any:
-        """A value repeated to a shape, of which its dimensions are ``dims``, in any order; those of size one
-        are repeated too."""
+        """A value broadcast to a shape. Its dimensions become ``dims``, in any order; dimensions of size 1
+        are broadcast too."""
         order = sorted(range(len(dims)), key=lambda i: dims[i])
         value = self.transposed(value, order)
         if shape_of(value) == list(shape):
