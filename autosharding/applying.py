@@ -21,10 +21,10 @@ def applied(
 ) -> AutoPlan:
     """A plan for another size of its model.
 
-    Each argument and result has the spec of the one with its name, or else of the nearest one whose name
-    differs only in indices. Kept shardings stay. ``notes`` say what is replicated: dimensions that their
-    axes do not divide, and arguments that the plan does not have. The mesh is the plan's, unless
-    ``options`` have another. ``sum`` and ``bound`` are None: nothing is searched.
+    Each argument and result has the plan's spec for its name, or else for the nearest name that differs only
+    in indices. Kept shardings stay. ``notes`` say what is replicated: dimensions that their axes do not
+    divide, and arguments that the plan does not have. The mesh is the plan's, unless ``options`` have
+    another. ``sum`` and ``bound`` are None: nothing is searched.
 
     Raises ShardlogError for a program of another model, for axes that the mesh does not have, and if the
     program needs more memory than ``options`` allow.

@@ -75,7 +75,7 @@ def _as_good(cost: Cost, fastest: Cost) -> bool:
 def pareto(
     source: Any, options: AutoOptions, progress: Callable[[str, float], None] | None = None
 ) -> tuple[AutoPlan, ...]:
-    """Plans of which none is both slower and larger than another, the fastest first; on the best mesh.
+    """The plans on the best mesh that are not both slower and larger than another, the fastest first.
 
     Raises ShardlogError as ``plan`` does.
     """
@@ -106,7 +106,7 @@ def costed_known(
 
 
 def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], None]) -> list[Search]:
-    """The searches on all meshes, the one with the least sum first.
+    """The searches on all meshes, by increasing least sum.
 
     On meshes whose axes have the same links the sum is the same, so only one of them is searched.
     """

@@ -113,8 +113,8 @@ def _donated(
 
 
 def _by_name(names: Sequence[str], paths: Sequence[str], ends: Ends) -> dict[int, int]:
-    """The results whose paths end like those of arguments of their type, and of no others: ``[0]['w']`` and
-    ``params['w']``. If several match, in the order of the arguments."""
+    """The results whose paths end like the paths of arguments of their type only: ``[0]['w']`` and
+    ``params['w']``. Several matches are paired in the order of the arguments."""
     by_path = defaultdict[tuple[str, ...], list[int]](list)
     for n, name in enumerate(names):
         by_path[components(name)[1:]].append(n)

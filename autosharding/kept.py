@@ -114,6 +114,6 @@ def _sharding(text: str, end: End, where: str, axes: Mapping[str, int]) -> str:
 
 
 def spec_in(text: str) -> tuple[tuple[str, ...], ...]:
-    """The axes of each dimension in a sharding in Shardy's notation; sub-axes stay as they are written."""
+    """The axes of each dimension in a sharding in Shardy's notation; sub-axes keep their notation."""
     body = text[text.index("[") : text.rindex("]")]
     return tuple(tuple(_AXIS.findall(part)) for part in re.findall(r"\{([^}]*)\}", body))

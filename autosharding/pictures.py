@@ -21,7 +21,7 @@ _APART = 13  # pixels between labels
 
 @dataclass(frozen=True)
 class PlotPoint:
-    """A plan in the picture: its ``series``, which is a colour, its label, and its cost. A ``chosen`` one is
+    """A plan in the picture: its ``series`` (a colour), its label, and its cost. The ``chosen`` plan is
     marked."""
 
     series: str
@@ -37,7 +37,7 @@ class PlotPoint:
 
 
 def plan_picture(plan: AutoPlan, others: Sequence[AutoPlan] = ()) -> str:
-    """The plans that were costed for a program as a picture: those that were found, with ``others`` at more
+    """A picture of the costed plans for a program: those from the search, those of ``others`` at further
     prices of memory, and the known strategies. The plan itself is marked."""
     costs = [(each.name, each.mesh, each.seconds, each.peak) for each in plan.tried]
     shown = {(seconds, peak) for _, _, seconds, peak in costs}

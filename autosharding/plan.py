@@ -216,9 +216,9 @@ def indices_of(name: str) -> list[int]:
 
 
 def front(things: Iterable[T], cost: Callable[[T], tuple[float, int]]) -> list[T]:
-    """The things of which none is both slower and larger than another, the fastest first.
+    """The Pareto front: the things that are not both slower and larger than another, the fastest first.
 
-    ``cost`` gives the seconds and the bytes of one.
+    ``cost`` returns the seconds and the bytes of a thing.
     """
     best = list[T]()
     for thing in sorted(things, key=cost):

@@ -1,5 +1,4 @@
-"""The search on one mesh: boundaries of least sum are written as programs, and the one of least cost is
-taken."""
+"""The search on one mesh: boundaries of least sum are written as programs, and the cheapest program wins."""
 
 from __future__ import annotations
 
@@ -78,7 +77,7 @@ class Costed:
 
 
 class Search:
-    """The search on one mesh, that of the module if ``mesh`` is None.
+    """The search on one mesh; on the module's own if ``mesh`` is None.
 
     Raises ShardlogError for bad input.
     """
@@ -246,8 +245,8 @@ class Search:
         return sum_[0] <= self.found(TRIFLE).cost * (1 + _NEAR)
 
     def mutated(self, best: Costed) -> Iterator[Costed]:
-        """Plans that are each better than the one before, found by other layouts for arguments that are laid
-        out alike: those that cost least more by the sum come first, and each is costed."""
+        """Plans, each better than the one before. Each changes the layout of arguments that are laid out
+        alike. Changes that add least to the sum are tried first, and each is costed."""
         if best.opened is None:
             return
         for tried, (group, spec) in enumerate(self._mutations(best.opened)[:MUTATIONS]):
@@ -260,7 +259,7 @@ class Search:
                     yield best
 
     def _mutations(self, opened: Opened) -> list[tuple[list[int], Spec]]:
-        """Other layouts of arguments that are laid out alike, those that cost least more first."""
+        """Other layouts of arguments that are laid out alike, by increasing sum."""
         groups: dict[int, list[int]] = {}
         for argument, number in opened.alike.items():
             groups.setdefault(number, []).append(argument)
@@ -299,11 +298,11 @@ class Search:
         return sorted(fitting, key=lambda each: each.cost.seconds)
 
     def known(self) -> Iterator[Costed]:
-        """The known strategies that fit, which keep what is kept: those of least sum first."""
+        """The known strategies that fit and keep the kept shardings, by increasing sum."""
         return self._known([candidate for candidate, _ in self._strategies])
 
     def rivals(self) -> Iterator[Costed]:
-        """The known strategies that fit and may be as good as what was found, those of least sum first."""
+        """The known strategies that fit and may be as good as the best plan so far, by increasing sum."""
         return self._known([candidate for candidate, sum_ in self._strategies if self._is_near(sum_)])
 
     def _known(self, candidates: Sequence[SpecCandidate]) -> Iterator[Costed]:
@@ -313,9 +312,8 @@ class Search:
                 yield Costed(candidate, self.cost(candidate))
 
     def weighed(self, costed: Sequence[Costed]) -> Iterator[Tried]:
-        """The known strategies besides those that were costed. The cost of a program that was not written is
-        an estimate: that of the best plan, as much more as its sum, and its memory, are more than those of
-        the least sum."""
+        """The known strategies that were not costed, with estimates. Their time and memory are the best
+        plan's, scaled by the ratio of the sums and of the estimated memory."""
         least, best = self.found(TRIFLE), min((each.cost for each in costed), key=lambda cost: cost.seconds)
         names = {each.candidate.name for each in costed}
         for candidate, (sum_, held) in self._strategies:
@@ -367,7 +365,7 @@ class Search:
         )
 
     def unsearched(self, costed: Costed, notes: Sequence[str] = ()) -> AutoPlan:
-        """A candidate as a plan, of which nothing is said but its cost."""
+        """A candidate as a plan with its cost alone."""
         candidate = costed.candidate
         return AutoPlan(
             self.mesh,
@@ -435,7 +433,7 @@ def _spec_of(sharding: Sharding) -> Spec:
 
 
 def _given(candidate: SpecCandidate, result: Result) -> tuple[Spec, ...]:
-    """The specs of all results of a candidate's run, those that propagation decided as well."""
+    """The specs of all results of a candidate's run, including those that propagation decided."""
     with result.module.context:
         ends = ends_of(result.module, ("none",))
     return tuple(

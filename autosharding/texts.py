@@ -175,9 +175,9 @@ def _more(seconds: float) -> str:
 
 
 def why_text(plan: AutoPlan, argument: str) -> str:
-    """The spec of an argument, and those that come next, with their price and the op that decides.
+    """The spec of an argument, and the next best ones, with their prices and the op that decides.
 
-    Raises ShardlogError for a name that no argument has.
+    Raises ShardlogError if no argument has that name.
     """
     n = number_of(plan, argument)
     placed, others = plan.arguments[n], plan.others[n] if n < len(plan.others) else ()
