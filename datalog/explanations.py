@@ -24,8 +24,8 @@ class Explanation:
     """Why a tuple holds: ``proof`` is a proof of least height. Steps are numbered, nearer ones first; the
     goal has number 0.
 
-    ``height`` is the number of rules on the longest way from the tuple to a fact, also where steps are left
-    open; a fact has height 0, and what aggregates go through does not count.
+    ``height`` is the number of rules on the longest path from the tuple to a fact, including steps that are
+    left open. A fact has height 0. Tuples that an aggregate goes through do not count.
     """
 
     proof: Proof
@@ -130,7 +130,7 @@ class Explanation:
         return f"{how}{'; ' if how else '  '}replaced{by}"
 
     def _replacing(self, step: Proof) -> list[str]:
-        """The tuple that has replaced that of a step, if there is one in the end."""
+        """The tuple that has replaced the tuple of a step, if any."""
         return [self._texts.fact(step.relation, row) for row in step.replaced or ()]
 
     def _joins(self, step: Proof) -> bool:

@@ -22,8 +22,8 @@ class RuleRound:
 
 @dataclass(frozen=True)
 class RuleProfile:
-    """The total time of a rule, and that of each round. ``stratum`` is the number of the relations that are
-    computed together with the rule's. Strata are computed in order."""
+    """The total time of a rule, and the time of each round. ``stratum`` is the number of the group of
+    relations that are computed together. Strata are computed in order."""
 
     place: str
     text: str

@@ -63,13 +63,13 @@ def _in_turn(method: Callable[Concatenate[Program, P], T]) -> Callable[Concatena
 class Program:
     """A Datalog program with facts, and their consequences.
 
-    ``source`` is a Path or the name of a file, which ends in ".dl", or the text of a program. Files may
-    include files of their folder or of one of ``include_from``. ``limits`` hold for each evaluation.
-    ``backend`` is "core", "reference" (in Python, slow), or "auto": the core if it is installed. With
-    ``magic`` a program computes only what its outputs need: a recursive relation has only the tuples that
-    pass what all its readers ask for, and magic sets are used where ``.pragma`` says so. Relations that are
-    no outputs are then incomplete, and have no proofs. ``macros`` are defined before the program is read, and
-    ``pragmas`` replace those of the program. Several threads may use a program: their calls take turns.
+    ``source`` is a Path, the name of a file that ends in ".dl", or the text of a program. Files may include
+    files of their folder or of one of ``include_from``. ``limits`` hold for each evaluation. ``backend`` is
+    "core", "reference" (in Python, slow), or "auto": the core if it is installed. With ``magic`` a program
+    computes only what its outputs need: a recursive relation has only the tuples that pass what all its
+    readers ask for, and magic sets are used where ``.pragma`` says so. Other relations are then incomplete,
+    and have no proofs. ``macros`` are defined before the program is read, and ``pragmas`` replace those of
+    the program. Several threads may use a program: their calls take turns.
 
     Raises DatalogError with all errors of the program.
     """
@@ -168,7 +168,7 @@ class Program:
 
     @_in_turn
     def write_duckdb(self, path: str | Path) -> None:
-        """Writes the relations of the last run, and those of facts, to a DuckDB database.
+        """Writes the relations of the last run, and the relations of facts, to a DuckDB database.
 
         It keeps its other tables. Needs duckdb and pyarrow. Raises ShardlogError if it cannot be written.
         """

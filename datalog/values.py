@@ -101,7 +101,7 @@ class Texts:
         return fact_text(relation, outside, self._plan)
 
     def literal(self, literal: Literal, kinds: Mapping[str, str], values: Mapping[str, Any]) -> str:
-        """A literal with the values of its variables, of which ``kinds`` has the kinds."""
+        """A literal with the values of its variables. ``kinds`` has the kind of each variable."""
         return literal_text(
             literal, {name: self._value(kinds, name, value) for name, value in values.items()}
         )
