@@ -1,4 +1,4 @@
-"""``shardlog fmt``, ``lsp`` and ``profile``: what writing rules takes."""
+"""``shardlog fmt``, ``lsp`` and ``profile``: tools for authors of rules."""
 
 from __future__ import annotations
 

@@ -162,7 +162,7 @@ def _auto(options: argparse.Namespace) -> None:
 
 
 def _source(module: str) -> Any:
-    """The module, which is read several times: what standard input gives is kept."""
+    """The module. It is read several times, so standard input is kept."""
     if module != "-":
         return Path(module)
     from ..importers.sources.source import read_program

@@ -138,7 +138,7 @@ def _why(options: argparse.Namespace) -> None:
         return
     moved = options.keep_shardings is False
     if not moved:
-        options.keep_shardings = None  # which is how a value is explained anyhow
+        options.keep_shardings = None  # values are explained this way anyway
         refuse_choice(options, "a program", "--collective N or --no-keep-shardings")
     session = open_or_run(options)
     explainer = session.explainer

@@ -41,7 +41,7 @@ def reference() -> str:
 def _commands(
     command: argparse.ArgumentParser, name: str
 ) -> Iterator[tuple[str, str, argparse.ArgumentParser]]:
-    """The commands below one, with what each does. A command that only has others below it is none."""
+    """The subcommands of a command, with their descriptions. A group of commands does not count."""
     for action in command._actions:
         if isinstance(action, argparse._SubParsersAction):
             about = {choice.dest: choice.help or "" for choice in action._choices_actions}
@@ -90,7 +90,7 @@ def _names(action: argparse.Action) -> Iterable[str]:
 
 
 def _text(text: str) -> str:
-    """A text in a cell of a table; what would be markup in it is code."""
+    """A text for a cell of a table. Words that would be markup become code."""
     linked = re.sub(r"\(docs/(\w+)\.md\)", r"([more](\1.md))", text)
     pattern = r"('[^']*[\[{<*_|][^']*'|(?<![\w(/])[^\s(]*[{<*_\[][^\s)]*(?!\())"
     quoted = "".join(

@@ -111,7 +111,7 @@ def inputs(options: argparse.Namespace) -> list[str]:
 
 
 def session_of(options: argparse.Namespace, *, names: bool = False) -> Session:
-    """The run that ``options`` ask for; warns of ops without a rule. ``names`` is that of ``run_with``."""
+    """The run that ``options`` ask for; warns of ops without a rule. ``names``: see ``run_with``."""
     from ..runs.running import run_with
     from ..session import Session
 
@@ -130,9 +130,9 @@ def session_of(options: argparse.Namespace, *, names: bool = False) -> Session:
 
 
 def open_or_run(options: argparse.Namespace) -> Session:
-    """The saved run that stands in the place of the module, or else the run that the arguments ask for.
+    """The saved run, if one is given in place of a module; otherwise the run that the arguments ask for.
 
-    Raises ShardlogError where a saved run is asked to be another one.
+    Raises ShardlogError for options that would change a saved run.
     """
     from ..runs.records.saved_file import is_saved
 
