@@ -443,8 +443,7 @@ class _Normal:
         of_one: ir.Attribute | None = None,
     ) -> bool:
         """Gives a value a sharding where it is defined; ``of_one`` is the sharding attribute of an op with
-        one result. Returns False if its
-        definition cannot have one, or has one already."""
+        one result. Returns False if its definition cannot have one, or has one already."""
         op = self.definers.get(value)
         if op is None:
             if not isinstance(value.owner, ir.Block):
