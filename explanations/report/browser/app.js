@@ -100,9 +100,8 @@ class App {
     this.tensor = tensor;
     this.write();
     if (tensor >= 0) {
-      byId("details").scrollTop = 0;
+      byId("details").scrollTop = 0; // in narrow windows it is a sheet at the bottom, under the finger
       byId("details-title").focus({ preventScroll: true });
-      byId("details").scrollIntoView(); // in narrow windows it stands above the view
       announce(`${this.run.name(tensor)} is open`);
     } else {
       this.back();
@@ -192,7 +191,8 @@ class App {
       stage === 0
         ? "the annotations alone"
         : `stage ${stage} of ${run.stages.length}: ${stageText(run.stages[stage - 1])} (${manyText(changes, "change")})`;
-    byId("stage-text").textContent = text;
+    const [brief, ...more] = text.split(/(?=: )/);
+    byId("stage-text").replaceChildren(brief, element("span", { class: "more-text" }, ...more));
     slider.setAttribute("aria-valuetext", text);
     document.body.classList.toggle("earlier", stage < run.stages.length);
     this.details.render();

@@ -1,6 +1,7 @@
 "use strict";
 // What must move in the partitioned program, and the annotations that meet there.
 
+const MOST_DIMS = 20; // characters of a sharding that is shown in full in the table
 const MOST_ALIKE = 8; // tensors that are named of those of which the same is said
 
 class Conflicts {
@@ -10,7 +11,12 @@ class Conflicts {
     const { run } = app;
     const of = (i) => run.folds[i][0];
     const bytes = (i) => of(i).bytes * run.folds[i].length;
-    const where = (text) => ({ value: text, cell: (i) => element("span", { class: "code", title: text(i) }, text(i)) });
+    const side = (name) => ({
+      value: (i) => dimsText(of(i)[name]),
+      cell: (i) =>
+        element("span", { class: "code", title: dimsText(of(i)[name]) }, ...markedDims(of(i)[name], of(i), MOST_DIMS)),
+    });
+    const partial = run.conflicts.some((conflict) => conflict.partial);
     this.table = new Table(
       "Conflicts",
       [
@@ -20,17 +26,27 @@ class Conflicts {
           title: "Collective",
           width: "10.5rem",
           value: (i) => of(i).collective,
-          cell: (i) => element("span", { title: of(i).collective }, of(i).collective),
+          cell: (i) => 
+            element("span", { title: of(i).collective }, of(i).collective, element("span", { class: "times-text" }, ` × ${timesText(run, i)}`)),
         },
         {
           title: "Tensor",
           width: "minmax(9rem, 1.2fr)",
           value: (i) => run.conflictTitle(of(i)),
-          cell: (i) => middle(run.conflictTitle(of(i)), { class: "middle code" }),
+          cell: (i) => pathText(run.conflictTitle(of(i))),
         },
-        { title: "Has", width: "minmax(10rem, 2fr)", ...where((i) => dimsText(of(i).has)) },
-        { title: "Partial over", width: "minmax(6.5rem, 0.5fr)", ...where((i) => of(i).partial) },
-        { title: "Needed", width: "minmax(10rem, 2fr)", ...where((i) => dimsText(of(i).needs)) },
+        { title: "Has", width: "minmax(10rem, 2fr)", ...side("has") },
+        ...(partial
+          ? [
+              {
+                title: "Partial over",
+                width: "minmax(6.5rem, 0.5fr)",
+                value: (i) => of(i).partial,
+                cell: (i) => code(of(i).partial),
+              },
+            ]
+          : []),
+        { title: "Needed", width: "minmax(10rem, 2fr)", ...side("needs") },
         { title: "For", width: "minmax(9.5rem, 0.7fr)", value: (i) => of(i).op, cell: (i) => shortOp(of(i).op) },
         { title: "At", width: "minmax(12rem, 2.2fr)", value: (i) => of(i).where, cell: (i) => placeText(of(i).where) },
       ],
@@ -42,7 +58,11 @@ class Conflicts {
       (run.conflicts.length === 0
         ? nothingMoves(run)
         : `${manyText(run.conflicts.length, "tensor")} must move, ${bytesText(total)} to each device. Click one to see the annotations that meet.`);
-    this.view.append(element("div", { class: "tools" }, element("span", { class: "note" }, note)), this.table.element);
+    this.table.element.hidden = run.conflicts.length === 0;
+    this.view.append(
+      element("div", { class: "tools" }, element("span", { class: "note" }, ...prose(note))),
+      this.table.element,
+    );
     this.rows = run.folds.map((_, i) => i);
   }
 
@@ -57,6 +77,23 @@ class Conflicts {
 /** The axes of each dimension; scalars have none. */
 const dimsText = (texts) => (texts.length === 0 ? "–" : bracketed(texts));
 const bracketed = (texts) => `[${texts.map((text) => `{${text}}`).join(", ")}]`;
+
+/**
+ * The axes of each dimension, those marked that are not the same on both sides of a conflict. Of a long text the other
+ * dimensions are left out.
+ */
+function markedDims(texts, { has, needs }, most = Infinity) {
+  if (texts.length === 0) return ["–"];
+  const differs = texts.map((_, d) => has[d] !== needs[d]);
+  const short = dimsText(texts).length > most && differs.includes(true);
+  const said = texts.map((text, d) => (short && !differs[d] ? "…" : `{${text}}`));
+  const kept = said.map((text, d) => [text, d]).filter(([text, d]) => text !== "…" || said[d - 1] !== "…");
+  const parts = kept.flatMap(([text, d], i) => [
+    i ? ", " : "",
+    differs[d] ? element("mark", { title: `dim ${d}` }, text) : text,
+  ]);
+  return ["[", ...parts, "]"];
+}
 
 /** Why there are no conflicts. */
 const nothingMoves = (run) =>
@@ -96,10 +133,10 @@ function conflictText(app, conflict) {
     element(
       "p",
       {},
-      code(dimsText(conflict.has)),
-      ...(conflict.partial ? [` partial over ${conflict.partial}`] : []),
+      element("code", {}, ...markedDims(conflict.has, conflict)),
+      ...(conflict.partial ? [" partial over ", element("mark", {}, conflict.partial)] : []),
       " → ",
-      code(dimsText(conflict.needs)),
+      element("code", {}, ...markedDims(conflict.needs, conflict)),
     ),
     ...(ends.length === 0
       ? []

@@ -58,7 +58,7 @@ class Cost {
 
   render() {
     if (!this.cost) {
-      this.view.replaceChildren(element("p", { class: "note" }, this.app.run.uncosted));
+      this.view.replaceChildren(element("p", { class: "note" }, ...prose(this.app.run.uncosted)));
       return;
     }
     const { layers, ops, places, stacks, collectives, redundant } = this.cost;
@@ -71,10 +71,15 @@ class Cost {
     this.view.replaceChildren(
       element("h2", { class: "hidden" }, "Cost"),
       this.cards(),
-      ...(layers.length > 0 ? [section("Where the time goes", limitLegend(), this.layers())] : [limitLegend()]),
+      ...(ops.length === 0 ? [] : layers.length > 0 ? [section("Where the time goes", limitLegend(), this.layers())] : [limitLegend()]),
       ...(collectives.length > 0 ? [section("Collectives", this.collectives(), ...more(collectives))] : []),
-      section("Memory at the peak", this.held(), ...more(this.cost.held)),
-      element("div", { class: "columns" }, timed("Ops", ops), timed("Source lines", places)),
+      ...(this.cost.held.length > 0 ? [section("Memory at the peak", this.held(), ...more(this.cost.held))] : []),
+      element(
+        "div",
+        { class: "columns" },
+        ...(ops.length > 0 ? [timed("Ops", ops)] : []),
+        ...(places.some(({ name }) => name) ? [timed("Source lines", places)] : []),
+      ),
       ...(stacks.some(({ name }) => name) ? [timed("Name stacks", stacks)] : []),
       ...(redundant.length > 0 ? [section("Computed more than once", this.redundant(), ...more(redundant))] : []),
     );

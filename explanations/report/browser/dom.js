@@ -32,12 +32,15 @@ const button = (text, click, given = {}) => element("button", { type: "button", 
 
 const code = (text) => element("code", {}, text);
 
+/** A sentence in which names stand between backticks. */
+const prose = (text) => text.split("`").map((part, i) => (i % 2 ? code(part) : part));
+
 /**
- * A text on one line, shortened in the middle where there is too little room: the end tells paths apart. `head` is the
- * number of characters at the start that are always there.
+ * A text on one line, shortened in the middle where there is too little room: the end tells paths apart. `head` and `last`
+ * are the numbers of characters at the start and at the end that are always there.
  */
-function middle(text, given = {}, head = 0) {
-  const tail = text.length > head + TAIL + 4 ? TAIL : 0;
+function middle(text, given = {}, head = 0, last = TAIL) {
+  const tail = text.length > head + last + 4 ? last : 0;
   const [first, start, end] = [text.slice(0, head), text.slice(head, text.length - tail), text.slice(text.length - tail)];
   return element(
     "span",
@@ -50,6 +53,15 @@ function middle(text, given = {}, head = 0) {
 
 /** A place on one line: of `model.py:9 (flax/linen/linear.py:700) in UNet/Conv_0` the line is always there. */
 const placeText = (where) => middle(where, {}, /^\S*:\d+(?= )/.exec(where)?.[0].length ?? 0);
+
+/** What a tensor is called: of JAX's path `params['layers'][3]['mlp']['up']` the argument and the last two keys stay. */
+function pathText(path) {
+  const keys = path.match(/\[[^\]]*\]|\.\w+/g) ?? [];
+  const end = keys.slice(-2).join("").length;
+  if (path.length <= TAIL) return middle(path, { class: "middle code" });
+  const head = /^\w+(?=[[.])/.exec(path)?.[0].length ?? 0;
+  return middle(path, { class: "middle code" }, path.length > head + end + 4 ? head : 0, end || TAIL);
+}
 
 const countText = (n) => n.toLocaleString("en");
 

@@ -1,6 +1,9 @@
 "use strict";
 // The program as a graph, a group at a time: its ops, and the groups in it as single nodes.
 
+const MOSTLY = 0.8; // of the ops, for a group to be what the program is about
+const READABLE = 0.7; // how small the program is at first
+const ABOVE = 120; // pixels above the group that the program opens on
 const ZOOMS = [0.25, 0.4, 0.55, 0.7, 0.85, 1, 1.2, 1.5];
 
 class Program {
@@ -37,6 +40,7 @@ class Program {
       this.window,
     );
     this.active = 0;
+    this.opened = false;
   }
 
   // ---- Where we are -------------------------------------------------------------------------------------------
@@ -103,7 +107,34 @@ class Program {
     return this.graphs.get(group);
   }
 
+  /** The first time: goes into the groups that are nearly all of the program, and to the largest group there. */
+  open() {
+    this.opened = true;
+    const size = ([, , first, end]) => end - first;
+    const largest = (group) => group[4].reduce((most, one) => (most && size(most) >= size(one) ? most : one), null);
+    for (;;) {
+      const inside = largest(this.group);
+      if (!inside || inside[1] === REPEAT || size(inside) < MOSTLY * size(this.group)) break;
+      this.trail.push(inside);
+    }
+    this.render();
+    if (this.window.clientWidth < this.size.width) this.fit(READABLE);
+    const model = largest(this.group);
+    if (!model) return;
+    this.active = this.graph().children.findIndex(({ group }) => group === model);
+    this.boxes.forEach((box, i) => {
+      box.tabIndex = i === this.active ? 0 : -1;
+    });
+    const { offsetTop, offsetLeft, offsetWidth } = this.boxes[this.active];
+    const zoom = ZOOMS[this.zoom];
+    this.window.scrollTo((offsetLeft + offsetWidth / 2) * zoom - this.window.clientWidth / 2, Math.max(0, offsetTop * zoom - ABOVE));
+  }
+
   render(focus = null) {
+    if (!this.opened) {
+      this.open();
+      if (focus === null) return;
+    }
     this.renderCrumbs();
     this.renderLegend();
     const { children, ports, sizes, lines, placed } = this.graph();
@@ -221,8 +252,8 @@ class Program {
     this.applyZoom();
   }
 
-  fit() {
-    const scale = Math.min(this.window.clientWidth / this.size.width, 1);
+  fit(least = 0) {
+    const scale = Math.max(least, Math.min(this.window.clientWidth / this.size.width, 1));
     this.zoom = Math.max(
       0,
       ZOOMS.findLastIndex((zoom) => zoom <= scale),

@@ -177,7 +177,7 @@ class Summary {
   top() {
     const { app } = this;
     const { run } = app;
-    if (run.conflicts.length === 0) return element("p", { class: "note" }, run.unpartitioned || nothingMoves(run));
+    if (run.conflicts.length === 0) return element("p", { class: "note" }, ...prose(run.unpartitioned || nothingMoves(run)));
     return element(
       "ol",
       { class: "top" },
@@ -273,7 +273,7 @@ class Summary {
         element("td", {}, code(name)),
         element("td", { class: "number" }, countText(count)),
         element("td", {}, location),
-        element("td", {}, reason),
+        element("td", {}, ...prose(reason)),
       );
     return table(["op", "times", "first at", "why"], [1], this.app.run.unknown.map(row));
   }

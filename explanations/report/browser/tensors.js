@@ -2,7 +2,11 @@
 // Tables that draw only the rows in sight, and the table of tensors.
 
 const ROW = 30; // the height of a row in pixels, as the style sheet has it
+const CARD = 76; // that of a row in narrow windows, where its cells stand below each other
+const NARROW = matchMedia("(max-width: 40rem)");
 const PRINTED = 100; // rows that go to paper
+
+const slug = (title) => title.toLowerCase().replaceAll(" ", "-");
 
 /**
  * A table of numbers, sorted and filtered, of which the rows in sight are drawn. `columns` are
@@ -38,7 +42,16 @@ class Table {
       this.space,
     );
     this.element.style.setProperty("--columns", columns.map(({ width }) => width).join(" "));
-    new ResizeObserver(() => this.draw()).observe(this.element);
+    new ResizeObserver(() => {
+      if (this.selected >= 0 && this.active >= 0) this.reveal(); // a sheet over the table makes it smaller
+      this.draw();
+    }).observe(this.element);
+    NARROW.addEventListener("change", () => this.show(this.rows));
+  }
+
+  /** The height of a row. */
+  get high() {
+    return NARROW.matches ? CARD : ROW;
   }
 
   header(column) {
@@ -72,7 +85,7 @@ class Table {
     }
     this.active = Math.max(0, this.rows.indexOf(this.selected));
     this.element.setAttribute("aria-rowcount", this.rows.length + 1);
-    this.space.style.height = `${ROW * this.rows.length}px`;
+    this.space.style.height = `${this.high * this.rows.length}px`;
     this.draw();
   }
 
@@ -85,12 +98,12 @@ class Table {
 
   /** Draws the rows in sight; all those that fit on paper when it is printed. */
   draw(all = false) {
-    const high = this.element.clientHeight;
-    if (high === 0 && !all) return;
-    const first = all ? 0 : Math.max(0, Math.floor(this.element.scrollTop / ROW) - 6);
+    const room = this.element.clientHeight;
+    if (room === 0 && !all) return;
+    const first = all ? 0 : Math.max(0, Math.floor(this.element.scrollTop / this.high) - 6);
     const last = all
       ? Math.min(this.rows.length, PRINTED)
-      : Math.min(this.rows.length, first + Math.ceil(high / ROW) + 12);
+      : Math.min(this.rows.length, first + Math.ceil(room / this.high) + 12);
     this.space.replaceChildren(...this.rows.slice(first, last).map((row, i) => this.row(row, first + i)));
     const active = this.active >= first && this.active < last ? `${this.element.ariaLabel}-${this.active}` : "";
     if (active) this.element.setAttribute("aria-activedescendant", active);
@@ -112,24 +125,33 @@ class Table {
         },
       },
       ...this.columns.map((column) =>
-        element("div", { role: "gridcell", class: column.number ? "number" : null }, column.cell(row)),
+        element(
+          "div",
+          { role: "gridcell", class: `of-${slug(column.title)}${column.number ? " number" : ""}` },
+          column.cell(row),
+        ),
       ),
     );
-    made.style.top = `${at * ROW}px`;
+    made.style.top = `${at * this.high}px`;
     return made;
+  }
+
+  /** Scrolls to the active row. */
+  reveal() {
+    const top = this.active * this.high;
+    const view = this.element.clientHeight - this.head.offsetHeight;
+    if (top < this.element.scrollTop) this.element.scrollTop = top;
+    if (top + this.high > this.element.scrollTop + view) this.element.scrollTop = top + this.high - view;
   }
 
   key(event) {
     if (event.target !== this.element || event.ctrlKey || event.metaKey || event.altKey) return;
-    const page = Math.max(1, Math.floor(this.element.clientHeight / ROW) - 2);
+    const page = Math.max(1, Math.floor(this.element.clientHeight / this.high) - 2);
     const moves = { ArrowDown: 1, ArrowUp: -1, PageDown: page, PageUp: -page, Home: -Infinity, End: Infinity };
     if (event.key in moves) {
       event.preventDefault();
       this.active = Math.max(0, Math.min(this.rows.length - 1, this.active + moves[event.key]));
-      const top = this.active * ROW;
-      const view = this.element.clientHeight - ROW; // less the header
-      if (top < this.element.scrollTop) this.element.scrollTop = top;
-      if (top + ROW > this.element.scrollTop + view) this.element.scrollTop = top + ROW - view;
+      this.reveal();
       this.draw();
     } else if (event.key === "Enter" && this.rows.length > 0) {
       event.preventDefault();
@@ -161,7 +183,7 @@ class Tensors {
           title: "Name",
           width: "minmax(9rem, 1.4fr)",
           value: (t) => t,
-          cell: (t) => middle(run.title(t), { class: "middle code" }),
+          cell: (t) => pathText(run.title(t)),
         },
         {
           title: "Type",

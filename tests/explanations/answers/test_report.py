@@ -243,6 +243,125 @@ def test_lines_and_name_stacks_fit(browser: webdriver.Chrome, tmp_path: Path, wi
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
 
+@pytest.fixture
+def phone(browser: webdriver.Chrome) -> Iterator[webdriver.Chrome]:
+    size = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    yield browser
+    browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
+
+
+def box(page: Page, selector: str) -> dict[str, float]:
+    """Where an element stands in the window."""
+    found = page.run("return arguments[0].getBoundingClientRect().toJSON()", page.one(selector))
+    return dict(found)
+
+
+def test_a_tapped_conflict_opens_beside_it_on_a_phone(phone: webdriver.Chrome, small: Path) -> None:
+    page = Page(phone, small)
+    assert box(page, "#main")["top"] < 100  # of 844: the header is small
+    page.click("#tabs button", "Conflicts")
+    page.click("#view-conflicts .row", "all-gather")
+    page.until(lambda: "all-gather, 128 B" in page.text("#details .conflict"))
+    sheet, row = box(page, "#details"), box(page, "#view-conflicts .row[aria-selected=true]")
+    assert (sheet["left"], sheet["right"], sheet["bottom"]) == (0, 390, 844)
+    page.until(lambda: box(page, "#view-conflicts .row[aria-selected=true]")["bottom"] <= sheet["top"])
+    assert row["left"] >= 0
+    assert row["right"] <= 390
+    # Nothing is cut: every cell that is shown is there as a whole.
+    cut = "[...document.querySelectorAll('#view-conflicts .space .row > *')].filter((e) => e.offsetWidth && e.scrollWidth > e.clientWidth).map((e) => e.textContent)"  # noqa: E501
+    assert page.run(f"return {cut}") == []
+    page.click("#details .close")
+    assert not page.one("#details").is_displayed()
+
+
+def test_what_differs_of_a_conflict_is_marked(page: Page) -> None:
+    page.run("app.show('conflicts')")
+    page.one("#view-conflicts .space .row")
+    marked = "[...document.querySelectorAll('#view-conflicts .space .row')].map((row) => [...row.querySelectorAll('mark')].map((e) => e.textContent))"  # noqa: E501
+    assert page.run(f"return {marked}") == [[], ["{data}", "{}"]]
+    # Of long shardings the other dimensions are left out, and never what differs.
+    said = page.run("""
+        const conflict = { has: ["a_long_axis,b", "", "c", ""], needs: ["a_long_axis,b", "", "", "d"] };
+        return ["has", "needs"].map((side) => {
+          const made = element("p", {}, ...markedDims(conflict[side], conflict, 10));
+          return made.textContent;
+        });
+    """)
+    assert said == ["[…, {c}, {}]", "[…, {}, {d}]"]
+
+
+def test_steps_are_folded_by_layer(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """Of a long derivation the layers are there first, then steps without names of the module, then all."""
+    lines = [
+        f"%{i} = stablehlo.tanh %{i - 1 if i else 'x'} : tensor<8xf32> "
+        f'loc("jit(f)/layer_{i // 4}/tanh"("m.py":{i + 1}:1))'
+        for i in range(12)
+    ]
+    module = """
+sdy.mesh @mesh = <["data"=2]>
+func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>}) -> tensor<8xf32> {
+  BODY
+  return %11 : tensor<8xf32>
+}
+""".replace("BODY", "\n  ".join(lines))
+    (tmp_path / "report.html").write_text(report(shardlog.run(module).programs))
+    page = Page(browser, tmp_path / "report.html")
+    page.run("app.select(app.run.tensor('%11'))")
+    layers = [e.text.replace("\n", " ") for e in page.all("#details .layer-steps > summary")]
+    assert layers == [f"layer_{i} 4 steps: tanh" for i in (2, 1, 0)]
+    page.click("#details .layer-steps summary")
+    steps = page.all("#details .layer-steps[open] .step > summary")
+    assert len(steps) == 4
+    assert steps[0].text.replace("\n", " ") == "dim 0 gets data from dim 0 by tanh m.py:12 in layer_2"
+    steps[0].click()
+    assert "%11, from %10" in page.text("#details .step dl")
+
+
+def test_the_program_opens_on_the_model(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    """Not on what stands before it, and inside of what is nearly all of it."""
+    body, last = [], "x"
+
+    def add(stack: str) -> None:
+        nonlocal last
+        name = f"v{len(body)}"
+        op = ("tanh", "negate", "sine")[len(body) % 3]
+        body.append(f'%{name} = stablehlo.{op} %{last} : tensor<8xf32> loc("jit(f)/{stack}/op"("m.py":1:1))')
+        last = name
+
+    for stack, ops in (("outer/_threefry_split", 5), ("outer/net", 40), ("outer/loss", 4)):
+        for i in range(ops):
+            add(f"{stack}/part_{i % 7}" if ops > 10 else stack)
+    module = """
+sdy.mesh @mesh = <["data"=2]>
+func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>}) -> tensor<8xf32> {
+  BODY
+  return LAST : tensor<8xf32>
+}
+""".replace("BODY", "\n  ".join(body)).replace("LAST", f"%{last}")
+    (tmp_path / "report.html").write_text(report(shardlog.run(module).programs))
+    page = Page(browser, tmp_path / "report.html")
+    page.click("#tabs button", "Program")
+    assert "_threefry_split" not in page.text("#view-program .node[tabindex='0']")
+    assert page.text("#view-program .crumbs b") in ("outer", "net")
+
+
+def test_what_is_empty_is_left_out(browser: webdriver.Chrome, tmp_path: Path) -> None:
+    module = """
+sdy.mesh @mesh = <["data"=2]>
+func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>}) -> tensor<8xf32> {
+  return %x : tensor<8xf32>
+}
+"""
+    (tmp_path / "report.html").write_text(report(shardlog.run(module).programs))
+    page = Page(browser, tmp_path / "report.html")
+    for view in ("Conflicts", "Cost"):
+        page.click("#tabs button", view)
+        empty = "[...document.querySelectorAll('table, .table')].filter((e) => e.checkVisibility() && !e.querySelector('tbody tr, .space .row'))"  # noqa: E501
+        assert page.run(f"return {empty}.length") == 0, view
+    assert page.run("return prose('see `--shape`').map((e) => e.textContent ?? e)") == ["see ", "--shape", ""]
+
+
 def test_a_derivation_opens_step_by_step(page: Page) -> None:
     page.click("#tabs button", "Tensors")
     page.click("#view-tensors .row", "model.py:9")

@@ -2,6 +2,8 @@
 // Derivations: how a dimension got an axis, as a list that opens step by step.
 
 const FIRST_STEPS = 12; // of a long derivation; the others come on demand
+const MOST_OPS = 5; // names of ops of a layer that are said
+const FEW_STEPS = 4; // which are not folded by layer
 
 /** The swatch and the name of an axis. */
 function axisChip(app, part, given = {}) {
@@ -71,6 +73,43 @@ function givenParts(app, annotation) {
 }
 
 function stepList(app, one, steps) {
+  const parts = steps.length > FEW_STEPS ? byLayer(app.run, steps) : [];
+  if (parts.length > 1) return element("div", {}, ...parts.map((part) => layerSteps(app, one, part)));
+  return plainSteps(app, one, steps);
+}
+
+/** The layer that an op is in: its name stack without transformations; "" where nothing says it. */
+const layerOf = (run, op) => / in (.*)$/.exec(run.opWhere(op))?.[1] ?? "";
+
+/** Steps by layer, `{layer, steps}`: those one after the other that are in one. */
+function byLayer(run, steps) {
+  const parts = [];
+  for (const step of steps) {
+    const layer = layerOf(run, step.op);
+    if (parts.at(-1)?.layer === layer) parts.at(-1).steps.push(step);
+    else parts.push({ layer, steps: [step] });
+  }
+  return parts;
+}
+
+/** The steps in a layer, which open on demand. */
+function layerSteps(app, one, { layer, steps }) {
+  const ops = [...new Set(steps.map(({ op }) => shortOp(app.run.opName(op))))];
+  const details = element(
+    "details",
+    { class: "layer-steps" },
+    element(
+      "summary",
+      {},
+      layer ? middle(layer, { class: "middle layer code" }) : element("span", { class: "layer" }, "outside of layers"),
+      element("span", { class: "note" }, `${manyText(steps.length, "step")}: ${ops.slice(0, MOST_OPS).join(", ")}${ops.length > MOST_OPS ? " …" : ""}`),
+    ),
+  );
+  fill(details, () => [plainSteps(app, one, steps)]);
+  return details;
+}
+
+function plainSteps(app, one, steps) {
   const list = element("ol", { class: "steps" });
   const show = (some) => list.append(...some.map((step) => element("li", {}, stepDetails(app, one, step))));
   const shown = steps.length > FIRST_STEPS + 1 ? FIRST_STEPS : steps.length; // a button takes the room of a step
@@ -93,15 +132,19 @@ function stepDetails(app, one, step) {
   const by =
     step.from === null
       ? [" gets ", axisChip(app, one), " back: its priority came"]
-      : [" gets ", axisChip(app, one), " from ", site(run, step.from), " by ", element("b", {}, shortOp(op))];
+      : [" gets ", axisChip(app, one), " from ", briefSite(run, step.from), " by ", element("b", {}, shortOp(op))];
   const where = run.opWhere(step.op);
   const place = where ? element("span", { class: "place note", title: where }, shortPlace(where)) : "";
-  const details = element("details", { class: "step" }, element("summary", {}, site(run, step.site), ...by, " ", place));
+  const details = element("details", { class: "step" }, element("summary", {}, briefSite(run, step.site), ...by, " ", place));
   fill(details, () => stepBody(app, one, step));
   return details;
 }
 
 const site = (run, { tensor, dim }) => element("span", {}, code(run.name(tensor)), ` dim ${dim}`);
+
+/** A dimension, with the path that JAX gives its tensor. Names in the module are one click further. */
+const briefSite = (run, { tensor, dim }) =>
+  element("span", { title: run.name(tensor) }, ...(run.jaxPath(tensor) ? [code(run.jaxPath(tensor)), " "] : []), `dim ${dim}`);
 
 /** A place without the folder of its file. */
 const shortPlace = (where) => where.replace(/^[^\s:]*\//, "");
@@ -122,10 +165,10 @@ function stepBody(app, one, step) {
       " ",
       step.op < run.program ? button("show in program", () => app.showOp(step.op), { class: "small" }) : "",
     ),
-    row("tensors", ...ends.flatMap(({ tensor }, i) => [i ? ", from " : "", tensorLink(app, tensor)])),
+    row("tensors", ...ends.flatMap(({ tensor }, i) => [i ? ", from " : "", tensorLink(app, tensor, run.name(tensor))])),
     ...(step.from === null ? [] : [row("along", `factor ${step.factor}, ${step.fromRole} → ${step.toRole}`)]),
     row("when", `${stageText(run.stages[step.stage])}, change ${countText(step.change)}`),
-    row("because", `${step.sentence} `, element("span", { class: "rule code" }, step.rule)),
+    row("because", ...prose(step.sentence), " ", element("span", { class: "rule code" }, step.rule)),
   );
   if (step.rests.length > 0) {
     facts.append(
@@ -164,7 +207,9 @@ function lostIn(app, step, row) {
       siteLink(app, loss.site),
       ": ",
       element("b", { class: "reason" }, loss.reason),
-      ` — ${loss.sentence} `,
+      " — ",
+      ...prose(loss.sentence),
+      " ",
       element("span", { class: "rule code" }, loss.rule),
     ),
   );
