@@ -132,7 +132,7 @@ class Agenda:
             self._backend = ReferenceAgenda(solver, state, changed, spread)
 
     def static(self, facts: Facts) -> int:
-        """The number of a set of facts, those of a class under a mode. Equal sets have equal numbers."""
+        """The number of the set of facts of a class under a mode. Equal sets have equal numbers."""
         return self._backend.static(facts)
 
     def content(self, facts: Facts) -> int:
@@ -149,7 +149,7 @@ class Agenda:
         """Run the passes in order on cells with the given contents.
 
         ``progress`` is called now and then with the number of the pass and of its turns so far. Raises
-        EngineError for a graph that does not fit together and for what goes wrong in a rule.
+        EngineError for an inconsistent graph and for errors in rules.
         """
         plain = [(p.kind == "worklist", p.items, p.statics) for p in passes]
         final, log, statistics = self._backend.run(

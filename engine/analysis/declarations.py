@@ -80,7 +80,8 @@ def _check_subsuming(module: Module, declared: Mapping[str, RelationDeclaration]
 def directives_of(
     module: Module, declared: Mapping[str, RelationDeclaration], reporter: Reporter
 ) -> dict[str, set[str]]:
-    """The kinds of directives ("input", "output", ...) that each relation has; reports those of none."""
+    """The kinds of directives ("input", "output", ...) of each relation. Reports directives of unknown
+    relations."""
     kinds: dict[str, set[str]] = {name: set() for name in declared}
     for directive in module.directives:
         if directive.name in declared:

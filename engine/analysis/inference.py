@@ -60,7 +60,7 @@ _ARITIES = {
 
 
 def kind_of(term: Term, kinds: Mapping[str, str], types: Types) -> str | None:
-    """The kind of a term, given those of variables; None where it depends on its use."""
+    """The kind of a term, given the kinds of variables; None if it depends on its use."""
     if isinstance(term, Variable):
         return kinds.get(term.name)
     if isinstance(term, Constant):
@@ -93,8 +93,7 @@ def cast_kind(term: Cast, kinds: Mapping[str, str], types: Types) -> str:
 
 
 def cast_functor(term: Cast, kinds: Mapping[str, str], types: Types) -> str | None:
-    """The functor that gives a cast number the bits that a value of another type has; None where it has them
-    as it is."""
+    """The functor that converts the bits of a cast number to another type; None if the bits are the same."""
     inside, kind = cast_kind(term, kinds, types), types.kinds[term.type_name]
     return f"as_{kind}" if kind in _NUMERIC and inside != kind else None
 

@@ -1,4 +1,4 @@
-"""Keyed programs: every rule is about one key, so the program can be solved key by key.
+"""Keyed programs: every rule uses one key, so the program can be solved key by key.
 
 A relation is keyed if its first column has the key's type. In a rule all keyed atoms and the head carry the
 same variable in that column, and it stands nowhere else. Then the column can be dropped.
@@ -35,7 +35,7 @@ def check_key(clause: Clause, keyed: Set[str], key: str, reporter: Reporter) -> 
 
 
 def _broken(clause: Clause, keyed: Set[str]) -> tuple[int, str] | None:
-    """The position and the reason where a clause is about several keys or none; None if it is about one."""
+    """The position and the reason if a clause uses several keys or none; None if it uses one."""
     head = clause.head
     all_literals = list(literals(clause))
     atoms = [x.atom if isinstance(x, Negation) else x for x in all_literals if isinstance(x, Atom | Negation)]

@@ -73,7 +73,7 @@ def variables(term: Term) -> set[str]:
 
 
 def own_name(variable: Variable) -> str:
-    """The name of a variable as it is written."""
+    """The name of a variable in the source."""
     return variable.name.partition("@")[0]
 
 

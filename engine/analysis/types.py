@@ -122,7 +122,7 @@ def _branches(
 
 
 class _Kinds:
-    """The kinds of types, which are resolved as they are asked for."""
+    """The kinds of types, resolved on demand."""
 
     def __init__(self, by_name: Mapping[str, TypeDeclaration], reporter: Reporter) -> None:
         self._by_name, self._reporter = by_name, reporter

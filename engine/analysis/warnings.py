@@ -73,7 +73,7 @@ def _warn_of_variables(rule: list[Clause], reporter: Reporter) -> None:
 
 
 def _variables_of(literal: Literal) -> Iterator[Variable]:
-    """The variables of a literal in the order of the text, those of aggregates too."""
+    """The variables of a literal, including aggregates, in the order of the text."""
     left: list[Term] = list(reversed(terms(literal)))
     while left:
         term = left.pop()

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 Rows: TypeAlias = "Iterable[Sequence[Any]] | np.ndarray[Any, Any]"
 
-DEEPEST = 500  # levels of records: what goes through them in Python calls itself that often
+DEEPEST = 500  # levels of records, which is how deep Python recurses
 
 _LIMITS = {"number": (-(1 << 63), (1 << 63) - 1), "unsigned": (0, (1 << 64) - 1)}
 EXPECTED = {

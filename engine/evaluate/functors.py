@@ -1,4 +1,4 @@
-"""Values, and what the intrinsic functors make of them: the meaning that every evaluator shares.
+"""Values and the intrinsic functors: the semantics that all evaluators share.
 
 Numbers. ``number`` and ``unsigned`` wrap around at 64 bits. ``/`` and ``%`` truncate towards zero, as in C; a
 zero divisor raises EngineError. ``^`` of integers multiplies as often as the exponent says (wrapping
@@ -7,15 +7,15 @@ argument; ``bshr`` keeps the sign of a ``number``, ``bshru`` does not. ``land``,
 ``lnot`` give 0 or 1. Floats follow IEEE 754 (x / 0.0 is infinite or NaN), but every NaN is one value. -0.0
 and 0.0 are two values that comparisons take for equal.
 
-Symbols are compared by code point. ``strlen`` and ``substr`` count code points (Soufflé: bytes);
-``substr`` is empty where its start is negative or beyond the end, stops at the end, and goes on up to there
-with a negative length. ``to_string`` of a float has six decimals, as C's "%f". ``to_number``,
-``to_unsigned`` and ``to_float`` of a symbol take decimal digits with a sign; integers may be hexadecimal (0x)
-or binary (0b), floats may have a point and an exponent, or be ``inf``, ``infinity`` or ``nan`` in letters of
-either case. Anything else raises EngineError. A float becomes an integer by truncation (saturating, NaN is
-0); ``as`` keeps the bits of a number. ``ord`` is the value itself as a ``number``; of a symbol it is what
-``ordinal`` says; equal records have equal numbers. ``match(pattern, text)`` matches the whole text; with a
-pattern that is no regular expression neither it nor its negation holds.
+Symbols are compared by code point. ``strlen`` and ``substr`` count code points (Soufflé: bytes); ``substr``
+is empty if its start is negative or beyond the end. It stops at the end; with a negative length it goes up to
+the end. ``to_string`` of a float has six decimals, as C's "%f". ``to_number``, ``to_unsigned`` and
+``to_float`` of a symbol take decimal digits with a sign; integers may be hexadecimal (0x) or binary (0b),
+floats may have a point and an exponent, or be ``inf``, ``infinity`` or ``nan`` in letters of either case.
+Anything else raises EngineError. A float becomes an integer by truncation (saturating, NaN is 0); ``as``
+keeps the bits of a number. ``ord`` is the value itself as a ``number``, and the ``ordinal`` of a symbol;
+equal records have equal numbers. ``match(pattern, text)`` matches the whole text; with an invalid pattern
+neither it nor its negation holds.
 """
 
 from __future__ import annotations

@@ -19,11 +19,11 @@ _BUSIEST = 3  # rules that an error names
 
 @dataclass(frozen=True)
 class Limits:
-    """The resources that an evaluation may use; None: unlimited. In a keyed program they hold for each key.
+    """The resources that an evaluation may use; None: unlimited. In a keyed program, limits are per key.
 
-    ``tuples`` are those that rules derive, ``memory`` is in bytes (about, facts included), ``seconds`` are
-    wall-clock time. ``threads`` is on how many threads a rule runs that looks at many tuples; the answer is
-    the same on any number of them.
+    ``tuples`` counts derived tuples. ``memory`` is in bytes, approximate, and includes facts. ``seconds`` are
+    wall-clock time. ``threads`` is the number of threads for a rule that looks at many tuples; the answer
+    does not depend on it.
     """
 
     tuples: int | None = None

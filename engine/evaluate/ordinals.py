@@ -11,8 +11,8 @@ _MADE = 1 << 62  # more than there are symbols
 
 
 class Ordinals(dict[str, int]):
-    """The numbers of symbols by their first appearance: those of the program's text, then those of facts as
-    they were added. Others, which rules make, have a hash of their text, which is no such number.
+    """The numbers of symbols by their first appearance: in the program's text, then in facts, as they were
+    added. Symbols that rules create have a hash of their text, which differs from all such numbers.
 
     So the numbers do not depend on how rules are carried out. In a keyed program no symbol counts as having
     appeared, so that it does not matter which keys came before.

@@ -168,7 +168,7 @@ class Evaluation:
         return chosen
 
     def _end_round(self, stratum: Stratum) -> None:
-        """Delete the tuples that others make superfluous, and note those of the round."""
+        """Delete superfluous tuples, and note the tuples of the round."""
         new = self._fire_all(stratum, stratum.after)
         for superfluous in stratum.superfluous:
             relation = self._plan.relations[superfluous].gives
@@ -209,7 +209,7 @@ class Evaluation:
         return most is not None and len(self._all[relation].tuples) >= most
 
     def _closed(self, relation: int, rows: Iterable[Tuple]) -> list[Tuple]:
-        """The new rows, with those that make an eqrel an equivalence again."""
+        """The new rows, with the rows that close an eqrel again."""
         try:
             return self._equivalent(relation, rows)
         except LimitError as error:

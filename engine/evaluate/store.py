@@ -19,8 +19,8 @@ from .reference import Evaluation
 # The type of a column's words, if they are not numbers of symbols or records.
 NUMERIC: dict[str, type[np.generic]] = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}
 Words = np.ndarray[Any, np.dtype[np.int64]]
-# What it took to apply a rule once: the number of its source, those of the stratum and the round, seconds,
-# and how many tuples it gave that were not there.
+# One application of a rule: the numbers of its source, stratum and round, seconds, and the number of new
+# tuples.
 Noted = tuple[int, int, int, float, int]
 # The columns of a relation and the first tuple of each round but the first: see ``Store.found``.
 Found = tuple[list[Words], Words]
@@ -73,8 +73,8 @@ class Store(Protocol):
         ...
 
     def columns(self, relation: str) -> list[Words]:
-        """The columns of a relation, whose tuples are sorted: numbers as they are, unsigned ones and floats
-        as their bits, symbols and records by the numbers that ``symbols`` and ``values`` know."""
+        """The columns of a relation with sorted tuples: numbers, the bits of unsigned numbers and floats, and
+        the numbers of symbols and records, which ``symbols`` and ``values`` resolve."""
         ...
 
     def found(self, relation: str) -> Found:

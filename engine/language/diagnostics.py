@@ -156,7 +156,7 @@ class Reporter:
     def _shown(
         self, reported: Mapping[tuple[int, str], tuple[Text, Text]]
     ) -> tuple[list[Diagnostic], dict[str, int]]:
-        """The first diagnostics of each file, and how many more there are, by file."""
+        """The first diagnostics of each file, and the number of others by file."""
         diagnostics = []
         counts: Counter[str] = Counter()
         for at, code in sorted(reported):

@@ -81,7 +81,7 @@ class _Parser(ClauseParser):
         self.unattached()
 
     def unattached(self) -> None:
-        """Warn of doc comments before this token, which is nothing that they could describe."""
+        """Warn of doc comments before this token, because they cannot describe it."""
         for at in self.comments.get(self.i, ()):
             self.reporter.warning("W0104", at, "this doc comment stands before nothing that it describes")
 

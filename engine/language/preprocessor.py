@@ -134,7 +134,7 @@ class _Expansion:
         return not self.parts or self.parts[-1][0]
 
     def emit(self, first: int, line: str) -> None:
-        """Put out a line, and empty ones for those that were joined to it."""
+        """Emit a line, and an empty line for each line that was joined to it."""
         self.size += len(line)
         if self.size > _LARGEST:
             raise PreprocessingError(f"the expanded text has more than {_LARGEST >> 20} MiB")

@@ -1,4 +1,4 @@
-"""The files of a program, and those that they include."""
+"""The files of a program, and their included files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class FileReader:
         parse(text, start, module, self.reporter, include, strict=included)
 
     def peek(self, target: str, file: str) -> tuple[str, str] | None:
-        """The file that a file includes by a name, as it is known, and its text; None where it cannot be."""
+        """The name and the text of an included file; None if it cannot be included."""
         if target in self.texts:
             return target, self.texts[target]
         try:

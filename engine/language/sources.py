@@ -27,7 +27,7 @@ def read_text(path: Path) -> str:
 
 
 def decoded(data: bytes) -> str:
-    """The text of a file of which ``LARGEST`` + 1 bytes were read, or all. Raises UnreadableError."""
+    """The text of a file, from its first ``LARGEST`` + 1 bytes. Raises UnreadableError."""
     if len(data) > LARGEST:
         raise UnreadableError(f"it is larger than {LARGEST >> 20} MiB")
     try:
@@ -95,7 +95,7 @@ class Sources:
         return dict(zip(self.files, self.texts, strict=True))
 
     def locate(self, at: int) -> SourcePlace:
-        """The file, line and column of a position: those that it comes from, by ``#line``."""
+        """The original file, line and column of a position, by ``#line``."""
         i = bisect_right(self.starts, at) - 1
         text, offset = self.texts[i], at - self.starts[i]
         if i not in self._lines:

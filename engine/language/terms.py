@@ -40,7 +40,7 @@ CASTS = {
     "itof": "to_float", "utof": "to_float",
 }  # fmt: skip
 _AGGREGATES = frozenset(["count", "sum", "min", "max", "mean"])
-DEEPEST = 100  # levels of a term or of a body: what works on them is recursive
+DEEPEST = 100  # levels of a term or of a body, which functions on them recurse through
 
 
 class TermParser(TokenReader):

@@ -59,7 +59,7 @@ def terms(literal: Literal) -> tuple[Term, ...]:
 
 
 def parts(term: Term) -> tuple[Term, ...]:
-    """The terms in a term, also those of an aggregate's body."""
+    """The terms in a term, including those in an aggregate's body."""
     if isinstance(term, Call | Record | Branch):
         return term.args
     if isinstance(term, Cast):

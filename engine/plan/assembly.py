@@ -15,7 +15,7 @@ from .planner import Schema, constant_arguments, plan_clause
 # Helper relations: candidates of a choice, and tuples to delete.
 CANDIDATES, SUPERFLUOUS = "candidates", "superfluous"
 Clauses = Iterable[tuple[Clause, dict[str, str]]]
-_LITERALS = 500_000  # literals of all versions of rules, of which each has one for each recursive atom
+_LITERALS = 500_000  # literals of all variants of rules, one for each recursive atom
 
 
 def helper(name: str, what: str) -> str:
@@ -52,8 +52,8 @@ class Assembly:
         self.strata: list[Stratum] = []
 
     def add(self, group: Sequence[str], clauses: Mapping[str, Clauses]) -> bool:
-        """Adds relations that are computed together. ``clauses`` are those of each relation, with the kinds
-        of their variables. Whether there is a stratum for them: facts alone make none."""
+        """Adds relations that are computed together. ``clauses`` has the clauses of each relation, with the
+        kinds of their variables. Returns whether they need a stratum: facts alone do not."""
         once: list[int] = []
         again: list[int] = []
         more: list[int] = []

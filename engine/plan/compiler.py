@@ -209,7 +209,7 @@ class _Compiler:
         gives: Mapping[str, str],
         types: Types,
     ) -> tuple[Relation, ...]:
-        """The relations of the plan, without the key; ``gives`` are those that helpers are for."""
+        """The relations of the plan, without the key; ``gives`` maps helpers to their relations."""
         index = {name: i for i, name in enumerate(declared)}
         keyed = self.keyed(declared)
         return tuple(

@@ -1,8 +1,8 @@
 """The plan: what the front end hands to an evaluator.
 
-A plan is a small relational algebra: relations, strata in evaluation order, and rules as nested loops.
-Both evaluators (``core`` in Rust, ``reference`` in Python) run exactly this, so a plan says everything that
-an answer depends on: the order of joins, the version of a relation that each scan reads, the type of every
+A plan is a small relational algebra: relations, strata in evaluation order, and rules as nested loops. Both
+evaluators (``core`` in Rust, ``reference`` in Python) run exactly this, so a plan holds everything that an
+answer depends on: the order of joins, the version of a relation that each scan reads, the type of every
 operation. ``QueryPlan.to_json`` is the form that ``core`` reads.
 
 Values. A column holds one machine word. ``number`` is a signed and ``unsigned`` an unsigned 64-bit integer

@@ -1,7 +1,8 @@
 //! The agenda: items take turns; a turn may give new content to cells, and then neighbours take turns again.
 //!
-//! The outcome of a turn depends on the static facts of the item and on the contents of its slots alone. All
-//! of these are interned, so that a turn is a look-up in a memo; only what is not in there is solved.
+//! The outcome of a turn depends on the static facts of the item and on the contents of its slots
+//! alone. All of these are interned, so a turn is a look-up in a memo. Only new neighbourhoods are
+//! solved.
 
 pub mod facts;
 pub mod graph;
@@ -166,7 +167,7 @@ impl Agenda {
         words_of(&self.contents, content)
     }
 
-    /// Fill the solver with a neighbourhood: static facts, and what the slots hold.
+    /// Fill the solver with a neighbourhood: static facts, and the contents of the slots.
     pub fn fill(
         &self,
         solver: &mut Solver,
@@ -418,7 +419,8 @@ impl Run<'_> {
         }
     }
 
-    /// Push the neighbours of a place that `actor` changed, then those of the other places of its cell.
+    /// Push the neighbours of a place that `actor` changed, then the neighbours of the other places
+    /// of its cell.
     fn notify(&mut self, actor: usize, place: i32) {
         let graph = self.graph;
         let others = graph.cells.row(graph.cell(place)).iter().filter(|&&other| other != place);

@@ -1,4 +1,4 @@
-//! Everything that can go wrong, as one enum. Messages say what was expected and end with advice.
+//! All errors, as one enum. Messages say what was expected and end with advice.
 
 use std::fmt;
 use std::time::Duration;
@@ -21,7 +21,7 @@ pub enum Fault {
 
 #[derive(Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The plan is not what this evaluator reads: a mistake of the front end, not of the user.
+    /// This evaluator cannot read the plan: a bug of the front end, not an error of the user.
     Plan(String),
     /// A rule failed; `place` is its file and line, `made` the places of the rules that gave the most tuples.
     Rule {

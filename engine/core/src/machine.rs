@@ -1,4 +1,4 @@
-//! Applies rules: makes ready what a rule reads, and runs its body.
+//! Applies rules: prepares the indexes that a rule reads, and runs its body.
 
 pub(crate) mod body;
 pub(crate) mod cost;
@@ -52,7 +52,7 @@ impl<'a> Machine<'a> {
         rule.needs.iter().all(|&(relation, version)| relations[relation.0].count(version) > 0)
     }
 
-    /// Derive all tuples that a rule gives now, which is ready.
+    /// Derive all tuples of a prepared rule.
     pub fn apply(&mut self, rule: &Arc<Rule>) -> Run {
         let Database { relations, values } = &mut *self.database;
         let most = if rule.plain { self.budget.limits.threads } else { 1 };

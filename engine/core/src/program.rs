@@ -48,10 +48,10 @@ pub(crate) struct Stratum {
     pub relations: Box<[RelationId]>,
     pub rules: Box<[Arc<Rule>]>,
     pub recursive: Box<[Arc<Rule>]>,
-    /// What the relations gain from the deltas of all that the rules read; None where they cannot go on from
-    /// what they have.
+    /// The rules that add tuples from the deltas of the relations read; None if the stratum must be
+    /// computed anew.
     pub updates: Option<Box<[Arc<Rule>]>>,
-    /// What runs after each round, over what is new.
+    /// The rules that run after each round, over the new tuples.
     after: Box<[Arc<Rule>]>,
     candidates: Box<[RelationId]>,
     superfluous: Box<[RelationId]>,
@@ -79,7 +79,7 @@ pub struct Program {
     /// The symbols in the program's text, in order.
     texts: Vec<String>,
     pub(crate) sources: Vec<plan::Source>,
-    /// The database before any input: only what the program text states.
+    /// The database before any input: only the facts in the program's text.
     pub(crate) initial: Database,
 }
 
@@ -197,7 +197,7 @@ impl Program {
         &self.schemas[relation.0]
     }
 
-    /// The relations that are asked for when nothing is said.
+    /// The default outputs.
     pub fn outputs(&self) -> Vec<RelationId> {
         let all = self.schemas.iter().enumerate();
         all.filter(|(_, schema)| schema.output).map(|(i, _)| RelationId(i)).collect()
@@ -359,7 +359,7 @@ impl Program {
         Ok(())
     }
 
-    /// Delete the tuples that others, of which some are new, make superfluous, and note those of the round.
+    /// Delete the tuples that new tuples have made superfluous, and note the tuples of the round.
     fn end_round(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
         self.apply(machine, &stratum.after)?;
         for &superfluous in &stratum.superfluous {
@@ -377,7 +377,8 @@ impl Program {
         Ok(())
     }
 
-    /// Apply the recursive rules of a stratum, from the deltas that there are, until nothing is new.
+    /// Apply the recursive rules of a stratum, starting from the present deltas, until nothing is
+    /// new.
     pub(crate) fn repeat(&self, machine: &mut Machine, stratum: &Stratum) -> Result<(), Error> {
         for round in 1.. {
             machine.begin_round(round);

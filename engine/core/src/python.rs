@@ -83,8 +83,8 @@ fn letting_go<T: Send>(
     py.detach(|| watched(limits, LOOK, || Python::attach(|py| py.check_signals()), work))
 }
 
-/// As `letting_go` for what hardly takes longer than to get the interpreter's lock back: other threads only run
-/// now and then.
+/// As `letting_go`, for calls that take hardly longer than reacquiring the interpreter's lock:
+/// other threads run only now and then.
 fn holding<T>(
     py: Python,
     limits: Limits,

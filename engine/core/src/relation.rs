@@ -23,7 +23,7 @@ use crate::relation::sink::Sink;
 use crate::relation::table::Table;
 use crate::values::Values;
 
-/// Of fewer rows each is looked at, which is faster than making and searching an index.
+/// Fewer rows are scanned, which is faster than building and searching an index.
 const FEW: usize = 16;
 
 /// Which tuples a scan reads.
@@ -55,7 +55,8 @@ pub struct Relation {
     choices: Vec<Choice>,
     /// Facts of an `eqrel`, which is closed over them when an evaluation starts.
     given: Vec<[i64; 2]>,
-    /// The number of the first tuple of each round but the first: a tuple follows from those of earlier ones.
+    /// The number of the first tuple of each round but the first. A tuple follows from tuples of
+    /// earlier rounds.
     rounds: Vec<usize>,
 }
 
@@ -157,7 +158,7 @@ impl Relation {
         self.settle()
     }
 
-    /// Delete tuples, of which none are new.
+    /// Delete tuples that are not new.
     pub fn remove(&mut self, deleted: &FxHashSet<Box<[i64]>>) -> Result<(), Fault> {
         let (mut words, mut count, mut delta) = (Vec::new(), 0, 0);
         let mut rounds = std::mem::take(&mut self.rounds);
@@ -212,7 +213,7 @@ impl Relation {
         words.for_each(|(column, word)| *word = self.sink.word(&self.rows, row * self.arity + column));
     }
 
-    /// How many tuples there are, new ones too.
+    /// The number of tuples, including new ones.
     pub fn len(&self) -> usize {
         self.sink.count()
     }
@@ -314,7 +315,7 @@ impl Relation {
         given.iter().try_for_each(|pair| self.sink.insert(&self.rows, pair, budget))
     }
 
-    /// Take so many packed tuples that are new, and in the sets of `sink`, which is this relation's; no scan sees
+    /// Take packed tuples that are new, and are in the sets of this relation's `sink`. No scan sees
     /// them yet.
     pub fn take<'k>(
         &mut self,
@@ -431,7 +432,7 @@ impl Relation {
         self.indexes[index].unite(tables, self.end);
     }
 
-    /// The tuples with `key` in the columns of an index, which is prepared; None: every tuple.
+    /// The tuples with `key` in the columns of a prepared index; None: every tuple.
     #[inline]
     pub fn search(&self, version: Version, index: Option<IndexId>, key: &[i64]) -> Matches<'_> {
         let (start, end) = self.range(version);

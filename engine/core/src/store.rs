@@ -184,8 +184,8 @@ impl Store {
         (0..self.given.len()).filter(move |relation| !waits(relation)).map(RelationId)
     }
 
-    /// Evaluate another program over relations of this one, which it does not change, and `read` what it gives.
-    /// `shared` has what it calls these, and how they are called here.
+    /// Evaluate another program over relations of this one, without changing them, and `read` its
+    /// outputs. `shared` has the names of these relations there and here.
     pub fn ask<T>(
         &mut self,
         json: &str,
@@ -230,7 +230,7 @@ impl Store {
         read
     }
 
-    /// As `evaluate`; returns what each rule took that was applied.
+    /// As `evaluate`; returns the time and tuples of each application of a rule.
     pub fn profile(&mut self, outputs: &[RelationId], limits: &Limits) -> Result<Vec<Record>, Error> {
         self.profile = Some(Profile::default());
         let result = self.evaluate(outputs, limits);

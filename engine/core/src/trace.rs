@@ -1,8 +1,8 @@
-//! Proofs, found backwards: from a tuple to those that it follows from, by rules whose bodies are atoms, denied ones,
-//! and comparisons.
+//! Proofs, searched backwards: from a tuple to its premises, by rules whose bodies are atoms,
+//! negated atoms, and comparisons.
 //!
-//! The tuples of a relation are numbered in the order of their heights, so that those below a height come first: among
-//! these a tuple's premises are looked for. What other rules give is asked for.
+//! The tuples of a relation are numbered in the order of their heights. A tuple's premises are
+//! among those of lower height, which come first. Tuples of other rules are asked for.
 
 mod body;
 pub mod clause;
@@ -37,7 +37,7 @@ pub struct Step {
     pub row: u32,
     pub how: How,
     distance: u32,
-    /// Where its premises end, which begin where those of the step before end.
+    /// Where its premises end. They begin where the premises of the step before end.
     pub end: u32,
 }
 
@@ -109,7 +109,7 @@ impl Trace {
         Ok(None)
     }
 
-    /// Say what the step follows from that was asked for.
+    /// Give the premises of the step that was asked for.
     pub fn answer(&mut self, premises: &[(u32, u32)]) {
         self.settle(How::Asked, premises);
     }
@@ -140,7 +140,8 @@ impl Trace {
         *number - 1
     }
 
-    /// The first clause that gives a tuple from what is below its height; finds the tuples that it takes for its atoms.
+    /// The first clause that derives a tuple from tuples below its height. Finds the tuples for its
+    /// atoms.
     fn derive(
         &mut self,
         (tables, interrupted): (&Tables, &dyn Fn() -> bool),
@@ -191,7 +192,8 @@ impl Trace {
     }
 }
 
-/// The fewest pairs that lead from one member of a class to another; `links` has those that a member stands in.
+/// The shortest path of pairs from one member of a class to another; `links` has the pairs of a
+/// member.
 fn path([start, end]: [i64; 2], mut links: impl FnMut(i64) -> Vec<[i64; 2]>) -> Option<Vec<[i64; 2]>> {
     let mut before: FxHashMap<i64, (i64, [i64; 2])> = FxHashMap::default();
     let mut queue = VecDeque::from([start]);

@@ -1,5 +1,5 @@
-//! Values. A column holds one machine word: numbers as they are, unsigned and float as their bits, symbols
-//! and records as numbers of interned texts and tuples.
+//! Values. A column holds one machine word: a number itself, the bits of an unsigned or a float,
+//! the number of an interned symbol or record.
 
 use std::cmp::Ordering;
 use std::hash::Hash;
@@ -165,7 +165,8 @@ impl Values {
         &self.appeared
     }
 
-    /// The number of a symbol by its first appearance; of others a hash of their text, which is no such number.
+    /// The number of a symbol by its first appearance. Other symbols have a hash of their text,
+    /// which differs from all such numbers.
     pub fn ordinal(&self, symbol: i64) -> i64 {
         self.place(symbol).unwrap_or_else(|| made(self.text(symbol)))
     }
@@ -174,8 +175,8 @@ impl Values {
         self.places.get(symbol as usize).copied().filter(|&place| place != NOWHERE)
     }
 
-    /// The order in which symbols are chosen: those that have appeared come first, in order, then others by their
-    /// text.
+    /// The order in which symbols are chosen: first those that have appeared, in that order, then
+    /// others by their text.
     pub fn by_appearance(&self, a: i64, b: i64) -> Ordering {
         match (self.place(a), self.place(b)) {
             (Some(a), Some(b)) => a.cmp(&b),

@@ -82,7 +82,8 @@ pub struct Rule {
     pub searches: Box<[(RelationId, Version, IndexId)]>,
     /// The column of the head that alone depends on what the last step loads, where that is a scan of one column.
     pub emit: Option<usize>,
-    /// The number of steps at the end that only say whether the tuple is derived, which is known before them.
+    /// The number of steps at the end that only decide whether the tuple is derived; its columns
+    /// are known before them.
     pub cut: usize,
     /// Whether several threads can run it.
     pub plain: bool,
@@ -98,8 +99,8 @@ impl Rule {
     }
 }
 
-/// Call `visit` with every pattern in steps, and whether what they give only grows, if it `grows` at all, with the
-/// pattern's relation.
+/// Call `visit` with every pattern in steps, and whether the result only grows with the pattern's
+/// relation (never, unless it `grows`).
 pub fn patterns(steps: &[Step], grows: bool, visit: &mut dyn FnMut(&Pattern, bool)) {
     for step in steps {
         match step {

@@ -35,7 +35,7 @@ impl Default for Scratch {
     }
 }
 
-/// Takes what a body derives.
+/// Takes the tuples that a body derives.
 pub trait Derived {
     /// Take a tuple.
     fn insert(&mut self, tuple: &[i64], budget: &mut Budget) -> Run;
@@ -73,7 +73,7 @@ impl Derived for Head<'_> {
     }
 }
 
-/// A body that runs over relations, which do not change meanwhile; what it derives goes to `head`.
+/// A body that runs over relations, which do not change meanwhile. Derived tuples go to `head`.
 pub struct Body<'r, 'l, D> {
     rule: &'r Rule,
     relations: &'r [Relation],
@@ -105,7 +105,7 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
         Body { rule, relations, values, budget, head, scratch, parts, aggregate, fold }
     }
 
-    /// Look only at some parts of so many of what the first scan finds.
+    /// Look only at some of `count` parts of the rows of the first scan.
     pub fn take_parts(&mut self, parts: Range<usize>, count: usize) {
         self.parts = (parts, count);
     }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use crate::compile::step::{Pattern, Rule, Step};
 use crate::relation::{Relation, Version};
 
-/// The rule or that of its orders which looks at the fewest tuples now, the first of those; and how many.
+/// The rule, or the first of its join orders, that looks at the fewest tuples now, and their
+/// number.
 pub fn cheapest<'r>(rule: &'r Arc<Rule>, relations: &mut [Relation]) -> (&'r Arc<Rule>, f64) {
     let mut best = (rule, cost(rule, relations));
     for order in &rule.orders {
@@ -17,7 +18,7 @@ pub fn cheapest<'r>(rule: &'r Arc<Rule>, relations: &mut [Relation]) -> (&'r Arc
     best
 }
 
-/// The tuples that the body looks at, and those that it puts into indexes first.
+/// The number of tuples that the body looks at, plus those that it first puts into indexes.
 fn cost(rule: &Rule, relations: &mut [Relation]) -> f64 {
     let (mut cost, mut ways) = (0.0, 1.0);
     for step in &rule.steps {

@@ -32,7 +32,7 @@ pub enum Functor {
     Concatenate,
     Length,
     Substring,
-    /// The number itself, a hash of a text, the place of a record among those that there are.
+    /// The number itself, a hash of a text, or the place of a record among the existing ones.
     Ordinal,
     ToNumber,
     ToUnsigned,
@@ -267,7 +267,7 @@ fn wrapping_power(mut base: u64, mut exponent: u64) -> u64 {
     result
 }
 
-/// A negative exponent gives what is left of the fraction when it is truncated.
+/// With a negative exponent, the fraction is truncated to an integer.
 fn power(base: i64, exponent: i64) -> i64 {
     match (base, exponent) {
         (_, 0..) => wrapping_power(base as u64, exponent as u64) as i64,

@@ -17,7 +17,7 @@ const LOOKS: usize = 1 << 12;
 const LOOK: Duration = Duration::from_millis(20);
 
 pub trait Work: Send + Sync + 'static {
-    /// Do one piece; what it makes stays in the work.
+    /// Do one piece. Its results stay in the work.
     fn piece(&self, number: usize, budget: &mut Budget) -> Run;
 }
 
@@ -46,7 +46,7 @@ trait Help: Send + Sync {
     fn help(&self);
 }
 
-/// Work and who does what of it.
+/// Work, and the pieces that threads have taken.
 struct Call<W> {
     work: W,
     pieces: usize,
@@ -76,7 +76,7 @@ impl Drop for Done<'_> {
 }
 
 impl Pool {
-    /// A pool of so many threads, of which one is whoever has work.
+    /// A pool of so many threads, including the thread that brings work.
     pub fn new(threads: usize) -> Self {
         let shared = Arc::<Shared>::default();
         let helper = |_| {
@@ -88,8 +88,8 @@ impl Pool {
         Pool { shared, helpers }
     }
 
-    /// Do all pieces of some work; returns the work with what has come of it, and what went wrong first. Each piece
-    /// is under the limits of `budget`, in which no tuples are counted.
+    /// Do all pieces of some work. Returns the work with its results, and the first error. Each
+    /// piece is under the limits of `budget`, which counts no tuples.
     pub fn run<W: Work>(&self, work: W, pieces: usize, budget: &mut Budget) -> (W, Run) {
         let Limits { tuples, memory, time, .. } = *budget.limits;
         let mut call = Arc::new(Call {
@@ -222,7 +222,8 @@ impl<W: Work> Help for Call<W> {
     }
 }
 
-/// What one thread changes, away from what the others do: a cache line goes back and forth between those who write to it.
+/// The state that one thread writes, apart from the others': threads that write to one cache line
+/// pass it back and forth.
 #[derive(Default)]
 #[repr(align(128))]
 pub struct Apart<T>(pub T);

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-/// What it took to apply a rule once. Round 0 of a stratum is that of its rules which are not recursive.
+/// The time and tuples of one application of a rule. Round 0 of a stratum is for its rules that are
+/// not recursive.
 pub struct Record {
     pub source: usize,
     pub stratum: usize,

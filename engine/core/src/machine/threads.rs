@@ -1,6 +1,6 @@
-//! One rule on several threads. Each takes pieces of the tuples that the first scan finds and keeps what it derives
-//! to itself. Then the sets are brought up to date, each by one thread, in the order of the pieces: what is new
-//! and its order are those of one thread.
+//! One rule on several threads. Each takes pieces of the first scan's tuples, and keeps its derived
+//! tuples. Then the sets are updated, each by one thread, in the order of the pieces. So the new
+//! tuples, and their order, are the same as with one thread.
 
 use std::sync::{Arc, Mutex};
 
@@ -20,7 +20,8 @@ use crate::values::{Type, Values};
 const LEAST: f64 = 1_000.0;
 /// Pieces for each thread: some take longer than others.
 const PIECES: usize = 4;
-/// A piece looks at so many tuples, about, where there are more pieces, so that what it finds stays in the cache.
+/// The approximate number of tuples of a piece, if there are several. A piece's results stay in the
+/// cache.
 const PIECE: f64 = 16_384.0;
 /// Pieces that find less, on average, are too small.
 const FEW: usize = 2_048;
@@ -185,7 +186,7 @@ fn opened<T: Default>(locks: Locks<T>) -> Vec<T> {
     locks.into_iter().map(|Apart(one)| std::mem::take(&mut *lock(&one))).collect()
 }
 
-/// Some of the pieces of what a rule derives.
+/// The derivations of a rule, in pieces.
 struct Derive {
     rule: Arc<Rule>,
     /// The number of the first, how many are taken as one, and how many there are in all.
@@ -344,7 +345,7 @@ impl Found {
     }
 }
 
-/// Takes what a piece derives, without much of what the relation has.
+/// Takes the tuples that a piece derives, without most of those that the relation already has.
 struct Candidates<'r> {
     sink: &'r Sink,
     rows: &'r Rows,
@@ -366,7 +367,7 @@ impl Candidates<'_> {
         Ok(())
     }
 
-    /// Put the last packed tuples away; where the relation has most, without those that it has.
+    /// Store the last packed tuples. If the relation has most of them already, those are left out.
     fn put_away(&mut self, budget: &Budget) -> Run {
         let looks = self.last.len().div_ceil(LOOK);
         let known = self.last.iter().step_by(LOOK).filter(|&&key| self.sink.contains_key(key)).count();

@@ -117,7 +117,7 @@ pub fn symbol(values: &mut Values, text: &Bound<PyString>) -> PyResult<i64> {
 /// How deep records may nest where Python sees them: its own comparisons and copies are recursive.
 const DEEPEST: usize = 500;
 
-/// How many records one value may hold: those that occur twice are written out twice.
+/// The number of records in one value, at most. Records that occur twice count twice.
 const LARGEST: usize = 1_000_000;
 
 /// So many tuples take longer to sort than to get the interpreter's lock back.

@@ -1,4 +1,4 @@
-//! The order of the tuples of a relation: that of their types, column by column.
+//! The order of the tuples of a relation: column by column, in the order of their types.
 
 use rustc_hash::FxHashMap;
 
@@ -108,7 +108,7 @@ pub fn order(program: &Program, values: &Values, relation: RelationId, tuples: &
     }
 }
 
-/// The numbers of rows, sorted by what each has for a key.
+/// The numbers of rows, sorted by key.
 fn by<K: Ord>(count: usize, key: impl Fn(usize) -> K) -> Vec<usize> {
     let mut rows: Vec<(K, usize)> = (0..count).map(|row| (key(row), row)).collect();
     rows.sort_unstable();

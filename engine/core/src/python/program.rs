@@ -75,7 +75,7 @@ impl Program {
         Store::new(self.program.clone())
     }
 
-    /// A solver for the keys of a keyed program; `facts` are those of shared relations.
+    /// A solver for the keys of a keyed program; `facts` are the facts of shared relations.
     #[pyo3(signature = (facts, limits=Limits::default()))]
     fn solver(&self, py: Python, facts: &Bound<PyDict>, limits: Limits) -> PyResult<Solver> {
         let mut database = self.program.database();

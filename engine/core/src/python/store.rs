@@ -17,7 +17,7 @@ use crate::relation::Database;
 use crate::store;
 use crate::values::Values;
 
-/// A program with its facts and what follows from them. Limits hold for each evaluation.
+/// A program with its facts and their consequences. Limits hold for each evaluation.
 #[pyclass(frozen)]
 pub struct Store {
     program: Arc<Program>,
@@ -109,14 +109,14 @@ impl Store {
         letting_go(py, limits, |limits| store.evaluate(&outputs, limits))
     }
 
-    /// The relations of which everything is known that follows from the facts of the last evaluation.
+    /// The relations that are complete for the facts of the last evaluation.
     fn complete(&self, py: Python) -> Vec<String> {
         let names = self.lock(py).complete().map(|id| self.program.schema(id).name.clone()).collect();
         names
     }
 
-    /// The sorted tuples of the outputs of another program, given as a plan, over relations of this one: `shared`
-    /// has what it calls these, and how they are called here.
+    /// The sorted tuples of the outputs of another program, given as a plan, over relations of this
+    /// one. `shared` has their names there and here.
     #[pyo3(signature = (plan, shared, limits=Limits::default()))]
     fn ask<'py>(
         &self,
@@ -160,8 +160,8 @@ impl Store {
         })?
     }
 
-    /// As `evaluate`; returns what each rule took that was applied: its source, the stratum and the round, seconds,
-    /// and how many new tuples it gave.
+    /// As `evaluate`. Returns, for each application of a rule: its source, the stratum and the
+    /// round, seconds, and the number of new tuples.
     #[pyo3(signature = (outputs, limits=Limits::default()))]
     fn profile(&self, py: Python, outputs: Vec<String>, limits: Limits) -> PyResult<Vec<Noted>> {
         let outputs = outputs.iter().map(|name| self.program.relation(name));
@@ -178,8 +178,8 @@ impl Store {
         Ok(self.lock(py).database.relations[relation.0].len())
     }
 
-    /// The columns of a relation, whose tuples are sorted: words as int64. Symbols and records are numbers of
-    /// what `symbols` and `values` give.
+    /// The columns of a relation with sorted tuples: words as int64. Symbols and records are
+    /// numbers; `symbols` and `values` resolve them.
     fn columns<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Vec<Bound<'py, PyArray1<i64>>>> {
         let relation = self.program.relation(relation)?;
         let store = &*self.lock(py);
@@ -190,9 +190,9 @@ impl Store {
         Ok(columns.into_iter().map(|column| column.into_pyarray(py)).collect())
     }
 
-    /// The columns of a relation as `columns`, but in the order in which tuples were found, int32 where all words of
-    /// the relation fit, and the number of the first tuple of each round but the first. What was found in one evaluation follows from tuples of earlier
-    /// strata and earlier rounds.
+    /// The columns of a relation as `columns`, but in the order in which tuples were found, int32
+    /// where all words of the relation fit, and the number of the first tuple of each round but the
+    /// first. Tuples of one evaluation follow from tuples of earlier strata and earlier rounds.
     fn found<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Found<'py>> {
         let relation = self.program.relation(relation)?;
         let store = &*self.lock(py);
@@ -200,7 +200,7 @@ impl Store {
         Ok(arrays(py, found))
     }
 
-    /// The facts of a relation: what was added, and what the program states.
+    /// The facts of a relation: those added, and those in the program.
     fn facts<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Bound<'py, PyList>> {
         let relation = self.program.relation(relation)?;
         let store = &*self.lock(py);

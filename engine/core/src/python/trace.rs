@@ -99,8 +99,9 @@ impl Trace {
         self.trace.answer(&premises);
     }
 
-    /// Of each step its relation, its tuple, its clause or -1 to -4 for what is a fact, open, asked for, or a path, and where its
-    /// premises end; then these, as numbers of steps.
+    /// For each step: its relation, its tuple, its clause (or -1 to -4 for a fact, an open step,
+    /// one that is asked for, or a path), and where its premises end. Then the premises, as numbers
+    /// of steps.
     fn steps<'py>(
         &self,
         py: Python<'py>,

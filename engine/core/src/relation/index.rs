@@ -17,7 +17,7 @@ pub struct Index {
     parts: Vec<Table>,
     covered: usize,
     form: Form,
-    /// Of how many rows the share of a key was estimated, and what it was of them.
+    /// The number of rows from which the share of a key was estimated, and that share.
     sampled: (usize, f64),
 }
 
@@ -156,7 +156,7 @@ impl Index {
         };
         let mut row = self.covered;
         while row < end {
-            // Rows often come in runs that have the same key; old ones and those of the delta are apart.
+            // Rows often come in runs with the same key. Old rows and rows of the delta are apart.
             let (first, last) = (row, if row < delta { end.min(delta) } else { end });
             row += 1;
             while row < last && agree(first, row) {

@@ -75,7 +75,7 @@ impl Rows {
         }
     }
 
-    /// Give the room of many words back, of which none is taken.
+    /// Free the room of empty rows, if it is large.
     pub fn release(&mut self) {
         match self {
             Rows::Narrow(words) if words.capacity() > MANY => *words = Vec::new(),

@@ -1,4 +1,4 @@
-//! Where the tuples of a relation go that are new in a round: what keeps them distinct, apart from the rows that
+//! Takes the new tuples of a relation in a round, and keeps them distinct, apart from the rows that
 //! scans read meanwhile.
 
 use crate::budget::Budget;
@@ -7,7 +7,7 @@ use crate::relation::equivalence::Equivalence;
 use crate::relation::rows::{narrow, pack, Rows};
 use crate::relation::set::{hash, packed, part_of, Set};
 
-/// Of fewer tuples each is compared, which is faster than hashing.
+/// Fewer tuples are compared one by one, which is faster than hashing.
 const FEW: usize = 8;
 /// For fewer facts no room is made ahead.
 const MANY: usize = 1 << 10;

@@ -15,7 +15,7 @@ use crate::values::{Type, Values, NIL};
 const FEW: usize = 8;
 const SHARE: usize = 256;
 
-/// The tuples of relations, and what says that the search should stop.
+/// The tuples of relations, and the flag that stops the search.
 #[derive(Clone, Copy)]
 pub struct Ground<'a> {
     pub relations: &'a [Relation],
@@ -146,7 +146,7 @@ impl<'a, 'm> Body<'a, 'm> {
         solved
     }
 
-    /// Go on with each number of a range, which is between these words.
+    /// Go on with each number of a range between these words.
     fn draw(&mut self, range: &Range, words: &[i64], visit: &mut dyn FnMut(&mut Self) -> bool) -> bool {
         let Range { variable, kind, .. } = range;
         let numbers = Numbers::new(kind, words[0], words[1], words.get(2).copied());
@@ -177,7 +177,7 @@ impl<'a, 'm> Body<'a, 'm> {
         self.memory.stopped
     }
 
-    /// The atom that comes next, and its rows: that with the fewest, as far as they are looked at.
+    /// The next atom and its rows: the atom with the fewest rows, as far as they are looked at.
     fn next(&mut self) -> Option<(usize, Option<&'a [u32]>)> {
         let (clause, relations) = (self.clause, self.ground.relations);
         let mut best: Option<(usize, Option<&[u32]>, usize)> = None;
@@ -383,7 +383,8 @@ impl<'a, 'm> Body<'a, 'm> {
         self.memory.stopped |= memory.stopped;
     }
 
-    /// Note the rows of the atoms as what was found, then those that aggregates go through, so many at most.
+    /// Record the rows of the atoms as the answer, then up to `most` rows that aggregates go
+    /// through.
     pub fn note(&mut self, most: usize) {
         for (atom, row) in self.clause.body.iter().zip(&self.memory.rows) {
             self.memory.found.push((atom.relation as u32, row.unwrap_or_default()));

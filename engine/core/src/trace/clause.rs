@@ -9,7 +9,7 @@ use crate::values::Type;
 
 #[derive(Clone)]
 pub enum Term {
-    /// A variable, and what is added to it.
+    /// A variable, and the number added to it.
     Variable(usize, i64),
     Word(i64),
     Any,
@@ -32,7 +32,8 @@ pub struct Atom {
     pub(super) keys: Vec<Key>,
 }
 
-/// By what else than its columns the tuples of an atom are found: what is in records, or computed of its variables.
+/// A key of an atom's tuples besides its columns: parts of records, or terms computed from its
+/// variables.
 pub struct Key {
     pub value: Expression,
     /// What it has to be.
@@ -46,7 +47,7 @@ impl Atom {
         Atom { relation, terms, keys: Vec::new() }
     }
 
-    /// See by what it can be found besides.
+    /// Add the further keys of an atom.
     fn add_keys(&mut self, tests: &[Test]) {
         let (mut inner, mut variables) = (Vec::new(), Vec::new());
         for term in &self.terms {
@@ -76,7 +77,7 @@ pub struct Clause {
     pub head: Vec<Term>,
     pub body: Vec<Atom>,
     pub variables: usize,
-    /// Whether what it gives follows from more than facts.
+    /// Whether its tuples follow from more than facts.
     pub higher: bool,
     pub tests: Vec<Test>,
     /// Of these no tuple may hold.
@@ -87,7 +88,7 @@ pub struct Clause {
     pub order: Vec<usize>,
 }
 
-/// What is folded over all solutions of a body, whose variables are among those of the clause around it.
+/// A fold over all solutions of a body, whose variables are among those of the clause around it.
 pub struct Aggregate {
     /// The variable that has its value.
     pub variable: usize,
@@ -99,7 +100,7 @@ pub struct Aggregate {
     pub body: Clause,
 }
 
-/// Numbers up to an end, of which a variable has one after the other: its start, its end, and its step, if it has one.
+/// A variable that takes each number of a range: its start, its end, and its step, if any.
 pub struct Range {
     pub variable: usize,
     pub kind: Type,

@@ -44,7 +44,7 @@ pub enum Origin {
     Asked,
 }
 
-/// The facts of an equivalence, in the order of their values, and those of each member.
+/// The facts of an equivalence, in the order of their values, and the facts of each member.
 pub struct Equivalence {
     facts: Vec<u32>,
     rows: FxHashSet<u32>,
@@ -88,8 +88,8 @@ impl Relation {
         Relation { count, origin, groups: (0..width).map(|_| OnceLock::new()).collect() }
     }
 
-    /// The height of a tuple: 0 for facts. None where it is not known. `near` is the round of one that was asked for
-    /// before: that of the next is often the one before.
+    /// The height of a tuple: 0 for facts, None if unknown. `near` is the round of the last tuple
+    /// asked for; the next tuple's round is often the one before.
     pub(super) fn height(&self, row: usize, near: &mut usize) -> Option<i64> {
         match &self.origin {
             Origin::Facts => Some(0),
@@ -105,7 +105,7 @@ impl Relation {
         }
     }
 
-    /// Whether a tuple of height 0 is a fact, and not what an equivalence adds to facts.
+    /// Whether a tuple of height 0 is a fact, and not added by an equivalence.
     pub(super) fn is_given(&self, row: u32) -> bool {
         match &self.origin {
             Origin::Clauses { equivalence: Some(Equivalence { rows, .. }), .. } => rows.contains(&row),

@@ -83,7 +83,7 @@ fn run(chain: &mut Chain, passes: &[Pass], contents: &mut [i32]) -> Result<Vec<[
     Ok(log)
 }
 
-/// Items of these classes, none of which ever retires.
+/// Items of these classes that never retire.
 fn immortal<'a>(classes: &'a [i32], never: &'a [i32], offsets: &'a [i32]) -> Retirement<'a> {
     let none: [&[i32]; 2] = [offsets, &[]];
     let given = RetirementArrays {

@@ -1,4 +1,4 @@
-//! Programs as plans, and what they give.
+//! Programs as plans, and their results.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
