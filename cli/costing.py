@@ -31,7 +31,6 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _cost(options: argparse.Namespace) -> None:
-    from ..cost.formulas import formulas
     from ..cost.machine import machine
     from ..cost.text import cost_text
     from ..program.carried import has_unknown_sizes
@@ -43,6 +42,8 @@ def _cost(options: argparse.Namespace) -> None:
         if options.trace:
             message = "sizes that are not known give formulas, and no timeline"
             raise ShardlogError(message, where="--trace", hint="give the grid its sizes")
+        from ..cost.formulas import formulas
+
         unknown = formulas(session.result)
         print_json(unknown.as_json()) if options.json else show(str(unknown))
         return

@@ -42,7 +42,8 @@ class OpGraph:
     By op: its kind (ops of one have equal names, attributes and types), its name as the rules have it
     (``names``) and as MLIR has it (``plain``), the region that it is in, the op around it, the op behind all
     that is inside of it (``ends``), the values that it takes and makes. By value: its type, the op that makes
-    it (-1: it is an argument of a block), and its uses, each an op and the number of the operand.
+    it (-1: it is an argument of a block), and its uses, each an op and the number of the operand. Values that
+    an op without results uses, such as the end of a block, are ``returned``.
     """
 
     def __init__(self) -> None:
@@ -58,6 +59,7 @@ class OpGraph:
         self.types: list[TensorType] = []
         self.definers: list[int] = []
         self.uses: list[list[tuple[int, int]]] = []
+        self.returned: set[int] = set()
         self._numbers: dict[Any, int] = {}
         self._numbered = 0  # ops whose values have numbers there
         self._users: dict[int, list[int]] = {}
@@ -95,6 +97,8 @@ class OpGraph:
             for number, value in enumerate(self.operands[n]):
                 if value >= 0:
                     self.uses[value].append((n, number))
+            if not self.results[n]:
+                self.returned.update(self.operands[n])
         return range(first, len(self.ops))
 
     def value(self, value: Any) -> int:

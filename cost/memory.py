@@ -9,9 +9,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Any, NamedTuple
 
+import numpy as np
 from jaxlib.mlir import ir
 
-from ..program.mlir.modules import boundary_attributes, main_function, named_in, operations_in, symbols
+from ..importers.listing import listing_of
+from ..program.mlir.modules import boundary_attributes, main_function, named_in, symbols
 from ..rulebook.traits import OpTraits
 from .donating import gifts, given_to
 from .layouts import MemoryLayouts
@@ -44,22 +46,27 @@ def peak_memory(module: ir.Module, allocation: Allocation, traits: OpTraits) -> 
 def memory_of_all(module: ir.Module, allocation: Allocation) -> int:
     """The bytes of all values at once and of a copy of each, those of a function once per call: hardly ever
     exceeded."""
-    functions = symbols(module, "func.func")
+    listing = listing_of(module)
+    which, begins = np.unique(listing.types, return_index=True)
+    sizes = [allocation.size(str(listing.value(n).type)) for n in begins.tolist()]
+    values = np.cumsum([0, *np.asarray(sizes)[np.searchsorted(which, listing.types)].tolist()])
     bytes_of: dict[str, int] = {}
 
     def of(name: str) -> int:
         if name not in bytes_of:
             bytes_of[name] = 0
-            for op in operations_in(functions[name]):
-                arguments = chain.from_iterable(b.arguments for region in op.regions for b in region)
-                values = chain(op.results, arguments)
-                called = named_in(op) & functions.keys() if not op.regions else ()
-                bytes_of[name] += 2 * sum(allocation.size(str(value.type)) for value in values) + sum(
-                    map(of, called)
-                )
+            op = listing.functions[name]
+            end = int(listing.ends[op])
+            last = int(listing.first_results[end]) if end < len(listing.ops) else len(listing.types)
+            bytes_of[name] += 2 * int(values[last] - values[listing.first_results[op + 1]])
+            _, first, count = np.unique(listing.kinds[op + 1 : end], return_index=True, return_counts=True)
+            for n, often in zip((first + op + 1).tolist(), count.tolist(), strict=True):
+                inner = listing.ops[n]
+                called = named_in(inner) & listing.functions.keys() if not inner.regions else ()
+                bytes_of[name] += often * sum(map(of, called))
         return bytes_of[name]
 
-    return of(main_function(functions))
+    return of(main_function(symbols(module, "func.func")))
 
 
 def peaks(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from math import prod
 from typing import Any
@@ -45,6 +45,8 @@ class Pricing:
         self.machine, self.reader = machine, reader
         self._solver = solver_of(machine, reader.traits)
         self._known: dict[Any, OpPrice] = {}
+        self._alike: dict[Hashable, OpPrice] = {}  # of ops of a kind whose values are stored alike
+        self._values: dict[int, int] = {}
         self._flops: dict[Knowledge, float] = {}
         self.graph = OpGraph()
         self._rules = Known(reader, self.graph)
@@ -65,7 +67,19 @@ class Pricing:
                 return OpPrice(0.0, flops, 0.0, "compute", self.machine.sure)
             moved, taken = on_gpu
             return OpPrice(taken.seconds, flops, moved, taken.limited, taken.sure, taken.launches)
-        return self._price(self.graph.plain[op], self._rules.of(op), _moved(op, self.storing))
+        values = *self.graph.operands[op], *self.graph.results[op]
+        key = self.graph.alike(op), *map(self._stored, values)
+        if key not in self._alike:
+            touched = _moved(op, self.storing)
+            self._alike[key] = self._price(self.graph.plain[op], self._rules.of(op), touched)
+        return self._alike[key]
+
+    def _stored(self, value: int) -> int:
+        """A number for what ``_moved`` reads of a value besides its type."""
+        known = self._values.get(value)
+        if known is None:
+            known = self._values[value] = _stored(value, self.storing)
+        return known
 
     def waits(self, op: int, price: OpPrice) -> float:
         """The seconds for which a GPU waits for the kernels of an op. The host launches the kernels of loops
@@ -167,6 +181,17 @@ class BytesMoved:
     stores: bool = False
 
 
+def _stored(value: int, storing: Storing) -> int:
+    """A number for how a value is stored: equal for those that ``_moved`` does not tell apart."""
+    graph = storing.graph
+    if value < 0 or graph.definers[value] < 0:
+        return 0
+    how, returned = storing.at(value), value in graph.returned
+    shares = how.same is not None and storing.shares(value)
+    often = 0 if how.stored else len(graph.uses[value])  # users compute it, each time
+    return 1 + how.stored + 2 * returned + 4 * shares + 8 * often
+
+
 def _moved(op: int, storing: Storing) -> BytesMoved:
     graph = storing.graph
     results, types, taken = graph.results[op], graph.types, graph.operands[op]
@@ -187,11 +212,7 @@ def _moved(op: int, storing: Storing) -> BytesMoved:
         if graph.definers[operand] < 0 or storing.at(operand).stored:
             size = types[operand].bytes
             sizes.append((operand, (min(size, result_bytes) if parts == "reads" else size) * times))
-    inside = {
-        v
-        for v, _ in sizes
-        if graph.definers[v] >= 0 and all(graph.results[user] for user, _ in graph.uses[v])
-    }
+    inside = {v for v, _ in sizes if graph.definers[v] >= 0 and v not in graph.returned}
     return BytesMoved(
         sum([size for _, size in sizes]),
         sum([size for value, size in sizes if value in inside]),

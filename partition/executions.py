@@ -35,6 +35,7 @@ class Executions:
         self._functions: dict[str, _Count] = {}
         self._turns: dict[Any, int | None] = {}
         self._blocks: dict[Any, _Count] = {}
+        self._loops: dict[Any, Any] = {}
         self._alike: dict[Any, dict[Any, None]] = {}
 
     @cached_property
@@ -72,8 +73,8 @@ class Executions:
             what = value.owner
         operation = what.operation
         block = operation.block
-        while self._in_turns(block) and operation in self.same(block.owner.operation):
-            block = block.owner.operation.block
+        while (loop := self._loop(block)) is not None and operation in self.same(loop):
+            block = loop.block
         return self._at(block)
 
     def same(self, loop: Operation) -> dict[Any, None]:
@@ -139,21 +140,24 @@ class Executions:
             self._turns[loop] = _turns(loop, self._traits)
         return self._turns[loop]
 
-    def _in_turns(self, block: ir.Block) -> bool:
-        """Whether a block is the body of a loop."""
-        outer = block.owner.operation
-        return self._traits.lowering(outer.name) == "loop" and block == outer.regions[1].blocks[0]
+    def _loop(self, block: ir.Block) -> Any:
+        """The loop of which a block is the body, or None."""
+        if block not in self._loops:
+            outer = block.owner.operation
+            is_loop = self._traits.lowering(outer.name) == "loop"
+            self._loops[block] = outer if is_loop and block == outer.regions[1].blocks[0] else None
+        return self._loops[block]
 
     def _begun(self, value: Any, inside: Any = None) -> Any:
         """The initial value of a value that the loops around it carry unchanged, up to the block that it is
         ``inside``."""
-        while isinstance(value.owner, ir.Block) and self._in_turns(value.owner):
+        while isinstance(value.owner, ir.Block) and (loop := self._loop(value.owner)) is not None:
             if inside is not None and value.owner == inside:
                 break
             number = ir.BlockArgument(value).arg_number
             if _returned(value.owner)[number] != value:
                 break
-            value = value.owner.owner.operation.operands[number]
+            value = loop.operands[number]
         return value
 
 

@@ -50,7 +50,6 @@ def groups_of(record: RunRecord, items: Sequence[Item], ops: Mapping[Item, Op], 
     """The groups of items in the order of the program. The returned values are one of them."""
     numbers: dict[tuple[str, ...], int] = {}
     tokens = list[int]()
-    types = {value.number: value.type for value in record.values()}
     scopes, follows = list[tuple[str, ...]](), list[bool]()
     read: dict[Origin | None, tuple[str, ...]] = {}
     caller: tuple[str, ...] = ()
@@ -66,7 +65,7 @@ def groups_of(record: RunRecord, items: Sequence[Item], ops: Mapping[Item, Op], 
         if not called and not follows[-1]:
             caller = read[origin] or caller
         scopes.append((*caller, called[1]) if called else read[origin])
-        key = (op.name, *(types.get(number) or record.value(number).type for number in op.values))
+        key = (op.name, *map(record.type_of, op.values))
         tokens.append(numbers.setdefault(key, len(numbers)))
     for i in reversed(range(len(scopes) - 1)):
         if follows[i]:

@@ -40,6 +40,13 @@ class _Index(NamedTuple):
     constraints: dict[int, list[int]]
 
 
+@cache
+def _roles(operands: int, results: int) -> tuple[str, ...]:
+    """The roles of the slots of an op with this many operands and results."""
+    of_results = (f"result {i}" if results > 1 else "result" for i in range(results))
+    return (*(f"operand {i}" for i in range(operands)), *of_results)
+
+
 class Live(LiveTurns):
     """The record of a run in memory."""
 
@@ -173,6 +180,10 @@ class Live(LiveTurns):
 
     def values(self) -> Iterator[TensorValue]:
         return map(self.value, self.tensors)
+
+    def type_of(self, number: int) -> str:
+        instance, v = self._owner(number)
+        return self._types[instance.function.types[v]]
 
     def _owner(self, number: int) -> tuple[Instance, int]:
         """The instance with a value, and its number there; for a result, the number of the returned
@@ -453,10 +464,10 @@ class Live(LiveTurns):
             target = self.value(places[-1])
             return self._op("data flow", (target.where, target.stack), places, (*roles, "target"))
         operands, results = function.operands[node], function.results[node]
-        roles = [f"operand {i}" for i in range(len(operands))]
-        roles += [f"result {i}" if len(results) > 1 else "result" for i in range(len(results))]
-        numbers = [instance.place + v for v in (*operands, *results)]
-        return self._op(function.names[node], self._where(instance, node), numbers, tuple(roles))
+        where, stack = self._where(instance, node)
+        names, values = self.value_names[instance.number], (*operands, *results)
+        slots, numbers = tuple([names[v] for v in values]), tuple([instance.place + v for v in values])
+        return Op(function.names[node], where, numbers, slots, _roles(len(operands), len(results)), stack)
 
     def ops(self) -> Iterator[tuple[Item, Op]]:
         classes = self._graph.classes.tolist()

@@ -167,6 +167,10 @@ class RunRecord(ABC):
         """The value with a number."""
 
     @abstractmethod
+    def type_of(self, number: int) -> str:
+        """The type of the value with a number, as MLIR writes it."""
+
+    @abstractmethod
     def values(self) -> Iterable[TensorValue]:
         """Every tensor, in the order of the program."""
 

@@ -155,6 +155,9 @@ class Saved(RunRecord):
         place = Place(self._column("value.place")[number])
         return TensorValue(number, name, place, type_, shape, where, self._manual.get(number, ()), stack)
 
+    def type_of(self, number: int) -> str:
+        return self._types[self._column("value.type")[number]][0]
+
     @cached_property
     def _types(self) -> dict[int, tuple[str, tuple[int, ...]]]:
         rows = self._all("SELECT number, text, shape FROM type")
