@@ -1,20 +1,20 @@
-"""Facts from files, as Soufflé reads them: lines of fields, JSON, SQLite; columns of Python values."""
+"""Facts from files, as Soufflé reads them: lines of fields, JSON, SQLite."""
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import closing, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from io import BytesIO
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 from zlib import error as zlib_error
 
-import numpy as np
-
-from ..engine.evaluate.store import FactColumn, Store
+from ..engine.evaluate.store import Store
 from ..engine.language.diagnostics import EngineError
 from ..engine.language.sources import BYTE_ORDER_MARK
 from ..engine.plan.plan import Column, QueryPlan
@@ -23,8 +23,8 @@ from .directives import Transfer
 from .values import EXPECTED, value_of
 
 Rows = list[tuple[Any, ...]]
-_NUMBERS = re.compile(r"(?:[+-]?[0-9]+\n)*")
 _GZIP = b"\x1f\x8b"
+_PIECE = 1 << 22  # bytes of lines that are read at once
 
 
 def read(store: Store, transfer: Transfer, plan: QueryPlan) -> None:
@@ -33,24 +33,26 @@ def read(store: Store, transfer: Transfer, plan: QueryPlan) -> None:
     try:
         if transfer.kind == "sqlite":
             store.add(transfer.relation.name, _sqlite(transfer, where, plan))
-        elif transfer.kind in ("json", "jsonfile"):
-            store.add(transfer.relation.name, _json(transfer, _text(transfer, where), where, plan))
-        else:
-            _add_lines(store, transfer, _text(transfer, where), where, plan)
+            return
+        with _opened(transfer, where) as file:
+            if transfer.kind in ("json", "jsonfile"):
+                store.add(transfer.relation.name, _json(transfer, _text(file, where), where, plan))
+            elif not _lines_at_once(store, transfer, file):
+                file.seek(0)
+                store.add(transfer.relation.name, _one_by_one(transfer, _text(file, where), where, plan))
     except EngineError as error:  # requirements of facts of any kind
         raise ShardlogError(str(error), where=where) from None
 
 
-def _text(transfer: Transfer, where: str) -> str:
-    """The text of a file or of standard input."""
+@contextmanager
+def _opened(transfer: Transfer, where: str) -> Iterator[IO[bytes]]:
+    """The bytes of a file or of standard input, decompressed, to be read from any place. Reading may fail
+    too."""
     try:
-        data = sys.stdin.buffer.read() if transfer.path is None else transfer.path.read_bytes()
-        if data.startswith(_GZIP):
-            data = gzip.decompress(data)
-        return data.decode().removeprefix(BYTE_ORDER_MARK)
-    except UnicodeDecodeError as error:
-        line = error.object.count(b"\n", 0, error.start) + 1
-        raise ShardlogError("not UTF-8", where=f"{where}:{line}", hint="expected text in UTF-8") from None
+        with BytesIO(sys.stdin.buffer.read()) if transfer.path is None else transfer.path.open("rb") as file:
+            compressed = file.read(len(_GZIP)) == _GZIP
+            file.seek(0)
+            yield cast(IO[bytes], gzip.GzipFile(fileobj=file)) if compressed else file
     except (EOFError, zlib_error, gzip.BadGzipFile) as error:
         raise ShardlogError(f"cannot be decompressed: {error}", where=where) from None
     except (OSError, ValueError) as error:
@@ -59,62 +61,47 @@ def _text(transfer: Transfer, where: str) -> str:
         raise ShardlogError(f"cannot read: {reason}", where=where, hint=hint) from None
 
 
+def _text(file: IO[bytes], where: str) -> str:
+    """The text of a file."""
+    try:
+        return file.read().decode().removeprefix(BYTE_ORDER_MARK)
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        raise ShardlogError("not UTF-8", where=f"{where}:{line}", hint="expected text in UTF-8") from None
+
+
 # ---- Lines of fields ------------------------------------------------------------------------------------
 
 
-def _add_lines(store: Store, transfer: Transfer, text: str, where: str, plan: QueryPlan) -> None:
-    if transfer.headers and transfer.kind == "file":
-        text = text.partition("\n")[2]
-    if "\r" in text and not transfer.rfc4180:
-        text = text.replace("\r\n", "\n").removesuffix("\r")
-    columns = _at_once(transfer, text, plan)
-    if columns is None:
-        store.add(transfer.relation.name, _one_by_one(transfer, text, where, plan))
-    else:
-        store.add_columns(transfer.relation.name, columns)
+def _lines_at_once(store: Store, transfer: Transfer, file: IO[bytes]) -> bool:
+    """Adds the facts of lines without a Python object for each. False, and none are added, if there may be
+    records or mistakes, whose place is found line by line."""
+    if "columns" in transfer.parameters:
+        return False
+    pieces = _pieces(transfer, file)
+    return store.add_lines(transfer.relation.name, transfer.delimiter, transfer.rfc4180, pieces)
 
 
-def _at_once(transfer: Transfer, text: str, plan: QueryPlan) -> list[FactColumn] | None:
-    """The columns, where all lines have a field for each and nothing else; None where they may not."""
-    columns, delimiter = transfer.relation.columns, transfer.delimiter
-    if not (text and columns) or transfer.rfc4180 or "columns" in transfer.parameters:
-        return None
-    if any(column.type == "record" for column in columns) or (
-        "," in delimiter and re.search(r"[\[\]]", text)
-    ):
-        return None
-    text = text.removesuffix("\n")
-    between = len(columns) - 1
-    if any(line.count(delimiter) != between for line in text.split("\n")):
-        return None
-    cells = text.replace("\n", delimiter).split(delimiter)
-    try:
-        return [_column(column, cells[i :: len(columns)], plan) for i, column in enumerate(columns)]
-    except ValueError:
-        return None  # whose place is found line by line
+def _pieces(transfer: Transfer, file: IO[bytes]) -> Iterator[bytes]:
+    """The lines with facts, many at once."""
+    first = file.readline().removeprefix(codecs.BOM_UTF8)
+    if not _has_header(transfer):
+        yield first
+    while piece := file.read(_PIECE):
+        yield piece + file.readline()
 
 
-def _column(column: Column, texts: list[str], plan: QueryPlan) -> FactColumn:
-    if column.type == "symbol":
-        return texts
-    if column.type == "float":
-        return np.array([value_of(column, text, plan) for text in texts], np.float64)
-    numbers: Iterable[int]
-    if _NUMBERS.fullmatch("\n".join(texts) + "\n"):
-        numbers = map(int, texts)
-    else:
-        numbers = (value_of(column, text, plan) for text in texts)
-    try:
-        if column.type == "unsigned":
-            return np.array(list(numbers), np.uint64).view(np.int64)
-        return np.array(list(numbers), np.int64)
-    except OverflowError:
-        raise ValueError(EXPECTED[column.type]) from None
+def _has_header(transfer: Transfer) -> bool:
+    return transfer.headers and transfer.kind == "file"
 
 
 def _one_by_one(transfer: Transfer, text: str, where: str, plan: QueryPlan) -> Rows:
     declared = transfer.relation.columns
     wanted = _wanted(transfer)
+    if _has_header(transfer):
+        text = text.partition("\n")[2]
+    if "\r" in text and not transfer.rfc4180:
+        text = text.replace("\r\n", "\n").removesuffix("\r")
     rows = []
     for line, fields in _lines(transfer, text, where, max(wanted, default=-1) + 1):
         row: list[Any] = [None] * len(declared)

@@ -46,11 +46,11 @@ def write(transfers: Sequence[Transfer], store: Store, symbols: Symbols, plan: Q
             for transfer in several[-1:] if not databases else ():
                 with _opened(written, compressed=_compressed(transfer)) as file:
                     for piece in _text(transfer, store, symbols, plan):
-                        file.write(piece.encode())
+                        file.write(piece)
     for transfer in transfers:
         if transfer.path is None:
             for piece in _text(transfer, store, symbols, plan):
-                sys.stdout.write(piece)
+                sys.stdout.write(piece.decode())
 
 
 def _make_folder(path: Path) -> None:
@@ -76,22 +76,23 @@ def _compressed(transfer: Transfer) -> bool:
     return transfer.kind == "file" and "compress" in transfer.parameters
 
 
-def _text(transfer: Transfer, store: Store, symbols: Symbols, plan: QueryPlan) -> Iterator[str]:
-    """The output of a relation, piece by piece."""
+def _text(transfer: Transfer, store: Store, symbols: Symbols, plan: QueryPlan) -> Iterator[bytes]:
+    """The output of a relation in UTF-8, piece by piece."""
     if transfer.kind == "stdoutprintsize":
-        yield f"{transfer.name}\t{store.count(transfer.relation.name)}\n"
+        yield f"{transfer.name}\t{store.count(transfer.relation.name)}\n".encode()
     elif transfer.kind in ("json", "jsonfile"):
-        yield from _to_json(transfer, store, plan)
+        for piece in _to_json(transfer, store, plan):
+            yield piece.encode()
     elif transfer.kind == "stdout":
-        yield f"---------------\n{transfer.name}\n"
+        yield f"---------------\n{transfer.name}\n".encode()
         if transfer.headers:
-            yield f"{_header(transfer)}\n"
-        yield "===============\n"
+            yield f"{_header(transfer)}\n".encode()
+        yield b"===============\n"
         yield from _to_lines(transfer, store, symbols, plan)
-        yield "===============\n"
+        yield b"===============\n"
     else:
         if transfer.headers:
-            yield f"{_header(transfer)}\n"
+            yield f"{_header(transfer)}\n".encode()
         yield from _to_lines(transfer, store, symbols, plan)
 
 
@@ -103,10 +104,14 @@ def _header(transfer: Transfer) -> str:
 # ---- Lines of fields ------------------------------------------------------------------------------------
 
 
-def _to_lines(transfer: Transfer, store: Store, symbols: Symbols, plan: QueryPlan) -> Iterator[str]:
+def _to_lines(transfer: Transfer, store: Store, symbols: Symbols, plan: QueryPlan) -> Iterator[bytes]:
     relation = transfer.relation
     if not relation.columns:
-        yield "()\n" * store.count(relation.name)
+        yield b"()\n" * store.count(relation.name)
+        return
+    pieces = store.lines(relation.name, transfer.delimiter, transfer.rfc4180)
+    if pieces is not None:
+        yield from pieces
         return
     columns = store.columns(relation.name)
     for start in range(0, len(columns[0]), _ROWS):
@@ -115,7 +120,7 @@ def _to_lines(transfer: Transfer, store: Store, symbols: Symbols, plan: QueryPla
             for i, words in enumerate(columns)
         ]
         lines = map(transfer.delimiter.join, zip(*fields, strict=True))
-        yield "\n".join(lines) + "\n"
+        yield ("\n".join(lines) + "\n").encode()
 
 
 def _fields(

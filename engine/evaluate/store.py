@@ -43,6 +43,16 @@ class Store(Protocol):
         records."""
         ...
 
+    def add_lines(self, relation: str, delimiter: str, quoted: bool, pieces: Iterable[bytes]) -> bool:
+        """Add facts as lines of fields, which may be ``quoted``; each piece has whole lines. False if not all
+        lines are known to fit; then none are added."""
+        ...
+
+    def lines(self, relation: str, delimiter: str, quoted: bool) -> Iterable[bytes] | None:
+        """The sorted tuples of a relation as lines of fields, piece by piece, symbols ``quoted`` or not;
+        None if the caller has to write them."""
+        ...
+
     def evaluate(self, outputs: Sequence[str], limits: Limits = UNLIMITED) -> None:
         """Compute these relations and their dependencies, and update earlier results."""
         ...
@@ -130,6 +140,12 @@ class ReferenceStore:
         declared = self._plan.relations[self._plan.index(relation)].columns
         parts = [_listed(c.type, column) for c, column in zip(declared, columns, strict=True)]
         self.add(relation, list(zip(*parts, strict=True)))
+
+    def add_lines(self, relation: str, delimiter: str, quoted: bool, pieces: Iterable[bytes]) -> bool:
+        return False
+
+    def lines(self, relation: str, delimiter: str, quoted: bool) -> Iterable[bytes] | None:
+        return None
 
     def evaluate(self, outputs: Sequence[str], limits: Limits = UNLIMITED) -> None:
         if self._evaluation is None or not self._done.issuperset(outputs):
@@ -257,6 +273,7 @@ class BranchStore:
         self._relations = {relation.name: relation for relation in plan.relations}
         # Everything without records is the same.
         self.add_columns, self.evaluate, self.count = inside.add_columns, inside.evaluate, inside.count
+        self.add_lines, self.lines = inside.add_lines, inside.lines
         self.complete, self.ask, self.ask_found = inside.complete, inside.ask, inside.ask_found
         self.profile, self.trace, self.ordinal = inside.profile, inside.trace, inside.ordinal
         self.word = inside.word

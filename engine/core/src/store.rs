@@ -10,6 +10,7 @@ use crate::error::Error;
 use crate::machine::profile::{Profile, Record};
 use crate::machine::Machine;
 use crate::program::{Program, Stratum, StratumId};
+use crate::relation::rows::Rows;
 use crate::relation::{Database, Relation};
 use crate::values::made;
 
@@ -98,6 +99,19 @@ impl Store {
         match self.added.last_mut() {
             Some(added) if added.0 == relation => added.1 = last,
             _ => self.added.push((relation, last)),
+        }
+        Ok(())
+    }
+
+    /// Add facts end to end.
+    pub fn give_rows(&mut self, relation: RelationId, rows: &Rows) -> Result<(), Error> {
+        let mut tuple = vec![0; self.program.schema(relation).columns.len()];
+        let count = rows.len() / tuple.len().max(1);
+        self.database.relations[relation.0].reserve(count)?;
+        for fact in 0..count {
+            let first = fact * tuple.len();
+            tuple.iter_mut().enumerate().for_each(|(column, word)| *word = rows.word(first + column));
+            self.give(relation, &tuple)?;
         }
         Ok(())
     }

@@ -10,43 +10,68 @@ use crate::values::{Type, Values};
 /// Fewer tuples are compared value by value.
 const FEW: usize = 64;
 
-/// The columns of a relation whose tuples are sorted.
-pub fn columns(program: &Program, values: &Values, id: RelationId, relation: &Relation) -> Vec<Vec<i64>> {
-    let declared = &program.schema(id).columns;
-    if let Some(words) = relation.narrow() {
-        let codes = |column: &Column, place: usize| {
-            let words = words.iter().skip(place).step_by(declared.len()).copied();
-            Code::new(program, values, &column.kind, words)
-        };
-        match declared.as_slice() {
-            [a] => return by_code(words.chunks_exact(1), &[codes(a, 0)]),
-            [a, b] => return by_code(words.chunks_exact(2), &[codes(a, 0), codes(b, 1)]),
-            _ => {}
-        }
-    }
-    let tuples = relation.tuples();
-    let rows = order(program, values, id, &tuples);
-    let column = |column: usize| rows.iter().map(|&row| tuples.tuple(row)[column]).collect();
-    (0..declared.len()).map(column).collect()
+/// The tuples of a relation, sorted.
+pub enum Sorted {
+    /// Tuples of one or two words, by their codes in one number, which says all of a tuple.
+    Keys(Vec<u64>, Vec<Code>),
+    Columns(Vec<Vec<i64>>),
 }
 
-/// The columns of tuples of one or two words, sorted by their codes in one number, which says all of a tuple.
-fn by_code<'a>(tuples: impl Iterator<Item = &'a [i32]>, codes: &[Code]) -> Vec<Vec<i64>> {
-    let key = |tuple: &[i32]| {
-        let words = tuple.iter().zip(codes);
-        words.fold(0, |key: u64, (&word, code)| key << 32 | u64::from(code.of(word)))
-    };
-    let mut keys: Vec<u64> = tuples.map(key).collect();
-    keys.sort_unstable();
-    let last = codes.len() - 1;
-    let column = |(place, code): (usize, &Code)| {
-        keys.iter().map(|key| code.word((key >> (32 * (last - place))) as u32)).collect()
-    };
-    codes.iter().enumerate().map(column).collect()
+impl Sorted {
+    pub fn new(program: &Program, values: &Values, id: RelationId, relation: &Relation) -> Sorted {
+        let declared = &program.schema(id).columns;
+        if let Some(words) = relation.narrow().filter(|_| (1..=2).contains(&declared.len())) {
+            let codes = declared.iter().enumerate().map(|(place, column)| {
+                let words = words.iter().skip(place).step_by(declared.len()).copied();
+                Code::new(program, values, &column.kind, words)
+            });
+            let codes: Vec<Code> = codes.collect();
+            let key = |tuple: &[i32]| {
+                let words = tuple.iter().zip(&codes);
+                words.fold(0, |key: u64, (&word, code)| key << 32 | u64::from(code.of(word)))
+            };
+            let mut keys: Vec<u64> = words.chunks_exact(declared.len()).map(key).collect();
+            keys.sort_unstable();
+            return Sorted::Keys(keys, codes);
+        }
+        let tuples = relation.tuples();
+        let rows = order(program, values, id, &tuples);
+        let column = |column: usize| rows.iter().map(|&row| tuples.tuple(row)[column]).collect();
+        Sorted::Columns((0..declared.len()).map(column).collect())
+    }
+
+    /// How many tuples there are.
+    pub fn len(&self) -> usize {
+        match self {
+            Sorted::Keys(keys, _) => keys.len(),
+            Sorted::Columns(columns) => columns.first().map_or(0, Vec::len),
+        }
+    }
+
+    #[inline]
+    pub fn word(&self, row: usize, column: usize) -> i64 {
+        match self {
+            Sorted::Keys(keys, codes) => {
+                let behind = codes.len() - 1 - column;
+                codes[column].word((keys[row] >> (32 * behind)) as u32)
+            }
+            Sorted::Columns(columns) => columns[column][row],
+        }
+    }
+
+    pub fn into_columns(self) -> Vec<Vec<i64>> {
+        match self {
+            Sorted::Columns(columns) => columns,
+            Sorted::Keys(_, ref codes) => {
+                let column = |column| (0..self.len()).map(|row| self.word(row, column)).collect();
+                (0..codes.len()).map(column).collect()
+            }
+        }
+    }
 }
 
 /// Numbers of 32 bits in the order of the values of a column.
-enum Code {
+pub enum Code {
     Signed,
     Bits,
     /// Words in the order of their values, and the place of each.

@@ -1,21 +1,25 @@
 //! `Store` for Python: facts come in and tuples go out column by column.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
-use pyo3::types::{PyDict, PyList, PyString};
+use pyo3::types::{PyBytes, PyDict, PyList, PyString};
 
-use super::{convert, letting_go, order, trace, EngineError, Limits};
+use super::order::Sorted;
+use super::{convert, letting_go, trace, EngineError, Limits};
 use crate::compile::step::RelationId;
+use crate::error::Error;
+use crate::lines;
 use crate::machine::functor::float_word;
 use crate::machine::profile;
 use crate::program::Program;
 use crate::relation::rows::Rows;
 use crate::relation::Database;
 use crate::store;
-use crate::values::Values;
+use crate::values::{Type, Values};
 
 /// A program with its facts and their consequences. Limits hold for each evaluation.
 #[pyclass(frozen)]
@@ -50,6 +54,59 @@ impl Store {
 
     pub fn lock(&self, py: Python) -> MutexGuard<'_, store::Store> {
         self.store.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The types of the columns of a relation that lines can have; None where they cannot.
+    fn line_kinds(&self, relation: RelationId) -> Option<Vec<Type>> {
+        let kinds: Vec<Type> =
+            self.program.schema(relation).columns.iter().map(|column| column.kind.clone()).collect();
+        (!kinds.is_empty() && !kinds.iter().any(|kind| matches!(kind, Type::Record(_)))).then_some(kinds)
+    }
+}
+
+/// Lines of fields in one piece.
+const LINES: usize = 1 << 14;
+
+/// Lines of fields, piece by piece.
+#[pyclass(frozen)]
+pub struct Lines {
+    store: Py<Store>,
+    kinds: Vec<Type>,
+    sorted: Sorted,
+    delimiter: Vec<u8>,
+    quoted: bool,
+    /// The first row of the next piece.
+    row: AtomicUsize,
+}
+
+#[pymethods]
+impl Lines {
+    fn __iter__(this: Bound<Self>) -> Bound<Self> {
+        this
+    }
+
+    fn __next__<'py>(&self, py: Python<'py>) -> Option<Bound<'py, PyBytes>> {
+        let first = self.row.fetch_add(LINES, Ordering::Relaxed);
+        let last = self.sorted.len().min(first.saturating_add(LINES));
+        if first >= last {
+            return None;
+        }
+        let store = &*self.store.get().lock(py);
+        let text = py.detach(|| {
+            let mut text = Vec::new();
+            for row in first..last {
+                for (column, kind) in self.kinds.iter().enumerate() {
+                    if column > 0 {
+                        text.extend_from_slice(&self.delimiter);
+                    }
+                    let word = self.sorted.word(row, column);
+                    lines::write(kind, word, &store.database.values, self.quoted, &mut text);
+                }
+                text.push(b'\n');
+            }
+            text
+        });
+        Some(PyBytes::new(py, &text))
     }
 }
 
@@ -98,6 +155,46 @@ impl Store {
             })
         })?;
         Ok(())
+    }
+
+    /// Add facts as lines of fields, which may be `quoted`; each piece has whole lines. Returns whether all lines fit;
+    /// if not, no fact is added.
+    fn add_lines(
+        &self,
+        py: Python,
+        relation: &str,
+        delimiter: &str,
+        quoted: bool,
+        pieces: &Bound<PyAny>,
+    ) -> PyResult<bool> {
+        let relation = self.program.relation(relation)?;
+        let Some(kinds) = self.line_kinds(relation) else { return Ok(false) };
+        let store = &mut *self.lock(py);
+        let (mut rows, format) = (Rows::default(), lines::Format { delimiter, quoted });
+        for piece in pieces.try_iter()? {
+            let piece = piece?.cast_into::<PyBytes>()?;
+            let (bytes, values) = (piece.as_bytes(), &mut store.database.values);
+            let read = py.detach(|| lines::read(&kinds, format, bytes, values, &mut rows));
+            if !read.map_err(Error::from)? {
+                return Ok(false);
+            }
+            py.check_signals()?;
+        }
+        py.detach(|| store.give_rows(relation, &rows))?;
+        Ok(true)
+    }
+
+    /// The sorted tuples of a relation as lines of fields, in pieces of whole lines; None if it has columns of
+    /// records, or none. With `quoted` symbols are in quotes.
+    fn lines(this: &Bound<Self>, relation: &str, delimiter: &str, quoted: bool) -> PyResult<Option<Lines>> {
+        let (py, store) = (this.py(), this.get());
+        let relation = store.program.relation(relation)?;
+        let Some(kinds) = store.line_kinds(relation) else { return Ok(None) };
+        let locked = &*store.lock(py);
+        let Database { relations, values } = &locked.database;
+        let sorted = py.detach(|| Sorted::new(&store.program, values, relation, &relations[relation.0]));
+        let (store, delimiter) = (this.clone().unbind(), delimiter.as_bytes().to_vec());
+        Ok(Some(Lines { store, kinds, sorted, delimiter, quoted, row: AtomicUsize::new(0) }))
     }
 
     /// Compute the relations `outputs` and what they depend on, going on from what was computed before.
@@ -185,7 +282,7 @@ impl Store {
         let store = &*self.lock(py);
         let columns = py.detach(|| {
             let Database { relations, values } = &store.database;
-            order::columns(&self.program, values, relation, &relations[relation.0])
+            Sorted::new(&self.program, values, relation, &relations[relation.0]).into_columns()
         });
         Ok(columns.into_iter().map(|column| column.into_pyarray(py)).collect())
     }
