@@ -136,9 +136,10 @@ class _Op:
         return self.waiting.pop(0)
 
     def mixed(self, element: Element) -> str:
-        """A list of numbers, some given as operands."""
+        """A list of numbers, some given as operands; ? where no operand is left."""
         numbers = _NUMBERS.findall(self.attributes.pop(element.name).partition(":")[2])
-        return f"[{', '.join(self.waiting.pop(0) if n == _DYNAMIC else n for n in numbers)}]"
+        given = (self.waiting.pop(0) if self.waiting else "?" for _ in range(numbers.count(_DYNAMIC)))
+        return f"[{', '.join(next(given) if n == _DYNAMIC else n for n in numbers)}]"
 
     def dictionary(self) -> Sequence[str]:
         """The attributes that the form has no words for."""

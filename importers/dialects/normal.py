@@ -323,7 +323,8 @@ class _Normal:
         rank = type_.rank if isinstance(type_, ir.RankedTensorType) else None
         if op.name == "mesh.annotate":
             lists = held.get("sharding")
-            if not isinstance(lists, ir.ArrayAttr) or not all(isinstance(e, ir.ArrayAttr) for e in lists):
+            nested = isinstance(lists, ir.ArrayAttr) and all(isinstance(e, ir.ArrayAttr) for e in lists)
+            if not nested and not str(lists).startswith(_ENCODING):
                 hint = "say them, as in {sharding = [[0], [1]], required = true}"
                 raise ShardlogError(
                     f"{op.name} has no list of axes for each dimension", where=where, hint=hint
@@ -645,6 +646,8 @@ class _Normal:
             message = f"{op.name} of {value.type} that gives {type_}"
             if value.type == type_:
                 message = f"{op.name} with reduction {reduction} is not known"
+            if name not in collectives().whole:
+                message = f"{op.name} of whole tensors is not known"
             hint = f"known are, of whole tensors: {', '.join(collectives().whole)}; as sums"
             raise ShardlogError(message, where=where, hint=hint)
         if "sharding" in op.attributes:

@@ -162,3 +162,17 @@ def test_arguments_keep_axes_that_do_not_divide_them(propagation: Literal["compl
         assert "mesh.mesh @m(shape = 2x4)" in done
         assert "mesh.shard %arg0 to <@m, [[0, 1]]>" in done
         assert not re.findall(r"\[\[0\](?:, \[\])?\]", done)  # nowhere less
+
+
+def test_an_offset_that_is_not_known_is_written_as_it_was() -> None:
+    text = """
+shard.grid @g(shape = 2)
+func.func @main(%x: tensor<6xf32>) -> tensor<6xf32> {
+  %s = shard.sharding @g split_axes = [[0]] sharded_dims_offsets = [0, ?, 6] : !shard.sharding
+  %0 = shard.shard %x to %s : tensor<6xf32>
+  return %0 : tensor<6xf32>
+}
+"""
+    done = written(text, "shard")
+    assert "sharded_dims_offsets = [0, ?, 6]" in done
+    assert written(done, "shard") == done
