@@ -1,4 +1,4 @@
-"""MLIR's diagnostics as messages for users: the error, and how to mend it."""
+"""MLIR's diagnostics as messages for users: the error, and how to fix it."""
 
 from __future__ import annotations
 
