@@ -63,7 +63,7 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
             best = min(best, changed, key=lambda each: each.cost.seconds)
     tried = [each for search in searches for each in search.tried([c for s, c in costed if s is search])]
     if options.compare and (first := [each for of, each in costed if of is searches[0]]):
-        tried += searches[0].weighed(first)
+        tried += searches[0].estimated(first)
     return search.plan_of(best, sorted(tried, key=lambda each: each.seconds))
 
 

@@ -311,7 +311,7 @@ class Search:
             with suppress(TooLargeError):
                 yield Costed(candidate, self.cost(candidate))
 
-    def weighed(self, costed: Sequence[Costed]) -> Iterator[Tried]:
+    def estimated(self, costed: Sequence[Costed]) -> Iterator[Tried]:
         """The known strategies that were not costed, with estimates. Their time and memory are the best
         plan's, scaled by the ratio of the sums and of the estimated memory."""
         least, best = self.found(TRIFLE), min((each.cost for each in costed), key=lambda cost: cost.seconds)

@@ -10,7 +10,6 @@ In a pattern ``*`` stands for any text without brackets. A list has a sharding f
 from __future__ import annotations
 
 import re
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,9 +23,7 @@ from tomlkit.items import KeyType, SingleKey, String
 from ..engine.language.sources import UnreadableError, read_text
 from ..errors import ShardlogError
 from ..program.mlir.places import wildcard
-from ..tomls import entry_lines
-
-_DECODED = re.compile(r"(.*) \(at (?:line (\d+), column (\d+)|end of document)\)")
+from ..tomls import entry_lines, toml_values
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ class Expectation:
 
 @dataclass(frozen=True)
 class Expectations:
-    """A file of expectations: its lines, and what they say."""
+    """A file of expectations: its lines and its entries."""
 
     name: str
     lines: tuple[str, ...]
@@ -66,7 +63,7 @@ class Expectations:
 
 
 def read_expectations(path: Path) -> Expectations:
-    """The expectations in a file. Raises ShardlogError where it is not what is described above."""
+    """The expectations in a file. Raises ShardlogError if it does not have the format above."""
     name = str(path)
     try:
         text = read_text(path)
@@ -74,19 +71,8 @@ def read_expectations(path: Path) -> Expectations:
         missing = isinstance(error.__context__, FileNotFoundError)
         hint = "shardlog expect --update writes one" if missing else "expected a TOML file"
         raise ShardlogError(f"cannot read: {error}", where=name, hint=hint) from None
-    try:
-        values, places = tomllib.loads(text), [*entry_lines(text)]
-    except tomllib.TOMLDecodeError as error:
-        decoded = _DECODED.fullmatch(str(error))
-        end = len(text.splitlines())
-        where = f"{name}:{decoded[2]}:{decoded[3]}" if decoded and decoded[2] else f"{name}:{end}"
-        hint = """expected lines like "params['w']" = '[{"data"}, {}]'"""
-        message = decoded[1] if decoded else str(error)
-        raise ShardlogError(f"not TOML: {message}", where=where, hint=hint) from None
-    except RecursionError:
-        raise ShardlogError("lists nest too deeply", where=name, hint="expected lists of shardings") from None
-    except TOMLKitError as error:
-        raise ShardlogError(f"not TOML: {error}", where=name, hint="expected a TOML file") from None
+    hint = """expected lines like "params['w']" = '[{"data"}, {}]'"""
+    values, places = toml_values(text, name, hint), [*entry_lines(text, name, hint)]
     lines = tuple(text.removesuffix("\n").split("\n")) if text else ()
     return Expectations(name, lines, tuple(_entries(name, values, places)))
 
@@ -94,7 +80,7 @@ def read_expectations(path: Path) -> Expectations:
 def _entries(
     name: str, values: Mapping[str, object], places: Iterable[tuple[str, int, int]]
 ) -> Iterator[Expectation]:
-    """The expectations of a document, of which there are the values, and the lines that they take."""
+    """The expectations of a document, from its values and the lines of its entries."""
     for key, first, end in places:
         value = values.get(key)
         shardings: list[Any] = value if isinstance(value, list) else [value]

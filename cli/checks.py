@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
 
+from ..checks.formats import FORMATS
 from ..console.colours import show
 from ..console.printing import print_json
 from ..errors import ShardlogError, closest
@@ -20,7 +21,6 @@ if TYPE_CHECKING:
     from ..session import Session
 
 _FAILED = 1
-FORMATS = ("text", "github", "sarif", "junit", "markdown")
 MEANT = "which one --fail-on checks; the default moves the fewest bytes"
 
 
@@ -123,7 +123,7 @@ def _expect(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     """Returns 1 where the program has errors."""
     from ..checks.expectations import read_expectations
-    from ..checks.formats import FORMATS
+    from ..checks.formats.writers import WRITERS
     from ..checks.lint import Lint
     from ..checks.verdict import verdict
     from ..outputs import refuse_loss, write
@@ -162,7 +162,7 @@ def _check(options: argparse.Namespace) -> int:
     elif not formats:
         formats = [("text", "")]
     for name, file in formats:
-        text = FORMATS[name](checked)
+        text = WRITERS[name](checked)
         if file:
             write(file, text.encode())
         else:

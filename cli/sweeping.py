@@ -9,9 +9,8 @@ from typing import Any
 from ..console.colours import show
 from ..console.printing import warn
 from ..runs.table import plural
+from ..sweeping import KINDS
 from .running import Progress
-
-_KINDS = ("processes", "ray", "dask")  # those of sweeping/executors.py, which is imported late
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -22,7 +21,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     about = "a TOML file with models, meshes or devices, topologies and memory; all combinations are tasks"
     sweep.add_argument("sweep", metavar="SWEEP.toml", help=about)
     about = "the workers; default: %(default)s"
-    sweep.add_argument("--on", choices=_KINDS, default=_KINDS[0], help=about)
+    sweep.add_argument("--on", choices=KINDS, default=KINDS[0], help=about)
     about = "how many tasks are carried out at a time; default: as many as there are CPUs"
     sweep.add_argument("--workers", type=int, metavar="N", help=about)
     about = "the address of a cluster of Ray or Dask; default: one is started on this machine"

@@ -8,8 +8,6 @@ options of ``shardlog auto``, the same for all tasks.
 
 from __future__ import annotations
 
-import re
-import tomllib
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -19,7 +17,6 @@ from pathlib import Path
 from typing import Any
 
 from jaxlib.mlir import ir
-from tomlkit.exceptions import TOMLKitError
 
 from ..autosharding.options import AutoOptions
 from ..cost.machine import machine
@@ -28,12 +25,11 @@ from ..importers.annotations import replace_mesh
 from ..importers.sources.source import read_program
 from ..importers.sources.text import make_context
 from ..runs.options import TOPOLOGY
-from ..tomls import entry_lines
+from ..tomls import entry_lines, toml_values
 from .tasks import Task
 
 _LISTS = ("models", "meshes", "devices", "topologies", "memory")
 _OPTIONS = {"keep": list, "tie": list, "axes": int, "compare": bool, "method": str}
-_PLACE = re.compile(r"(.*) \(at line (\d+), column (\d+)\)")
 _EXAMPLE = 'as in models = ["step.mlir"] or devices = [8]'
 
 
@@ -93,16 +89,12 @@ def _entries(path: Path) -> dict[str, _Entry]:
     except (OSError, UnicodeDecodeError) as error:
         said = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
         raise ShardlogError(f"cannot read: {said}", where=str(path), hint="expected a TOML file") from None
-    try:
-        whole = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        match = _PLACE.fullmatch(str(error))
-        where = f"{path}:{match[2]}:{match[3]}" if match else f"{path}:{max(text.count(chr(10)), 1)}"
-        message = match[1] if match else str(error)
-        raise ShardlogError(f"not TOML: {message}", where=where, hint=_EXAMPLE) from None
+    whole = toml_values(text, str(path), _EXAMPLE)
     lines, places = text.splitlines(), dict[str, tuple[int, Sequence[str]]]()
-    with suppress(TOMLKitError, RecursionError):  # the first line stands for all then
-        places = {key: (first + 1, lines[first:end]) for key, first, end in entry_lines(text)}
+    with suppress(ShardlogError):  # the first line stands for all then
+        places = {
+            key: (first + 1, lines[first:end]) for key, first, end in entry_lines(text, str(path), _EXAMPLE)
+        }
     return {key: _Entry(value, path, *places.get(key, (1, ()))) for key, value in whole.items()}
 
 

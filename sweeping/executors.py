@@ -19,7 +19,6 @@ from ..errors import ShardlogError, from_extra
 
 _HOST = re.compile(r"(?:\w+://)?(?P<host>[\w.-]+):(?P<port>\d+)")
 _SECONDS = 10  # to reach a cluster
-KINDS = ("processes", "ray", "dask")
 
 
 @contextmanager

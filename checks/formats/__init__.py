@@ -1,19 +1,8 @@
 """The formats of a verdict: text, annotations of GitHub, SARIF, JUnit's XML and Markdown.
 
-Comes in: a ``Verdict``. Goes out: text.
+Comes in: a ``Verdict``. Goes out: text. ``writers.py`` has a writer for each of the ``FORMATS``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-
-from ..verdict import Verdict
-from . import github, junit, markdown, sarif, text
-
-FORMATS: Mapping[str, Callable[[Verdict], str]] = {
-    "text": text.written,
-    "github": github.written,
-    "sarif": sarif.written,
-    "junit": junit.written,
-    "markdown": markdown.written,
-}
+FORMATS = ("text", "github", "sarif", "junit", "markdown")

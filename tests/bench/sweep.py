@@ -20,8 +20,9 @@ from typing import Any
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 
+from shardlog.sweeping import KINDS
 from shardlog.sweeping.asked import read_sweep
-from shardlog.sweeping.executors import KINDS, Processes, workers
+from shardlog.sweeping.executors import Processes, workers
 from shardlog.sweeping.results import rows_of, table_text
 from shardlog.sweeping.running import carry_out, file_of
 from shardlog.sweeping.tasks import perform
