@@ -45,8 +45,8 @@ class Cause:
 class Difference:
     """A value that is not sharded as expected, or an expectation without a value.
 
-    ``where`` is the line of the expectation, ``place`` that of the value in the user's program. ``found``
-    is None where there is no value, and ``causes`` says what is so.
+    ``where`` is the line of the expectation, ``place`` the line of the value in the user's program. ``found``
+    is its sharding, None if there is no value, and ``causes`` explain it.
     """
 
     where: str
@@ -115,7 +115,7 @@ class Expected:
     # ---- Shardings as text ------------------------------------------------------------------------------
 
     def sharding(self, value: TensorValue) -> Sharding:
-        """The sharding of a value as it is written: its axes, and those on which it is unreduced."""
+        """The sharding of a value to write: its axes, and its unreduced axes."""
         held = self.record.facts(self.record.contents(self.record.cell(value.place))[1])
         mesh = held["mesh"][0][0] if held.get("mesh") else 0
         if self.meshes.meshes[mesh].maximal:
@@ -190,9 +190,9 @@ class Expected:
                 )
 
     def _values(self, entry: Expectation, plain: set[str]) -> list[tuple[str, TensorValue]]:
-        """The values that an expectation is about, with the names that it knows them by.
+        """The values of an expectation, with their names there.
 
-        Raises ShardlogError where there is none.
+        Raises ShardlogError if there are none.
         """
         pattern = entry.pattern
         if pattern is None:
@@ -257,7 +257,8 @@ class Expected:
         return "".join(f"{text}\n" for text in [_HEADER, *(line(*entry) for entry in entries)])
 
     def updated(self, file: Expectations) -> str:
-        """The file with entries that do not hold replaced by what is so; those that hold stay as they are."""
+        """The file with the actual shardings in place of entries that do not hold. Other entries are
+        unchanged."""
         plain = {entry.key for entry in file.entries}
         changes: dict[Expectation, list[tuple[str, tuple[str, ...]]]] = {}
         for entry in file.entries:
@@ -312,9 +313,9 @@ def check(session: Session, path: Path) -> list[Difference]:
 
 
 def update(session: Session, path: Path) -> bool:
-    """Writes what is so into a file, which changes as a whole or not at all; returns whether it changed.
+    """Writes the actual shardings into a file, completely or not at all. Returns whether it changed.
 
-    What holds stays in the file as it is. A new file has all arguments and results.
+    Entries that hold are not changed. A new file has all arguments and results.
     """
     expected = Expected(session)
     if path.exists():

@@ -11,10 +11,10 @@ from ..program.mlir.origins import at
 
 @dataclass(frozen=True)
 class Finding:
-    """Something that a lint found: the tensor or op, where it is in the user's program, with the name stack
-    there, and why.
+    """A finding of a lint: the tensor or op, its place in the user's program, the name stack there, and the
+    reason.
 
-    ``bytes`` are per device; 0 for what has none.
+    ``bytes`` are per device; 0 if none are lost.
     """
 
     lint: str

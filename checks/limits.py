@@ -1,5 +1,5 @@
-"""Limits of the program that is meant: how much it moves, how long it takes, how much memory it needs, and
-what a saved run did not move."""
+"""Limits for the chosen program: bytes moved, time, memory, and collectives that a saved run does not
+have."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def time(session: Session, most: float, choice: ProgramChoice) -> Iterator[Findi
 
 
 def new_collectives(session: Session, before: Session, choice: ProgramChoice) -> Iterator[Finding]:
-    """The collectives of the program that that of another run has not, most bytes first."""
+    """The collectives of the program that another run's program lacks, most bytes first."""
     for each in changed_collectives(session, before, choice)[0]:
         yield new_collective(each, "the saved run")
 
@@ -101,9 +101,9 @@ def new_collective(each: Collective, before: str) -> Finding:
 def changed_collectives(
     session: Session, before: Session, choice: ProgramChoice
 ) -> tuple[list[Collective], list[Collective]]:
-    """The collectives that only the program of ``session`` has, and those that only that of ``before`` has,
-    most bytes first. Those are the same that are of one kind, over the same axes and for the same slot of
-    such an op, whatever line it has come to."""
+    """The collectives that only the program of ``session`` has, and those that only the program of ``before``
+    has, most bytes first. Collectives are the same if they have one kind and one set of axes, and serve the
+    same slot of such an op, on whatever line."""
     after = list(session.programs.asked(choice).collectives)
     earlier = list(before.programs.asked(choice).collectives)
     keys: tuple[Callable[[Collective], Any], ...] = (
@@ -124,7 +124,7 @@ def _kind(each: Collective) -> tuple[Any, ...]:
 def _without(
     some: list[Collective], others: Sequence[Collective], key: Callable[[Collective], Any]
 ) -> list[Collective]:
-    """Those of which there are more than of the others with the same key: of each the last ones."""
+    """The surplus over ``others``, key by key: the last ones of each key."""
     left, kept = Counter(map(key, others)), []
     for each in some:
         if left[key(each)]:
@@ -135,7 +135,7 @@ def _without(
 
 
 def _listed(collectives: Sequence[Collective]) -> tuple[str, ...]:
-    """The collectives that send most, with what each is for and the annotations behind it."""
+    """The collectives that send most, each with its purpose and the annotations behind it."""
     order = sorted(collectives, key=lambda c: (-c.total, c.number))
     lines = [
         f"{c.total:,} bytes: {c.kind} {c.number} of {c.value or 'a value'} for {c.slot} of {c.op}"

@@ -37,7 +37,7 @@ class Lint:
 
     @staticmethod
     def parse(text: str) -> Lint:
-        """Reads ``NAME`` or ``NAME=LIMIT``. Raises ShardlogError for what is neither."""
+        """Reads ``NAME`` or ``NAME=LIMIT``. Raises ShardlogError for anything else."""
         name, equals, given = text.partition("=")
         where = f"--fail-on {text}"
         if name not in _LINTS:
@@ -70,8 +70,8 @@ class Lint:
 
 
 def findings(session: Session, lints: Sequence[Lint], choice: ProgramChoice | None = None) -> list[Finding]:
-    """The findings of lints in a run, lint by lint, most bytes first; what moves is that of the program that
-    ``choice`` means."""
+    """The findings of lints in a run, lint by lint, most bytes first. Collectives are those of the program
+    that ``choice`` means."""
     meant, listed = choice or ProgramChoice(), list[Finding]()
     for lint in dict.fromkeys(lints):
         lint.check(meant)
@@ -115,7 +115,7 @@ def _reshard_above(session: Session, lint: Lint, choice: ProgramChoice) -> Itera
 
 @dataclass(frozen=True)
 class _Replicated:
-    """A tensor of which each device holds ``bytes`` more than its share, as it is not sharded on ``axes``."""
+    """A tensor that is not sharded on ``axes``, so that each device holds ``bytes`` more than its share."""
 
     value: TensorValue
     bytes: int
@@ -200,7 +200,7 @@ def _new_collective(session: Session, lint: Lint, choice: ProgramChoice) -> Iter
 
 @dataclass(frozen=True)
 class _Entry:
-    """A lint: the function that finds, what it takes, and whether it looks at the program that is meant."""
+    """A lint: its function, the kind of its limit, and whether it looks at the chosen program."""
 
     find: Callable[[Session, Lint, ProgramChoice], Iterator[Finding]]
     takes: str = ""

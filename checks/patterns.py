@@ -16,9 +16,9 @@ Shardings = tuple[str, ...]
 def folded(
     entries: Mapping[str, Shardings], holds: Callable[[str, Shardings], bool]
 ) -> Iterator[tuple[str, Shardings]]:
-    """The entries, with one for names that differ in numbers where all have one sharding: as many of the
-    numbers as can be are stars. ``holds`` says of a pattern whether nothing else that it matches is sharded
-    otherwise."""
+    """The entries, folded: names that differ only in numbers and have one sharding become one pattern, with
+    stars for as many of the numbers as possible. ``holds`` says whether everything that a pattern matches has
+    that sharding."""
     groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name in entries:
         groups[tuple(_NUMBER.split(name)) if _is_path(name) else (name,)].append(name)

@@ -1,4 +1,4 @@
-"""The verdict of ``shardlog check``: what is wrong with a program, and what changed since a baseline."""
+"""The verdict of ``shardlog check``: the problems of a program, and the changes since a baseline."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Level = Literal["error", "warning"]
 
 @dataclass(frozen=True)
 class Problem:
-    """Something that a check is about: an error fails it, a warning does not.
+    """A problem in a check: an error fails it, a warning does not.
 
     ``where`` is a place in the user's program, or in the file of expectations; ``stack`` is the name stack
     there.
@@ -146,10 +146,10 @@ def verdict(
     lints: Sequence[Lint] = (),
     choice: ProgramChoice | None = None,
 ) -> Verdict:
-    """The verdict on a run: compared with a file of expected shardings and with the run of a baseline, and by
-    lints; what moves is that of the program that ``choice`` means.
+    """The verdict on a run: by a file of expected shardings, by the run of a baseline, and by lints.
+    Collectives are those of the program that ``choice`` means.
 
-    Raises ShardlogError for a malformed file, and where the program cannot be partitioned.
+    Raises ShardlogError for a malformed file, and if the program cannot be partitioned.
     """
     meant = choice or ProgramChoice()
     checks, problems = list[str](), list[Problem]()

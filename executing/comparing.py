@@ -1,4 +1,4 @@
-"""The results of a partitioned program beside those of one device, and how far they may be apart."""
+"""The results of a partitioned program, compared with one device, and their allowed difference."""
 
 from __future__ import annotations
 

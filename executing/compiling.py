@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 def chosen(
     result: Result, devices: Sequence[Any] | None, known: tuple[Any, ...], program: DeviceProgram | None
 ) -> ChosenModule:
-    """The module that JAX compiles, as ``compiled`` says, in place of the one that it lowered for the
+    """The module that JAX compiles, as ``compiled`` says, in place of the module that it lowered for the
     devices ``known``."""
     from .dispatch import ChosenModule
 
@@ -38,9 +38,9 @@ def chosen(
 def devices_for(
     result: Result, devices: Sequence[Any] | None = None, known: Sequence[Any] = ()
 ) -> Sequence[Any]:
-    """The devices of a run: the requested ones; or else the ``known`` ones, those of its mesh, if it is
-    JAX's, or the first ones of JAX. There must be as many as the mesh has. Raises ShardlogError where none
-    are."""
+    """The devices of a run: the requested ones, or else the ``known`` ones, those of its mesh (if that is
+    JAX's), or JAX's first ones. There must be as many as the mesh has. Raises ShardlogError if no choice
+    fits."""
     with from_extra("jax", "JAX"):
         import jax
         from jax.sharding import Mesh

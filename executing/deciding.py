@@ -57,7 +57,7 @@ def _changes(one: Any, other: Any) -> Any:
 
 
 def _watched(result: Result) -> tuple[ir.Module, list[str]]:
-    """The program with what ops decide for its results, and these ops with their places. Raises
+    """The program with the decisions of its ops as further results, and these ops with their places. Raises
     ShardlogError for ops that one device cannot compute."""
     module = plain(result.module, result.book.traits)
     functions = symbols(module, "func.func")

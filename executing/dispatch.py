@@ -1,9 +1,9 @@
-"""Functions that JAX dispatches, traces and lowers like those of ``jax.jit``, and that others compile.
+"""Functions that JAX dispatches, traces and lowers like those of ``jax.jit``, with another module to compile.
 
-All that is used of JAX's insides is here, and JAX 0.10 to 0.12 have it alike. A function made here is one
-of JAX's own. JAX's compiled code tells arguments apart and passes them on, and no Python runs in a call
-that is like an earlier one. Only the steps for a new kind of arguments are ours: JAX traces and lowers the
-function, and another module is compiled in place of the one that it lowered.
+All uses of JAX's internals are here, and they work with JAX 0.10 to 0.12. A function made here is one of
+JAX's own. JAX's compiled code tells arguments apart and passes them on, and no Python runs in a call that is
+like an earlier one. Only the steps for a new kind of arguments are ours: JAX traces and lowers the function,
+and another module is compiled in place of the one that it lowered.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _KINDS = 4096  # of arguments whose programs JAX keeps at once
 
 @dataclass(frozen=True)
 class ChosenModule:
-    """The ``module`` that is compiled for ``devices``, in place of the one that JAX lowered.
+    """The ``module`` to compile for ``devices``, in place of the module that JAX lowered.
 
     ``arguments`` are the shardings of its arguments. If those that JAX was given are equivalent, these
     count.

@@ -54,7 +54,7 @@ class _DomainWalk:
         self._called: dict[Any, list[Asked]] = {}
 
     def function(self, function: Any, wanted: Sequence[Asked]) -> list[Asked]:
-        """The domains that a function requires of its arguments, given those of its results."""
+        """The domains that a function requires of its arguments, given the domains of its results."""
         block, asked_of = function.regions[0].blocks[0], _Wanted(set)
         for value, asked in zip(_returned(block), wanted, strict=True):
             asked_of[value] |= asked

@@ -1,7 +1,7 @@
-"""The values whose shardings XLA would decide otherwise, so that they alone need constraints.
+"""The values whose shardings XLA would decide differently: only these need constraints.
 
-XLA's decisions are those of a run on the program as it comes back from HLO, with Shardy's rules alone. In
-every round the values that come out otherwise are bound as well, until none does.
+XLA's decisions come from a run with Shardy's rules alone, on the program after a round trip through HLO. Each
+round also binds the values that differ, until none do.
 """
 
 from __future__ import annotations

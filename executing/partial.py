@@ -11,8 +11,9 @@ import numpy as np
 
 
 def placed(leaf: Any, sharding: Any) -> Any:
-    """An array, or what becomes one, as a ``jax.Array`` with a sharding. Of a sum the first device along the
-    unreduced axes has all, and the others zeros; of a maximum or minimum each has all."""
+    """An array, or a value that converts to one, as a ``jax.Array`` with a sharding. The first device along
+    the axes of an unreduced sum has the whole value, and the others zeros. For a maximum or minimum each has
+    the whole value."""
     import jax
 
     if not _unreduced(sharding) or _unreduced(getattr(leaf, "sharding", None)):

@@ -149,7 +149,7 @@ def _only(values: Iterable[Any], which: Iterable[bool]) -> tuple[Any, ...]:
 
 
 def _still(tangent: Any) -> bool:
-    """Whether a tangent is known to be zero, as those of integers are."""
+    """Whether a tangent is known to be zero, as for integers."""
     return isinstance(tangent, ad.Zero) or tangent.dtype == jax.dtypes.float0
 
 

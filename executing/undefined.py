@@ -1,7 +1,7 @@
-"""Results of manual computations that are called replicated, and are not: what uses them is undefined.
+"""Results of manual computations that are declared replicated, and are not: their users are undefined.
 
-A ``shard_map`` with ``check_vma=False`` may say so of a result that each device computes otherwise. Then
-which device's copy is used is up to the partitioner, and of two programs that differ neither is wrong.
+A ``shard_map`` with ``check_vma=False`` may declare a result replicated that devices compute differently.
+Then the partitioner may use any device's copy, and of two programs that differ neither is wrong.
 """
 
 from __future__ import annotations

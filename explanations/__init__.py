@@ -1,5 +1,6 @@
-"""Explanations: why a tensor is sharded so, why not, what must move, and what differs between two runs.
+"""Explanations: why a tensor has its sharding, why not another, which tensors must move, and how two runs
+differ.
 
-Comes in: a ``Record``, and ``Programs`` (``partitioned.py``), the partitioned programs of a run. Goes out:
-answers as data, as text, as HTML and as graphs. ``questions/`` finds what ``answers/`` says.
+Comes in: a ``RunRecord``, and ``Programs`` (``partitioned.py``), the partitioned programs of a run. Goes out:
+answers as data, as text, as HTML and as graphs. ``questions/`` finds answers, and ``answers/`` prints them.
 """

@@ -98,7 +98,7 @@ class Partitioned(PartitionedRun):
 class Programs:
     """The programs of a run, each made once.
 
-    ``explains`` returns the one explainer of the run in memory, which is made on demand.
+    ``explains`` returns the explainer of the run in memory, which is made on demand.
     """
 
     def __init__(self, result: Result, explains: Callable[[], Explainer]) -> None:
@@ -113,7 +113,7 @@ class Programs:
         return self._explains()
 
     def of(self, choice: ProgramChoice, *, refuse: bool = True) -> Partitioned:
-        """The program of a choice, which is written.
+        """The written program of a choice.
 
         Raises ShardlogError as ``Session.partition`` does.
         """

@@ -23,7 +23,8 @@ STATE = {name: f"becomes_{name}" for name in ("mesh", "sharded", "closed", "fixe
 
 @dataclass(frozen=True)
 class StageStatistics:
-    """A stage that was run, with its statistics. ``level`` is that of the op priorities; None: without."""
+    """A stage that was run, with its statistics. ``level`` is the level of op priorities; None without
+    them."""
 
     priority: int
     level: int | None
@@ -91,7 +92,7 @@ class _Propagation:
         self.solver = rules.turn(program.shardings.meshes.facts())
         self.agenda = Agenda(self.solver, STATE, "changed", spread=["mesh"])
         self.statics: dict[tuple[int, int, str], int] = {}
-        # One class more than is known: that of removed ops, which never take turns.
+        # One further class, for removed ops, which never take turns.
         self.nothing = len(program.classes.known)
         self.classes = self.nothing + 1
         # Annotations with priorities take turns too: they reveal a dimension when its priority comes.
@@ -261,7 +262,7 @@ class _Propagation:
         return lists(companions)
 
     def with_siblings(self, contents: npt.NDArray[np.int32]) -> npt.NDArray[np.int32]:
-        """The contents of places, with those that siblings bring."""
+        """The contents of places, including contents from siblings."""
 
         @cache
         def mesh(content: int) -> int | None:
@@ -305,8 +306,8 @@ class _Propagation:
         return np.asarray(numbers, np.int32)
 
     def reveals(self, priority: int) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.int32]]:
-        """The annotations whose turn comes with a priority (the first one hides what all others have), and
-        the static facts of their classes."""
+        """The annotations whose turn comes with a priority (the first priority hides all others), and the
+        static facts of their classes."""
         numbers = np.full(self.classes + len(self.annotation_classes), -1, np.int32)
         split = self.program.shardings.meshes.split
         for i in self.annotations_of.get(priority, ()) if priority else range(len(self.annotation_classes)):

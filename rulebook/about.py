@@ -9,10 +9,10 @@ from .naming import Names, Naming
 
 
 def names(module: Module, naming: Naming) -> Names:
-    """The ops and targets that rules are about.
+    """The ops and targets that rules apply to.
 
-    A rule is about the ops that a positive atom of its body names, or that facts name which it joins with the
-    name of the op. None where a rule names none.
+    A rule applies to the ops that a positive atom of its body names, or that facts name which it joins with
+    the name of the op. None if a rule names no ops.
     """
     if module.broken:
         return None  # there are more rules in other files
@@ -41,7 +41,7 @@ def _union(names_of_each: Iterable[Names]) -> Names:
 
 
 def _about(clause: Clause, own: Mapping[str, Names], keyed: set[str], naming: Naming) -> Names:
-    """The ops that a clause is about, by its first atom that names ops."""
+    """The ops that a clause applies to, by its first atom that names ops."""
     if not clause.body:
         is_named = clause.head.name in own or clause.head.name in naming.names
         return _texts(clause.head) if is_named else None

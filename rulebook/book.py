@@ -115,7 +115,7 @@ DOMAINS = ("asks", "asks_for", "hands", "edge_source", "edge_target")
 
 
 def _holding(holds: Mapping[str, bool]) -> Facts:
-    """The facts that say what holds of the only case there is."""
+    """The facts about a query with a single case."""
     return {name: [()] for name, is_so in holds.items() if is_so}
 
 

@@ -1,4 +1,4 @@
-"""A verdict as Markdown: tables of what changed and why, for a comment or a summary."""
+"""A verdict as Markdown: tables of the changes and their causes, for a comment or a summary."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LONGEST = 300  # characters of a cell: a comment on GitHub may have 65,536
 
 
 def written(verdict: Verdict) -> str:
-    """A heading, what a device sends and needs before and after, and the problems."""
+    """A heading, the bytes and the memory of a device before and after, and the problems."""
     mark = "❌" if verdict.errors else "✅"
     lines = [f"### {mark} shardlog: {_cell(verdict.name)}", "", _cell(verdict.program), ""]
     if verdict.changes is not None:
@@ -85,7 +85,7 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def _cell(text: str) -> str:
-    """Text as it is, in one line of a table: nothing in it is markup."""
+    """Literal text for one line of a table: markup in it is escaped."""
     short = text if len(text) <= _LONGEST else f"{text[:_LONGEST]} ..."
     return " ".join(_MARKS.sub(_as_text, short).split())
 

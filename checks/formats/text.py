@@ -11,7 +11,7 @@ from ..verdict import Changes, Problem, Verdict
 
 
 def written(verdict: Verdict) -> str:
-    """The problems with their reasons, and what changed."""
+    """The problems with their reasons, and the changes."""
     lines = [verdict.program]
     if verdict.changes is not None:
         lines += _totals(verdict.changes)

@@ -17,7 +17,7 @@ _ALL = "(--full shows all)"
 
 
 def pattern(text: str) -> str:
-    """A text without what differs between repeated layers."""
+    """A text without the parts that differ between repeated layers."""
     return " ".join(_VARIES.sub("*", text).split())
 
 

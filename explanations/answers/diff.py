@@ -37,8 +37,8 @@ class TensorDiff:
 class Parting:
     """A point at which two runs part: ``op`` gives ``site`` an axis in only one of them (``has`` is 1 or 2).
 
-    ``why`` says what happened there, ``why_not`` what stopped the axis in the other run, and ``dims`` are the
-    dimensions that differ because of it.
+    ``why`` is the step there, ``why_not`` the reason that stopped the axis in the other run, and ``dims`` are
+    the dimensions that differ because of it.
     """
 
     has: int

@@ -135,7 +135,7 @@ class ChosenSharding:
 
 
 def pinned_text(pinned: Pinned, *, full: bool = False) -> str:
-    """What pins change: shardings, costs, and what moves."""
+    """The changes by pins: shardings, costs, and collectives."""
     lines = [pinned.program.line]
     for pin in pinned.pins:
         chosen = _sharding(pin.chosen, pin.partial)
@@ -195,7 +195,7 @@ def _more_time(seconds: float) -> str:
 
 
 def moves_text(moves: Sequence[ChangedCollectives], what: str, *, full: bool) -> list[str]:
-    """A line for each of the first moves, or for all of them: ``what`` they are, then what moves."""
+    """A line for each of the first moves, or for all of them. ``what`` ("gone", "new") begins each line."""
     shown = moves if full else moves[:_MOVES]
     lines = []
     for m in shown:

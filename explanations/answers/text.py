@@ -36,7 +36,7 @@ def folded(sites: Sequence[Site], texts: Sequence[str], *, full: bool = False) -
 
 
 def proof_lines(step: WhyStep, depth: int | None = None) -> Iterator[str]:
-    """The proof of a step as indented lines, premises below what follows from them, each once.
+    """The proof of a step as indented lines: premises below their conclusions, each once.
 
     ``depth`` is how many levels are shown; None: all.
     """

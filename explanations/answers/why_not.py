@@ -1,4 +1,4 @@
-"""The answer to why not: what stops an axis on its way, as JSON and as text."""
+"""The answer to why not: the reason that stops an axis on its way, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _MOST_STOPS = 4
 class WhyNot:
     """Why a dimension of a tensor is not sharded on an axis.
 
-    ``here`` says what in the tensor itself is in the way. ``stops`` are the ops at which the axis stopped
-    on its way, nearest first (``distance`` ops away), ``visited`` the number of dimensions that it could
-    have come through.
+    ``here`` are obstacles in the tensor itself. ``stops`` are the ops at which the axis stopped on its way,
+    nearest first (``distance`` ops away), ``visited`` the number of dimensions that it could have come
+    through.
     """
 
     site: Site

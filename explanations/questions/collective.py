@@ -82,8 +82,8 @@ class Asked:
         return self._dims(start), partial, self._dims(purpose.goal)
 
     def held(self, purpose: Any, number: int) -> tuple[tuple[str, ...], str]:
-        """The layout, as text, in which an op holds a tensor of which it takes more than a device has, and
-        over which axes it is partial; ``number`` is the tensor's, -1 where it was not in the program."""
+        """The layout, as text, of a tensor at an op that takes more of it than a device has, and the axes
+        over which it is partial. ``number`` is the tensor's, -1 if it was not in the program."""
         layouts = [*purpose.held[purpose.slot :][:1], *self.program.homes.get(purpose.value, ())]
         if layouts:
             return self._dims(layouts[0]), self._text(layouts[0].partial)

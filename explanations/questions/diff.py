@@ -1,9 +1,8 @@
-"""Two runs tensor by tensor: what differs, from which op on, and why.
+"""Two runs tensor by tensor: the differences, where they begin, and why.
 
 An axis that only one run has on a dimension is followed back in that run as long as the other run lacks it
-there too. Where it does not any more, the runs part: at the op that passes the axis on in one run only, or at
-an annotation. The step of that op is why the one has the axis, and ``why_not`` says what stopped it in the
-other.
+there too. The runs part where both have it, at the op that passes the axis on in one run only, or at an
+annotation. The step of that op explains the run with the axis, and ``why_not`` explains the other.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The choice of shardings, value by value: what another one costs, and why one was taken."""
+"""The choice of shardings, value by value: the cost of another sharding, and why this one was taken."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ _REDUCTIONS = {why: reduction for reduction, why in UNREDUCED.items()}
 
 
 def unreduced(explainer: Explainer, name: str, axis: str | None = None) -> list[Unreduced]:
-    """Why the values called ``name`` are unreduced, for each axis, or the one that is named ``axis``. Raises
+    """Why the values called ``name`` are unreduced, for each axis, or for ``axis`` alone. Raises
     ShardlogError for values that do not exist."""
     asked = [
         (value, each)

@@ -71,7 +71,7 @@ class Values:
         return "\n".join(lines)
 
     def _in_scope(self, pattern: str) -> list[TensorValue]:
-        """The values of the ops in a scope, like those of lines."""
+        """The values of the ops in a scope, as for lines."""
         return self._record.in_scope(NameScope(pattern)) if pattern.strip("/*") else []
 
     def _born_at(self, file: str, line: int) -> list[TensorValue]:

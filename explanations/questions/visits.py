@@ -39,7 +39,7 @@ class VisitSource:
 
 
 class Words(Protocol):
-    """How explanations call dimensions, axes and what rules say."""
+    """How explanations call dimensions, axes and conclusions of rules."""
 
     def site(self, place: Place, dim: int, name: str = "") -> Site: ...
 

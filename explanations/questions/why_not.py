@@ -1,4 +1,4 @@
-"""Why a dimension is not sharded on an axis: where the axis stopped on its way, and what stopped it.
+"""Why a dimension is not sharded on an axis: where the axis stopped on its way, and the reason.
 
 The way follows factors: from a dimension to the dimensions that share a factor with it in an op, and so on.
 Where one has the axis and the next has not, ``rules/propagation/blocked.dl`` says why, for a turn at the

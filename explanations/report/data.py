@@ -28,8 +28,8 @@ def collect(
     tell: Callable[[str, float], None] = lambda what, done: None,
     choice: ProgramChoice | None = None,
 ) -> dict[str, Any]:
-    """Everything about a run that the page needs; ``run.js`` reads it. What moves and what it costs are those
-    of the program that ``choice`` means.
+    """All data of a run for the page; ``run.js`` reads it. Collectives and costs are those of the program
+    that ``choice`` means.
 
     ``tell`` is called with the fraction of the page that is done.
     """

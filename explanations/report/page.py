@@ -31,8 +31,8 @@ def report(
 ) -> str:
     """A run as an HTML page that needs nothing but a browser, not even a network.
 
-    ``progress`` is that of ``shardlog.run``; ``choice`` says in which program what moves and what it costs is
-    shown (docs/partitioning.md). ``plan`` is the automatic choice of the run's shardings, for the summary: a
+    ``progress``: see ``shardlog.run``. Collectives and costs are those of the program of ``choice``
+    (docs/partitioning.md). ``plan`` is the automatic choice of the run's shardings, for the summary: a
     ``head``, the ``tried`` plans, the ``specs``, and a ``picture``.
     """
     tell = progress or (lambda what, done: None)

@@ -1,4 +1,4 @@
-"""The ops of a function with the annotations that they see, and those that they are given."""
+"""The ops of a function with the annotations that they see, and the annotations that they get."""
 
 from __future__ import annotations
 
@@ -173,7 +173,7 @@ class Body:
         return None if note == NONE else self.said(value, note)[0]
 
     def said(self, value: int, note: Note) -> _Said:
-        """An annotation as an attribute, and what stands beside that."""
+        """An annotation as an attribute, and the attributes beside it."""
         key = note, self.rank(value)
         if key not in self.known:
             shardings = self.options.shardings
@@ -182,8 +182,8 @@ class Body:
         return self.known[key]
 
     def reshard(self, op: Any, node: int, beside: Mapping[str, ir.Attribute]) -> list[Added]:
-        """Puts constraints behind an op whose results have other annotations than it gives, with what stands
-        ``beside`` these."""
+        """Puts constraints behind an op whose results have other annotations than it gives, with the
+        attributes ``beside`` these."""
         added: list[Added] = []
         behind = self.end(node)
         for result, value in zip(op.results, self.function.results[node], strict=True):
@@ -229,8 +229,7 @@ def _entries(attributes: Any, rank: int) -> int:
 def _write_boundary(
     op: Any, label: str, shardings: Sequence[ir.Attribute | None], keep: bool = False
 ) -> None:
-    """Gives the arguments or results of a function their shardings; with ``keep``, only those that have
-    none."""
+    """Gives the arguments or results of a function their shardings; with ``keep``, only if they have none."""
     entries = boundary_attributes(op, label)
     changed = []
     for entry, attribute in zip(entries, shardings, strict=True):

@@ -23,7 +23,7 @@ class Notes:
         self._read: dict[tuple[Sharding, int], Note] = {}
 
     def number(self, facts: Facts) -> Note:
-        """The number of an annotation; ``facts`` are those of a slot, without its number."""
+        """The number of an annotation; ``facts`` are the facts of a slot, without the slot's number."""
         key = tuple((name, tuple(sorted(rows))) for name, rows in sorted(facts.items()) if rows)
         if key not in self._numbers:
             self._numbers[key] = len(self.facts)
@@ -31,7 +31,7 @@ class Notes:
         return self._numbers[key]
 
     def read(self, sharding: Sharding, entries: int) -> Note:
-        """The number of a sharding, of which the first dimensions are said."""
+        """The number of a sharding, with only its first dimensions annotated."""
         key = sharding, entries
         if key not in self._read:
             held = self.shardings.facts(sharding)

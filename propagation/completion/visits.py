@@ -1,4 +1,4 @@
-"""The visits of completion, and what they left: who gave which annotation."""
+"""The visits of completion, and their annotations."""
 
 from __future__ import annotations
 

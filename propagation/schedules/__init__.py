@@ -1,1 +1,1 @@
-"""Tactics: decisions that come into force one after the other, and an account of what each did."""
+"""Tactics: decisions that come into force one after the other, and an account of the effects of each."""

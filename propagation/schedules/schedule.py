@@ -1,8 +1,8 @@
 """Tactics become annotations of the main function's arguments and results, with priorities.
 
-A dimension that a tactic shards is annotated with its axes, open, at the priority of the tactic. Where a
-pattern does not say which dimension, ``rules/propagation/tactics.dl`` takes one, given what the tactics
-before lead to, which is found out by propagating these.
+A dimension that a tactic shards is annotated with its axes, open, at the priority of the tactic. If a pattern
+does not name a dimension, ``rules/propagation/tactics.dl`` chooses one, from the shardings that the earlier
+tactics lead to. These come from propagating the earlier tactics.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class TacticDimension:
 
 @dataclass(frozen=True)
 class Left:
-    """A tensor that a tactic names but leaves as it is, and why."""
+    """A tensor that a tactic names but does not change, and why."""
 
     tensor: str
     axes: tuple[str, ...]
@@ -98,7 +98,7 @@ def apply_schedule(
 
 
 def last_priority(until: str | int | None, applied: Sequence[Applied], program: ImportedModule) -> int | None:
-    """The priority that ``until`` names: that of a tactic, or a number. Raises ShardlogError."""
+    """The priority that ``until`` names: a tactic's, or a number. Raises ShardlogError."""
     if until is None:
         return None
     names = {tactic.name: tactic.priority for tactic in applied}
@@ -136,9 +136,9 @@ class _Scheduler:
         self.annotated_by: dict[tuple[_Target, int], str] = {}
 
     def apply(self, step: ReadTactic, priority: int, held: Callable[[], list[Sharding | None]]) -> Applied:
-        """Annotates what the rules of a tactic name, those that say a dimension first.
+        """Annotates the tensors that the rules of a tactic name. Rules that name a dimension come first.
 
-        ``held`` is what the targets hold after the tactics before.
+        ``held`` returns the shardings of the targets after the earlier tactics.
         """
         matches = [(rule, *self.find(rule)) for rule in step.rules]
         given: dict[tuple[_Target, tuple[str, ...]], TacticDimension] = {}
