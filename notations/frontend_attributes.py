@@ -23,8 +23,8 @@ computation, and its call, have them with the manual axes.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
@@ -41,7 +41,7 @@ from ..program.mlir.modules import (
     symbols,
     with_attributes,
 )
-from ..program.mlir.types import Operation
+from ..program.mlir.types import Attributes, Operation, Value
 from ..program.shardings import changed, manual_axes, mesh_attribute
 from ..program.signature import text_of
 from .gspmd.hlo_sharding import parse
@@ -51,6 +51,7 @@ from .gspmd.shard_map import give_body
 from .tuples import TUPLES, flatten_tuples
 from .xla_loops import LOOP, simplify_loops
 
+_A = TypeVar("_A", bound=ir.Attribute)
 _TILES = "mhlo.sharding"
 _ATTRIBUTES = "mhlo.frontend_attributes"
 _SHARDING, _MESHES = "xla.sdy.sharding", "xla.sdy.meshes"
@@ -73,7 +74,7 @@ def read_frontend_attributes(module: ir.Module) -> bool:
 
     Raises ShardlogError for malformed strings.
     """
-    meshes = _read(module.operation, _MESHES, "module", ir.DictAttr)
+    meshes: Any = _read(module.operation, _MESHES, "module", ir.DictAttr)
     functions = symbols(module, "func.func")
     if meshes is None and not any(map(_mentions, functions.values())):
         return False
@@ -120,12 +121,12 @@ def _mentions(function: Operation) -> bool:
     )
 
 
-def _has_named(attributes: Any) -> bool:
+def _has_named(attributes: Attributes) -> bool:
     """Whether a sharding by named axes is among them."""
     return _TILES in attributes and is_named(attributes[_TILES])
 
 
-def _named(attributes: Any, where: str) -> list[NamedSharding]:
+def _named(attributes: Attributes, where: str) -> list[NamedSharding]:
     """The shardings by named axes, of a tuple or the only one; none where there are others."""
     if not _has_named(attributes):
         return []
@@ -134,26 +135,26 @@ def _named(attributes: Any, where: str) -> list[NamedSharding]:
     return [sharding for sharding in several if isinstance(sharding, NamedSharding)]
 
 
-def _said(attributes: Any) -> Any:
+def _said(attributes: Attributes) -> Any:
     """The frontend attributes; empty where there are none."""
     if _ATTRIBUTES not in attributes or not isinstance(attributes[_ATTRIBUTES], ir.DictAttr):
         return {}
     return attributes[_ATTRIBUTES]
 
 
-def _read(op: Operation, name: str, where: str, kind: Any) -> Any:
+def _read(op: Operation, name: str, where: str, kind: type[_A]) -> _A | None:
     """The attribute that a string of the frontend attributes says; None where there is none. Raises
     ShardlogError where it is not of the class ``kind``."""
     said = _said(op.attributes)
     return _parsed(said[name], name, where, kind) if name in said else None
 
 
-def _parsed(attribute: Any, name: str, where: str, kind: Any) -> Any:
+def _parsed(attribute: ir.Attribute, name: str, where: str, kind: type[_A]) -> _A:
     text = text_of(attribute) if isinstance(attribute, ir.StringAttr) else str(attribute)
     return _as(kind, text, name, where)
 
 
-def _as(kind: Any, spelled: str | ir.Attribute, name: str, where: str) -> Any:
+def _as(kind: type[_A], spelled: str | ir.Attribute, name: str, where: str) -> _A:
     try:
         return kind(ir.Attribute.parse(spelled) if isinstance(spelled, str) else spelled)
     except (ir.MLIRError, ValueError):  # ValueError: not UTF-8, or something else
@@ -161,7 +162,7 @@ def _as(kind: Any, spelled: str | ir.Attribute, name: str, where: str) -> Any:
         raise ShardlogError(f"{name} is not understood", where=where, hint=hint) from None
 
 
-def _without(attributes: Any, *names: str) -> ir.DictAttr | None:
+def _without(attributes: Iterable[ir.NamedAttribute], *names: str) -> ir.DictAttr | None:
     """Frontend attributes except for some; None where none are left."""
     rest = {entry.name: entry.attr for entry in attributes if entry.name not in names}
     return ir.DictAttr.get(rest) if rest else None
@@ -176,7 +177,7 @@ def _drop(op: Operation, *names: str) -> None:
             op.attributes[_ATTRIBUTES] = rest
 
 
-def _set(function: Operation, label: str, shardings: dict[int, Any]) -> None:
+def _set(function: Operation, label: str, shardings: Mapping[int, ir.Attribute]) -> None:
     """Sets shardings of arguments ("arg_attrs") or results ("res_attrs") of a function."""
     entries = boundary_attributes(function, label)
     if max(shardings, default=-1) >= len(entries):
@@ -203,7 +204,9 @@ def _read_boundary(function: Operation) -> None:
         function.attributes[label] = ir.ArrayAttr.get([read[one] for one in given])
 
 
-def _read_entry(entry: Any, type_: ir.Type, label: str, function: Operation, where: str) -> ir.DictAttr:
+def _read_entry(
+    entry: ir.DictAttr, type_: ir.Type, label: str, function: Operation, where: str
+) -> ir.DictAttr:
     """The attributes of an argument ("arg_attrs") or a result of a function."""
     kept = entries_of(entry, _TILES)
     for sharding in _named(entry, where):
@@ -277,7 +280,7 @@ def _only(op: Operation) -> Any:
     return sdy.TensorShardingAttr(sdy.TensorShardingPerValueAttr(shardings).shardings[0])
 
 
-def _replace(op: Operation, values: Any) -> None:
+def _replace(op: Operation, values: Iterable[Value]) -> None:
     for result, value in zip(op.results, values, strict=True):
         result.replace_all_uses_with(value)
     op.operation.erase()
@@ -313,7 +316,7 @@ def _function_result(op: Operation, function: Operation) -> None:
         _replace(op, op.operands)
 
 
-def _opened(sharding: Any) -> Any:
+def _opened(sharding: sdy.TensorShardingAttr) -> Any:
     dimensions = [
         sdy.DimensionShardingAttr.get(d.axes, is_closed=False, priority=d.priority)
         for d in map(sdy.DimensionShardingAttr, sharding.dimension_shardings)
@@ -377,7 +380,7 @@ def _read_manual_computations(functions: dict[str, Operation]) -> None:
         functions.pop(name).operation.erase()
 
 
-def _manual_computation(call: Operation, body: Any) -> None:
+def _manual_computation(call: Operation, body: Operation) -> None:
     enters = [op for operand in call.operands if is_custom_call(op := operand.owner, _ENTERS)]
     users = [use.owner.opview for result in call.results for use in result.uses]
     leaves = [op for op in users if is_custom_call(op, _LEAVES)]
@@ -413,7 +416,7 @@ def _manual_computation(call: Operation, body: Any) -> None:
                 op.operation.erase()
 
 
-def _said_boundary(call: Operation, enters: list[Any], leaves: list[Any]) -> tuple[Any, ...]:
+def _said_boundary(call: Operation, enters: list[Operation], leaves: list[Operation]) -> tuple[Any, ...]:
     """The operands of a manual computation, its shardings and its manual axes, by the frontend attributes
     of the custom calls that enter and leave it."""
     where, many = location(call), sdy.TensorShardingPerValueAttr

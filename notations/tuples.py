@@ -32,7 +32,7 @@ def _makers(module: ir.Module) -> list[Any]:
     ]
 
 
-def _parts(tuple_type: Any) -> list[ir.Type]:
+def _parts(tuple_type: ir.TupleType) -> list[ir.Type]:
     return [tuple_type.get_type(i) for i in range(tuple_type.num_types)]
 
 
@@ -40,7 +40,7 @@ def _users(value: Value) -> list[Any]:
     return [use.owner.operation for use in value.uses]
 
 
-def _take_apart(op: Operation, parts: list[Any]) -> None:
+def _take_apart(op: Operation, parts: list[Value]) -> None:
     for user in _users(op.results[0]):
         if user.name == _PART:
             user.results[0].replace_all_uses_with(parts[ir.IntegerAttr(user.attributes["index"]).value])

@@ -227,7 +227,7 @@ class _ShardingReader:
                 self.group(blocks[0].arguments[index], sharding, point)
         op.attributes[label] = ir.ArrayAttr.get(entries)
 
-    def checked(self, old: Any, sharding: HloSharding, kind: ir.Type) -> ir.Attribute:
+    def checked(self, old: ir.Attribute | None, sharding: HloSharding, kind: ir.Type) -> ir.Attribute:
         """The new attribute; the old one where both notations are used and agree."""
         new = self.attribute(sharding, _rank(kind))
         if old is None:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -133,7 +133,9 @@ class Regions:
         self._level.update((value, after) for value in op.results)
         return kind
 
-    def _makers(self, value: Value, leaves: Callable[[Any], bool] = lambda value: False) -> list[Any] | None:
+    def _makers(
+        self, value: Value, leaves: Callable[[Value], bool] = lambda value: False
+    ) -> list[Any] | None:
         """The ops that a value is made of, in order, up to values that are ``leaves``; None where it depends
         on the argument of a block."""
         makers, waiting = dict[Any, None](), [value.owner]
@@ -174,8 +176,11 @@ class Regions:
     # ---- Writing -------------------------------------------------------------------------------------------
 
     def put(
-        self, region: OpRegion, make: Callable[[ir.InsertionPoint], Any], returned: Iterable[Value]
-    ) -> Any:
+        self,
+        region: OpRegion,
+        make: Callable[[ir.InsertionPoint], sdy.ManualComputationOp],
+        returned: Iterable[Any],
+    ) -> sdy.ManualComputationOp:
         """Puts an op in the place of a region: ``make`` makes it. The ops of the region move into it, and it
         returns these values of them. Raises ShardlogError where it can stand nowhere."""
         own = {entry for entry in self._entries if entry.kind and entry.region is region.first}
@@ -217,7 +222,7 @@ class Regions:
                 given.update(entry.op.results)
         return entries
 
-    def _fill(self, computation: Any, region: OpRegion, returned: Iterable[Any]) -> None:
+    def _fill(self, computation: sdy.ManualComputationOp, region: OpRegion, returned: Iterable[Any]) -> None:
         block = computation.regions[0].blocks.append(*(value.type for value in region.taken))
         end = sdy.ReturnOp([*returned], loc=computation.location, ip=ir.InsertionPoint(block)).operation
         for op in region.inside:
@@ -249,7 +254,7 @@ def _taken(op: Operation) -> Iterator[Any]:
                     yield value
 
 
-def _exchange(op: Operation, instead: dict[Any, Any]) -> None:
+def _exchange(op: Operation, instead: Mapping[Value, Value]) -> None:
     """Has an op, and those in it, use other values."""
     for each in (op, *operations_in(op)) if len(op.regions) else (op,):
         for number, value in enumerate(each.operands):

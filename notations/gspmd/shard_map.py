@@ -87,7 +87,7 @@ def _used(value: Value) -> bool:
     return any(True for _ in value.uses)
 
 
-def give_body(computation: Any, function: Operation, kept: Iterable[int]) -> None:
+def give_body(computation: sdy.ManualComputationOp, function: Operation, kept: Iterable[int]) -> None:
     """Gives a manual computation a copy of a function's body, which returns the results in ``kept``."""
     copy = function.operation.clone()
     copy.regions[0].blocks[0].append_to(computation.regions[0])
@@ -162,7 +162,7 @@ class _ShardMapReader:
         """A scalar, or a value that is no tensor, that is used inside unchanged."""
         return _Crossing(value, self.plain)
 
-    def entering(self, shard: Any) -> _Crossing:
+    def entering(self, shard: Operation) -> _Crossing:
         value = shard.operands[0]
         constraint: Any = value.owner
         if _constrains(constraint):
@@ -170,14 +170,14 @@ class _ShardMapReader:
             return _Crossing(constraint.operands[0], sharding, self.axes(shard.results[0], value))
         return _Crossing(value, _sharding_of(value, shard), self.axes(shard.results[0], value))
 
-    def leaving(self, full: Any) -> _Crossing:
+    def leaving(self, full: Operation) -> _Crossing:
         if "sdy.sharding" not in full.attributes:
             raise ShardlogError(f"@{SHARD_TO_FULL} has no sharding", where=location(full), hint=PATTERN)
         (sharding,) = sdy.TensorShardingPerValueAttr(full.attributes["sdy.sharding"]).shardings
         axes = self.axes(full.operands[0], full.results[0])
         return _Crossing(_unconstrained(full.operands[0]), sharding, axes)
 
-    def axes(self, inside: Any, outside: Any) -> frozenset[str]:
+    def axes(self, inside: Value, outside: Value) -> frozenset[str]:
         return frozenset(self.manual.get(inside, ())) - frozenset(self.manual.get(outside, ()))
 
 
@@ -191,7 +191,7 @@ def _only_call(region: OpRegion) -> Any:
     return calls[0] if given <= set(calls[0].operands) else None
 
 
-def _sharding_of(value: Any, shard: Any) -> Any:
+def _sharding_of(value: Any, shard: Operation) -> Any:
     """The sharding that a value without a constraint has where it is made."""
     owner = value.owner
     if isinstance(owner, ir.Block) and owner.owner.operation.name == "func.func":

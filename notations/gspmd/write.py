@@ -218,7 +218,7 @@ class _Writer:
         value: Value,
         kind: ir.Type,
         sharding: Sharding,
-        sides: tuple[Any, Any],
+        sides: tuple[_Manual | None, _Manual | None],
         target: str,
         near: Operation,
     ) -> Any:
@@ -259,7 +259,9 @@ class _Writer:
 
     # ---- Shardings -----------------------------------------------------------------------------------------
 
-    def inside(self, attribute: Any, kind: ir.Type | None, manual: _Manual | None) -> Sharding | None:
+    def inside(
+        self, attribute: ir.Attribute | None, kind: ir.Type | None, manual: _Manual | None
+    ) -> Sharding | None:
         """The sharding of a value; inside of a manual computation, one without is not sharded further."""
         sharding = None if attribute is None else self.shardings.read(attribute)
         if manual is not None and (sharding is None or sharding.mesh != manual.mesh):

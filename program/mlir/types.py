@@ -90,6 +90,19 @@ class Operation(Hashable, Protocol):
         """A copy of it at a place."""
 
 
+class Attributes(Protocol):
+    """Attributes by name: those of an op, or the entries of a dictionary."""
+
+    def __contains__(self, name: str, /) -> bool:
+        """Whether there is an attribute of this name."""
+
+    def __getitem__(self, name: str, /) -> Any:
+        """The attribute of this name, of its own class."""
+
+    def __len__(self) -> int:
+        """Their number."""
+
+
 class FunctionOp(Operation, Protocol):
     """A function."""
 
