@@ -15,6 +15,7 @@ from ..program.carried import PARTIAL, check_carried, with_partial
 from ..program.function import RESULT_SHARDING
 from ..program.meshes import MOST_DEVICES
 from ..program.mlir.modules import boundary_attributes
+from ..program.mlir.types import Value
 from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .choice.choosing import Chooser
@@ -70,12 +71,12 @@ def partition(
         kinds, axes = own.kinds, annotated.axes
         channel = max(map(channel_of, kinds.examples()), default=0)
 
-        def laid_out(given: Mapping[Any, Sharding]) -> dict[Any, Layout]:
+        def laid_out(given: Mapping[Value, Sharding]) -> dict[Any, Layout]:
             copies = ((copy, sharding) for value, sharding in given.items() for copy in own.copies(value))
             shapes = ((copy, sharding, static_shape(copy.type)) for copy, sharding in copies)
             return {copy: axes.layout(sharding, shape) for copy, sharding, shape in shapes if shape}
 
-        def numbered(homes: Mapping[Any, Layout]) -> dict[int, Layout]:
+        def numbered(homes: Mapping[Value, Layout]) -> dict[int, Layout]:
             numbers = ((kinds.value(value), home) for value, home in homes.items())
             return {number: home for number, home in numbers if number is not None}
 

@@ -46,8 +46,8 @@ def lacking(op: Operation) -> ShardlogError:
 
 def put_in_place_of_ops(
     module: ir.Module,
-    ops: Iterable[tuple[Any, Computation]],
-    mark: Callable[[Any, Any, bool], None],
+    ops: Iterable[tuple[Operation, Computation]],
+    mark: Callable[[Operation, Operation, bool], None],
 ) -> None:
     """Replaces ops of a module by computations. ``mark`` is told of each new op, the op that it was made for,
     and whether it is inside of the computation."""
@@ -99,7 +99,7 @@ def _rename(body: ir.Module, names: set[str]) -> None:
 
 def _manual(op: Operation, computation: Computation) -> Any:
     """An empty manual computation before an op, with that op's operands and results."""
-    attributes: dict[str, Any] = {
+    attributes: dict[str, ir.Attribute] = {
         "in_shardings": sdy.TensorShardingPerValueAttr.get(list(computation.takes)),
         "out_shardings": sdy.TensorShardingPerValueAttr.get(list(computation.gives)),
         "manual_axes": manual_axes(computation.axes),

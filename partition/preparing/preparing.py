@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
 
 from jaxlib.mlir import ir
 
+from ...program.mlir.types import Operation
 from ...rulebook.traits import OpTraits
 from ..facts.kinds import Kinds
 from .calls import Unshared, unshared
@@ -19,7 +19,7 @@ class Preparing:
     of its ops."""
 
     def __init__(
-        self, module: ir.Module, traits: OpTraits, computations: Mapping[Any, Computation] | None = None
+        self, module: ir.Module, traits: OpTraits, computations: Mapping[Operation, Computation] | None = None
     ) -> None:
         self.module, self.traits, self.computations = module, traits, computations or {}
         self._unshared: dict[bool, Unshared] = {}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from jaxlib.mlir import ir
 
 from ...program.elements import bits_of
 
@@ -21,7 +21,7 @@ _EXTREMES = {  # of floats, the least and the largest; finite for types without 
 }
 
 
-def neutral(combine: str, element: Any) -> str:
+def neutral(combine: str, element: ir.Type) -> str:
     """The neutral element of a combining op, as MLIR writes it. Raises KeyError if it is unknown."""
     text = str(element)
     name = combine.partition(".")[2]
@@ -44,11 +44,11 @@ def neutral(combine: str, element: Any) -> str:
     return (str(-(2 ** (bits - 1))), str(2 ** (bits - 1) - 1))[which]
 
 
-def _floats(element: Any) -> bool:
+def _floats(element: ir.Type) -> bool:
     return str(element).startswith(("f", "bf"))
 
 
-def zero(element: Any) -> str:
+def zero(element: ir.Type) -> str:
     """Zero, or false, as MLIR writes it."""
     text = str(element)
     floats = _floats(element) or text.startswith("complex")

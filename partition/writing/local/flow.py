@@ -16,7 +16,7 @@ from jaxlib.mlir import ir
 
 from ....program.function import RESULT_SHARDING
 from ....program.ids import Slot
-from ....program.mlir.types import Operation
+from ....program.mlir.types import Operation, Value
 from ....program.signature import value_of
 from ...choice.purposes import Purpose, Use
 from ...facts.knowledge import Knowledge
@@ -104,7 +104,7 @@ def _empty(walk: Writer, number: int, known: Knowledge) -> None:
     walk.define_made(result, static_shape(type_) or (), home, make)
 
 
-def _shaped(walk: Writer, op: Operation, type_: ir.Type, attributes: dict[str, Any]) -> Any:
+def _shaped(walk: Writer, op: Operation, type_: ir.Type, attributes: dict[str, ir.Attribute]) -> Any:
     """The result of a copy of an op without operands, in another type."""
     copied = walk.builder.copy(op)
     copied.results[0].set_type(type_)
@@ -184,7 +184,7 @@ def _loop(walk: Writer, number: int, known: Knowledge) -> None:
     written = walk.builder.op(op.name, values, types, _plain(op), regions=len(op.regions))
     some = [homes[slot] for slot in around]
 
-    def receive(numbers: range, given: Sequence[Any], beside: int = -1) -> None:
+    def receive(numbers: range, given: Sequence[Value], beside: int = -1) -> None:
         """Takes values that a loop passes on, to its iterations and to later ops, from the layout in which it
         carries them."""
         sources, there = [carried[slot] for slot in around], [numbers[slot] for slot in around]
@@ -236,7 +236,7 @@ def _region(walk: Writer, number: int, i: int, op: Any) -> Iterator[Any]:
     builder.loc = walk.kinds.ops[number].location
 
 
-def _return(walk: Writer, values: Sequence[Any]) -> None:
+def _return(walk: Writer, values: Sequence[Value]) -> None:
     walk.builder.op("stablehlo.return", values, [])
 
 
@@ -248,7 +248,7 @@ def _composite(walk: Writer, number: int, known: Knowledge) -> None:
     _calls(walk, number, {"callee": walk.kinds.ops[number].attributes["decomposition"]})
 
 
-def _calls(walk: Writer, number: int, attributes: dict[str, Any]) -> None:
+def _calls(walk: Writer, number: int, attributes: dict[str, ir.Attribute]) -> None:
     op, name = walk.kinds.ops[number], ir.FlatSymbolRefAttr(attributes["callee"]).value
     func = walk.functions[name]
     ends = walk.function(func)

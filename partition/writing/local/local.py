@@ -98,7 +98,7 @@ class LocalSite:
 
     def attributes(self) -> dict[str, Any]:
         """The sizes and counts of parts, as replacements for attributes of the op."""
-        attributes: dict[str, Any] = {}
+        attributes: dict[str, ir.Attribute] = {}
         lists: dict[str, list[int]] = {}
         for name, index, slot, dim in self.known.local_sizes:
             if self.pieces(slot, dim):
@@ -245,7 +245,7 @@ def gathered(builder: Builder, value: Value, pieces: Pieces, dim: int) -> Any:
     return builder.all_gather(value, pieces, dim, sends)
 
 
-def select(site: LocalSite, operands: list[Any]) -> list[Any]:
+def select(site: LocalSite, operands: list[Value]) -> list[Any]:
     """Each device selects from its part of the last dimension. The op then selects again from all selected
     elements, and returns their original positions."""
     picked = picked_dims(site)

@@ -35,7 +35,7 @@ def _split(site: LocalSite, slot: int) -> list[Read]:
     return [read for read in site.known.reads if read.slot == slot and _pieces(site, read)]
 
 
-def _rows(site: LocalSite, value: Value, read: Read, fill: Any) -> Any:
+def _rows(site: LocalSite, value: Value, read: Read, fill: Value | None) -> Any:
     """The rows of an operand for a device's part of the result, with ``fill`` for rows outside of the
     operand."""
     builder, size, pieces = site.builder, site.size(read.slot, read.dim), _pieces(site, read)
@@ -51,7 +51,7 @@ def _rows(site: LocalSite, value: Value, read: Read, fill: Any) -> Any:
     return rows
 
 
-def _fetched(site: LocalSite, value: Value, reads: Sequence[Read], fill: Any) -> Any:
+def _fetched(site: LocalSite, value: Value, reads: Sequence[Read], fill: Value | None) -> Any:
     """The elements of an operand for a device's part of the result, with ``fill`` for those outside of the
     operand and between its elements. The fill is added after all rows are sent."""
     builder = site.builder
@@ -67,7 +67,7 @@ def _fetched(site: LocalSite, value: Value, reads: Sequence[Read], fill: Any) ->
     return value
 
 
-def _inside(builder: Builder, value: Value, dim: int, size: int, starts: Any, fill: Value) -> Any:
+def _inside(builder: Builder, value: Value, dim: int, size: int, starts: Any, fill: Any) -> Any:
     """A stretch with ``fill`` outside of the dimension."""
     shape = shape_of(value)
     places = builder.places(shape, dim, builder.lookup(starts))
@@ -78,7 +78,7 @@ def _inside(builder: Builder, value: Value, dim: int, size: int, starts: Any, fi
     return builder.select(inside, value, builder.spread(fill, shape))
 
 
-def _spread_out(builder: Builder, value: Value, dim: int, dilation: int, fill: Value) -> Any:
+def _spread_out(builder: Builder, value: Value, dim: int, dilation: int, fill: Value | None) -> Any:
     """A stretch with dilation - 1 rows of ``fill`` before and after each row."""
     shape = shape_of(value)
     between = [dilation - 1 if d == dim else 0 for d in range(len(shape))]
@@ -91,7 +91,7 @@ def _spread_out(builder: Builder, value: Value, dim: int, dilation: int, fill: V
     return builder.one("stablehlo.pad", [value, fill], builder.tensor(shape, element_of(value)), attributes)
 
 
-def slice_(site: LocalSite, operands: list[Any]) -> list[Any]:
+def slice_(site: LocalSite, operands: list[Value]) -> list[Any]:
     """The stretch that a device needs, or its share of it, strided."""
     reads, picked = _split(site, 0), picked_dims(site)
     if not reads and not picked:
@@ -144,13 +144,13 @@ def shift(site: LocalSite, operands: list[Value]) -> list[Any]:
     return [site.builder.one("stablehlo.pad", [value, fill], value.type, amounts)]
 
 
-def reverse(site: LocalSite, operands: list[Any]) -> list[Any]:
+def reverse(site: LocalSite, operands: list[Value]) -> list[Any]:
     """The rows of the mirrored part, reversed."""
     (value,) = operands
     return clone(site, [_fetched(site, value, _split(site, 0), None)])
 
 
-def concatenate(site: LocalSite, operands: list[Any]) -> list[Any]:
+def concatenate(site: LocalSite, operands: list[Value]) -> list[Any]:
     """The rows of each operand, or of the source of a skipped slice, that belong to a device's part of the
     result."""
     reads = {slot: _split(site, slot) for slot in range(len(operands))}
@@ -166,7 +166,7 @@ def concatenate(site: LocalSite, operands: list[Any]) -> list[Any]:
     return [all_rows]
 
 
-def _later(site: LocalSite, read: Read, value: Value, before: Any, at: int) -> Any:
+def _later(site: LocalSite, read: Read, value: Value, before: Value, at: int) -> Any:
     """The rows of an operand, from row ``at`` of the part on, after those of earlier operands."""
     builder, plan, shape = site.builder, _stretch(site, read).exchange, shape_of(value)
     starts = np.asarray(plan.starts)[builder.axes.index(_pieces(site, read))] + (at - read.first)
@@ -175,7 +175,7 @@ def _later(site: LocalSite, read: Read, value: Value, before: Any, at: int) -> A
     return builder.select(own, value, before)
 
 
-def _joined(site: LocalSite, operands: list[Any]) -> Any | None:
+def _joined(site: LocalSite, operands: list[Value]) -> Any | None:
     """The rows of all operands side by side, if those of each are at the same places on all devices, and
     these places are distinct or equal; otherwise None."""
     reads = [read for slot in range(len(operands)) for read in _split(site, slot)]
@@ -226,7 +226,7 @@ def reduce_window(site: LocalSite, operands: list[Value]) -> list[Any]:
     return clone(site, values, _unpadded(site, range(rank), reset, "base_dilations"))
 
 
-def _accumulated(site: LocalSite, operands: list[Any]) -> list[Any]:
+def _accumulated(site: LocalSite, operands: list[Value]) -> list[Any]:
     """A cumulative op along a dimension, starting from the total of earlier parts. The total comes before the
     first of a device's own elements, or after the last one if it accumulates from the end."""
     (read,), builder, count = _split(site, 0), site.builder, len(site.op.results)
@@ -259,7 +259,7 @@ def _accumulated(site: LocalSite, operands: list[Any]) -> list[Any]:
 
 
 def _windows(
-    site: LocalSite, dim: int, values: Sequence[Any], initial: Sequence[Value], low: int = 0, high: int = 0
+    site: LocalSite, dim: int, values: Sequence[Value], initial: Sequence[Value], low: int = 0, high: int = 0
 ) -> list[Any]:
     """The op with windows over all of a dimension, and this padding around it."""
     builder, shape = site.builder, shape_of(values[0])
@@ -277,7 +277,7 @@ def _windows(
     return list(copy.results)
 
 
-def select_and_scatter(site: LocalSite, operands: list[Any]) -> list[Any]:
+def select_and_scatter(site: LocalSite, operands: list[Value]) -> list[Any]:
     """The windows that reach into a device's part of the operand, with their elements of the source; and the
     part of the result.
 
