@@ -113,9 +113,9 @@ def test_a_train_step_runs_with_its_shardings() -> None:
         out_shardings=result.result_shardings,
         donate_argnums=(0, 1),
     )
-    found = step(*placed)
-    close(found, expected)
-    assert found[0]["layers"][0]["up"].sharding == result.result_shardings[0]["layers"][0]["up"]
+    outputs = step(*placed)
+    close(outputs, expected)
+    assert outputs[0]["layers"][0]["up"].sharding == result.result_shardings[0]["layers"][0]["up"]
 
 
 @pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])

@@ -232,11 +232,11 @@ def test_an_elementwise_op_of_ones_own_is_computed_and_fused_as_others_are(tmp_p
     """
     for topology in ("cpu", "v5e"):
         gated = shardlog.run(text, rules=[rules]).partition().cost(topology)
-        known = shardlog.run(text.replace("my.gated", "stablehlo.multiply")).partition().cost(topology)
+        costs = shardlog.run(text.replace("my.gated", "stablehlo.multiply")).partition().cost(topology)
         own = next(item for item in gated.items if item.op == "my.gated")
         assert (own.flops, gated.seconds, gated.touched, gated.peak) == (
-            *(32 * 64, known.seconds, known.touched),
-            known.peak,
+            *(32 * 64, costs.seconds, costs.touched),
+            costs.peak,
         )
         none = shardlog.run(text, strict_shardy=True).partition(refuse=False).cost(topology)
         assert none.touched > gated.touched  # who knows nothing of the op

@@ -284,5 +284,5 @@ def test_what_is_nested_very_deeply_stays_small(line: str) -> None:
     "tokens", ["@ !=", "choice -\tdomain", "1 . 5", "1 . 2 . 3 . 4", ". input", "/ *", "/ /", ": : -"]
 )
 def test_tokens_that_would_be_others_together_stay_apart(tokens: str) -> None:
-    found = formatted(f"p(x) :- {tokens} x\n")
-    assert tokens_of(found, "found").texts == tokens_of(f"p(x) :- {tokens} x\n", "given").texts
+    text = formatted(f"p(x) :- {tokens} x\n")
+    assert tokens_of(text, "found").texts == tokens_of(f"p(x) :- {tokens} x\n", "given").texts

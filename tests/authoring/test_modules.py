@@ -36,9 +36,9 @@ def module(tmp_path: Path) -> Path:
 
 
 def said(path: Path, place: str, text: str = MODULE) -> str:
-    found = hover(path, text, text.index(place) + 1)
-    assert found is not None
-    start, end, answer = found
+    reply = hover(path, text, text.index(place) + 1)
+    assert reply is not None
+    start, end, answer = reply
     assert text[start:end] == place.split()[0].rstrip(",):")
     return answer
 

@@ -97,8 +97,8 @@ def test_renaming_leaves_other_components_alone(library: Library) -> None:
 
 def test_proposals(library: Library) -> None:
     def relations(text: str) -> list[str]:
-        found = proposals(library, PATH, TEXT.index(text) + len(text))
-        return [p.detail for p in found if p.kind == "relation"]
+        reply = proposals(library, PATH, TEXT.index(text) + len(text))
+        return [p.detail for p in reply if p.kind == "relation"]
 
     assert relations("loops.inner.") == [
         ".decl edge(x: T, y: node)",

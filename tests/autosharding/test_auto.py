@@ -206,9 +206,9 @@ def test_values_of_other_types_are_refused(given: dict[str, Any]) -> None:
 
 
 def test_names_of_axes_may_have_spaces() -> None:
-    found = plan(_text(), AutoOptions(mesh='"a b"=4,model=2', topology="h100", compare=False))
-    assert found.mesh == '"a b"=4,model=2'
-    assert session_of(_text(), found).cost(topology="h100").seconds == found.seconds
+    best = plan(_text(), AutoOptions(mesh='"a b"=4,model=2', topology="h100", compare=False))
+    assert best.mesh == '"a b"=4,model=2'
+    assert session_of(_text(), best).cost(topology="h100").seconds == best.seconds
 
 
 def test_a_known_strategy_is_taken_where_no_choice_fits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -234,23 +234,23 @@ def test_a_function_gets_specs_in_the_shape_of_its_arguments() -> None:
     def step(params: Any, batch: Any) -> Any:
         return _step(params, (batch["x"], batch["y"]))
 
-    found = shardlog.auto(step, params, batch, devices=8, topology="h100", keep="batch=data", compare=False)
-    args = found.specs
+    best = shardlog.auto(step, params, batch, devices=8, topology="h100", keep="batch=data", compare=False)
+    args = best.specs
     assert [len(args[0]), sorted(args[1])] == [2, ["x", "y"]]
     assert tuple(args[1]["x"]) == ("data", None)
-    assert found.result_specs[1] == args[0]
-    assert found.bound is not None and found.plan.sum is not None and found.bound <= found.plan.sum
+    assert best.result_specs[1] == args[0]
+    assert best.bound is not None and best.plan.sum is not None and best.bound <= best.plan.sum
     rng = np.random.default_rng(0)
     values = jax.tree.map(lambda s: rng.normal(size=s.shape).astype(np.float32) / 8, (params, batch))
-    outputs, expected = found.jit()(*values), jax.jit(step)(*values)
+    outputs, expected = best.jit()(*values), jax.jit(step)(*values)
     for one, other in zip(jax.tree.leaves(outputs), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
 
 def test_less_memory_is_a_slower_plan_and_a_front_has_both() -> None:
     text = _text(rows=64)
-    found = shardlog.auto(text, mesh="data=8", topology="h100", compare=False)
-    front = found.pareto()
+    best = shardlog.auto(text, mesh="data=8", topology="h100", compare=False)
+    front = best.pareto()
     assert [one.seconds for one in front] == sorted(one.seconds for one in front)
     assert [one.peak for one in front] == sorted((one.peak for one in front), reverse=True)
     smallest = front[-1]

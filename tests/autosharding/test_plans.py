@@ -118,10 +118,10 @@ def test_a_plan_of_another_model_is_refused(small: AutoPlan) -> None:
 
 def test_plans_are_compared_by_name(small: AutoPlan) -> None:
     other = plan(_text(layers=2), AutoOptions(mesh="data=8", topology="h100", keep=("batch=-,data",)))
-    found = compared(small, other)
-    assert Changed("argument", "batch['x']", ("data", None), (None, "data")) in found.changed
-    assert found.mesh == ("data=4,model=2", "data=8")
-    added = [each for each in found.changed if each.name == "params['layers'][1]['up']"]
+    difference = compared(small, other)
+    assert Changed("argument", "batch['x']", ("data", None), (None, "data")) in difference.changed
+    assert difference.mesh == ("data=4,model=2", "data=8")
+    added = [each for each in difference.changed if each.name == "params['layers'][1]['up']"]
     assert [each.before for each in added] == [None]
     assert compared(small, small).changed == ()
 
@@ -168,12 +168,12 @@ def test_what_is_no_plan_is_refused_and_nothing_written(
 def test_a_function_takes_a_plan(small: AutoPlan, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(small.text)
     params, batch = _values(layers=2, width=32)
-    found = shardlog.auto(_step, params, batch, plan=tmp_path / "plan.json")
-    assert tuple(found.specs[0]["layers"][1]["up"]) == (None, "model")
-    assert found.plan.topology == "h100"
+    best = shardlog.auto(_step, params, batch, plan=tmp_path / "plan.json")
+    assert tuple(best.specs[0]["layers"][1]["up"]) == (None, "model")
+    assert best.plan.topology == "h100"
     rng = np.random.default_rng(0)
     values = jax.tree.map(lambda s: rng.normal(size=s.shape).astype(np.float32) / 8, (params, batch))
-    outputs, expected = found.jit()(*values), jax.jit(_step)(*values)
+    outputs, expected = best.jit()(*values), jax.jit(_step)(*values)
     for one, other in zip(jax.tree.leaves(outputs), jax.tree.leaves(expected), strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-4, atol=1e-5)
 
@@ -187,10 +187,10 @@ def test_a_jitted_function_keeps_its_static_and_donated_arguments() -> None:
     jitted = jax.jit(repeated, static_argnums=0, static_argnames="doubled", donate_argnums=1)
     w, x = np.ones((64, 64), np.float32), np.ones((256, 64), np.float32)
     for doubled in (True, False):
-        found = shardlog.auto(jitted, 2, w, x, doubled=doubled, mesh="data=8", compare=False)
-        assert found.plan.state == {0: 0}
-        given = jax.device_put(w, jax.sharding.NamedSharding(_mesh(found), found.specs[0]))
-        new, total = found.jit()(2, given, x, doubled=doubled)
+        best = shardlog.auto(jitted, 2, w, x, doubled=doubled, mesh="data=8", compare=False)
+        assert best.plan.state == {0: 0}
+        given = jax.device_put(w, jax.sharding.NamedSharding(_mesh(best), best.specs[0]))
+        new, total = best.jit()(2, given, x, doubled=doubled)
         np.testing.assert_allclose(total, repeated(2, w, x)[1], rtol=1e-5)
         np.testing.assert_allclose(new, w * 2 if doubled else w + 1)
         assert given.is_deleted()

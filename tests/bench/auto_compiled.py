@@ -32,8 +32,8 @@ def bytes_moved(name: str) -> str:
     search = Search(text, MESH, options, lambda what, done: None)
     expert = min(search.known(), key=lambda each: each.cost.seconds)
     theirs = measured(by_xla(search.run(expert.candidate), jax.devices()))
-    found = session_of(text, plan(text, options)).partition(topology=TOPOLOGY)
-    ours = measured(found.compile()._loaded)
+    partitioned = session_of(text, plan(text, options)).partition(topology=TOPOLOGY)
+    ours = measured(partitioned.compile()._loaded)
     ratio = ours.bytes / theirs.bytes if theirs.bytes else 1.0
     return f"{name} | {expert.candidate.name} | {theirs.bytes:,.0f} | {ours.bytes:,.0f} | {ratio:.2f}"
 
@@ -57,13 +57,13 @@ def limits(name: str) -> Iterator[str]:
     for n in range(LIMITS):
         limit = round(most + (CLOSE * least - most) * n / (LIMITS - 1))
         try:
-            found = plan(text, AutoOptions(topology=TOPOLOGY, mesh=MESH, memory=limit))
+            best = plan(text, AutoOptions(topology=TOPOLOGY, mesh=MESH, memory=limit))
         except TooLargeError as error:
             yield f"{name} | {limit:,} | refused | | the least has {error.least:,}"
             continue
-        compiled = program(text, found).compile_ahead("cpu").memory.total
+        compiled = program(text, best).compile_ahead("cpu").memory.total
         met = "met" if compiled <= CLOSE * limit else "exceeded"
-        yield f"{name} | {limit:,} | {found.peak:,} | {compiled:,} | {met}"
+        yield f"{name} | {limit:,} | {best.peak:,} | {compiled:,} | {met}"
 
 
 def main(what: str, names: list[str]) -> None:

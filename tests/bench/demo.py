@@ -12,8 +12,8 @@ from .bench import fixpoint, whole
 def compare(program: str, annotated: str) -> None:
     """Ends with an error where the annotated module is not Shardy's."""
     say("\nShardy, which jaxlib carries, does the same in this process, and the two are compared ...")
-    if found := differences(annotated, propagate(program)):
-        raise SystemExit("\n".join(["the modules differ:", *found]))
+    if differing := differences(annotated, propagate(program)):
+        raise SystemExit("\n".join(["the modules differ:", *differing]))
     say("  equal on every value and on every op")
     say("and both are timed, three times each ...")
     for what, pair in (("fixpoint alone", fixpoint(program, 3)), ("from text to text", whole(program, 3))):

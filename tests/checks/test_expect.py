@@ -79,8 +79,8 @@ def test_a_missing_axis(file: Path) -> None:
 
 
 def test_patterns_name_what_differs(file: Path) -> None:
-    found = differences(file, "\"params['layers'][*]['w']\" = '[{\"data\"}, {\"model\"}]'")
-    assert [text.splitlines()[0] for text in found] == [
+    differing = differences(file, "\"params['layers'][*]['w']\" = '[{\"data\"}, {\"model\"}]'")
+    assert [text.splitlines()[0] for text in differing] == [
         f"{file}:1: params['layers'][0]['w'] : tensor<16x32xf32>",
         f"{file}:1: params['layers'][1]['w'] : tensor<32x32xf32>",
     ]
@@ -253,14 +253,14 @@ def test_on_the_command_line(file: Path, tmp_path: Path, capsys: pytest.CaptureF
     assert main(["expect", str(module), str(file)]) == 0
     assert capsys.readouterr().out == ""
     assert main(["expect", str(module), str(file), "--annotate", '%arg2=[{}, {"data"}]', "--json"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert [difference["value"] for difference in found["differences"]] == [
+    document = json.loads(capsys.readouterr().out)
+    assert [difference["value"] for difference in document["differences"]] == [
         "params['layers'][1]['w']",
         "result['y']",
     ]
-    (missing, extra) = found["differences"][0]["causes"]
+    (missing, extra) = document["differences"][0]["causes"]
     assert (missing["axis"], missing["missing"], extra["axis"]) == ("data", False, "model")
-    validate(found, schema("expect"))
+    validate(document, schema("expect"))
 
 
 # ---- Patterns ----------------------------------------------------------------------------------------------

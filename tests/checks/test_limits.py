@@ -85,10 +85,10 @@ def test_limits_are_combined_with_expectations(capsys: pytest.CaptureFixture[str
     Path("shardings.toml").write_text('"%arg0" = \'[{}, {"data"}]\'\n')
     expect = ["expect", "m.mlir", "shardings.toml", "--fail-on", "collectives=0", "--fail-on", "unknown-op"]
     assert main([*expect, "--json"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    validate(found, schema("expect"))
-    assert len(found["differences"]) == 1
-    assert [finding["lint"] for finding in found["findings"]] == ["collectives", "unknown-op"]
+    document = json.loads(capsys.readouterr().out)
+    validate(document, schema("expect"))
+    assert len(document["differences"]) == 1
+    assert [finding["lint"] for finding in document["findings"]] == ["collectives", "unknown-op"]
 
 
 @pytest.mark.parametrize(
@@ -107,9 +107,9 @@ def test_limits_are_combined_with_expectations(capsys: pytest.CaptureFixture[str
 )
 def test_bad_limits(limit: str, message: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["run", "m.mlir", "--fail-on", limit]) == 2
-    found = capsys.readouterr()
-    assert not found.out
-    assert message in found.err
+    printed = capsys.readouterr()
+    assert not printed.out
+    assert message in printed.err
 
 
 def test_times_and_counts_are_read() -> None:

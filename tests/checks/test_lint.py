@@ -120,9 +120,9 @@ def test_the_output_is_written_all_the_same(tmp_path: Path, capsys: pytest.Captu
         "unknown-op:",
     ]
     assert main([*run, "unknown-op", "--json"]) == 1
-    found = json.loads(capsys.readouterr().out)
-    assert [finding["lint"] for finding in found["findings"]] == ["unknown-op"]
-    validate(found, schema("run"))
+    document = json.loads(capsys.readouterr().out)
+    assert [finding["lint"] for finding in document["findings"]] == ["unknown-op"]
+    validate(document, schema("run"))
 
 
 def test_why_there_is_no_rule(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -295,8 +295,8 @@ LOADS: dict[str, tuple[set[str], int]] = {  # of these, and how many modules of 
 def loaded(command: str) -> set[str]:
     """The modules that a process has loaded at the end of a command."""
     code = f"import sys; from shardlog import cli; cli.main({command.split()}); print('loaded', *sys.modules)"
-    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    return set(found.stdout.splitlines()[-1].split())
+    process = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    return set(process.stdout.splitlines()[-1].split())
 
 
 @pytest.mark.parametrize("command", LOADS)
@@ -304,8 +304,8 @@ def test_a_command_loads_only_what_it_uses(command: str, module: str) -> None:
     Path("m.dl").write_text(".decl p(x: number)\np(1).\n")
     assert cli.main(["run", module, "--save", "m.run"]) == 0
     heavy, most = LOADS[command]
-    found = loaded(command)
-    if "shardlog.engine.plan.compiler" in found:  # it has rules compiled, which it finds from then on
-        found = loaded(command)
-    assert found & HEAVY == heavy
-    assert len([name for name in found if name.startswith("shardlog")]) <= most
+    modules = loaded(command)
+    if "shardlog.engine.plan.compiler" in modules:  # it has rules compiled, which it finds from then on
+        modules = loaded(command)
+    assert modules & HEAVY == heavy
+    assert len([name for name in modules if name.startswith("shardlog")]) <= most

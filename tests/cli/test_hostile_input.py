@@ -331,8 +331,8 @@ def test_calls_nest_deeply() -> None:
     end = f"func.func private @f{count}{type_} {{ return %arg0 : tensor<8xf32> }}"
     sharded = type_.replace("f32>)", 'f32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}]>})')
     main = MESH + f"func.func @main{sharded} {{ {call.format(0)} }}"
-    found = shardlog.run("\n".join([main, *functions, end])).text()
-    assert found.count('sdy.sharding_per_value<[<@mesh, [{"data"}]>]>') == count + 1
+    text = shardlog.run("\n".join([main, *functions, end])).text()
+    assert text.count('sdy.sharding_per_value<[<@mesh, [{"data"}]>]>') == count + 1
 
 
 def test_calls_that_count_too_many_ops() -> None:

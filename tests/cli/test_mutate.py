@@ -42,32 +42,32 @@ def net(tmp_path: Path) -> str:
 
 def mutated(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:
     assert main(["mutate", *words, "--json"]) == 0
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    document: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return document
 
 
 @pytest.mark.parametrize("order", [[], ["--order", "rfc"]])
 def test_contracting_the_sharded_dimension_scatters_the_product_and_gathers_nothing(
     net: str, order: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
-    found = mutated(capsys, net, "--option", "%1=[[], [], [], [0]]", *order)
-    assert found["before"]["received"] == BEFORE and found["before"]["flops"] == WORK
-    assert found["after"]["received"] == {"reduce-scatter": 128 + 2 * 4 * 32 * 4 // 2}
-    assert found["after"]["flops"] == WORK and found["after"]["redundant"] == 0
-    gone, new = ([(m["collective"], m["bytes"]) for m in found[which]] for which in ("gone", "new"))
+    mutation = mutated(capsys, net, "--option", "%1=[[], [], [], [0]]", *order)
+    assert mutation["before"]["received"] == BEFORE and mutation["before"]["flops"] == WORK
+    assert mutation["after"]["received"] == {"reduce-scatter": 128 + 2 * 4 * 32 * 4 // 2}
+    assert mutation["after"]["flops"] == WORK and mutation["after"]["redundant"] == 0
+    gone, new = ([(m["collective"], m["bytes"]) for m in mutation[which]] for which in ("gone", "new"))
     assert gone == [("all-gather", 128)] and new == [("reduce-scatter", 512)]
 
 
 def test_an_op_without_axes_is_computed_by_every_device(net: str, capsys: pytest.CaptureFixture[str]) -> None:
-    found = mutated(capsys, net, "--option", "%1=[]")
-    assert 0 <= found["after"]["redundant"] - 2048 < 8  # and some for the part that the device takes
-    assert found["after"]["flops"] == WORK + found["after"]["redundant"]
+    mutation = mutated(capsys, net, "--option", "%1=[]")
+    assert 0 <= mutation["after"]["redundant"] - 2048 < 8  # and some for the part that the device takes
+    assert mutation["after"]["flops"] == WORK + mutation["after"]["redundant"]
 
 
 def test_what_the_annotations_say_anyhow_changes_nothing(net: str) -> None:
     session = shardlog.run(Path(net), propagation="completion")
-    found = session.mutate(["%1=[[], [], ['0']]".replace("'", '"'), "%4=@c[[], [], [], [0]]"])
-    assert found.before == found.after and not (found.gone or found.new)
+    mutation = session.mutate(["%1=[[], [], ['0']]".replace("'", '"'), "%4=@c[[], [], [], [0]]"])
+    assert mutation.before == mutation.after and not (mutation.gone or mutation.new)
 
 
 def test_a_saved_run_and_the_module_say_the_same(

@@ -45,9 +45,9 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str, status: int = 0
 
 def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
     assert main(list(arguments)) == 2
-    found = capsys.readouterr()
-    assert not found.out
-    return found.err
+    printed = capsys.readouterr()
+    assert not printed.out
+    return printed.err
 
 
 @pytest.mark.parametrize("form", ["sdy-manual", "manual", "replica"])
@@ -146,8 +146,8 @@ def test_exec_finds_what_is_wrong(
     text = printed(capsys, "exec", "m.mlir", status=1)
     assert text.count("WRONG") == 2
     assert text.endswith("2 of 2 results wrong\n")
-    found = json.loads(printed(capsys, "exec", "m.mlir", "--json", status=1))
-    assert [result["right"] for result in found["results"]] == [False, False]
+    document = json.loads(printed(capsys, "exec", "m.mlir", "--json", status=1))
+    assert [result["right"] for result in document["results"]] == [False, False]
 
 
 CANCELLED = """\
@@ -184,8 +184,8 @@ def test_what_sums_in_another_order_explain_whatever_it_is_cannot_be_judged(
     text = printed(capsys, "exec", "m.mlir")
     assert "  result#1 : tensor<64xf32> cannot be judged: it is off by " in text
     assert text.endswith("none is known to be wrong, 1 of 2 results cannot be judged\n")
-    found = json.loads(printed(capsys, "exec", "m.mlir", "--json"))
-    assert [result["right"] for result in found["results"]] == [True, None]
+    document = json.loads(printed(capsys, "exec", "m.mlir", "--json"))
+    assert [result["right"] for result in document["results"]] == [True, None]
 
 
 # Cosines of large numbers: what rounding changes in these is as large as a turn.
@@ -277,9 +277,9 @@ def test_where_rounding_decides_what_is_finite_results_cannot_be_judged(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def results(value: float, elsewhere: float) -> list[Any]:
-        found = np.full((8, 16), largest, np.float32)
-        found[3, 4], found[0, 0] = value, elsewhere
-        return [found, np.arange(8, dtype=np.int32)]
+        array = np.full((8, 16), largest, np.float32)
+        array[3, 4], array[0, 0] = value, elsewhere
+        return [array, np.arange(8, dtype=np.int32)]
 
     alone = cycle([results(other, 1.0), results(other, nudged)])
     monkeypatch.setattr(execution, "run_partitioned", lambda *_: results(one, 1.0))
@@ -443,10 +443,12 @@ def test_a_bound_without_a_machine_is_not_that_of_the_machine_of_costs(
 ) -> None:
     """Tensors take whole tiles on the machine of costs, where none is named, and none in the bound."""
     assert main(["cost", "m.mlir", "--memory", "20KiB"]) == 0
-    found = capsys.readouterr()
-    assert " of 16 GiB memory at most" in found.out
-    assert found.err.startswith("shardlog: warning: the bound of 20 KiB is on tensors without tiles; on TPU")
-    assert found.err.endswith("--topology v5e bounds that\n")
+    printed = capsys.readouterr()
+    assert " of 16 GiB memory at most" in printed.out
+    assert printed.err.startswith(
+        "shardlog: warning: the bound of 20 KiB is on tensors without tiles; on TPU"
+    )
+    assert printed.err.endswith("--topology v5e bounds that\n")
     assert main(["cost", "m.mlir", "--memory", "1GiB"]) == 0
     assert not capsys.readouterr().err
 

@@ -13,13 +13,16 @@ from ..support.mlp import MLP
 
 
 def check_compiled(target: str) -> None:
-    found = shardlog.run(MLP).partition().compile_ahead(target)
+    compiled = shardlog.run(MLP).partition().compile_ahead(target)
     arguments = 4 * (4 * 16 + 16 * 8 + 8 * 16)
-    assert found.devices == 8
-    assert found.memory.total == found.memory.arguments + found.memory.results + found.memory.temporary
+    assert compiled.devices == 8
+    assert (
+        compiled.memory.total
+        == compiled.memory.arguments + compiled.memory.results + compiled.memory.temporary
+    )
     if target == "cpu":  # others pad what is so small
-        assert (found.memory.arguments, found.memory.results) == (arguments, 4 * 4 * 16)
-    (kept,) = found.collectives
+        assert (compiled.memory.arguments, compiled.memory.results) == (arguments, 4 * 4 * 16)
+    (kept,) = compiled.collectives
     assert (kept.kind, kept.count, kept.bytes) == ("all-reduce", 1, 384)
     assert (kept.compiled_count, kept.compiled_bytes) == (1, 384)
 
@@ -83,8 +86,8 @@ def test_collective_matmul_for_tpu() -> None:
         "  %0 = stablehlo.dot_general %x, %w, contracting_dims = [1] x [0]"
         f" : ({types[0]}, {types[1]}) -> {types[2]}\n  return %0 : {types[2]}\n}}\n"
     )
-    found = shardlog.run(module).partition(topology="h100", collective_matmul=True)
-    (kept,) = found.compile_ahead("tpu:v5e:2x4").collectives
+    partitioned = shardlog.run(module).partition(topology="h100", collective_matmul=True)
+    (kept,) = partitioned.compile_ahead("tpu:v5e:2x4").collectives
     assert (kept.kind, kept.count, kept.compiled_count) == ("collective-permute", 7, 7)
 
 

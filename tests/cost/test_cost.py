@@ -24,9 +24,9 @@ def cost(folder: Path, flops: float, bandwidth: float) -> Cost:
     """The cost of the MLP on a machine that is so fast."""
     file = folder / "machine.toml"
     file.write_text(MACHINE.format(flops=flops, bandwidth=bandwidth))
-    found = shardlog.run(MLP).partition().cost(str(file))
-    assert isinstance(found, Cost)
-    return found
+    costs = shardlog.run(MLP).partition().cost(str(file))
+    assert isinstance(costs, Cost)
+    return costs
 
 
 def test_an_op_takes_as_long_as_what_limits_it(tmp_path: Path) -> None:
@@ -83,11 +83,11 @@ def test_collectives_of_which_one_is_made_begin_together(tmp_path: Path) -> None
 
 def test_collectives_that_are_alike_at_a_place_are_one() -> None:
     program = shardlog.run(models.lower("transformer", depth=4)).partition()
-    found = program.cost()
-    rows = found.collectives()
+    costs = program.cost()
+    rows = costs.collectives()
     kinds = {(row.op, row.serves, row.where, numberless(row.stack)) for row in rows}
     assert len(rows) == len(kinds) < len(program.collectives) / 2
-    assert sum(row.bytes for row in rows) == found.sent
+    assert sum(row.bytes for row in rows) == costs.sent
     assert sorted(n for row in rows for n in row.numbers) == [c.number for c in program.collectives]
     for row in rows:
         served = {(c.kind, c.op) for c in program.collectives if c.number in row.numbers}
@@ -109,9 +109,9 @@ def test_memory_is_that_of_what_lives_at_once(tmp_path: Path) -> None:
     arguments = 4 * (4 * 16 + 16 * 8 + 8 * 16)
     # The result's memory has the first product, and what becomes of it in its place, until the sum is made of
     # the second product.
-    found = cost(tmp_path, 1, 1)
-    assert found.peak == arguments + 2 * 4 * (4 * 16)
-    assert [(held.what, held.bytes) for held in found.held] == [
+    costs = cost(tmp_path, 1, 1)
+    assert costs.peak == arguments + 2 * 4 * (4 * 16)
+    assert [(held.what, held.bytes) for held in costs.held] == [
         ("arguments", arguments),
         ("results", 256),
         ("stablehlo.dot_general", 256),
@@ -164,10 +164,10 @@ func.func @main(%x: tensor<1024xf32>, %y: tensor<1024xf32>) -> tensor<1024xf32> 
   return %2 : tensor<1024xf32>
 }
 """
-    found = shardlog.run(chain).partition().cost("v5e")
-    kilobytes = {item.op.removeprefix("stablehlo."): item.bytes / 4096 for item in found.items}
+    costs = shardlog.run(chain).partition().cost("v5e")
+    kilobytes = {item.op.removeprefix("stablehlo."): item.bytes / 4096 for item in costs.items}
     assert kilobytes == {"multiply": 2, "negate": 0, "add": 2}
-    assert found.peak == 3 * 4096
+    assert costs.peak == 3 * 4096
 
 
 def test_what_costs_much_is_computed_once() -> None:
@@ -325,11 +325,11 @@ def test_ops_at_one_place_are_limited_by_what_each_is() -> None:
           return %0, %1 : tensor<8192x8192xf32>, tensor<8x8xf32>
         }}
     """  # noqa: E501
-    found = shardlog.run(module).partition().cost("v5e")
-    assert [(item.limited, item.times) for item in found.items] == [("compute", 1), ("launch", 1)]
-    moved = 3 * 8 * 8 * 4 / found.machine.ops["memory"]
-    assert found.limited()["launch"] == pytest.approx(found.machine.ops["least"] + moved)
-    assert not found.open
+    costs = shardlog.run(module).partition().cost("v5e")
+    assert [(item.limited, item.times) for item in costs.items] == [("compute", 1), ("launch", 1)]
+    moved = 3 * 8 * 8 * 4 / costs.machine.ops["memory"]
+    assert costs.limited()["launch"] == pytest.approx(costs.machine.ops["least"] + moved)
+    assert not costs.open
 
 
 def test_loops_of_unknown_turns_are_said_to_count_one() -> None:
@@ -338,9 +338,9 @@ def test_loops_of_unknown_turns_are_said_to_count_one() -> None:
 
     x = jax.ShapeDtypeStruct((64, 64), "float32")  # type: ignore[no-untyped-call]
     turns = jax.ShapeDtypeStruct((), "int32")  # type: ignore[no-untyped-call]
-    found = shardlog.run(jax.jit(repeated).lower(x, turns)).partition().cost("v5e")
-    assert found.open
-    assert "turns" in cost_text(found)
+    costs = shardlog.run(jax.jit(repeated).lower(x, turns)).partition().cost("v5e")
+    assert costs.open
+    assert "turns" in cost_text(costs)
 
 
 def test_a_program_of_which_nothing_is_needed_has_no_layers() -> None:
@@ -366,10 +366,10 @@ def test_layers_that_repeat_are_one() -> None:
 
     w = jax.ShapeDtypeStruct((64, 64), "float32")  # type: ignore[no-untyped-call]
     lowered = jax.jit(step).lower([w] * layers, w)
-    found = shardlog.run(lowered).partition().cost("v5e")
-    (layer,) = found.layers
+    costs = shardlog.run(lowered).partition().cost("v5e")
+    (layer,) = costs.layers
     assert (layer.label, layer.times) == ("layer", layers)
-    assert layer.seconds == pytest.approx(found.seconds)
+    assert layer.seconds == pytest.approx(costs.seconds)
     (part,) = (part for part in layer.parts if part.label == "mlp")
     # Of sixteen tensors that a layer reads and writes it has eight; in all layers.
     assert part.seconds == pytest.approx(layer.seconds / 2, rel=0.01)
@@ -399,12 +399,12 @@ def test_parts_of_a_few_layers_add_up() -> None:
     )
     jitted = jax.jit(step, in_shardings=([(up, down)] * 3, over("data", None)))
     traced = jitted.trace([(wide, narrow)] * 3, x)
-    found = shardlog.run(traced.lower(lowering_platforms=("cpu",))).partition().cost("v5e")
-    layer, head = found.layers
+    costs = shardlog.run(traced.lower(lowering_platforms=("cpu",))).partition().cost("v5e")
+    layer, head = costs.layers
     assert (layer.label, layer.times, head.label) == ("layer", 3, "head")
     assert [part.label for part in layer.parts] == ["attention", "mlp"]
     assert sum(part.seconds for part in layer.parts) == pytest.approx(layer.seconds)
-    assert layer.seconds + head.seconds == pytest.approx(found.seconds)
+    assert layer.seconds + head.seconds == pytest.approx(costs.seconds)
 
 
 def test_layers_without_names_are_called_like_their_function() -> None:
@@ -417,8 +417,8 @@ def test_layers_without_names_are_called_like_their_function() -> None:
         return x
 
     w = jax.ShapeDtypeStruct((64, 64), "float32")  # type: ignore[no-untyped-call]
-    found = shardlog.run(jax.jit(step).lower([w] * 6, w)).partition().cost("v5e")
-    assert [(each.label, each.times) for each in found.layers] == [("layer", 6)]
+    costs = shardlog.run(jax.jit(step).lower([w] * 6, w)).partition().cost("v5e")
+    assert [(each.label, each.times) for each in costs.layers] == [("layer", 6)]
 
 
 def test_neighbours_that_send_to_each_other_do_so_at_once() -> None:
@@ -487,9 +487,9 @@ func.func @main(%x: tensor<8xf32>, %n: tensor<i32>) -> tensor<8xf32> {
   return %0#1 : tensor<8xf32>
 }
 """
-    found = shardlog.run(loop).partition().cost("cpu")
-    assert (found.sent, found.flops) == (0, 1)  # the comparison
-    assert found.open
+    costs = shardlog.run(loop).partition().cost("cpu")
+    assert (costs.sent, costs.flops) == (0, 1)  # the comparison
+    assert costs.open
 
 
 @pytest.mark.parametrize(

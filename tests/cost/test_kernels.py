@@ -88,15 +88,15 @@ func.func @main(%x: tensor<64xf32>) -> tensor<64xf32> {
 
 
 def test_small_kernels_take_the_least_and_those_of_loops_wait_for_the_host() -> None:
-    numbers, found = machine("h100").kernels, shardlog.run(LOOP).partition().cost("h100")
-    assert found.launches == 200  # the sine, and what counts the turns
-    assert found.seconds == pytest.approx(200 * numbers["least"], rel=0.01)
-    assert found.limits()["stablehlo.sine"] == "launch"
-    assert found.waits + found.seconds == pytest.approx(200 * numbers["host"])
-    json = found.as_json()
+    numbers, costs = machine("h100").kernels, shardlog.run(LOOP).partition().cost("h100")
+    assert costs.launches == 200  # the sine, and what counts the turns
+    assert costs.seconds == pytest.approx(200 * numbers["least"], rel=0.01)
+    assert costs.limits()["stablehlo.sine"] == "launch"
+    assert costs.waits + costs.seconds == pytest.approx(200 * numbers["host"])
+    json = costs.as_json()
     assert json["launches"] == 200
-    assert json["sure"] == {"measured": pytest.approx(found.seconds)}
-    assert "200 kernels; the host adds" in cost_text(found)
+    assert json["sure"] == {"measured": pytest.approx(costs.seconds)}
+    assert "200 kernels; the host adds" in cost_text(costs)
 
 
 def test_the_host_is_late_for_steps_of_few_small_kernels_alone() -> None:
@@ -168,9 +168,9 @@ def test_a_gpu_that_is_not_known_is_told_which_are_and_how_to_measure_it() -> No
 
 @pytest.mark.parametrize("name", ["a100", "b200", "h100", "h200"])
 def test_gpus_have_all_numbers_of_kernels(name: str) -> None:
-    known: Any = machine(name)
-    assert set(known.kernels) == set(KERNELS)
-    assert known.kernels["memory_bandwidth"] < known.memory_bandwidth
+    target: Any = machine(name)
+    assert set(target.kernels) == set(KERNELS)
+    assert target.kernels["memory_bandwidth"] < target.memory_bandwidth
 
 
 UNARY = """

@@ -15,10 +15,10 @@ from ..support.traits import TRAITS
 
 @pytest.mark.parametrize("name", names())
 def test_known_machines(name: str) -> None:
-    found = machine(name)
-    assert found.flops / found.memory_bandwidth > (1 if name == "cpu" else 100)
-    assert found.memory_bandwidth > found.link.bandwidth
-    assert found.network is None or found.network.link.bandwidth < found.link.bandwidth
+    target = machine(name)
+    assert target.flops / target.memory_bandwidth > (1 if name == "cpu" else 100)
+    assert target.memory_bandwidth > target.link.bandwidth
+    assert target.network is None or target.network.link.bandwidth < target.link.bandwidth
 
 
 def test_rings_send_both_ways_and_rows_one_way() -> None:
@@ -45,10 +45,10 @@ def test_collectives_take_time_to_start(tmp_path: Path) -> None:
 def test_collectives_of_gpus_take_the_fastest_protocol() -> None:
     def busy(kind: str, size: float, name: str = "h100", devices: int = 8) -> float:
         """The bandwidth that nccl-tests shows as busbw: bytes that a device sends, per second."""
-        found = machine(name)
+        target = machine(name)
         sent = size * (devices - 1) / devices * (2 if kind == "all-reduce" else 1)
-        facts = sending(kind, devices, sent, found.link)
-        ((seconds,),) = solver_of(found, TRAITS).solve(facts)["seconds"]
+        facts = sending(kind, devices, sent, target.link)
+        ((seconds,),) = solver_of(target, TRAITS).solve(facts)["seconds"]
         return sent / float(seconds)
 
     # Switches add up what many devices send: 480 GB/s, where rings reach 370. Others go around the ring.

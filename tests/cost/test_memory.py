@@ -38,8 +38,8 @@ def figures(function: Callable[..., Any], *arguments: Any) -> tuple[int, int]:
 
 def peak(text: str, topology: str = "h100") -> float:
     """The peak memory of a module, in KiB."""
-    found: int = shardlog.run(text).partition().cost(topology).peak
-    return found / KIB
+    peak: int = shardlog.run(text).partition().cost(topology).peak
+    return peak / KIB
 
 
 def plain(*shape: int) -> Any:
@@ -349,10 +349,10 @@ def test_tensors_take_whole_tiles_on_tpus(type_: str, size: int) -> None:
 @pytest.mark.parametrize("name", ["decode", "recommender", "lstm"])
 def test_arguments_and_results_are_as_large_as_on_tpus(name: str) -> None:
     program = shardlog.run(models.text(name)).partition()
-    found = program.compile_ahead("tpu:v5e:2x4").memory
+    memory = program.compile_ahead("tpu:v5e:2x4").memory
     said = peaks(inlined(program.module, TRAITS), machine("v5e").allocation, TRAITS)[0]
     assert (said.arguments, said.results) == pytest.approx(
-        (found.arguments, found.results - found.shared), abs=512
+        (memory.arguments, memory.results - memory.shared), abs=512
     )
 
 

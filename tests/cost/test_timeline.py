@@ -131,10 +131,10 @@ def test_each_turn_of_a_loop_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_takes_as_long_as_the_cost_says(scan: bool, topology: str) -> None:
     program = models.lower("transformer", depth=2, scan=scan, train=True)
     cost = shardlog.run(program).partition().cost(topology)
-    found = events(cost)
-    layers = {row["args"].get("layer") for row in found}
+    timeline = events(cost)
+    layers = {row["args"].get("layer") for row in timeline}
     assert {"train_step/loss/cross_entropy", "backward/train_step/loss/cross_entropy"} <= layers
-    sent = sum(row["args"]["bytes"] for row in found if row["tid"])
+    sent = sum(row["args"]["bytes"] for row in timeline if row["tid"])
     assert sent == pytest.approx(cost.sent)
 
 

@@ -45,10 +45,10 @@ def test_what_is_shown_can_be_asked_for(text: str, backend: Any) -> None:
 
 
 def test_a_proof_is_of_least_height(paths: Program) -> None:
-    found = paths.explain("path(1, 4)")
-    assert found.height == 2
+    answer = paths.explain("path(1, 4)")
+    assert answer.height == 2
     assert (
-        found.text()
+        answer.text()
         == """\
 path(1, 4)  by program:6
   !blocked(4)
@@ -239,10 +239,10 @@ def test_deep_proofs_go_on_at_the_margin() -> None:
 def test_steps_further_away_than_32_rules_are_left_open() -> None:
     program = Program(".decl a(x: number)\na(0).\na(x + 1) :- a(x), x < 500.")
     program.run()
-    found = program.explain("a(500)")
-    assert found.height == 500
-    assert [step.row for step in found.proof.steps()] == [(500 - i,) for i in range(33)]
-    assert [step.row for step in found.proof.steps() if step.open] == [(468,)]
+    answer = program.explain("a(500)")
+    assert answer.height == 500
+    assert [step.row for step in answer.proof.steps()] == [(500 - i,) for i in range(33)]
+    assert [step.row for step in answer.proof.steps() if step.open] == [(468,)]
 
 
 # A program for each part of the language, and a fact of it.
@@ -373,15 +373,15 @@ def test_every_part_of_the_language_has_proofs(feature: str, backend: Any) -> No
     text, fact = FEATURES[feature]
     program = Program(text, backend=backend)
     program.run()
-    found = program.explain(fact)
-    assert found.fact == fact
+    answer = program.explain(fact)
+    assert answer.fact == fact
     search = program._search
-    assert not any(step.open for step in found.proof.steps())
-    assert Checker(program._program.plan, {}, search.rules, search.extents).check(found.proof)
+    assert not any(step.open for step in answer.proof.steps())
+    assert Checker(program._program.plan, {}, search.rules, search.extents).check(answer.proof)
 
 
 def test_what_was_replaced_or_joined_is_marked() -> None:
-    made = Program(
+    program = Program(
         "\n".join(
             [
                 ".type S <: number",
@@ -400,9 +400,9 @@ def test_what_was_replaced_or_joined_is_marked() -> None:
             ]
         )
     )
-    made.run()
-    found = made.explain("end(3)")
-    assert found.text().splitlines()[:10] == [
+    program.run()
+    answer = program.explain("end(3)")
+    assert answer.text().splitlines()[:10] == [
         "end(3)  by program:13",
         "  has(1, 3)  joined of has(1, 1) and has(1, 2) by program:2",
         "    has(1, 1)  by program:6; replaced by has(1, 3)",
@@ -414,20 +414,20 @@ def test_what_was_replaced_or_joined_is_marked() -> None:
         "    2 < 3",
         "    3 > 2",
     ]
-    assert "near(1, 3)  replaced by near(1, 2)" in found.text()
-    steps = {step["fact"]: step for step in found.as_json()["steps"]}
+    assert "near(1, 3)  replaced by near(1, 2)" in answer.text()
+    steps = {step["fact"]: step for step in answer.as_json()["steps"]}
     marks = ("joined", "replaced", "replaced_by")
     assert [steps["has(1, 3)"][mark] for mark in marks] == [True, False, None]
     assert [steps["has(1, 1)"][mark] for mark in marks] == [False, True, "has(1, 3)"]
 
 
 def test_what_replaced_a_tuple_may_be_gone_itself() -> None:
-    made = Program(
+    program = Program(
         ".decl d(n: number)\nd(9).\nd(n - 1) :- d(n), n > 5.\nd(a) <= d(b) :- a = b + 1.\n"
         ".decl s(n: number)\ns(n) :- d(n)."
     )
-    made.run()
-    lines = [line.strip() for line in made.explain("s(5)").text().splitlines()]
+    program.run()
+    lines = [line.strip() for line in program.explain("s(5)").text().splitlines()]
     assert "d(6)  by program:3; replaced by d(5)" in lines
     assert "d(7)  by program:3; replaced" in lines
 
@@ -448,11 +448,11 @@ def test_evaluators_give_one_proof_whether_or_not_it_was_found_as_arrays() -> No
     )
     found = []
     for backend in ("core", "reference"):
-        made = Program(text, backend=backend)
-        made.add("edge", [(i, "to", i + 1) for i in range(100)])
-        made.run()
+        program = Program(text, backend=backend)
+        program.add("edge", [(i, "to", i + 1) for i in range(100)])
+        program.run()
         facts = ("end(100)", "reached(50)", 'twice(0, "a")', "far(18446744073709551589, 20)")
-        explained = [made.explain(fact, depth=depth) for fact in facts for depth in (None, 3)]
+        explained = [program.explain(fact, depth=depth) for fact in facts for depth in (None, 3)]
         found.append([(each.height, each.text(), each.as_json()) for each in explained])
         assert found[-1][0][1].count(" comes behind ") == 100
         assert len(explained[0].proof.premises[0].premises) == 3

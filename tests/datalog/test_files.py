@@ -185,9 +185,9 @@ def test_every_value_comes_back(parameters: str, tmp_path: Path) -> None:
     written = Program(f"{declared}.output r({parameters})\n")
     written.add("r", HARD)
     written.write_outputs(tmp_path)
-    found = Program(f"{declared}.input r({parameters})\n")
-    found.read_inputs(tmp_path)
-    assert repr(found.rows("r")) == repr(HARD)
+    program = Program(f"{declared}.input r({parameters})\n")
+    program.read_inputs(tmp_path)
+    assert repr(program.rows("r")) == repr(HARD)
 
 
 @pytest.mark.parametrize("parameters", ["", "IO=jsonfile", "IO=jsonfile, format=object"])
@@ -196,9 +196,9 @@ def test_both_zeros_come_back(parameters: str, tmp_path: Path) -> None:
     written = Program(f".decl r(x: float)\n.output r({parameters})\n")
     written.add("r", [(0.0,), (-0.0,)])
     written.write_outputs(tmp_path)
-    found = Program(f".decl r(x: float)\n.input r({parameters})\n")
-    found.read_inputs(tmp_path)
-    assert repr(found.rows("r")) == repr([(-0.0,), (0.0,)])
+    program = Program(f".decl r(x: float)\n.input r({parameters})\n")
+    program.read_inputs(tmp_path)
+    assert repr(program.rows("r")) == repr([(-0.0,), (0.0,)])
 
 
 @pytest.mark.parametrize(

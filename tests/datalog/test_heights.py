@@ -49,24 +49,24 @@ counted(n) :- n = count : { far(_) }.
 
 @BACKENDS
 def test_heights_of_earlier_strata_count(backend: Any) -> None:
-    made = Program(STRATA, backend=backend)
-    made.run()
-    assert [height(made, f"long({x})") for x in (1, 2, 9)] == [1, 2, 3]
-    assert [height(made, f"far({x})") for x in (5, 9)] == [1, 2]
-    assert height(made, "last(9)") == 3
-    assert height(made, "counted(2)") == 1
+    program = Program(STRATA, backend=backend)
+    program.run()
+    assert [height(program, f"long({x})") for x in (1, 2, 9)] == [1, 2, 3]
+    assert [height(program, f"far({x})") for x in (5, 9)] == [1, 2]
+    assert height(program, "last(9)") == 3
+    assert height(program, "counted(2)") == 1
 
 
 @BACKENDS
 def test_a_fact_of_a_relation_with_rules_has_no_height(backend: Any) -> None:
-    made = Program(
+    program = Program(
         ".decl a(x: number)\n.decl b(x: number)\na(1).\nb(2). b(3) :- a(1).\n"
         "b(x + 2) :- b(x), x < 6.\n.decl c(x: number)\nc(0) :- b(5). c(0) :- b(4).",
         backend=backend,
     )
-    made.add("b", [(9,)])
-    made.run()
-    assert {f: height(made, f) for f in ("b(2)", "b(9)", "b(3)", "b(4)", "b(5)", "c(0)")} == {
+    program.add("b", [(9,)])
+    program.run()
+    assert {f: height(program, f) for f in ("b(2)", "b(9)", "b(3)", "b(4)", "b(5)", "c(0)")} == {
         "b(2)": 0, "b(9)": 0, "b(3)": 1, "b(4)": 1, "b(5)": 2, "c(0)": 2
     }  # fmt: skip
 
@@ -75,49 +75,49 @@ def test_a_fact_of_a_relation_with_rules_has_no_height(backend: Any) -> None:
 def test_a_relation_that_starts_from_its_own_facts_has_the_heights_of_its_rounds(
     backend: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = Program(
+    program = Program(
         ".decl e(x: number, y: number)\ne(1, 2). e(2, 3). e(3, 1).\n"
         ".decl a(x: number)\n.decl b(x: number)\na(1). a(3).\nb(y) :- a(x), e(x, y).\n"
         "a(y) :- b(x), e(x, y).",
         backend=backend,
     )
-    made.add("b", [(7,)])
-    made.run()
+    program.add("b", [(7,)])
+    program.run()
     monkeypatch.setattr(search, "compile_heights", None)  # nothing is found once more
     facts = ("a(1)", "a(2)", "a(3)", "b(1)", "b(2)", "b(3)", "b(7)")
-    assert [height(made, fact) for fact in facts] == [0, 2, 0, 1, 1, 3, 0]
+    assert [height(program, fact) for fact in facts] == [0, 2, 0, 1, 1, 3, 0]
 
 
 @BACKENDS
 def test_facts_that_come_later_make_proofs_lower(backend: Any) -> None:
-    made = Program(
+    program = Program(
         ".decl e(x: number, y: number)\n.decl p(x: number, y: number)\np(x, y) :- e(x, y).\n"
         "p(x, z) :- p(x, y), e(y, z).",
         backend=backend,
     )
-    made.add("e", [(i, i + 1) for i in range(9)])
-    made.run()
-    assert height(made, "p(0, 9)") == 9
-    made.add("e", [(0, 8)])
-    made.run()
-    assert height(made, "p(0, 9)") == 2
+    program.add("e", [(i, i + 1) for i in range(9)])
+    program.run()
+    assert height(program, "p(0, 9)") == 9
+    program.add("e", [(0, 8)])
+    program.run()
+    assert height(program, "p(0, 9)") == 2
 
 
 @BACKENDS
 def test_equivalence_costs_no_height(backend: Any) -> None:
-    made = Program(
+    program = Program(
         ".decl e(x: number, y: number)\ne(1, 2). e(2, 3). e(3, 4).\n"
         ".decl same(x: number, y: number) eqrel\nsame(x, y) :- e(x, y), x < 3.\n"
         "same(x, y) :- same(1, x), e(x, y).\n.decl on(x: number)\non(x) :- same(4, x).",
         backend=backend,
     )
-    made.run()
-    assert [height(made, f) for f in ("same(1, 2)", "same(3, 1)", "same(4, 1)", "on(2)")] == [1, 1, 2, 3]
+    program.run()
+    assert [height(program, f) for f in ("same(1, 2)", "same(3, 1)", "same(4, 1)", "on(2)")] == [1, 1, 2, 3]
 
 
 @BACKENDS
 def test_what_is_chosen_subsumed_or_numbered_has_heights(backend: Any) -> None:
-    made = Program(
+    program = Program(
         ".decl e(x: number, y: number)\ne(1, 2). e(2, 3). e(1, 3).\n"
         ".decl tree(x: number, y: number) choice-domain y\ntree(1, 1). tree(x, y) :- tree(_, x), e(x, y).\n"
         ".decl far(x: number, n: number)\nfar(1, 0). far(y, n + 1) :- far(x, n), e(x, y).\n"
@@ -127,9 +127,9 @@ def test_what_is_chosen_subsumed_or_numbered_has_heights(backend: Any) -> None:
         ".decl all(x: number)\nall(x) :- far(x, 1), numbered(x, _).",
         backend=backend,
     )
-    made.run()
+    program.run()
     facts = ("tree(1, 1)", "tree(1, 3)", "far(3, 1)", "numbered(3, 4)", "grows(4)", "all(3)")
-    assert [height(made, fact) for fact in facts] == [0, 1, 1, 2, 4, 3]
+    assert [height(program, fact) for fact in facts] == [0, 1, 1, 2, 4, 3]
 
 
 # ---- Random programs, and every derivation that there is ------------------------------------------------
@@ -204,15 +204,15 @@ def height_of(proof: Proof) -> int:
 @given(RULES, st.lists(facts(), min_size=1, max_size=2))
 @drawing(50)
 def test_every_proof_is_of_the_least_height(found: Any, steps: list[Facts]) -> None:
-    made = program(found)
+    compiled = program(found)
     for added in steps:
         for name, rows in added.items():
-            made.add(name, rows)
-        made.run()
-    search = made._search
-    expected = heights(made, search)
+            compiled.add(name, rows)
+        compiled.run()
+    search = compiled._search
+    expected = heights(compiled, search)
     for name in NAMES:
-        for row in made._inside.rows(name):
+        for row in compiled._inside.rows(name):
             proof = search.proof(name, row)
             assert proof is not None
             assert not any(step.open for step in proof.steps())

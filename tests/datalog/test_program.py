@@ -320,8 +320,8 @@ def test_a_query_takes_the_facts_as_they_are(backend: Any) -> None:
     program = Program(PATHS + SYMBOLS, backend=backend)
     program.add("edge", [(1, 2), (2, 3)])
     program.add("name", NAMES)
-    found = program.query("path(1, x)")
-    assert (found.dtype, found.tolist()) == ([("x", np.int64)], [(2,), (3,)])
+    rows = program.query("path(1, x)")
+    assert (rows.dtype, rows.tolist()) == ([("x", np.int64)], [(2,), (3,)])
     assert program.count("path") == 0
     program.run()
     assert program.query("path(x, 3), !edge(x, 3)").tolist() == [(1,)]

@@ -65,15 +65,15 @@ def searched(made: Program) -> ProofSearch:
 @given(RULES, facts())
 @drawing(50)
 def test_the_core_finds_proofs_as_low_as_the_search_does(found: Any, given_facts: Facts) -> None:
-    made = program(found)
+    compiled = program(found)
     for name, rows in given_facts.items():
-        made.add(name, rows)
-    made.run()
-    other = searched(made)
-    checker = Checker(made._program.plan, given_facts, made._search.rules, made._search.extents)
+        compiled.add(name, rows)
+    compiled.run()
+    other = searched(compiled)
+    checker = Checker(compiled._program.plan, given_facts, compiled._search.rules, compiled._search.extents)
     for name in EVERYTHING:
-        for row in made.rows(name):
-            proofs = [made._search.proof(name, row), other.proof(name, row)]
+        for row in compiled.rows(name):
+            proofs = [compiled._search.proof(name, row), other.proof(name, row)]
             for proof in proofs:
                 assert proof is not None
                 assert not any(step.open for step in proof.steps())
@@ -185,15 +185,15 @@ GOALS = {
 def test_functors_records_equivalences_and_aggregates_are_seen_through_by_the_core(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made = Program(EACH)
-    made.add("e", [(i, i + 1) for i in range(40)])
-    made.run()
-    other = searched(made)
-    goals = [(name, row) for name in GOALS for row in made._inside.rows(name)]
+    program = Program(EACH)
+    program.add("e", [(i, i + 1) for i in range(40)])
+    program.run()
+    other = searched(program)
+    goals = [(name, row) for name in GOALS for row in program._inside.rows(name)]
     expected = [other.proof(*goal) for goal in goals]
-    monkeypatch.setattr(made._search, "_step", None)  # the core asks for nothing
+    monkeypatch.setattr(program._search, "_step", None)  # the core asks for nothing
     for goal, proof in zip(goals, expected, strict=True):
-        found = made._search.proof(*goal)
+        found = program._search.proof(*goal)
         assert found is not None
         assert proof is not None
         assert list(map(told, found.steps())) == list(map(told, proof.steps()))

@@ -27,14 +27,14 @@ def program(found: list[Rule]) -> Program:
 @given(RULES, facts())
 @drawing(100)
 def test_every_tuple_has_a_proof(found: list[Rule], given_facts: Facts) -> None:
-    made = program(found)
+    compiled = program(found)
     for name, rows in given_facts.items():
-        made.add(name, rows)
-    made.run()
-    search = made._search
-    checker = Checker(made._program.plan, given_facts, search.rules, search.extents)
+        compiled.add(name, rows)
+    compiled.run()
+    search = compiled._search
+    checker = Checker(compiled._program.plan, given_facts, search.rules, search.extents)
     for name in EVERYTHING:
-        for row in made.rows(name):
+        for row in compiled.rows(name):
             proof = search.proof(name, row)
             assert proof is not None
             assert not any(step.open for step in proof.steps())
@@ -61,9 +61,9 @@ def test_a_query_is_a_part_of_a_run(found: list[Rule], given_facts: Facts, data:
     values = {"n": st.integers(-1, 4).map(str), "s": st.sampled_from(['"k"', '"l"'])}
     terms = [data.draw(st.one_of(st.just(f"v{i}"), values[c])) for i, c in enumerate(columns[1])]
     query = f"{columns[0]}({', '.join(terms)})"
-    made = program(found)
+    compiled = program(found)
     for name, rows in given_facts.items():
-        made.add(name, rows)
-    before = made.query(query).tolist()
-    made.run()
-    assert before == made.query(query).tolist()
+        compiled.add(name, rows)
+    before = compiled.query(query).tolist()
+    compiled.run()
+    assert before == compiled.query(query).tolist()

@@ -159,8 +159,8 @@ def peer(python: str, cases: list[tuple[str, str]]) -> list[dict[str, Any]]:
     done = subprocess.run([python, "-c", _PEER], input=json.dumps(cases), capture_output=True, text=True)
     if done.returncode:
         sys.exit(f"{python}: {done.stderr.strip().splitlines()[-1]}")
-    found: list[dict[str, Any]] = json.loads(done.stdout)
-    return found
+    document: list[dict[str, Any]] = json.loads(done.stdout)
+    return document
 
 
 def alike(theirs: list[Any], ours: list[Any]) -> bool:

@@ -106,8 +106,8 @@ def main() -> None:
                 if verbose and note and column in ("not read", "unlike"):
                     print(f"{file}:{line}: {column}: {note}")
                 if verbose and column == "not refused":
-                    found = re.search(r"expected-error.*", text)
-                    print(f"{file}:{line}: not refused: {found[0] if found else ''}")
+                    match = re.search(r"expected-error.*", text)
+                    print(f"{file}:{line}: not refused: {match[0] if match else ''}")
         print(f"{file.name:{width}}", *(f"{counts[name]:{max(len(name), 9)}}" for name in COLUMNS))
         total += counts
     print(f"{'all':{width}}", *(f"{total[name]:{max(len(name), 9)}}" for name in COLUMNS))

@@ -112,8 +112,8 @@ class Case:
         ]
 
     def is_right_here(self) -> bool:
-        found = jax.tree.leaves(self.compiled(*self.inputs))
-        return all(_same(np.asarray(a), b) for a, b in zip(found, self.whole, strict=True))
+        leaves = jax.tree.leaves(self.compiled(*self.inputs))
+        return all(_same(np.asarray(a), b) for a, b in zip(leaves, self.whole, strict=True))
 
     def is_right(self, text: str) -> bool:
         """Whether a program of each device gives the parts of the whole."""
@@ -122,11 +122,11 @@ class Case:
         if "shard." not in _GRID.sub("", text):  # nothing is sent
             text = _with_identity(text, self.grid)
         compiled = shardlog.run(text).partition().compile(self.devices)
-        found = jax.tree.leaves(compiled(*(np.stack(each) for each in zip(*given, strict=True))))
+        leaves = jax.tree.leaves(compiled(*(np.stack(each) for each in zip(*given, strict=True))))
         return all(
             _same(np.asarray(output)[device], value)
             for device, row in enumerate(wanted)
-            for output, value in zip(found, row, strict=True)
+            for output, value in zip(leaves, row, strict=True)
         )
 
 

@@ -229,10 +229,10 @@ def test_thousands_of_errors() -> None:
     text = names + "".join(f"nome{i}(1).\n" for i in range(5_000)) + "r(1"
     with pytest.raises(DatalogError) as error:
         load(texts={"t.dl": text, "u.dl": "other(1)."})
-    found = error.value.diagnostics
-    assert [d.line for d in found if d.file == "t.dl"] == list(range(20_001, 20_021))
-    assert found[3].hint == "did you mean `name3`?"
-    assert [d.file for d in found[20:]] == ["u.dl"]
+    diagnostics = error.value.diagnostics
+    assert [d.line for d in diagnostics if d.file == "t.dl"] == list(range(20_001, 20_021))
+    assert diagnostics[3].hint == "did you mean `name3`?"
+    assert [d.file for d in diagnostics[20:]] == ["u.dl"]
     assert str(error.value).endswith("t.dl: 5,001 errors, of which the first 20 are shown")
     assert errors("&" * 3 + " &" * 1_000_000).endswith("10,000 errors, of which the first 20 are shown")
 

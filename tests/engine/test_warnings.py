@@ -144,9 +144,9 @@ WARNINGS = {
 @pytest.mark.parametrize("name", WARNINGS)
 def test_warnings(name: str) -> None:
     program, expected = WARNINGS[name]
-    found = load(texts={"t.dl": dedent(program).lstrip("\n"), "inc.dl": ".type T <: symbol\n"}).warnings
-    assert [f"{w.line}:{w.column} {w.code} {w.message}" for w in found] == expected
-    assert all(w.severity == "warning" and w.file == "t.dl" for w in found)
+    warnings = load(texts={"t.dl": dedent(program).lstrip("\n"), "inc.dl": ".type T <: symbol\n"}).warnings
+    assert [f"{w.line}:{w.column} {w.code} {w.message}" for w in warnings] == expected
+    assert all(w.severity == "warning" and w.file == "t.dl" for w in warnings)
 
 
 def test_a_program_with_errors_has_its_warnings_beside_them() -> None:

@@ -34,9 +34,13 @@ def test_leaves_are_arguments_by_their_paths(tmp_path: Path) -> None:
     """By the whole path, or without the name of the argument; each leaf once."""
     directory = saved(STATE, tmp_path / "state")
     names = "params['layers'][1]", "state.params['w']", "other.params['w']", "step", "x"
-    found = read_checkpoint(directory, values(*names))
-    assert list(found) == ["params['layers'][1]", "step", "state.params['w']"]
-    assert (found["params['layers'][1]"], found["step"], found["state.params['w']"].shape) == (3, 7, (16, 4))
+    arrays = read_checkpoint(directory, values(*names))
+    assert list(arrays) == ["params['layers'][1]", "step", "state.params['w']"]
+    assert (arrays["params['layers'][1]"], arrays["step"], arrays["state.params['w']"].shape) == (
+        3,
+        7,
+        (16, 4),
+    )
 
 
 def test_what_is_not_in_a_checkpoint_is_drawn(

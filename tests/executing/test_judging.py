@@ -181,13 +181,13 @@ def test_what_has_no_defined_meaning_is_not_judged(summed: bool) -> None:
         z = jax.lax.with_sharding_constraint(jnp.tanh(y), other)  # type: ignore[no-untyped-call]
         return z, (y * jnp.arange(8)).sum(), 2 * x
 
-    found = judged(lowered(f, array((8, 16)), array((16, 8))))
-    assert found[2].off == 0
+    verdicts = judged(lowered(f, array((8, 16)), array((16, 8))))
+    assert verdicts[2].off == 0
     if summed:
-        assert all(one.right and one.judged for one in found)
+        assert all(one.right and one.judged for one in verdicts)
     else:
         said = "devices differ along axis 'data', which out_specs call replicated, at "
-        assert all(one.right and not one.judged and one.reason.startswith(said) for one in found[:2])
+        assert all(one.right and not one.judged and one.reason.startswith(said) for one in verdicts[:2])
 
 
 TOKENS = """\

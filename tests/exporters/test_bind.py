@@ -59,7 +59,7 @@ def random_sharding(rng: random.Random, kind: Any, mesh: str) -> ir.Attribute:
 def shardings(module: ir.Module) -> Found:
     """The shardings of the results of ops that something uses, without those of scalars, by the name that the
     op was given and what it is."""
-    found: Found = defaultdict(list)
+    by_key: Found = defaultdict(list)
     for op in ops_in(module):
         name = str(op.location).rpartition("/")[2].removeprefix('loc("').removesuffix('")')
         used = [i for i, r in enumerate(op.results) if "x" in str(r.type) and any(True for _ in r.uses)]
@@ -68,8 +68,8 @@ def shardings(module: ir.Module) -> Found:
             held = op.attributes.get("sdy.sharding")
             texts = [] if held is None else [str(s) for s in sdy.TensorShardingPerValueAttr(held).shardings]
             key = name, kind if op.regions else f"{kind} {types}"
-            found[key].append([texts[i] for i in used] if texts else [])
-    return found
+            by_key[key].append([texts[i] for i in used] if texts else [])
+    return by_key
 
 
 def check(result: shardlog.Session, bind: Literal["needed", "all"] = "all") -> int:

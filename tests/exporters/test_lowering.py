@@ -183,9 +183,9 @@ def test_elementwise_ops() -> None:
     small = draw(4, 6, kind="int8", low=-100, high=100)
     inputs = [A, B, K, J, N, P, Q, small, ROW, UP, -UP]
     ops = [(op, operands, kind) for op, operands, kind, _ in ELEMENTWISE]
-    found = run(program(ops, inputs), *inputs)
-    assert len(found) > 80
-    for (op, operands, _, reference), array in zip(ELEMENTWISE, found, strict=True):
+    outputs = run(program(ops, inputs), *inputs)
+    assert len(outputs) > 80
+    for (op, operands, _, reference), array in zip(ELEMENTWISE, outputs, strict=True):
         with np.errstate(all="ignore"):
             expected = np.asarray(reference(*(inputs[i] for i in operands)))
         if array.dtype == np.int32 and expected.dtype == np.uint32:
@@ -506,12 +506,12 @@ def test_tensor() -> None:
         tensor<6x6xf32>, f32, tensor<4x6xf32>, tensor<4x6xf32>, tensor<2xf32>, tensor<8x6xf32>, index
     }"""
     module = lowered(parse_module(Text(text.encode(), "tensor")), RuleBook())
-    found = run(str(module), A, np.float32(7), np.int64(2))
+    outputs = run(str(module), A, np.float32(7), np.int64(2))
     put, moved = A.copy(), A.copy()
     put[1, 2], moved[:2] = 7, A[2:]
     padded = np.pad(A, [(1, 1), (0, 0)], constant_values=7)
     rest = [A[2, 1], put, moved, np.asarray([7, A[2, 1]]), np.concatenate([A, A]), np.int64(6)]
-    for one, other in zip(found, [A.reshape(24), A.reshape(2, 2, 6), A[2:], padded, *rest], strict=True):
+    for one, other in zip(outputs, [A.reshape(24), A.reshape(2, 2, 6), A[2:], padded, *rest], strict=True):
         np.testing.assert_array_equal(one, other)
 
 

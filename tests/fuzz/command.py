@@ -12,14 +12,14 @@ from .fuzz import fuzz
 def parser(name: str, about: str, minutes: float) -> argparse.ArgumentParser:
     """The options of ``python -m NAME``, which runs for so many minutes and keeps what it finds in a folder
     that is called like the last part of the name."""
-    made = argparse.ArgumentParser(prog=name, description=about)
-    made.add_argument("--minutes", type=float, default=minutes, help="default: %(default)s")
-    made.add_argument("--seed", type=int, default=0, help="default: %(default)s")
-    made.add_argument("--jobs", type=int, default=2, help="workers; default: %(default)s")
-    made.add_argument("--case", type=int, metavar="N", help="this case alone")
+    parser = argparse.ArgumentParser(prog=name, description=about)
+    parser.add_argument("--minutes", type=float, default=minutes, help="default: %(default)s")
+    parser.add_argument("--seed", type=int, default=0, help="default: %(default)s")
+    parser.add_argument("--jobs", type=int, default=2, help="workers; default: %(default)s")
+    parser.add_argument("--case", type=int, metavar="N", help="this case alone")
     keep = Path("build", name.rpartition(".")[2])
-    made.add_argument("--keep", type=Path, default=keep, help="default: %(default)s")
-    return made
+    parser.add_argument("--keep", type=Path, default=keep, help="default: %(default)s")
+    return parser
 
 
 def carry_out(options: argparse.Namespace, **how: Any) -> int:

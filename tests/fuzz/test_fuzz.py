@@ -107,11 +107,11 @@ def is_right(arguments: list[str]) -> int:
     ],
 )
 def test_what_goes_wrong_is_found(command: Command, kind: str, says: str, tmp_path: Path) -> None:
-    found = findings(command, tmp_path)
-    assert {finding.kind for finding in found} == {kind}
-    assert says in found[0].frame + found[0].detail
+    listed = findings(command, tmp_path)
+    assert {finding.kind for finding in listed} == {kind}
+    assert says in listed[0].frame + listed[0].detail
     kept = [(folder / "finding.txt").read_text(errors="replace") for folder in tmp_path.iterdir()]
-    assert sum(text.startswith(f"seed 0, case {found[0].number}\nshardlog ") for text in kept) == 1
+    assert sum(text.startswith(f"seed 0, case {listed[0].number}\nshardlog ") for text in kept) == 1
 
 
 def test_nothing_is_found_where_nothing_is_wrong(tmp_path: Path) -> None:

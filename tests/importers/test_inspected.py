@@ -107,9 +107,9 @@ def test_inspected_values(name: str) -> None:
         result = shardlog.run(program, view="compiled")
     calls = [op for op in ops_in(result.module) if is_custom_call(op, "InspectSharding")]
     for call in calls:
-        found = re.search(r"inspected\d+", str(call.location))
-        assert found, call
+        match = re.search(r"inspected\d+", str(call.location))
+        assert match, call
         value = call.operands[0]
-        ours, theirs = decided(value), function.seen[found[0]]
-        assert ours.is_equivalent_to(theirs, value.type.rank), f"{found[0]}: {ours}, XLA has {theirs}"
+        ours, theirs = decided(value), function.seen[match[0]]
+        assert ours.is_equivalent_to(theirs, value.type.rank), f"{match[0]}: {ours}, XLA has {theirs}"
     assert len(calls) == len(function.seen) == function.count > 0

@@ -87,8 +87,8 @@ def lowered(text: str) -> str:
     """The module with StableHLO in place of CHLO."""
     with oracle.context():
         module = ir.Module.parse(text)
-        made = passmanager.PassManager.parse("builtin.module(func.func(chlo-legalize-to-stablehlo))")
-        made.run(module.operation)
+        manager = passmanager.PassManager.parse("builtin.module(func.func(chlo-legalize-to-stablehlo))")
+        manager.run(module.operation)
         return str(module)
 
 

@@ -55,8 +55,8 @@ def wrong(modules: Sequence[str], count: int, platform: str) -> list[str]:
             rank.wait()
     if ranks[0].returncode:
         raise RuntimeError(error[-2000:])
-    found: list[str] = json.loads(out.splitlines()[-1])
-    return found
+    document: list[str] = json.loads(out.splitlines()[-1])
+    return document
 
 
 def _main() -> None:

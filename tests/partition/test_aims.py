@@ -59,8 +59,10 @@ def machine(folder: Path, *, memory: float = 1.0, **numbers: float) -> str:
 def test_work_counts_as_the_machine_does_it(tmp_path: Path) -> None:
     result = shardlog.run(PRODUCT)
     slow = machine(tmp_path, flops=1e6, bandwidth=1e9, latency=0.0)
-    made = result.partition(topology=slow).collectives  # in eight parts, though nothing is sharded on "y"
-    assert [(c.kind, c.axes, c.slot) for c in made] == [
+    collectives = result.partition(
+        topology=slow
+    ).collectives  # in eight parts, though nothing is sharded on "y"
+    assert [(c.kind, c.axes, c.slot) for c in collectives] == [
         ("all-reduce", ("x",), "result"),
         ("all-gather", ("y",), "result"),
     ]

@@ -159,8 +159,8 @@ def test_programs(function: Callable[..., Any], said: str | None, most: int) -> 
     assert said is None or said in text
     for line in text.splitlines():
         assert "annotate_device_placement" not in line or "has_side_effect = true" in line
-    found = program.compile()(*given)
-    for mine, theirs in zip(jax.tree.leaves(found), jax.tree.leaves(function(*arrays)), strict=True):
+    results = program.compile()(*given)
+    for mine, theirs in zip(jax.tree.leaves(results), jax.tree.leaves(function(*arrays)), strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-4, atol=1e-5)
 
 
@@ -173,9 +173,9 @@ def test_results_lie_where_the_program_says() -> None:
 
     jitted = jax.jit(step, out_shardings=sharding.with_memory_kind("pinned_host"))
     program = shardlog.run(jitted.trace(state).lower(lowering_platforms=("tpu",))).partition()
-    found = program.compile()(state)
-    assert found.sharding.memory_kind == "pinned_host"
-    np.testing.assert_array_equal(found, np.full((16, 8), 2, np.float32))
+    results = program.compile()(state)
+    assert results.sharding.memory_kind == "pinned_host"
+    np.testing.assert_array_equal(results, np.full((16, 8), 2, np.float32))
 
 
 def test_nobody_is_told_in_another_process(tmp_path: Path) -> None:

@@ -61,8 +61,8 @@ func.func @main(%a: tensor<8x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}
   return %1 : tensor<4x64xf32>
 }
 """
-    found = shardlog.run(module).partition().collectives
-    assert [(c.kind, c.axes, c.group) for c in found][:1] == [("all-reduce", ("x:(4)2",), 2)]
+    collectives = shardlog.run(module).partition().collectives
+    assert [(c.kind, c.axes, c.group) for c in collectives][:1] == [("all-reduce", ("x:(4)2",), 2)]
 
 
 def test_loops_and_calls_count() -> None:
@@ -270,9 +270,9 @@ def test_gradients_are_summed_where_the_state_of_the_optimizer_is(
     arguments = [array(s) for s in shapes], [array(s, *spec) for s in shapes], array((4096, 64), "data")
     jitted = jax.jit(step, out_shardings=([sharded()] * 2, [sharded(*spec)] * 2))
     program = shardlog.run(jitted.trace(*arguments).lower(lowering_platforms=("cpu",)))
-    found = program.partition(keep_shardings=keep).collectives
-    assert [made.kind for made in found] == kinds
-    assert sum(made.total for made in found) == 2 * 2 * 3 / 4 * 4 * 64 * 128
+    collectives = program.partition(keep_shardings=keep).collectives
+    assert [made.kind for made in collectives] == kinds
+    assert sum(made.total for made in collectives) == 2 * 2 * 3 / 4 * 4 * 64 * 128
 
 
 @pytest.mark.parametrize("groups", ["[4,2]<=[8]", "{{0,1},{2,3},{4,5},{6,7}}", "mesh['a'=4,'b'=2] {'b'}"])

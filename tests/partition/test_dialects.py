@@ -33,8 +33,8 @@ def moved(text: str, inputs: list[Array]) -> list[tuple[str, int]]:
     devices = jax.devices()[:4]
     session = shardlog.run(text)
     parts = session.partition()
-    found = jax.tree.leaves(parts.compile(devices)(*inputs))
-    for one, other in zip(found, alone_on(session.result, devices)(inputs), strict=True):
+    leaves = jax.tree.leaves(parts.compile(devices)(*inputs))
+    for one, other in zip(leaves, alone_on(session.result, devices)(inputs), strict=True):
         np.testing.assert_allclose(np.asarray(one), other, rtol=1e-4, atol=1e-4)
     return [(sent.kind, sent.bytes) for sent in parts.sent]
 

@@ -188,8 +188,8 @@ def test_what_a_loop_stacks_in_parts_is_gathered_behind_it(length: int) -> None:
 
 def test_nothing_is_gathered_before_a_loop_of_which_nobody_knows_how_many_turns_it_has() -> None:
     def scanned(weights: jax.Array, x: jax.Array, turns: jax.Array) -> jax.Array:
-        found: jax.Array = jax.lax.fori_loop(0, turns, lambda i, x: jnp.sin(x @ weights[i]), x)
-        return found
+        carried: jax.Array = jax.lax.fori_loop(0, turns, lambda i, x: jnp.sin(x @ weights[i]), x)
+        return carried
 
     rng = np.random.default_rng(0)
     shapes = (6, 16, 16), (64, 16)
@@ -224,11 +224,11 @@ func.func @main(%a: {x} {{sdy.sharding = #sdy.sharding<@mesh, {wide}>}},
 def test_a_loop_of_known_turns_counts_in_one_of_unknown_turns() -> None:
     def repeated(x: jax.Array, w: jax.Array, turns: jax.Array) -> jax.Array:
         def turn(i: int, x: jax.Array) -> jax.Array:
-            found: jax.Array = jax.lax.fori_loop(0, 3, lambda _, x: jnp.tanh(x @ w @ w.T), x)
-            return found
+            carried: jax.Array = jax.lax.fori_loop(0, 3, lambda _, x: jnp.tanh(x @ w @ w.T), x)
+            return carried
 
-        found: jax.Array = jax.lax.fori_loop(0, turns, turn, x)
-        return found
+        carried: jax.Array = jax.lax.fori_loop(0, turns, turn, x)
+        return carried
 
     jitted = jax.jit(repeated, in_shardings=(over("data"), over(None, "model"), over()))
     lowered = jitted.lower(jnp.ones((64, 16)), jnp.ones((16, 32)), jnp.int32(3))

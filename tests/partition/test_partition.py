@@ -83,12 +83,12 @@ def test_an_axis_is_used_once() -> None:
 
 @pytest.mark.parametrize("backend", ["core", "reference"])
 def test_an_op_can_be_computed_as_each_slot_has_it_and_whole(backend: Backend) -> None:
-    found = asked("ik,kj->ij", "a,", "b,", "a,", backend=backend)
+    answer = asked("ik,kj->ij", "a,", "b,", "a,", backend=backend)
     axes: dict[tuple[Any, Any], list[int]] = {}
-    for part, option, _, x in found["option_axis"]:
+    for part, option, _, x in answer["option_axis"]:
         axes.setdefault((part, option), []).append(x)
     ways = set()
-    for (choice,) in found["candidate"]:
+    for (choice,) in answer["candidate"]:
         way = {}
         while choice is not None:
             part, option, choice = choice
@@ -102,5 +102,5 @@ def test_an_op_can_be_computed_as_each_slot_has_it_and_whole(backend: Backend) -
 
 
 def test_a_minor_factor_needs_the_major_ones_in_single_elements() -> None:
-    found = asked("ij->m", ",a", "", merged={"m": "ij"})
-    assert found["candidate"] == [(None,)]
+    answer = asked("ij->m", ",a", "", merged={"m": "ij"})
+    assert answer["candidate"] == [(None,)]

@@ -64,13 +64,13 @@ def left_operand(made: Partitioned, platform: str) -> tuple[str, bool]:
     ],
 )
 def test_the_smaller_operand_is_copied(left: str, transposes: int, written: str, fenced: bool) -> None:
-    made = program(left, transposes)
-    assert left_operand(made, "cpu") == (written, fenced)
-    assert left_operand(made, "tpu") == (LARGE if left == "large" else SMALL, False)
-    assert "optimization_barrier" not in made.text()
+    compiled = program(left, transposes)
+    assert left_operand(compiled, "cpu") == (written, fenced)
+    assert left_operand(compiled, "tpu") == (LARGE if left == "large" else SMALL, False)
+    assert "optimization_barrier" not in compiled.text()
     large, small = np.arange(512.0).reshape(2, 8, 32) % 7 - 3, np.arange(64.0).reshape(2, 8, 4) % 5
     wanted = 2 * np.einsum("abi,abj->ij", np.tanh(large), small)
     if (left == "small") != (transposes == 1):
         wanted = wanted.T
-    (got,) = made.compile()(large.astype(np.float32), small.astype(np.float32))
+    (got,) = compiled.compile()(large.astype(np.float32), small.astype(np.float32))
     np.testing.assert_allclose(got, wanted, rtol=1e-5, atol=1e-5)

@@ -74,9 +74,9 @@ def spoiling(monkeypatch: pytest.MonkeyPatch, where: str) -> None:
         run = Writer.run
 
         def spoilt(self: Writer) -> Draft:
-            made = run(self)
-            spoil(made.module)
-            return made
+            outputs = run(self)
+            spoil(outputs.module)
+            return outputs
 
         monkeypatch.setattr(Writer, "run", spoilt)
         return

@@ -208,8 +208,8 @@ def test_the_result_is_what_shardy_makes_of_the_priorities(name: str, scan: bool
     text, schedule = case(name, scan)
     result = shardlog.run(text, schedule=schedule, strict_shardy=True)
     assert len(result.tactics[-1].given) > 5
-    found = differences(result.text(), oracle.propagate(annotated(text, result.tactics)))
-    assert not found, "\n".join(found)
+    differing = differences(result.text(), oracle.propagate(annotated(text, result.tactics)))
+    assert not differing, "\n".join(differing)
 
 
 @pytest.mark.parametrize(("name", "scan"), CASES)

@@ -42,14 +42,14 @@ def with_rules(tmp_path: Path, text: str) -> str:
     ],
 )
 def test_words_are_checked_when_rules_are_loaded(tmp_path: Path, rule: str, message: str) -> None:
-    found = with_rules(tmp_path, RULED + rule)
-    assert found.startswith("mine.dl:2:")
-    assert f"error[E0307]: {message}" in found
+    rule_run = with_rules(tmp_path, RULED + rule)
+    assert rule_run.startswith("mine.dl:2:")
+    assert f"error[E0307]: {message}" in rule_run
 
 
 def test_the_nearest_word_is_named_and_all_that_there_are(tmp_path: Path) -> None:
-    found = with_rules(tmp_path, RULED + f'combined_by(s, "maxium") :- {PLACE}.')
-    assert 'did you mean `maximum`? There are: "add", "multiply", "maximum", "minimum"' in found
+    rule_run = with_rules(tmp_path, RULED + f'combined_by(s, "maxium") :- {PLACE}.')
+    assert 'did you mean `maximum`? There are: "add", "multiply", "maximum", "minimum"' in rule_run
 
 
 @pytest.mark.parametrize(
@@ -99,9 +99,9 @@ def test_the_nearest_word_is_named_and_all_that_there_are(tmp_path: Path) -> Non
 def test_what_depends_on_the_op_is_checked_for_it(
     tmp_path: Path, rules: str, line: int, message: str
 ) -> None:
-    found = with_rules(tmp_path, rules.replace("{R}", RULED).replace("{P}", PLACE))
+    rule_run = with_rules(tmp_path, rules.replace("{R}", RULED).replace("{P}", PLACE))
     op = "my.op (8x4xf32) -> (8x4xf32)"
-    assert found.startswith(
+    assert rule_run.startswith(
         f"mine.dl:{line}: error: wrong rule for {op}: {message}\n  hint: it follows from: "
     )
 
@@ -118,9 +118,9 @@ def test_facts_have_places_too(tmp_path: Path) -> None:
 
 
 def test_a_rule_adds_nothing_to_the_op(tmp_path: Path) -> None:
-    found = with_rules(tmp_path, f"dim(s, 0, 2, 5) :- {PLACE}.")
+    rule_run = with_rules(tmp_path, f"dim(s, 0, 2, 5) :- {PLACE}.")
     message = "a rule cannot add to dim, which is shardlog's description of an op"
-    assert found.startswith(f"mine.dl:1: error: {message}")
+    assert rule_run.startswith(f"mine.dl:1: error: {message}")
 
 
 def test_an_op_that_combines_may_have_its_full_name(tmp_path: Path) -> None:

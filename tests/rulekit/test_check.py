@@ -200,8 +200,8 @@ def matmul(a: Any, b: Any) -> Any:
     ],
 )
 def test_lines(tmp_path: Path, rule: str, findings: list[str]) -> None:
-    found = checked(tmp_path, f"@matmul: {rule}\n", references={"@matmul": matmul})
-    assert [re.sub(r" \(.*?\)", "", f) for f in found] == findings
+    report = checked(tmp_path, f"@matmul: {rule}\n", references={"@matmul": matmul})
+    assert [re.sub(r" \(.*?\)", "", f) for f in report] == findings
 
 
 def test_other_reductions(tmp_path: Path) -> None:
@@ -249,16 +249,16 @@ MINE = TANH.replace("stablehlo.tanh %0 :", '"mine.op"(%0) : (tensor<8x4xf32>) ->
 def test_what_makes_no_sense(tmp_path: Path, rules: str, message: str) -> None:
     examples = tmp_path / "mine.mlir"
     examples.write_text(MINE)
-    found = checked(tmp_path, rules, ".dl", examples=[examples])
-    assert f"error: mine.op: {message} ({tmp_path}/mine.dl:1)" in found
+    report = checked(tmp_path, rules, ".dl", examples=[examples])
+    assert f"error: mine.op: {message} ({tmp_path}/mine.dl:1)" in report
 
 
 def test_a_rule_for_an_op_of_stablehlo(tmp_path: Path) -> None:
     examples = tmp_path / "tanh.mlir"
     examples.write_text(TANH)
-    found = checked(tmp_path, "stablehlo.tanh: i j -> i k\n", examples=[examples])
+    report = checked(tmp_path, "stablehlo.tanh: i j -> i k\n", examples=[examples])
     together = "dimension 1 of operand 0, dimension 1 of result 0 (size 4)"
-    assert f"note: stablehlo.tanh: could be sharded together: {together}" in found
+    assert f"note: stablehlo.tanh: could be sharded together: {together}" in report
 
 
 def test_bad_files(tmp_path: Path) -> None:

@@ -92,7 +92,7 @@ MISTAKES = (other_kinds, left_out, other_sizes, swapped)
 def test_mutants_are_found(name: str) -> None:
     cases = [c for c in file_cases(EXAMPLES, RuleBook()) if c.name == name and c.factors]
     mutants = [mutant for mistake in MISTAKES for case in cases for mutant in mistake(case)]
-    known = findings(check(cases))
-    missed = [notation(mutant) for mutant in mutants if not findings(check([mutant])) - known]
+    listed = findings(check(cases))
+    missed = [notation(mutant) for mutant in mutants if not findings(check([mutant])) - listed]
     assert mutants
     assert not missed

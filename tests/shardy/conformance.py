@@ -150,8 +150,8 @@ def reason(error: Exception) -> str:
     """Why a piece is not compared."""
     said = str(error)
     for pattern, text in REASONS.items():
-        if found := re.search(pattern, said):
-            return text.format(*found.groups())
+        if match := re.search(pattern, said):
+            return text.format(*match.groups())
     line = next(line for line in said.splitlines() if not line.endswith(":"))
     return re.sub(r'^error: "[^"]*":\d+:\d+: ', "", line)[:80]
 

@@ -42,8 +42,8 @@ def identifier(value: Any) -> str:
 @pytest.mark.parametrize(("name", "options"), by_day([*CASES, DEEP[3]], CASES + DEEP), ids=identifier)
 def test_model(name: str, options: dict[str, Any]) -> None:
     text = models.text(name, **options)
-    found = differences(shardlog.run(text, strict_shardy=True).text(), oracle.propagate(text))
-    assert not found, "\n".join(found)
+    differing = differences(shardlog.run(text, strict_shardy=True).text(), oracle.propagate(text))
+    assert not differing, "\n".join(differing)
 
 
 @pytest.mark.parametrize("strategy", ["basic", "aggressive", "op-priority"])
@@ -51,17 +51,17 @@ def test_model(name: str, options: dict[str, Any]) -> None:
 def test_strategy(name: str, strategy: str) -> None:
     text = models.text(name, train=name in TRAINED)
     expected = oracle.propagate(text, strategy=strategy, closed=False)
-    found = differences(
+    differing = differences(
         shardlog.run(text, strategy=strategy, closed=False, strict_shardy=True).text(), expected
     )
-    assert not found, "\n".join(found)
+    assert not differing, "\n".join(differing)
 
 
 def test_lowered() -> None:
     lowered = models.lower("transformer", train=True)
     expected = oracle.propagate(models.text("transformer", train=True))
-    found = differences(shardlog.run(lowered, strict_shardy=True).text(), expected)
-    assert not found, "\n".join(found)
+    differing = differences(shardlog.run(lowered, strict_shardy=True).text(), expected)
+    assert not differing, "\n".join(differing)
 
 
 def test_an_operand_counts_as_used_once_when_its_dead_user_is_gone() -> None:

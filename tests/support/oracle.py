@@ -52,10 +52,10 @@ def context() -> ir.Context:
 def _passes() -> list[str]:
     """The passes of jaxlib's propagation pipeline, in order."""
     with context():
-        made = passmanager.PassManager.parse("builtin.module(sdy-propagation-pipeline)")
-        inside = str(made).removeprefix("builtin.module(").removesuffix(")")
-    found = re.findall(r"[\w.-]+(?:\([^()]*\)|\{(?:[^{}]|\{[^{}]*\})*\})?", inside)
-    return [one for one in found if not BESIDE.search(one)]
+        manager = passmanager.PassManager.parse("builtin.module(sdy-propagation-pipeline)")
+        inside = str(manager).removeprefix("builtin.module(").removesuffix(")")
+    matches = re.findall(r"[\w.-]+(?:\([^()]*\)|\{(?:[^{}]|\{[^{}]*\})*\})?", inside)
+    return [one for one in matches if not BESIDE.search(one)]
 
 
 _all = _passes()
@@ -72,9 +72,9 @@ def pipeline(strategy: str = "user-priority", *, closed: bool = True) -> tuple[s
 
 def manager(*passes: str) -> passmanager.PassManager:
     """A pass manager for `passes`, its verifier off, in the current context."""
-    made = passmanager.PassManager.parse(f"builtin.module({','.join(passes)})")
-    made.enable_verifier(False)
-    return made
+    manager = passmanager.PassManager.parse(f"builtin.module({','.join(passes)})")
+    manager.enable_verifier(False)
+    return manager
 
 
 def run_passes(text: str, *passes: str) -> str:
@@ -123,13 +123,13 @@ def refused_unreduced(text: str, *, strategy: str = "user-priority", closed: boo
     try:
         run_passes(text, *pipeline(strategy, closed=closed), "func.func(sdy-verify-unreduced-axes)")
     except OracleError as error:
-        found = re.search(
+        match = re.search(
             r'error: "-":(\d+:\d+): .* op (?:dropped|cannot|has unreduced|operand must|results introduce)',
             str(error),
         )
-        if found is None:
+        if match is None:
             raise
-        return found[1]
+        return match[1]
     return ""
 
 
@@ -142,8 +142,8 @@ def refused_single_device(text: str, *, strategy: str = "user-priority", closed:
     try:
         run_passes(text, *pipeline(strategy, closed=closed), reshards)
     except OracleError as error:
-        found = re.search(r'error: "-":(\d+:\d+): .* cannot have a single-device', str(error))
-        return found[1] if found else ""
+        match = re.search(r'error: "-":(\d+:\d+): .* cannot have a single-device', str(error))
+        return match[1] if match else ""
     return ""
 
 

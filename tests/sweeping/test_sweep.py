@@ -185,11 +185,11 @@ def test_what_is_done_is_not_done_again_if_the_sweep_itself_ends(
         early = drawn.random() < 0.5
         if left[0] <= 0 and early:
             raise EndError
-        found = replace(self, target)
+        changed = replace(self, target)
         left[0] -= 1
         if left[0] < 0:
             raise EndError
-        return found
+        return changed
 
     monkeypatch.setattr(Path, "replace", ending)
     left = [0]

@@ -87,9 +87,9 @@ def test_conflicts(module: str, capsys: pytest.CaptureFixture[str]) -> None:
 )
 def test_json(module: str, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
     assert main([arguments[0], module, *arguments[1:], "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert found
-    validate(found, schema(arguments[0]))
+    document = json.loads(capsys.readouterr().out)
+    assert document
+    validate(document, schema(arguments[0]))
 
 
 @pytest.mark.parametrize(

@@ -320,7 +320,7 @@ func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}
 
 def test_the_program_opens_on_the_model(browser: webdriver.Chrome, tmp_path: Path) -> None:
     """Not on what stands before it, and inside of what is nearly all of it."""
-    body, last = [], "x"
+    body, last = list[str](), "x"
 
     def add(stack: str) -> None:
         nonlocal last

@@ -128,25 +128,25 @@ def test_any_name_can_stand_in_a_graph(name: str) -> None:
 
 
 def test_objects() -> None:
-    found = explained()
-    (why,) = found.why("%1", 1, "model")
+    answer = explained()
+    (why,) = answer.why("%1", 1, "model")
     assert repr(why) == '<why %1 dim 1 "model": by stablehlo.tanh, stablehlo.dot_general from %arg1>'
     assert str(why).startswith("%1 : tensor<8x16xf32>")
     assert "<details>" in why._repr_html_()
-    (why_not,) = found.why_not("%1", 1, "data")
+    (why_not,) = answer.why_not("%1", 1, "data")
     assert repr(why_not) == '<why not %1 dim 1 "data": in use>'
     assert "in use" in why_not._repr_html_()
-    assert repr(found.why("%1", 1)) == str(why)
+    assert repr(answer.why("%1", 1)) == str(why)
     program = "program: least bytes (--keep-shardings: as decided; --topology MACHINE: least time there)"
-    assert repr(found.conflicts()).splitlines() == [program, "0 tensors must move, 0 bytes to each device"]
-    assert repr(found).splitlines() == [
+    assert repr(answer.conflicts()).splitlines() == [program, "0 tensors must move, 0 bytes to each device"]
+    assert repr(answer).splitlines() == [
         "mesh @mesh: data=2, model=4",
         "5 of 5 tensors are sharded, by 2 annotations",
         program,
         "0 tensors must move, 0 bytes to each device",
         "ask: .why(value), .why_not(value, dim, axis), .conflicts()",
     ]
-    assert str(found.visualize("%1")).startswith("[8/data, 16/model] on 8 devices")
+    assert str(answer.visualize("%1")).startswith("[8/data, 16/model] on 8 devices")
 
 
 def test_a_saved_run(tmp_path: Path) -> None:
@@ -183,10 +183,10 @@ def test_jax() -> None:
 
     arguments = {"wq": spec((16, 32), None, "model")}, spec((8, 16), "data", None)
     for function in (step, jax.jit(step)):
-        found = shardlog.explain(function, *arguments, value="params['wq']")
-        assert repr(found).startswith("%arg0 : tensor<16x32xf32> at params['wq']\ndim 1 is sharded on")
-        (why,) = found.why("result", 1)
+        answer = shardlog.explain(function, *arguments, value="params['wq']")
+        assert repr(answer).startswith("%arg0 : tensor<16x32xf32> at params['wq']\ndim 1 is sharded on")
+        (why,) = answer.why("result", 1)
         assert why.origin.where == "params['wq']"
         assert why.steps[-1].where.split(":")[0].endswith("test_views.py")
         with pytest.raises(ShardlogError, match="no value params"):
-            found.why("params['wk']")
+            answer.why("params['wk']")

@@ -60,9 +60,9 @@ def ops(instance: Instance) -> Iterator[tuple[Instance, int]]:
 
 def covers(key: str, atom: AxisAtom) -> bool:
     """Whether an axis or sub-axis, as MLIR has it, has an atom."""
-    found = re.fullmatch(r"(\w+)(?::\((\d+)\)(\d+))?", key)
-    assert found is not None
-    name, pre, size = found.groups()
+    match = re.fullmatch(r"(\w+)(?::\((\d+)\)(\d+))?", key)
+    assert match is not None
+    name, pre, size = match.groups()
     return name == atom.axis and (pre is None or (int(pre) <= atom.lo and atom.hi <= int(pre) * int(size)))
 
 

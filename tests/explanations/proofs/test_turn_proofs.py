@@ -17,15 +17,15 @@ def test_gains(number: int) -> None:
     case = CASES[number]
     facts = {**case.facts(), "axis": case.mesh.facts()}
     program = turn("blocked.dl")
-    found = Derivations(program, facts, ["becomes_sharded", "denied"])
+    proofs = Derivations(program, facts, ["becomes_sharded", "denied"])
     checker = Checker(program.plan, facts)
-    rows = found.rows("becomes_sharded")
+    rows = proofs.rows("becomes_sharded")
     assert rows
     for row in rows:
-        proof = found.proof("becomes_sharded", row)
+        proof = proofs.proof("becomes_sharded", row)
         assert proof is not None
         assert checker.check(proof) > 1
-    for row in found.rows("denied"):
-        proof = found.proof("denied", row)
+    for row in proofs.rows("denied"):
+        proof = proofs.proof("denied", row)
         assert proof is not None
         assert checker.check(proof) > 1

@@ -30,19 +30,24 @@ COLUMNS = '%arg1=[{}, {"model"}]'
 
 
 def test_a_run_does_not_differ_from_itself() -> None:
-    found = diff(shardlog.run(DOT).record, shardlog.run(DOT).record)
-    assert (found.compared, found.alone, found.tensors, found.partings) == (5, (0, 0), (), ())
+    difference = diff(shardlog.run(DOT).record, shardlog.run(DOT).record)
+    assert (difference.compared, difference.alone, difference.tensors, difference.partings) == (
+        5,
+        (0, 0),
+        (),
+        (),
+    )
 
 
 def test_they_part_at_an_annotation() -> None:
-    found = diff(shardlog.run(DOT).record, shardlog.run(DOT, annotate=[COLUMNS]).record)
-    assert [(t.value, t.first, t.second) for t in found.tensors] == [
+    difference = diff(shardlog.run(DOT).record, shardlog.run(DOT, annotate=[COLUMNS]).record)
+    assert [(t.value, t.first, t.second) for t in difference.tensors] == [
         ("%arg1", ("", ""), ("", "model")),
         ("%0", ("data", ""), ("data", "model")),
         ("%1", ("data", ""), ("data", "model")),
         ("result#0", ("data", ""), ("data", "model")),
     ]
-    (parting,) = found.partings
+    (parting,) = difference.partings
     assert (parting.has, parting.axis, parting.op, parting.site.value) == (2, "model", "annotation", "%arg1")
     assert parting.why == 'annotated <@mesh, [{}, {"model"}]>'
     assert parting.why_not == "not annotated"
@@ -90,10 +95,10 @@ def test_shardy(name: str, scan: bool) -> None:
     """The tensors of a module that Shardy has annotated are those of our run, and are sharded the same."""
     text = models.text(name, train=name != "decode", scan=scan)
     theirs = shardlog.run(oracle.propagate(text), strategy="none")
-    found = diff(shardlog.run(text, strict_shardy=True).record, theirs.record)
-    assert found.tensors == ()
+    difference = diff(shardlog.run(text, strict_shardy=True).record, theirs.record)
+    assert difference.tensors == ()
     # Apart from constants, of which Shardy's module has those that are used, and reshards that it adds.
-    assert found.compared > 5 * sum(found.alone) / 2
+    assert difference.compared > 5 * sum(difference.alone) / 2
 
 
 def test_another_version_of_the_program() -> None:
@@ -101,9 +106,9 @@ def test_another_version_of_the_program() -> None:
     other = DOT.replace(
         "%1 = stablehlo.tanh %0 ", "%n = stablehlo.negate %0 : tensor<64x32xf32>\n  %1 = stablehlo.tanh %n "
     )
-    found = diff(shardlog.run(DOT).record, shardlog.run(other, annotate=[COLUMNS]).record)
-    assert (found.compared, found.alone) == (5, (0, 1))
-    assert {(t.value, t.other) for t in found.tensors} == {
+    difference = diff(shardlog.run(DOT).record, shardlog.run(other, annotate=[COLUMNS]).record)
+    assert (difference.compared, difference.alone) == (5, (0, 1))
+    assert {(t.value, t.other) for t in difference.tensors} == {
         ("%arg1", "%arg1"),
         ("%0", "%0"),
         ("%1", "%2"),

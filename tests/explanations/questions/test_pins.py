@@ -45,25 +45,25 @@ func.func @main(%w: tensor<64x64xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"mo
 
 
 def test_a_pin_costs_what_the_choice_had_saved() -> None:
-    found = shardlog.run(SUMS).pin("%0=[{}, {}]", topology="v5e")
-    (pin,) = found.pins
+    pinned = shardlog.run(SUMS).pin("%0=[{}, {}]", topology="v5e")
+    (pin,) = pinned.pins
     assert (pin.value, pin.pinned, pin.chosen, pin.partial) == ("%0", ("", ""), ("", ""), "x")
-    assert (found.change.before.bytes, found.change.after.bytes) == (ONCE, 2 * ONCE)
-    assert found.change.before.seconds < found.change.after.seconds
+    assert (pinned.change.before.bytes, pinned.change.after.bytes) == (ONCE, 2 * ONCE)
+    assert pinned.change.before.seconds < pinned.change.after.seconds
     # The other product is summed as well, at once: its parts would be gathered later, which begins anew.
-    assert {(m.collective, m.value, m.bytes) for m in found.change.new} == {
+    assert {(m.collective, m.value, m.bytes) for m in pinned.change.new} == {
         ("all-reduce", "%0", ONCE),
         ("all-reduce", "%1", ONCE),
     }
-    assert [(m.collective, m.op) for m in found.change.gone] == [("all-reduce", "stablehlo.subtract")]
+    assert [(m.collective, m.op) for m in pinned.change.gone] == [("all-reduce", "stablehlo.subtract")]
 
 
 def test_a_pin_holds_whatever_it_costs() -> None:
     result = shardlog.run(SUMS)
-    found = result.pin('%2=[{"x"}, {}]')
+    pinned = result.pin('%2=[{"x"}, {}]')
     # The sum is scattered, and then gathered for the result.
-    assert {m.collective for m in found.change.new} == {"reduce-scatter", "all-gather"}
-    assert found.change.after.bytes == ONCE
+    assert {m.collective for m in pinned.change.new} == {"reduce-scatter", "all-gather"}
+    assert pinned.change.after.bytes == ONCE
 
 
 def test_why_the_choice_took_another_sharding() -> None:
@@ -147,10 +147,10 @@ def test_what_is_made_anywhere_is_not_chosen() -> None:
 
 def test_a_pin_holds_where_nothing_needs_it() -> None:
     # What is computed in parts, and used in parts, is gathered for the pin: seven of eight parts.
-    found = shardlog.run(MLP).pin("%0=[{}, {}]")
+    pinned = shardlog.run(MLP).pin("%0=[{}, {}]")
     size = 4 * 8 * 32
-    assert found.change.after.bytes - found.change.before.bytes == size * 7 // 8
-    assert {(m.collective, m.value) for m in found.change.new} == {("all-gather", "%0")}
+    assert pinned.change.after.bytes - pinned.change.before.bytes == size * 7 // 8
+    assert {(m.collective, m.value) for m in pinned.change.new} == {("all-gather", "%0")}
 
 
 def test_two_pins_of_one_value() -> None:
@@ -241,9 +241,9 @@ func.func @main(%a: tensor<8x8xf32>, %zero: tensor<f32>, %go: tensor<i1>) -> ten
   return %0 : tensor<8x8xf32>
 }
 """
-    found = shardlog.run(text).pin('%1=[{"x"}, {}]')
-    assert [pin.pinned for pin in found.pins] == [("x", "")]
-    assert {(m.collective, m.value) for m in found.change.new} == {("all-gather", "%1")}
+    pinned = shardlog.run(text).pin('%1=[{"x"}, {}]')
+    assert [pin.pinned for pin in pinned.pins] == [("x", "")]
+    assert {(m.collective, m.value) for m in pinned.change.new} == {("all-gather", "%1")}
 
 
 def test_why_a_loop_carries_it_otherwise() -> None:

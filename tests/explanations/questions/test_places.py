@@ -30,9 +30,9 @@ def call(name: str, *frames: int | str) -> str:
 
 
 def test_frames_are_read_with_their_functions() -> None:
-    found = origin('"jit(f)/mul"(callsite("g"("my files/a(1).py":3:8 to 5:9) at "f.<locals>.h"("b.py":7:1)))')
+    place = origin('"jit(f)/mul"(callsite("g"("my files/a(1).py":3:8 to 5:9) at "f.<locals>.h"("b.py":7:1)))')
     frames = Frame("g", "my files/a(1).py", 3, 8), Frame("f.<locals>.h", "b.py", 7, 1)
-    assert found == Origin(("jit(f)/mul",), frames)
+    assert place == Origin(("jit(f)/mul",), frames)
     assert origin('"a\\22b\\C3\\BC/c"("-":1:2)').stack == 'a"b\u00fc'
     assert origin("unknown") == origin("callsite(unknown at unknown)") == Origin()
     assert origin('"mul:"("layer/mul"("f"("m.py":1:2)))').path == "layer/mul"  # the kind of an op is no name
@@ -41,8 +41,8 @@ def test_frames_are_read_with_their_functions() -> None:
 
 
 def test_fused_locations_have_all_frames() -> None:
-    found = origin(f'fused<"pass">["a/mul"("{LIBRARY}":7:1), "model.py":3:1, "b/add"("model.py":3:1)]')
-    assert (found.line, found.stack) == ("model.py:3 (flax/linen/linear.py:7)", "a")
+    place = origin(f'fused<"pass">["a/mul"("{LIBRARY}":7:1), "model.py":3:1, "b/add"("model.py":3:1)]')
+    assert (place.line, place.stack) == ("model.py:3 (flax/linen/linear.py:7)", "a")
 
 
 def test_the_line_is_the_nearest_one_outside_of_libraries() -> None:

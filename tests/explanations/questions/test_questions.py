@@ -112,6 +112,6 @@ def test_a_page_that_cannot_be_written(tmp_path: Path) -> None:
 def test_the_text_is_that_of_the_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     result = shardlog.run(layer, *SHAPES, mesh=MESH, annotate=ASKED)
     result.save(tmp_path / "run")
-    found = result.what_if(drop="params['v']")
+    answer = result.what_if(drop="params['v']")
     assert main(["what-if", str(tmp_path / "run"), "--drop", "params['v']"]) == 0
-    assert capsys.readouterr().out == f"{found!r}\n"
+    assert capsys.readouterr().out == f"{answer!r}\n"

@@ -278,8 +278,8 @@ def test_another_dimension_lost() -> None:
         DOT,
         "%0 : tensor<8x16xf32>",
     )
-    found = explain(text, "%0", 1)
-    (loss,) = found.steps[0].lost
+    answer = explain(text, "%0", 1)
+    (loss,) = answer.steps[0].lost
     assert (loss.axis, loss.source.value, loss.source.dim, loss.site.value, loss.site.dim, loss.factor) == (
         ("data", "%arg0", 0, "%0", 0, "i")
     )
@@ -287,16 +287,16 @@ def test_another_dimension_lost() -> None:
         "taken",
         "Factor j takes the axis in slot 2 (%0), since its source is larger.",
     )
-    assert '      not in the same turn: "data" for %0 dim 0 (taken)' in why_text(found).splitlines()
-    full = why_text(found, full=True)
+    assert '      not in the same turn: "data" for %0 dim 0 (taken)' in why_text(answer).splitlines()
+    full = why_text(answer, full=True)
     assert '        "data" of %arg0 dim 0 for %0 dim 0, factor i' in full
     assert "taken: Factor j takes the axis in slot 2 (%0), since its source is larger." in full
 
 
 def test_another_slot_lost() -> None:
     text = module([X, tensor("y", "8x4xf32", "[{}, {?}]")], *ADD)
-    found = explain(text, "%0", 0)
-    assert [(loss.site.value, loss.reason) for loss in found.steps[0].lost] == [("%arg1", "closed")]
+    answer = explain(text, "%0", 0)
+    assert [(loss.site.value, loss.reason) for loss in answer.steps[0].lost] == [("%arg1", "closed")]
 
 
 def test_another_axis_lost() -> None:
@@ -319,6 +319,6 @@ def test_another_axis_lost() -> None:
 
 def test_nothing_lost() -> None:
     text = module([X, tensor("y", "8x4xf32")], *ADD)
-    found = explain(text, "%0", 0)
-    assert found.steps[0].lost == ()
-    assert "same turn" not in why_text(found, full=True)
+    answer = explain(text, "%0", 0)
+    assert answer.steps[0].lost == ()
+    assert "same turn" not in why_text(answer, full=True)

@@ -95,8 +95,8 @@ def test_why_not_at_the_boundary() -> None:
 
 
 def test_lint_counts_manual_axes(run: Session) -> None:
-    found = findings(run, [Lint.parse("replicated-above=0")])
-    (inside,) = [f for f in found if f.what.startswith("%3")]
+    listed = findings(run, [Lint.parse("replicated-above=0")])
+    (inside,) = [f for f in listed if f.what.startswith("%3")]
     assert inside.bytes == 4 * 16 * 4 * 3 // 4
     assert inside.sentence.endswith('it is not sharded on "b"')
 
@@ -138,8 +138,10 @@ def test_specs_cannot_be_dropped(run: Session, name: str) -> None:
 
 def test_conflicts_name_the_spec() -> None:
     module = MODULE.replace('{"b"}', '{"a"}')
-    found = shardlog.run(module).conflicts(keep_shardings=True)
-    assert f"in_specs[0] of {SHARD_MAP}" in (str(given) for conflict in found for given in conflict.given)
+    conflict_list = shardlog.run(module).conflicts(keep_shardings=True)
+    assert f"in_specs[0] of {SHARD_MAP}" in (
+        str(given) for conflict in conflict_list for given in conflict.given
+    )
 
 
 def test_verify_where_an_op_has_several_results(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

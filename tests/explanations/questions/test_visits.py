@@ -122,9 +122,11 @@ def test_completion_is_compared_with_shardys_algorithm(
 
 def test_runs_part_at_a_visit() -> None:
     text = PARTIAL.replace("%1 : tensor<4x6xf32>\n}", "%1 : tensor<4x6xf32>\n}")
-    found = completed(text).diff(shardlog.run(text))
-    assert {parting.op for parting in found.partings} == {"stablehlo.dot"}
-    assert all("from %0 (a partial sum); completion, visit 0" in parting.why for parting in found.partings)
+    difference = completed(text).diff(shardlog.run(text))
+    assert {parting.op for parting in difference.partings} == {"stablehlo.dot"}
+    assert all(
+        "from %0 (a partial sum); completion, visit 0" in parting.why for parting in difference.partings
+    )
 
 
 def test_an_option_of_the_user_is_where_an_axis_comes_from() -> None:

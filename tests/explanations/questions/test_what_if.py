@@ -42,38 +42,38 @@ def run(request: pytest.FixtureRequest, tmp_path: Path) -> Session:
 
 
 def test_another_annotation(run: Session) -> None:
-    found = run.what_if(annotate=['%arg2=[{}, {"model"}]'])
+    answer = run.what_if(annotate=['%arg2=[{}, {"model"}]'])
     changed = shardlog.run(MODULE, annotate=['%arg2=[{}, {"model"}]'])
-    assert {t.value: t.second for t in found.diff.tensors}["result#0"] == ("", "model")
-    assert found.bytes == tuple(sum(c.bytes for c in r.conflicts()) for r in (run, changed))
+    assert {t.value: t.second for t in answer.diff.tensors}["result#0"] == ("", "model")
+    assert answer.bytes == tuple(sum(c.bytes for c in r.conflicts()) for r in (run, changed))
 
 
 @pytest.mark.parametrize("name", ["%arg2", "params['v']"])
 def test_an_annotation_less(run: Session, name: str) -> None:
     """As if it had not been written."""
-    found = run.what_if(drop=[name])
-    parting = next(p for p in found.diff.partings if p.op == "annotation")
+    answer = run.what_if(drop=[name])
+    parting = next(p for p in answer.diff.partings if p.op == "annotation")
     assert (parting.has, parting.site.value, parting.why_not) == (1, "%arg2", "not annotated")
     changed = shardlog.run(MODULE.replace(V, "%v: tensor<32x4xf32>"))
-    assert [c.as_json() for c in found.after] == [c.as_json() for c in changed.conflicts()]
-    assert {c.collective for c in found.after} != {c.collective for c in found.before}
+    assert [c.as_json() for c in answer.after] == [c.as_json() for c in changed.conflicts()]
+    assert {c.collective for c in answer.after} != {c.collective for c in answer.before}
 
 
 def test_patterns(run: Session) -> None:
-    found = run.what_if(drop=["params[*]"])
-    assert {p.site.value for p in found.diff.partings if p.op == "annotation"} == {"%arg1", "%arg2"}
-    assert found.bytes == (sum(c.bytes for c in found.before), 0)
+    answer = run.what_if(drop=["params[*]"])
+    assert {p.site.value for p in answer.diff.partings if p.op == "annotation"} == {"%arg1", "%arg2"}
+    assert answer.bytes == (sum(c.bytes for c in answer.before), 0)
 
 
 def test_both(run: Session) -> None:
-    found = run.what_if(annotate=['%arg1=[{}, {"model"}]'], drop=["%arg2"])
-    assert {t.value: t.second for t in found.diff.tensors}["%0"] == ("data", "model")
+    answer = run.what_if(annotate=['%arg1=[{}, {"model"}]'], drop=["%arg2"])
+    assert {t.value: t.second for t in answer.diff.tensors}["%0"] == ("data", "model")
 
 
 def test_no_change(run: Session) -> None:
-    found = run.what_if()
-    assert found.diff.tensors == ()
-    assert found.before == found.after
+    answer = run.what_if()
+    assert answer.diff.tensors == ()
+    assert answer.before == answer.after
 
 
 def test_a_constraint_is_dropped() -> None:
@@ -85,12 +85,12 @@ def test_a_constraint_is_dropped() -> None:
         '%w: tensor<16x32xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}, {"data"}]>}', "%w: tensor<16x32xf32>"
     )
     run = shardlog.run(text)
-    found = run.what_if(drop=["%1"])
-    assert {t.value: t.second for t in found.diff.tensors}["%0"] == ("data", "")
+    answer = run.what_if(drop=["%1"])
+    assert {t.value: t.second for t in answer.diff.tensors}["%0"] == ("data", "")
     # The constraint asks for nothing any more: what moves is what moves without it.
     free = shardlog.run(text.replace('[{?}, {"model", ?}]', "[{?}, {?}]"))
-    assert [c.as_json() for c in found.after] == [c.as_json() for c in free.conflicts()]
-    assert "model" in {c.partial for c in found.before} - {c.partial for c in found.after}
+    assert [c.as_json() for c in answer.after] == [c.as_json() for c in free.conflicts()]
+    assert "model" in {c.partial for c in answer.before} - {c.partial for c in answer.after}
 
 
 def test_partial_sums_count() -> None:
@@ -109,11 +109,11 @@ func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"dat
   return %2 : tensor<8x16xf32>
 }
 """
-    found = shardlog.run(text).what_if(drop=["%arg1", "%arg2"])
-    (conflict,) = found.before
+    answer = shardlog.run(text).what_if(drop=["%arg1", "%arg2"])
+    (conflict,) = answer.before
     assert (conflict.tensor, conflict.partial, conflict.collective) == ("%2", "model", "all-reduce")
     # Of 4 * 16 elements of four bytes, three quarters are sent to be added up, and as much of the sums.
-    assert found.bytes == (2 * (4 * 16 * 4) * 3 // 4, 0)
+    assert answer.bytes == (2 * (4 * 16 * 4) * 3 // 4, 0)
 
 
 def test_a_program_that_cannot_be_partitioned(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -140,10 +140,10 @@ func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32> {sdy.sharding = #sdy.shardi
     assert message in first
     assert "so differ" in last
     assert main(["what-if", str(module), "--drop", "%arg1", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    validate(found, schema("what-if"))
-    assert found["bytes"] is None
-    assert message in found["unpartitioned"]
+    document = json.loads(capsys.readouterr().out)
+    validate(document, schema("what-if"))
+    assert document["bytes"] is None
+    assert message in document["unpartitioned"]
     assert main(["conflicts", str(module)]) == 2
     assert message in capsys.readouterr().err
     assert main(["run", str(module), "--fail-on", "reshard-above=0", "-o", str(tmp_path / "o.mlir")]) == 1
@@ -174,10 +174,10 @@ def test_command(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["what-if", str(module), "--drop", "params['v']"]) == 0
     program, first, second, *_ = capsys.readouterr().out.splitlines()
     assert program.startswith("program: least bytes (")
-    found = shardlog.run(module).what_if(drop=["%arg2"])
-    assert found.bytes is not None
-    before, after = found.bytes
+    answer = shardlog.run(module).what_if(drop=["%arg2"])
+    assert answer.bytes is not None
+    before, after = answer.bytes
     assert first == f"{before} bytes must move to each device before, {after} after: {after - before:+}"
-    assert second == f"{len(found.diff.tensors)} of 6 tensors are sharded otherwise"
+    assert second == f"{len(answer.diff.tensors)} of 6 tensors are sharded otherwise"
     assert main(["what-if", str(module), "--drop", "%arg2", "--json"]) == 0
     validate(json.loads(capsys.readouterr().out), schema("what-if"))

@@ -34,19 +34,19 @@ def explain(
 
 
 def test_chain() -> None:
-    found = explain(DOT, "%1", 1)
-    assert [(s.op, s.where, s.site.value, s.source.value, s.factor) for s in found.steps] == [
+    answer = explain(DOT, "%1", 1)
+    assert [(s.op, s.where, s.site.value, s.source.value, s.factor) for s in answer.steps] == [
         ("stablehlo.tanh", "model.py:8", "%1", "%0", "j"),
         ("stablehlo.dot_general", "model.py:7", "%0", "%arg1", "j"),
     ]
-    assert (found.steps[1].from_slot, found.steps[1].to_slot) == ("operand 1", "result")
-    assert found.steps[1].sentence == (
+    assert (answer.steps[1].from_slot, answer.steps[1].to_slot) == ("operand 1", "result")
+    assert answer.steps[1].sentence == (
         'Slot 1 (%arg1) has "model" as axis 0 of factor j, no other slot has another there, '
         "and operands pass it on."
     )
-    assert found.steps[1].rule.startswith("rules/propagation/turn/compatible.dl:")
-    assert (found.origin.value, found.origin.where) == ("%arg1", "params['w']")
-    assert found.needs == (found.origin,)
+    assert answer.steps[1].rule.startswith("rules/propagation/turn/compatible.dl:")
+    assert (answer.origin.value, answer.origin.where) == ("%arg1", "params['w']")
+    assert answer.needs == (answer.origin,)
 
 
 def test_text() -> None:
@@ -69,15 +69,15 @@ def test_text() -> None:
     ],
 )
 def test_names(name: str, values: list[str]) -> None:
-    found = Explainer(shardlog.run(DOT).record).why(name)
-    assert found
-    assert {explanation.site.value for explanation in found} == set(values)
+    answer = Explainer(shardlog.run(DOT).record).why(name)
+    assert answer
+    assert {explanation.site.value for explanation in answer} == set(values)
 
 
 def test_an_annotation_explains_itself() -> None:
-    found = explain(DOT, "%arg0")
-    assert not found.steps
-    assert found.origin.value == "%arg0"
+    answer = explain(DOT, "%arg0")
+    assert not answer.steps
+    assert answer.origin.value == "%arg0"
 
 
 def test_atoms_of_an_axis_are_explained_together() -> None:
@@ -93,13 +93,13 @@ func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data
   return %0 : tensor<8x4xf32>
 }
 """
-    found = explain(text, "%0")
-    assert [(s.kind, s.site.value, s.stage.priority) for s in found.steps] == [
+    answer = explain(text, "%0")
+    assert [(s.kind, s.site.value, s.stage.priority) for s in answer.steps] == [
         ("propagation", "%0", 1),
         ("priority", "%arg0", 1),
     ]
-    assert found.steps[1].sentence == 'Dimension 0 is annotated with "data", and its priority has come.'
-    assert found.origin.value == "%arg0"
+    assert answer.steps[1].sentence == 'Dimension 0 is annotated with "data", and its priority has come.'
+    assert answer.origin.value == "%arg0"
 
 
 def test_a_constraint_is_the_annotation() -> None:
@@ -111,8 +111,8 @@ func.func @main(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
   return %1 : tensor<8x4xf32>
 }
 """
-    found = explain(text, "%arg0")
-    assert (found.origin.value, found.origin.where) == ("%1", "model.py:5")
+    answer = explain(text, "%arg0")
+    assert (answer.origin.value, answer.origin.where) == ("%1", "model.py:5")
 
 
 def test_verified() -> None:
@@ -124,8 +124,8 @@ def test_verified() -> None:
 
 
 def test_json() -> None:
-    found = json.loads(json.dumps(explain(DOT, "%0", 0).as_json(proofs=True)))
-    (step,) = found["steps"]
+    document = json.loads(json.dumps(explain(DOT, "%0", 0).as_json(proofs=True)))
+    (step,) = document["steps"]
     assert step["stage"] == {"priority": 0, "level": 2, "strategy": "aggressive"}
     proof = step["proof"]
     assert proof[0]["tuple"] == "puts(2, 0, 0, 0)"
@@ -162,6 +162,6 @@ func.func @main(%x: tensor<8xf32> {{sdy.sharding = #sdy.sharding<@mesh, [{{"data
 {ops}  return %99 : tensor<8xf32>
 }}
 """
-    found = Explainer(shardlog.run(text).record).why("model.py:7")
-    assert [len(explanation.steps) for explanation in found] == list(range(1, 101))
-    assert len({id(step) for explanation in found for step in explanation.steps}) == 100
+    answer = Explainer(shardlog.run(text).record).why("model.py:7")
+    assert [len(explanation.steps) for explanation in answer] == list(range(1, 101))
+    assert len({id(step) for explanation in answer for step in explanation.steps}) == 100

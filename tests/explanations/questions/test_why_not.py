@@ -36,9 +36,9 @@ def only(found: WhyNot) -> Reason:
 
 
 def test_taken_by_another_factor() -> None:
-    found = ask(module('[{"data"}, {}]', '[{}, {"data"}]'), "%0", 0, "data")
-    assert (found.stops[0].op, found.stops[0].near.value) == ("stablehlo.dot_general", "%arg0")
-    reason = only(found)
+    answer = ask(module('[{"data"}, {}]', '[{}, {"data"}]'), "%0", 0, "data")
+    assert (answer.stops[0].op, answer.stops[0].near.value) == ("stablehlo.dot_general", "%arg0")
+    reason = only(answer)
     assert reason.reason == "in use"
     assert reason.sentence == 'Factor j of slot 2 (%0) uses "data".'
     assert reason.culprit.startswith('%0 dim 1 has "data" from the annotation of %arg1')
@@ -65,9 +65,9 @@ def test_replicated() -> None:
 
 
 def test_nothing_to_come() -> None:
-    found = ask(module('[{"data"}, {?}]', "[{?}, {?}]"), "%1", 1, "model")
-    assert found.stops == ()
-    assert "annotate one of them" in why_not_text(found)
+    answer = ask(module('[{"data"}, {?}]', "[{?}, {?}]"), "%1", 1, "model")
+    assert answer.stops == ()
+    assert "annotate one of them" in why_not_text(answer)
 
 
 def test_the_tensor_itself() -> None:
@@ -76,9 +76,9 @@ def test_the_tensor_itself() -> None:
 
 
 def test_further_on() -> None:
-    found = ask(module('[{"data"}, {}]', '[{}, {"data"}]'), "%1", 0, "data")
-    assert [stop.distance for stop in found.stops] == [1]
-    assert "1 further on" in why_not_text(found)
+    answer = ask(module('[{"data"}, {}]', '[{}, {"data"}]'), "%1", 0, "data")
+    assert [stop.distance for stop in answer.stops] == [1]
+    assert "1 further on" in why_not_text(answer)
 
 
 def test_it_is() -> None:

@@ -39,8 +39,8 @@ def local(text: str, **options: object) -> str:
 
 def ops(text: str) -> list[str]:
     """The statements of the dialect after the grid, without their types."""
-    found = re.findall(r"(shard\.\w+ .*?) : ", text)
-    return [re.sub(r"%\w+ ", "", op) for op in found]
+    matches = re.findall(r"(shard\.\w+ .*?) : ", text)
+    return [re.sub(r"%\w+ ", "", op) for op in matches]
 
 
 @pytest.mark.parametrize(

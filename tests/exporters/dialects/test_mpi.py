@@ -65,8 +65,8 @@ def check_reshard(grid: Sequence[int], start: Lists, end: Lists, shape: Sequence
     sizes = "x".join(map(str, shape))
     text = mpi(RESHARD.format(grid="x".join(map(str, grid)), shape=sizes, start=start, end=end))
     devices = list(product(*map(range, grid)))
-    found = run(text, [[part(x, start, device, grid)] for device in devices])
-    for device, (value,) in zip(devices, found, strict=True):
+    outputs = run(text, [[part(x, start, device, grid)] for device in devices])
+    for device, (value,) in zip(devices, outputs, strict=True):
         np.testing.assert_array_equal(value, part(x, end, device, grid), f"{start} to {end} on {device}")
     return text
 

@@ -35,5 +35,5 @@ def test_an_annotation_is_a_further_name_for_its_value(name: str, result: shardl
 
 
 def test_annotations_that_are_given_use_the_names() -> None:
-    found = shardlog.run(TEXT, annotate=['%w=[{}, {"1"}]']).text()
-    assert '%arg1: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@d, [{}, {"1"}]>}' in found
+    text = shardlog.run(TEXT, annotate=['%w=[{}, {"1"}]']).text()
+    assert '%arg1: tensor<8x8xf32> {sdy.sharding = #sdy.sharding<@d, [{}, {"1"}]>}' in text

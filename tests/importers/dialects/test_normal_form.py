@@ -61,20 +61,20 @@ SPELLINGS = {
 @pytest.mark.parametrize("spelling", SPELLINGS)
 def test_every_spelling_says_the_same(spelling: str) -> None:
     grid, annotation = SPELLINGS[spelling]
-    found = read(grid + IDENTITY.format(annotation))
-    assert 'sdy.mesh @d = <["0"=5, "1"=3]>' in found
-    assert '%arg0: tensor<20x9xf32> {sdy.sharding = #sdy.sharding<@d, [{"0"}, {"1"}]>}' in found
-    assert "return %arg0" in found
+    spec = read(grid + IDENTITY.format(annotation))
+    assert 'sdy.mesh @d = <["0"=5, "1"=3]>' in spec
+    assert '%arg0: tensor<20x9xf32> {sdy.sharding = #sdy.sharding<@d, [{"0"}, {"1"}]>}' in spec
+    assert "return %arg0" in spec
 
 
 def test_what_is_said_for_users_is_a_constraint() -> None:
-    found = read(
+    spec = read(
         "mesh.mesh @d(shape = 5)"
         + IDENTITY.format("%0 = mesh.shard %x to <@d, [[0]]> annotate_for_users : tensor<20x9xf32>")
     )
     assert (
         '%0 = sdy.sharding_constraint %arg0 <@d, [{"0"}, {}]> {shard.entries = 1 : i64, shard.for_users}'
-        in found
+        in spec
     )
 
 
@@ -111,8 +111,8 @@ def test_a_value_may_have_the_sharding_of_another_one() -> None:
 
 def test_partial_sums_are_unreduced() -> None:
     text = "%0 = mesh.annotate %x {sharding = [[], [1], [0]]} : tensor<20x9xf32> -> tensor<20x9xf32>"
-    found = read("mesh.cluster @d(rank = 2, dim_sizes = [5, 3])" + IDENTITY.format(text))
-    assert '[{}, {"1"}], unreduced={"0"}>' in found
+    spec = read("mesh.cluster @d(rank = 2, dim_sizes = [5, 3])" + IDENTITY.format(text))
+    assert '[{}, {"1"}], unreduced={"0"}>' in spec
 
 
 def test_sizes_of_a_cluster_may_be_dense() -> None:
@@ -329,23 +329,23 @@ def test_a_definition_behind_a_use_is_a_constraint_of_its_own() -> None:
         lines += [f"%u{i} = shard.shard {value} to %s annotate_for_users : tensor<20x9xf32>"]
         lines += [f"%d{i} = shard.shard %u{i} to %w : tensor<20x9xf32>"]
         value = f"%d{i}"
-    found = read("shard.grid @d(shape = 5)" + IDENTITY.format("\n".join(lines)).replace("%0", value))
-    assert found.count('<@d, [{"0"}, {}]> {shard.entries = 1 : i64, shard.for_users}') == 20
-    assert found.count("<@d, [{}, {}]> {shard.entries = 1 : i64} :") == 20
+    spec = read("shard.grid @d(shape = 5)" + IDENTITY.format("\n".join(lines)).replace("%0", value))
+    assert spec.count('<@d, [{"0"}, {}]> {shard.entries = 1 : i64, shard.for_users}') == 20
+    assert spec.count("<@d, [{}, {}]> {shard.entries = 1 : i64} :") == 20
 
 
 def test_a_sharding_that_is_asked_for_is_no_collective() -> None:
     lines = ["%s = shard.sharding @d split_axes = [[0]] : !shard.sharding"]
     lines += ["%0 = shard.shard %x to %s : tensor<20x9xf32>"]
     lines += ["%r = shard.get_sharding %0 : tensor<20x9xf32> -> !shard.sharding"]
-    found = shardlog.run("shard.grid @d(shape = 5)" + IDENTITY.format("\n".join(lines))).text()
-    assert "return %arg0" in found and "manual_computation" not in found
+    text = shardlog.run("shard.grid @d(shape = 5)" + IDENTITY.format("\n".join(lines))).text()
+    assert "return %arg0" in text and "manual_computation" not in text
 
 
 def test_a_module_that_only_declares_grids_does_nothing() -> None:
-    found = shardlog.run("mesh.cluster @d(rank = 2, dim_sizes = [7])\n").text("mesh")
-    assert "mesh.mesh @d(shape = 7x?)" in found
-    assert "func.func @main() {" in found
+    text = shardlog.run("mesh.cluster @d(rank = 2, dim_sizes = [7])\n").text("mesh")
+    assert "mesh.mesh @d(shape = 7x?)" in text
+    assert "func.func @main() {" in text
 
 
 def test_the_coordinates_of_a_device_are_as_many_as_the_axes() -> None:
@@ -377,6 +377,6 @@ func.func @f(%x: tensor<20x9xf32>) -> (tensor<20x9xf32>, tensor<20x9xf32>) {
   return %c, %a : tensor<20x9xf32>, tensor<20x9xf32>
 }
 """
-    found = read(text)
-    assert '#sdy.sharding_per_value<[<@d, [{}, {"1"}]>, <@d, [{"0"}, {}]>]>' in found
-    assert 'sdy.sharding_constraint %0#0 <@d, [{"0"}, {}]>' in found
+    spec = read(text)
+    assert '#sdy.sharding_per_value<[<@d, [{}, {"1"}]>, <@d, [{"0"}, {}]>]>' in spec
+    assert 'sdy.sharding_constraint %0#0 <@d, [{"0"}, {}]>' in spec

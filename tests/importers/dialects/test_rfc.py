@@ -199,8 +199,8 @@ func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x6xf32>) -> tensor<4x6xf32> attrib
 
 
 def test_an_op_has_the_sharding_option_that_it_says() -> None:
-    found = shardlog.run(OPTION.format("[[], [], [0]]"), propagation="completion").text("mesh")
-    assert "mesh.shard %arg0 to <@d, [[], [0]]>" in found and "partial = sum[0]" in found
+    text = shardlog.run(OPTION.format("[[], [], [0]]"), propagation="completion").text("mesh")
+    assert "mesh.shard %arg0 to <@d, [[], [0]]>" in text and "partial = sum[0]" in text
     again = shardlog.run(OPTION.format("[[0]]"), propagation="completion", sharding_option=["%0=[[], [0]]"])
     assert "mesh.shard %arg1 to <@d, [[], [0]]>" in again.text("mesh")
     with pytest.raises(ShardlogError, match="axis 1, and the cluster has 1 axis"):

@@ -106,11 +106,11 @@ def test_regions_and_lines() -> None:
     linalg.yield %s : f32
   }
 """
-    found = generic(text)
-    assert found.count("\n") == text.count("\n")
-    assert found.splitlines()[5] == '    "linalg.yield"(%s) : (f32) -> ()'
-    assert "^bb0(%in: f32, %out: f32):" in found
-    assert found.splitlines()[6] == (
+    statement = generic(text)
+    assert statement.count("\n") == text.count("\n")
+    assert statement.splitlines()[5] == '    "linalg.yield"(%s) : (f32) -> ()'
+    assert "^bb0(%in: f32, %out: f32):" in statement
+    assert statement.splitlines()[6] == (
         "  }) {dimensions = array<i64: 1>} : (tensor<5x7xf32>, tensor<5xf32>) -> tensor<5xf32>"
     )
 
@@ -136,8 +136,8 @@ BODIES = {
 
 @pytest.mark.parametrize("op", BODIES)
 def test_bodies_of_named_ops(op: str) -> None:
-    found = generic(f"%0 = linalg.{op}", bodies=True)
-    assert "; ".join(re.findall(r"%v\d_ = (.*?)(?= %v\d_ =| \"linalg)", found)) == BODIES[op]
+    statement = generic(f"%0 = linalg.{op}", bodies=True)
+    assert "; ".join(re.findall(r"%v\d_ = (.*?)(?= %v\d_ =| \"linalg)", statement)) == BODIES[op]
 
 
 @pytest.mark.parametrize(

@@ -65,8 +65,8 @@ def chunks(checkout: Path) -> Iterator[Chunk]:
 
 def _type_of(text: str, name: str) -> str | None:
     """The type of what a test checks, as the check says it."""
-    found = re.search(rf"check\.expect\w+ {re.escape(name)},.*?: *(tensor<[^\n]*>)\s*$", text, re.M | re.S)
-    return found[1].split("), ")[-1].split(", tensor")[0] if found else None
+    match = re.search(rf"check\.expect\w+ {re.escape(name)},.*?: *(tensor<[^\n]*>)\s*$", text, re.M | re.S)
+    return match[1].split("), ")[-1].split(", tensor")[0] if match else None
 
 
 def prepared(chunk: Chunk, seed: int) -> tuple[str, str, list[Array]]:
