@@ -30,6 +30,7 @@ from .memory import Peak, peaks
 from .pricing import OpPrice, Pricing
 from .storing import Storing
 from .timeline import Around, Timeline, Work
+from .usage import Lived, Usage
 
 if TYPE_CHECKING:
     from ..runs.choice import ProgramChoice
@@ -109,7 +110,8 @@ class Cost:
 
     ``peak`` is the most device memory that it needs, in bytes, and ``host`` the most host memory. ``held`` is
     what it holds at these peaks, largest first. ``open`` says that loops of unknown trip count count as one
-    iteration. ``timeline`` has what it does in order. ``docs/cost.md`` describes the model.
+    iteration. ``timeline`` has what it does in order, and ``usage`` its memory over the step.
+    ``docs/cost.md`` describes the model.
     """
 
     program: ProgramChoice
@@ -122,6 +124,7 @@ class Cost:
     host: int = 0
     late: float = 0.0
     timeline: Timeline = field(default_factory=Timeline, repr=False, compare=False)
+    usage: Usage = field(default_factory=Usage, repr=False, compare=False)
 
     @property
     def seconds(self) -> float:
@@ -286,6 +289,7 @@ def cost(program: PartitionedRun, machine: Machine) -> Cost:
             host.bytes,
             account.late(),
             account.timeline,
+            account.usage(most),
         )
 
 
@@ -398,6 +402,11 @@ class _Account:
         every += [HeldMemory(*key, *amount, memory) for key, amount in by_place.items()]
         return tuple(sorted((h for h in every if h.bytes), key=lambda h: -h.bytes))
 
+    def usage(self, most: Peak) -> Usage:
+        """The memory of the device over the step."""
+        lives = (Lived(self._layer(op), size, max(first, 0), last) for op, size, first, last in most.lives)
+        return Usage(most.arguments, most.results, max(most.times, 1), tuple(lives))
+
     def _needed(self) -> dict[tuple[str, str, str], float]:
         """The operations of a device if all devices shared every op evenly, by op and place."""
         module, axes = without_calls(self.program.result.module), self.program.axes
@@ -420,11 +429,18 @@ class _Account:
         return self._origin(op)[1]
 
     def _work(self, op: str, origin: Origin, place: tuple[str, str], price: OpPrice) -> Work:
+        where, stack = place
+        figures = price.seconds, price.flops, price.bytes
+        return Work(op, self._scope(origin), where, stack, *figures, price.limited)
+
+    def _layer(self, op: Any) -> tuple[str, ...]:
+        """The scope of an op; of what no op makes, as arguments, there is none."""
+        return () if op is None else self._scope(self._origin(op.operation)[0])
+
+    def _scope(self, origin: Origin) -> tuple[str, ...]:
         if origin not in self._scopes:
             self._scopes[origin] = scope(origin)
-        where, stack = place
-        layer, figures = self._scopes[origin], (price.seconds, price.flops, price.bytes)
-        return Work(op, layer, where, stack, *figures, price.limited)
+        return self._scopes[origin]
 
     def _origin(self, op: Any) -> tuple[Origin, tuple[str, str]]:
         key = op.location.attr

@@ -26,11 +26,14 @@ from .storing import Storing
 @dataclass(frozen=True)
 class Peak:
     """The peak memory of a device in bytes: arguments, results that do not reuse the memory of arguments, and
-    temporaries at that time, by the op that makes them."""
+    temporaries at that time, by the op that makes them. ``lives`` are all temporaries, with the first and the
+    last of the ``times`` of the program at which they live; an op has two times."""
 
     arguments: int
     results: int
     held: tuple[tuple[Any, int], ...]
+    lives: tuple[tuple[Any, int, int, int], ...] = ()
+    times: int = 0
 
     @property
     def bytes(self) -> int:
@@ -132,7 +135,8 @@ def _peak(block: Any, entries: Sequence[Any], storing: Storing) -> Peak:
     if live:  # no op comes after the last one
         held[-1] = held[-1][0], live[-1].size
     addresses = allocation.address * len(given) if len(given) > 1 and not storing.of_host else 0
-    return Peak(sum(taken), sum(given) - shared + addresses, tuple(held))
+    every = tuple((life.op, allocation.room(life.size), life.start, life.end) for life in left)
+    return Peak(sum(taken), sum(given) - shared + addresses, tuple(held), every, times)
 
 
 @dataclass(eq=False)

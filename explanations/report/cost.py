@@ -10,6 +10,7 @@ from ...errors import ShardlogError
 from ...program.mlir.origins import said
 from ...runs.choice import ProgramChoice
 from ..partitioned import Programs
+from .pictures import pictures
 
 _ROWS = 100  # rows of a table
 
@@ -39,6 +40,7 @@ def _page(cost: Cost) -> dict[str, Any]:
         "ops": _by((item.serves or item.op, item) for item in cost.items),
         "places": _by((item.where, item) for item in cost.items),
         "stacks": _by((item.stack, item) for item in cost.items),
+        "pictures": pictures(cost),
         "redundant": [
             (i.op, said(i.where, i.stack), i.redundant, i.redundant / i.flops) for i in again[:_ROWS]
         ],

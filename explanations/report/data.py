@@ -79,7 +79,7 @@ class _Collector:
             "version": __version__,
             "module": record.name,
             "strategy": record.strategy,
-            "meshes": [{"name": m.name, "axes": m.axes} for m in self.meshes.meshes],
+            "meshes": [{"name": m.name, "axes": m.axes, "devices": m.device_ids} for m in self.meshes.meshes],
             "atoms": [[atom.mesh, atom.axis, self.explainer.axis(atom.id)] for atom in self.meshes.atoms],
             "stages": self.stages(),
             "unknown": record.unknown_ops,

@@ -18,6 +18,7 @@ from .data import collect
 _FOLDER = Path(__file__).parent / "browser"
 _SCRIPTS = (
     *("dom", "run", "cost", "ways", "graph/layout", "graph/graph", "graph/nodes", "graph/derivation"),
+    *("pictures/devices", "pictures/step"),
     *("details", "tensors", "program", "conflicts", "summary", "app"),
 )
 

@@ -138,6 +138,7 @@ function conflictText(app, conflict) {
       " → ",
       element("code", {}, ...markedDims(conflict.needs, conflict)),
     ),
+    ...[movePicture(run, conflict)].filter(Boolean),
     ...(ends.length === 0
       ? []
       : [

@@ -71,7 +71,9 @@ class Cost {
     this.view.replaceChildren(
       element("h2", { class: "hidden" }, "Cost"),
       this.cards(),
-      ...(ops.length === 0 ? [] : layers.length > 0 ? [section("Where the time goes", limitLegend(), this.layers())] : [limitLegend()]),
+      ...(ops.length > 0 ? [limitLegend(), timelinePicture(this.app.run)] : []),
+      ...(ops.length === 0 ? [] : layers.length > 0 ? [section("Where the time goes", this.layers())] : []),
+      ...[memoryPicture(this.app.run), linksPicture(this.app.run), matrixPicture(this.app)].filter(Boolean),
       ...(collectives.length > 0 ? [section("Collectives", this.collectives(), ...more(collectives))] : []),
       ...(this.cost.held.length > 0 ? [section("Memory at the peak", this.held(), ...more(this.cost.held))] : []),
       element(

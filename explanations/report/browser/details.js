@@ -25,6 +25,7 @@ class Details {
       button("✕", () => app.select(-1), { class: "quiet close", "aria-label": "Close the details" }),
       element("h2", { id: "details-title", class: "code", tabindex: "-1" }, run.title(tensor)),
       this.facts(tensor, before),
+      ...[devicePicture(run, tensor, before)].filter(Boolean),
       ...this.annotation(tensor),
       ...this.conflicts(tensor),
       element("h3", {}, "Why"),
