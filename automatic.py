@@ -29,7 +29,7 @@ _OPTIONS = ("mesh", "devices", "axes", "topology", "memory", "keep", "tie", "com
 
 
 class Auto:
-    """Shardings that were found for a program, and what they cost; ``shardlog.auto`` makes it.
+    """The shardings found for a program, and their cost; ``shardlog.auto`` returns it.
 
     ``plan`` is the ``AutoPlan``: a mesh, specs, seconds and bytes.
     """
@@ -97,10 +97,10 @@ class Auto:
         return self.session.partition(topology=self.plan.topology, memory=self.plan.memory)
 
     def jit(self, **options: Any) -> Any:
-        """The function, compiled with the program that was costed: ``shardlog.jit`` with these shardings.
+        """The function, compiled with the costed program: ``shardlog.jit`` with these shardings.
 
-        ``options`` are those of ``shardlog.jit``. A function of ``jax.jit`` keeps its static and donated
-        arguments, and its other options. Raises ShardlogError where there is no function.
+        ``options`` are options of ``shardlog.jit``. A function of ``jax.jit`` keeps its static and donated
+        arguments, and its other options. Raises ShardlogError if only a module was given.
         """
         if not callable(self._function):
             message, hint = "there is no function to compile", "give shardlog.auto a function"
@@ -119,7 +119,7 @@ class Auto:
         )
 
     def pareto(self) -> tuple[AutoPlan, ...]:
-        """Plans on this mesh of which none is both slower and larger than another, the fastest first."""
+        """The plans on this mesh that are not both slower and larger than another, the fastest first."""
         from dataclasses import replace
 
         return pareto(self._program, replace(self._options, mesh=self.plan.mesh, devices=None))
@@ -141,16 +141,14 @@ def auto(
 ) -> Auto:
     """Finds shardings for the arguments and results of a program, and for all between, by cost on a machine.
 
-    ``source`` and ``args`` are those of ``shardlog.run``: a function with its arguments, or a module.
-    Keywords are ``mesh``, or ``devices`` and at most how many ``axes`` their mesh has; ``topology``, the
-    machine; ``memory``, the most that a device may use; ``keep``, shardings that stay, as in
-    'batch[0]=data'; ``tie``, which results are state; ``compare``, whether known strategies are
-    costed as well; ``method``, "choose" or "mutate" (``docs/auto.md``). With ``plan``, an ``AutoPlan`` or its
-    file, of the same model in another size, that plan is applied and nothing is searched. Other keywords are
-    the function's.
+    ``source`` and ``args`` are as for ``shardlog.run``: a function with its arguments, or a module. Keywords
+    are ``mesh``, or ``devices`` and at most how many ``axes`` their mesh has; ``topology``, the machine;
+    ``memory``, the most that a device may use; ``keep``, shardings that stay, as in 'batch[0]=data'; ``tie``,
+    which results are state; ``compare``, whether known strategies are costed as well; ``method``, "choose" or
+    "mutate" (``docs/auto.md``). With ``plan``, an ``AutoPlan`` or its file, of the same model in another
+    size, that plan is applied and nothing is searched. Other keywords are the function's.
 
-    Returns an ``Auto``. Raises ShardlogError for bad input, and where no plan was found that needs as little
-    memory as it may.
+    Returns an ``Auto``. Raises ShardlogError for bad input, and if no plan within the memory was found.
     """
     asked = {name: keywords.pop(name) for name in _OPTIONS if name in keywords}
     given = keywords.pop("plan", None)

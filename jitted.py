@@ -51,9 +51,9 @@ def jit(
 ) -> Any:
     """``jax.jit`` with shardings that shardlog decides; the program runs with exactly these.
 
-    Arguments, results and errors are those of ``jax.jit``; ``docs/jit.md`` has a table. ``devices`` are those
-    of the mesh by default. ``options`` are those of ``shardlog.run``, such as ``rules``, ``schedule`` and
-    ``annotate``. ``partitioner`` makes the program that each device runs: XLA ("xla"), or
+    Arguments, results and errors are as for ``jax.jit``; ``docs/jit.md`` has a table. ``devices`` are by
+    default the devices of the mesh. ``options`` are options of ``shardlog.run``, such as ``rules``,
+    ``schedule`` and ``annotate``. ``partitioner`` makes the program that each device runs: XLA ("xla"), or
     ``Session.partition`` ("shardlog"). The latter takes more options: ``keep_shardings``, ``topology``,
     ``memory``, ``seconds`` and ``collective_matmul``.
 
@@ -94,7 +94,7 @@ class _Decided:
 
     @classmethod
     def of(cls, options: dict[str, Any], devices: Sequence[Any] | None, partitioner: Partitioner) -> _Decided:
-        """The same with the options of a call. Raises ShardlogError for those that do not exist."""
+        """The same with the options of a call. Raises ShardlogError for unknown options."""
         if partitioner not in get_args(Partitioner):
             hint = closest(partitioner, get_args(Partitioner))
             raise ShardlogError(f"there is no partitioner {partitioner!r}", where="jit", hint=hint)

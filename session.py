@@ -73,7 +73,7 @@ def _asked(question: Callable[Concatenate[Session, P], T]) -> Callable[Concatena
 
 
 class Session:
-    """A run that answers questions: that of ``shardlog.run``, or a saved one of ``shardlog.open``.
+    """A run that answers questions, returned by ``shardlog.run``, or by ``shardlog.open`` for a saved run.
 
     Values are named by JAX paths of arguments or results (``params['wq']``), SSA names, or places
     (``model.py:42``). Answers show as text, and as HTML in notebooks. All methods raise ShardlogError for
@@ -174,9 +174,9 @@ class Session:
 
         A tuple of trees of ``jax.sharding.NamedSharding``, one like each argument; ``jax.device_put`` takes
         them too. They are on the program's own mesh, concrete where it is concrete. Arguments without a
-        sharding, and those that ``jax.jit`` drops, are replicated; all are None if the program has no
-        mesh. Where only a module is known, the arguments are flat. Raises ShardlogError for sub-axes, which
-        JAX cannot name.
+        sharding, and arguments that ``jax.jit`` drops, are replicated; all are None if the program has no
+        mesh. If only a module is known, the arguments are flat. Raises ShardlogError for sub-axes, which JAX
+        cannot name.
         """
         return self._arguments[0]
 
@@ -189,7 +189,7 @@ class Session:
     def result_shardings(self) -> Any:
         """The shardings of the results, for ``out_shardings`` of ``jax.jit``.
 
-        A tree like what the function returns; otherwise as ``argument_shardings``.
+        A tree like the function's result; otherwise as ``argument_shardings``.
         """
         from .runs.jax import result_shardings
 
@@ -222,7 +222,7 @@ class Session:
         return str(self._in(notation, bind).operation.get_asm(assume_verified=True))
 
     def bytecode(self, notation: Notation = "sdy", bind: Bind = "none") -> bytes:
-        """The annotated module as MLIR bytecode; arguments and errors are those of ``text``.
+        """The annotated module as MLIR bytecode; arguments and errors are as for ``text``.
 
         MLIR's own dialects are refused: they are text.
         """
@@ -561,7 +561,7 @@ def _explainer_of(result: Result) -> Explainer:
 class Explained(Session):
     """A session that shows as a summary, or as an answer.
 
-    The answer is why ``value`` is sharded as it is. The summary counts the collectives of ``program``.
+    The answer explains the sharding of ``value``. The summary counts the collectives of ``program``.
     """
 
     def __init__(

@@ -17,9 +17,9 @@ from ..errors import ShardlogError
 
 @dataclass(frozen=True)
 class Measurement:
-    """A measured program: its ``kind``, its name, its ``text`` in StableHLO, the microseconds for which it
-    keeps the GPU ``busy``, those of one of several calls that do not wait for each other (``ahead``, 0 where
-    that was not measured), and how many ``kernels`` it has."""
+    """A measured program: its ``kind``, its name, its ``text`` in StableHLO, and the number of its
+    ``kernels``. ``busy`` is the time in microseconds for which it keeps the GPU busy, and ``ahead`` the time
+    of one of several calls that do not wait for each other (0 if that was not measured)."""
 
     kind: str
     name: str
@@ -90,6 +90,6 @@ def _row(row: dict[str, Any]) -> Measurement:
 
 
 def _kind(name: str) -> str:
-    """The word of a name that says of which kind a program is: the first that is no number of a round."""
+    """The word of a name that is the kind of a program: the first that is not the number of a round."""
     word = next(word for word in name.split() if not re.fullmatch(r"r\d+", word))
     return "bmm" if "," in word else re.sub(r"\d+(x\d+)*$", "", word)

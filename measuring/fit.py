@@ -1,9 +1,9 @@
 """Fits the numbers of a GPU's kernels, or of another machine's ops, to measured programs.
 
 Each number of ``[kernels]``, or of ``[ops]``, is made larger and smaller in turn, by less and less, and kept
-where the mean error is least (coordinate descent). Numbers of the data sheet stay, and those that are given
-to be kept. Each fifth program is kept out. Cross-validation fits five times, and keeps out another fifth each
-time.
+where the mean error is least (coordinate descent). Numbers of the data sheet are not changed, nor are the
+numbers to keep. Each fifth program is kept out. Cross-validation fits five times, and keeps out another fifth
+each time.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _FIXED = ("multiprocessors", "sending", "host", "call")
 
 @dataclass(frozen=True)
 class FittedProgram:
-    """A measured program, and its kernels: what is known of each, and how often it runs."""
+    """A measured program, and its kernels: the facts of each, and how often it runs."""
 
     row: Measurement
     kernels: tuple[tuple[Mapping[str, Any], int], ...]
@@ -52,7 +52,7 @@ def held_out(number: int, fifth: int = _EACH - 2) -> bool:
 
 
 class Fit:
-    """The numbers of a machine, and the error of what is said with them."""
+    """The numbers of a machine, and the error of predictions with them."""
 
     def __init__(self, every: Sequence[FittedProgram], topology: str) -> None:
         self.machine = machine(topology)
@@ -80,7 +80,7 @@ class Fit:
         return lambda facts: float(solver.solve(facts, ["seconds"])["seconds"][0][0])
 
     def error(self, numbers: Mapping[str, float], every: Sequence[FittedProgram]) -> float:
-        """The mean error: of what is far off more counts less."""
+        """The mean error. Large errors count less."""
         said = self.said(numbers, every)
         errors = (abs(log(max(s, 1e-3) / p.row.busy)) for p, s in zip(every, said, strict=True))
         return sum(min(error, 1.0) for error in errors) / len(every)
@@ -105,8 +105,9 @@ class Fit:
 
 
 def host(rows: Sequence[Measurement], otherwise: Mapping[str, float]) -> dict[str, float]:
-    """The seconds in which the host launches a kernel, the median of programs of many kernels, and begins a
-    program ("call"), that of programs of one short kernel; of calls that do not wait for each other."""
+    """The host's seconds to launch a kernel (the median over programs of many kernels), and to begin a
+    program ("call", the median over programs of one short kernel), for calls that do not wait for each
+    other."""
     many = [1e-6 * row.ahead / row.kernels for row in rows if row.ahead and row.kernels >= _MANY]
     each = median(many) if many else otherwise["host"]
     one = [1e-6 * row.ahead - each for row in rows if row.kernels == 1 and row.ahead > 2 * row.busy]
@@ -114,8 +115,8 @@ def host(rows: Sequence[Measurement], otherwise: Mapping[str, float]) -> dict[st
 
 
 def validated(fit: Fit, names: Sequence[str]) -> list[tuple[Measurement, float]]:
-    """Programs and the microseconds that are said by the numbers of a fit that did not see them. Each fit
-    begins a third away from the machine's numbers, so that it does not know those that all programs gave."""
+    """Programs, and their predicted microseconds by a fit that did not see them. Each fit begins a third away
+    from the machine's numbers, which all programs were fitted to."""
     pairs, begin = list[tuple[int, float]](), dict(fit.numbers)
     for fifth in range(_EACH):
         fit.numbers = dict(begin)
@@ -130,8 +131,8 @@ def validated(fit: Fit, names: Sequence[str]) -> list[tuple[Measurement, float]]
 
 
 def fitted(data: Sequence[str], topology: str, keep: Sequence[str], validate: bool = False) -> None:
-    """Prints the table of the machine's file, and how near predictions come for programs that were fitted
-    and for those kept out; or, to ``validate``, only that of cross-validation.
+    """Prints the table of the machine's file, and the error of predictions for programs that were fitted and
+    for those kept out; or, to ``validate``, only the error of cross-validation.
 
     Raises ShardlogError for a machine without a table, and for a number that it does not have.
     """

@@ -1,4 +1,4 @@
-"""How far what is said is from what is measured."""
+"""How far predictions are from measurements."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _NEAR = 0.25
 
 @dataclass(frozen=True)
 class Judged:
-    """Of so many programs the part for which what is said is near what is measured, and the mean error."""
+    """The number of programs, the part with predictions near the measurement, and the mean error."""
 
     count: int
     within: float

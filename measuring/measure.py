@@ -1,11 +1,11 @@
 """Measures programs on a GPU, or on a CPU.
 
-All are compiled first, several at once, for at most half of the seconds; then each runs on its own. What is
-written is what ``data`` reads: for each program its text, the microseconds in which kernels keep the GPU
-busy by XLA's profiler (``busy_us`` the median of several runs, ``least_us`` the least), from the start of the
-first kernel to the end of the last (``span_us``), of a call by the clock (``clock_us``), and of one of twenty
-calls that do not wait (``ahead_us``); its kernels and their microseconds, XLA's optimised HLO, and the bytes
-of temporary values. On a CPU the time is the least for which processors are busy with a call: other work on
+All are compiled first, several at once, for at most half of the seconds; then each runs on its own. The
+output is the input of ``data``. For each program it has the text, the kernels and their microseconds, XLA's
+optimised HLO, the bytes of temporary values, and times in microseconds: kernels busy on the GPU, by XLA's
+profiler (``busy_us`` the median of several runs, ``least_us`` the least); from the start of the first kernel
+to the end of the last (``span_us``); a call by the clock (``clock_us``); and one of twenty calls that do not
+wait (``ahead_us``). On a CPU the time is the least for which processors are busy with a call: other work on
 the machine does not count. Programs that do not compile or run are named and left out.
 """
 
@@ -54,7 +54,7 @@ class Device:
         self._options = compile_options((self.device,), "sdy-manual")
 
     def compiled(self, row: dict[str, Any]) -> tuple[Any, list[Any]] | str:
-        """A program that can run, and the types of its arguments; or what is wrong with it."""
+        """A compiled program, and the types of its arguments; or the error."""
         from jaxlib.mlir import ir
 
         from ..importers.sources.text import make_context
@@ -175,7 +175,7 @@ def _wait(result: Any) -> None:
 
 
 def run(source: Path, out: Path, seconds: float, platform: str = "gpu") -> None:
-    """Measures programs, and writes what they take.
+    """Measures programs, and writes their times.
 
     Raises ShardlogError where there is no device of the platform, and for a file that has no programs.
     """

@@ -97,7 +97,7 @@ def programs(rounds: int, seed: int = 0, platform: str = "cuda") -> Iterator[tup
 
 
 class ProgramKinds:
-    """The kinds of programs; what differs between those of a kind is drawn."""
+    """The kinds of programs. Sizes and types of a program are drawn at random."""
 
     def __init__(self, random: Random) -> None:
         self.random = random
@@ -174,7 +174,7 @@ class ProgramKinds:
         return f"{spec} {b},{m},{k},{n} {type_}", lambda x, y: jnp.einsum(spec, x, y), shapes
 
     def fused_dot(self) -> Made:
-        """A product, and what is computed with it."""
+        """A product, and ops on its result."""
         type_ = self._type()
         m, k, n = self._sizes(LARGE)
         name = self.random.choice(["bias relu", "gelu", "residual"])

@@ -1,7 +1,7 @@
-"""Which Shardy is meant: the lines of it that are known, and the one that the installed jaxlib comes with.
+"""The version of Shardy to follow: the known lines, and the line of the installed jaxlib.
 
-Shardy has no version of its own. A line is named as the releases of jaxlib that have it. The rules have the
-differences between lines, and ask for ``since``: see ``rules/shardy.dl``.
+Shardy has no version of its own. A line is named after the releases of jaxlib that contain it. The rules have
+the differences between lines, and ask for ``since``: see ``rules/shardy.dl``.
 """
 
 from __future__ import annotations

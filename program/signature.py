@@ -163,7 +163,7 @@ def attributes(op: Operation) -> Sequence[tuple[str, ir.Attribute]]:
 
 
 def surroundings(op: Operation, what: Sequence[str]) -> Facts:
-    """Facts about the op's surroundings: what makes its operands, what uses it, what its regions do
+    """Facts about the op's surroundings: the definers of its operands, its users, the ops in its regions
     (``what`` has "operands", "users" or "regions")."""
     facts: Facts = {}
     if "operands" in what:

@@ -97,7 +97,7 @@ class Uses:
 
     @cached_property
     def _by_value(self) -> tuple[Whole, Whole]:
-        """The uses, value by value, and where those of each value start."""
+        """The uses, value by value, and where the uses of each value start."""
         counts = np.bincount(self.value, minlength=len(self.function.types))
         return np.argsort(self.value, kind="stable"), starts(counts)
 

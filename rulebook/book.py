@@ -129,10 +129,10 @@ def reasons() -> LoadedProgram:
 
 
 class RuleBook:
-    """The rules for one run: the shipped ones, those of packages, and the files in ``extra``.
-    ``op_priorities``, a file, has the order in which ops propagate (``rulebook/notations/priorities.py``).
-    Rules that do not come with shardlog run under ``LIMITS``, changed as ``limits`` says, per signature.
-    ``shardy`` is the line of Shardy (``program/shardy.py``), by default the installed jaxlib's.
+    """The rules for one run: shipped rules, rules of packages, and the files in ``extra``. ``op_priorities``,
+    a file, has the order in which ops propagate (``rulebook/notations/priorities.py``). Rules that do not
+    come with shardlog run under ``LIMITS``, changed as ``limits`` says, per signature. ``shardy`` is the line
+    of Shardy (``program/shardy.py``), by default the installed jaxlib's.
 
     ``asked`` are the facts that programs have been asked about, by the name of the program: an entry per key,
     or a single one where the program has no key. (Turns are the agenda's.)
@@ -391,9 +391,9 @@ class RuleBook:
     def siblings(
         self, when: str, held: Sequence[int | None], meshes: Sequence[Mesh]
     ) -> tuple[dict[int, int], set[int]]:
-        """The shardings of siblings, whose meshes have the numbers ``held``. Returns the siblings that get
-        an open sharding, with its mesh, and those that lose theirs. See ``rules/propagation/siblings.dl``,
-        also for ``when``."""
+        """The shardings of siblings, whose meshes have the numbers ``held``. Returns the siblings that get an
+        open sharding, with its mesh, and the siblings that lose theirs. See
+        ``rules/propagation/siblings.dl``, also for ``when``."""
         used = sorted({mesh for mesh in held if mesh is not None})
         facts = {
             "looked_at": [(when,)],

@@ -14,8 +14,8 @@ Names = frozenset[str] | None  # ops and targets of custom calls; None: any
 
 @dataclass(frozen=True)
 class Naming:
-    """Relations, each with the prefix of names in lists of op priorities ("@" for targets of custom calls):
-    ``calls`` have the name of a signature's op in the second column. A fact of ``names`` is about the op in
+    """Relations, each with the prefix of names in lists of op priorities ("@" for targets of custom calls).
+    ``calls`` have the name of a signature's op in the second column. A fact of ``names`` describes the op in
     its first column."""
 
     calls: Mapping[str, str]

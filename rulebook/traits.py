@@ -50,11 +50,12 @@ class OpTraits:
         return self._touching.get(name, "all")
 
     def given_to(self, program: LoadedProgram) -> dict[str, Rows]:
-        """The facts for another program: those of relations that it declares too."""
+        """The facts for another program, in the relations that it declares too."""
         return {relation: rows for relation, rows in self.facts if program.declares(relation)}
 
     def computed_as(self, name: str) -> str:
-        """The op of StableHLO, such as "add", that computes what ops of a name do; empty where none is."""
+        """The op of StableHLO, such as "add", that computes the same as ops of this name; empty if there is
+        none."""
         return self._computed.get(name, "")
 
     @cached_property

@@ -1,6 +1,5 @@
-"""A run: its options, its execution, its result, and the data that is read off it.
+"""A run: its options, its execution, its result, and data derived from that.
 
-Comes in: a program and options. Goes out: ``Result``, which is data: the module, relations and facts, and
-the record of who changed what when; and what is read off it: JAX's shardings, accounts of tactics, agreement
-with XLA.
+Comes in: a program and options. Goes out: ``Result``, which is data: the module, relations and facts, and the
+log of changes; and data derived from it: JAX's shardings, accounts of tactics, agreement with XLA.
 """

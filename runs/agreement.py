@@ -1,4 +1,4 @@
-"""Agreement with XLA: a run's module beside the one that an XLA dump has of after propagation."""
+"""Agreement with XLA: a run's module, compared with an XLA dump's module after propagation."""
 
 from __future__ import annotations
 

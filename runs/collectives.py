@@ -20,9 +20,9 @@ class Collective:
 
     ``number`` counts them in the order of the program. ``kind`` is a name such as "all-gather", ``axes`` are
     the axes that it runs over ("model", "x:(1)2"), and ``group`` is the number of devices in a group.
-    ``bytes`` are those that a device sends in one execution, by the ring model. ``executions`` counts loops
-    and calls; it is None inside a loop of unknown trip count. ``repeats`` is the number of executions if such
-    loops have one iteration.
+    ``bytes`` are sent by a device in one execution, in the ring model. ``executions`` counts loops and calls;
+    it is None inside a loop of unknown trip count. ``repeats`` is the number of executions if such loops have
+    one iteration.
 
     It serves an ``op`` of the program: a ``slot`` of it ("operand 0", "result"), which holds ``value``, at
     ``where`` in the user's source, with the name ``stack`` there. Merged permutations serve ``also`` others

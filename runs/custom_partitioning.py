@@ -51,8 +51,7 @@ def calls(result: Result) -> Iterator[tuple[Any, str]]:
 
 
 def hlo_sharding(result: Result, value: TensorValue, sharding: Sharding | None = None) -> Any:
-    """The sharding that propagation decided for a value, or the one that it has instead, as XLA has it: an
-    ``HloSharding`` of jaxlib."""
+    """The sharding that propagation decided for a value, or the given one, as jaxlib's ``HloSharding``."""
     from jaxlib import xla_client
 
     meshes, rank = result.program.shardings.meshes.meshes, len(value.shape)

@@ -98,5 +98,5 @@ def _turns(result: Result) -> Lines:
 
 
 def _suffixes(facts: Mapping[str, Any], *before: Any) -> list[tuple[str, str]]:
-    """Facts as pairs of the relation and what stands on a line after the key, tab included."""
+    """Facts as pairs of the relation and the rest of the line after the key, tab included."""
     return [(relation, line) for relation, rows in facts.items() for line in _lines(rows, "", *before)]

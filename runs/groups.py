@@ -1,4 +1,4 @@
-"""The program of a run in the order of its ops, as nested groups: scopes, and what repeats."""
+"""The program of a run in the order of its ops, as nested groups: scopes and repetitions."""
 
 from __future__ import annotations
 

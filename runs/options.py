@@ -26,7 +26,7 @@ PROPAGATIONS = ("shardy", "completion")
 
 
 def machine_of_costs(topology: str | None) -> str:
-    """The machine on which costs are counted: the one that is named, or the usual one."""
+    """The machine for costs: the named one, or the default."""
     return TOPOLOGY if topology is None else topology
 
 

@@ -54,8 +54,8 @@ class _Entry:
 
 
 def read_sweep(path: Path) -> list[Task]:
-    """The tasks that a file describes, in order, each once. Raises ShardlogError with the line of what is
-    wrong."""
+    """The tasks that a file describes, in order, without duplicates. Raises ShardlogError with the line of
+    the error."""
     entries = _entries(path)
     for key, entry in entries.items():
         if key not in (*_LISTS, *_OPTIONS):

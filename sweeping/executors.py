@@ -1,4 +1,4 @@
-"""Workers: processes of this machine, or those of a cluster of Ray or Dask; each as an executor of
+"""Workers: processes of this machine, or workers of a cluster of Ray or Dask; each kind as an executor of
 ``concurrent.futures``."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Carrying out the tasks of a sweep: each has a file for its result, which is whole or absent."""
+"""Carrying out the tasks of a sweep. Each has a file for its result, which is complete or absent."""
 
 from __future__ import annotations
 

@@ -15,8 +15,7 @@ from ..version import __version__
 
 @dataclass(frozen=True)
 class Task:
-    """A plan to be found: for a ``model``, of which there are the name and the compressed bytes, by
-    ``options``."""
+    """A plan to search: the name and the compressed bytes of a ``model``, and the ``options``."""
 
     model: str
     data: bytes

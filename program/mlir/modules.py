@@ -178,8 +178,8 @@ def put_in_place_of(call: Any, function: Any) -> None:
 
 
 def put_calls_in_place(main: Any, functions: dict[str, Any]) -> None:
-    """Puts what ``functions`` do in the place of their calls in a func.func, and of calls in these; not of
-    those in its loops and branches."""
+    """Inlines calls of ``functions`` in a func.func, also calls inside of these, but not calls in its loops
+    and branches."""
     block = main.regions[0].blocks[0]
     while calls := [op for op in block.operations if op.operation.name == "func.call"]:
         for call in calls:

@@ -52,8 +52,8 @@ class Frame(NamedTuple):
 
 
 class Origin(NamedTuple):
-    """Where an op comes from: its names, starting with those of the calls around it; and its frames, inner
-    ones first."""
+    """Where an op comes from: its names, starting with the names of the calls around it; and its frames,
+    innermost first."""
 
     names: tuple[str, ...] = ()
     frames: tuple[Frame, ...] = ()

@@ -1,8 +1,8 @@
-"""What this package uses of the objects of MLIR's bindings, as protocols.
+"""Protocols for the objects of MLIR's bindings, with the members that this package uses.
 
-The classes of ops and values differ between the lines of jaxlib. Once a dialect is loaded, they are
-specific to an op or a type. Attributes and types are of the class that they are known by, so what holds
-them is ``Any``. So is a value or an op where a class of the bindings asks for one of its own.
+The classes of ops and values differ between the lines of jaxlib. Once a dialect is loaded, they are specific
+to an op or a type. Attributes and types have classes of their own, so the members that return them are
+``Any``. A parameter is ``Any`` too, if a class of the bindings requires its own class of value or op.
 """
 
 from __future__ import annotations

@@ -59,8 +59,8 @@ def _clauses(line: EinsumRule, later: Sequence[EinsumRule]) -> Iterator[str]:
 
 
 def _common(line: EinsumRule) -> Iterator[str]:
-    """The common part of many lines, of which this is the first: the shapes that fit, of ops that any of
-    them names, and the conclusions if one of them is used."""
+    """The common part of many lines, of which this is the first: the shapes that fit, for the ops that any
+    line names, and the conclusions if a line is used."""
     pattern = f"{_relation(line)}_shape"
     named, used = f"{pattern}_named(s)", _holds(line, f"{pattern}_used")
     yield f"{_holds(line, pattern)} :- {', '.join([named, *_fits(line, pattern), _BARE])}."

@@ -66,7 +66,7 @@ def compile_priorities(file: str, text: str) -> str:
 
 def unknown_names(entries: Iterable[Entry], ruled: Iterable[str], ops: Iterable[Any]) -> Iterator[str]:
     """A message for each entry about ops of which neither the rules (which name the ``ruled`` ones) nor a
-    module (with these ``ops``) has one. In place of ops that are no op of the module stands None."""
+    module (with these ``ops``) has one. None stands for ops that are not in the module."""
     names = sorted({*ruled}.union(*(_called(op) for op in ops if op is not None)))
     unknown = [e for e in entries if e.ops not in FAMILIES and not _has(names, e.ops)]
     for entry in unknown[:_MOST_UNKNOWN]:

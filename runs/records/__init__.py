@@ -1,5 +1,5 @@
 """A run that answers questions, in memory and in a file.
 
-Comes in: a run, or the file of one. Goes out: ``Record``, the one interface that explanations read: values,
-ops, what cells held when, the log of changes, and turns solved again with reasons.
+Comes in: a run, or the file of one. Goes out: ``RunRecord``, the only interface for explanations: values,
+ops, the contents of cells over time, the log of changes, and turns solved again with reasons.
 """

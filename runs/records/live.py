@@ -490,7 +490,7 @@ class Live(LiveTurns):
         return self._origin(instance, node) if node < len(instance.function.ops) else None
 
     def entering(self, item: Item, operand: int) -> Place | None:
-        """The place of what an operand of a ``shard_map`` is called inside of it; None of other ops."""
+        """The place of an operand of a ``shard_map`` inside of it; None for other ops."""
         instance, node = self._node(item)
         function = instance.function
         node, operand = function.created.get(node, (node, operand))

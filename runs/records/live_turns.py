@@ -1,4 +1,4 @@
-"""The turns of a run in memory: what its cells held, and the log of changes."""
+"""The turns of a run in memory: the contents of its cells, and the log of changes."""
 
 from __future__ import annotations
 

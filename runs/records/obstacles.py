@@ -121,8 +121,7 @@ class Obstacles:
         return {name: list(dict.fromkeys(rows)) for name, rows in facts.items() if rows}
 
     def _given(self, item: Item, stage: int) -> Facts:
-        """The static facts of an item in a stage; if nothing flows, those that are the same in all
-        stages."""
+        """The static facts of an item in a stage; if nothing flows, the facts that all stages share."""
         slots = len(self._history.slots(item))
         static, last = self._static(item, stage), self._static(item, len(self._record.stages) - 1)
         if static >= 0:
