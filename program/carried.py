@@ -47,8 +47,7 @@ def check_sizes(module: ir.Module, what: str, otherwise: str = "") -> None:
 
 
 def check_carried(module: ir.Module, what: str) -> None:
-    """Raises ShardlogError where a module says of a value what ``what`` does not honour; also as
-    ``check_sizes``."""
+    """Raises ShardlogError for annotations that ``what`` does not honour; also as ``check_sizes``."""
     if SPELLING not in module.operation.attributes:
         return
     check_sizes(module, what)

@@ -145,7 +145,7 @@ class Classes:
         return self._told(signature)[0]
 
     def _told(self, signature: int) -> tuple[Facts, Hashable]:
-        """The facts about a signature, and what says them in the same words in all modules, or None."""
+        """The facts about a signature, and a key that is equal in all modules, or None."""
         if signature not in self._described:
             wording = self.signatures.wording(signature)
             words = None if wording is None else (wording, *self.mode)
@@ -171,7 +171,7 @@ class Classes:
         return answer
 
     def with_facts(self, number: int, more: StaticFacts) -> int:
-        """The class of items for whose turns ``more`` facts hold, besides those of class ``number``."""
+        """The class of items whose turns have ``more`` facts than those of class ``number``."""
         answers = self.known[number]
         return self._intern(replace(answers, static={**answers.static, **dict(more)}))
 

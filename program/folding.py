@@ -1,4 +1,4 @@
-"""The program as nested groups, so that a large one can be drawn: scopes, and what repeats in them.
+"""The program as nested groups, so that a large one can be drawn: scopes, and repetitions in them.
 
 A scope is JAX's record of where an op comes from: its named scopes, or else the functions that were being
 called. Consecutive ops of one scope are a group. Inside a group, a sequence of equal ops or groups that
@@ -149,7 +149,7 @@ class _Folding:
     # ---- Repetitions ------------------------------------------------------------------------------------
 
     def fold(self, nodes: Sequence[_Node], name: str) -> tuple[Group, ...]:
-        """The groups among nodes after folding what repeats; in parts where there are too many."""
+        """The groups among nodes after folding repetitions; in parts if there are too many."""
         folded: list[_Node] = []
         at = 0
         for start, period, count in self.repetitions(nodes):

@@ -63,8 +63,7 @@ class PartitionedRun(DeviceProgram):
             return local_text(self.module, self.axes, form, version, whole_arguments=whole)
 
     def bytecode(self) -> bytes:
-        """The module as MLIR bytecode. Raises ShardlogError for a program in a dialect, which only has
-        text."""
+        """The module as MLIR bytecode. Raises ShardlogError for dialects, which only have text."""
         if self.choice.form in LOCAL:
             message = f"a program in {self.choice.form} is written as text"
             raise ShardlogError(message, where="partition", hint="name the file .mlir")

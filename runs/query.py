@@ -51,7 +51,8 @@ class Query:
     def run(self, relation: Relation, limits: str = "") -> Rows:
         """The solutions.
 
-        ``relation`` gives the relations of a run (``Record.relation``), ``limits`` changes ``QUERY_LIMITS``.
+        ``relation`` returns the relations of a run (``RunRecord.relation``). ``limits`` changes
+        ``QUERY_LIMITS``.
         """
         firsts = self._mentions.firsts
         facts = {name: relation(name, firsts.get(name)) for name in sorted(self._mentions.relations)}

@@ -208,7 +208,7 @@ def _asked(text: Text, options: Options, module: ir.Module) -> tuple[Text, Optio
 def _tactics(
     module: ir.Module, options: Options, book: RuleBook, read: Callable[[], ImportedModule]
 ) -> tuple[Applied, ...]:
-    """Annotates the module with the tactics of the schedule; ``read`` imports it as it is by then."""
+    """Annotates the module with the tactics of the schedule; ``read`` imports its present state."""
     if not options.steps:
         return ()
     if options.strategy != "user-priority":
@@ -227,7 +227,7 @@ def _tactics(
 def shardings_of(
     program: ImportedModule, book: RuleBook, fixpoint: Fixpoint, *, closed: bool
 ) -> FinalShardings:
-    """The final shardings of propagation, as they are written."""
+    """The final shardings of propagation, as written in the module."""
     kept = book.boundary({"axis": program.shardings.meshes.facts()["axis"]})
 
     unknown = has_unknown_sizes(program.module)  # whether an axis divides a dimension, nobody knows then

@@ -146,8 +146,8 @@ class RunRecord(ABC):
 
     @abstractmethod
     def named(self, name: str) -> list[TensorValue]:
-        """The tensors with an SSA name (regions beside each other may use a name twice), or the one that is
-        ``result#0``, or that has a JAX path."""
+        """The tensors with an SSA name (sibling regions may use a name twice), with a JAX path, or called
+        ``result#0``."""
 
     def absent(self, name: str) -> str:
         """Why a value that the program has has no sharding, where that is known."""
@@ -297,7 +297,7 @@ class RunRecord(ABC):
 
     @abstractmethod
     def rules(self) -> LoadedProgram:
-        """The rules of a turn, and those of ``rules/propagation/blocked.dl``."""
+        """The rules of a turn, and the rules of ``rules/propagation/blocked.dl``."""
 
     @abstractmethod
     def proofs(self, key: Key) -> Mapping[Row, Proof] | None:

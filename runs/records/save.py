@@ -13,7 +13,7 @@ The tables, for those who look into the file with other tools:
     column(name, width, numbers)                  columns of numbers, see below
     type(number, text, shape)                     axes(number, atoms): of the dimensions of values
     sharding(number, rows)                        what queries see of values, without their names
-    manual(value, axes)                           see ``Value``
+    manual(value, axes)                           see ``TensorValue``
     roles(number, names)                          of the slots of ops
     op_rows(number, rows)                         what queries see of ops, without their numbers
     known(number, facts)                          what the op rules say of an op
@@ -73,9 +73,9 @@ from .saved_file import APPLICATION, FORMAT, TABLES, seal
 
 @no_collections()
 def save(result: Result, path: Path, progress: Callable[[str, float], None] | None = None) -> None:
-    """Writes a run to a file, which appears whole or not at all. ``progress`` is that of ``run``.
+    """Writes a run to a file, completely or not at all. ``progress``: see ``run``.
 
-    Raises ShardlogError where it cannot be written.
+    Raises ShardlogError if it cannot be written.
     """
     try:
         with output(path) as written:
@@ -189,7 +189,7 @@ class _Tables:
     def proofs(
         self, gained: Mapping[Key, Collection[Row]], rules: Mapping[Source, int]
     ) -> Iterator[tuple[str, str]]:
-        """Of every neighbourhood in which something changed, the proofs of what slots gained."""
+        """The proofs of the gains of slots, for every neighbourhood that changed."""
         for key, rows in sorted(gained.items()):
             proofs = {row: self.history.proof_in(key, row) for row in sorted(rows)}
             yield ",".join(map(str, key)), _json(_steps(proofs, rules))

@@ -37,7 +37,7 @@ class Distinct(dict[T, int]):
 
 
 class SaveColumns:
-    """The columns ``numbers`` by name, and ``tables``: rows of what is many an op's."""
+    """The columns ``numbers`` by name, and ``tables``: rows that many ops share."""
 
     def __init__(self, result: Result, record: Live) -> None:
         self.result, self.record, self.graph = result, record, result.program.graph
@@ -144,10 +144,10 @@ class SaveColumns:
         return of_nodes[np.maximum(node, 0)] if len(of_nodes) else np.zeros(len(node), np.int32)
 
     def _shardings(self) -> None:
-        """The sharding of every tensor, as it is written, and as queries see it."""
+        """The sharding of every tensor: as written in the module, and for queries."""
         record, written = self.record, self.result.written
         axes, seen = Distinct[str](), Distinct[str]()
-        # Places whose sharding is not that of their content.
+        # Places whose sharding differs from their content.
         own = written.unchanged.keys() | written.returned.keys()
         place, types = (self.numbers[f"value.{name}"].tolist() for name in ("place", "type"))
         contents, shapes = written.contents.tolist(), self.result.program.classes.signatures.shapes
@@ -262,7 +262,7 @@ class SaveColumns:
     def _slot_values(
         self, instance: Instance, counts: Ints, values: Ints, there: npt.NDArray[np.bool_]
     ) -> None:
-        """Puts the operands and results of nodes into their slots: those of items are places."""
+        """Puts the operands and results of nodes into their slots. The slots of items are places."""
         function, (offsets, _) = instance.function, self.agenda.slots
         first_item, end = instance.item, instance.item + len(function.ops)
         offsets, rows = offsets[first_item : end + 1], np.flatnonzero(there[first_item:end])

@@ -63,7 +63,7 @@ class Ways:
                 pending.clear()
             key = one.setdefault(key, key)
             keys.append(key)
-            same: dict[int, int] = {}  # ways of this change by what is behind them
+            same: dict[int, int] = {}  # ways of this change by the gains behind them
             gains = templates.get((key, slot, old, new))
             if gains is None:
                 gains = templates[key, slot, old, new] = self._made(key, slot, old, new)

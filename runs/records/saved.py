@@ -421,7 +421,7 @@ class Saved(RunRecord):
         return run_with(text, Options(**given, rules=tuple(files)), dropped=without, names=True)
 
     def _changed(self, result: Result) -> bool:
-        """Whether the log of a run differs from that of the file."""
+        """Whether the log of a run differs from the file's."""
         return any(self.change(number) != result.record.change(number) for number in range(self.end))
 
 

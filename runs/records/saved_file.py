@@ -1,7 +1,7 @@
 """The file of a saved run: an SQLite database of known tables, with a checksum behind it.
 
-A file is checked once, when it is opened, so that all that reads it later can trust what it finds: every byte
-is as it was written, and there are the tables that ``save`` describes, no views or triggers in their place.
+A file is checked once, when it is opened, so that all later readers can trust it. No byte has changed, and
+the tables that ``save`` describes are there, not views or triggers.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The relations of a saved run, made from its columns; ``exporters/relations.py`` makes those of a run in
+"""The relations of a saved run, from its columns. ``exporters/relations.py`` makes the relations of a run in
 memory."""
 
 from __future__ import annotations
