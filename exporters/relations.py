@@ -16,7 +16,6 @@ from ..importers.dialects.marks import may_have_shardings
 from ..importers.graph.graph import Instance
 from ..importers.program import ImportedModule
 from ..importers.sources.text import Text, parse_module
-from ..program.carried import INSERTED
 from ..program.function import Function
 from ..program.meshes import Mesh, axis_text
 from ..program.mlir.modules import symbols
@@ -217,9 +216,7 @@ def _name_inserted(function: Function, names: FunctionNames) -> None:
     if own <= len(names.locations):
         return
     taken = {*names.values}
-    for node, op in enumerate(function.ops):
-        if op.operation.name != "sdy.sharding_constraint" or INSERTED not in op.attributes:
-            continue
+    for node in sorted(function.inserted):
         (result,), (operand,) = function.results[node], function.operands[node]
         copies = (f"{names.values[operand]}.{number}" for number in count(1))
         name = next(copy for copy in copies if copy not in taken)

@@ -14,6 +14,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ..errors import ShardlogError
+from ..program.carried import INSERTED
 from ..program.columns import Ints, Operands, Results, column, distinct
 from ..program.function import RESULT_SHARDING, Elements, Function, Region, Signatures, location, sharding_of
 from ..program.mlir.modules import boundary_attributes, entries_of
@@ -287,6 +288,8 @@ class _Body:
                 function.groups.append((function.operands[node][0], kind.group, node))
             if kind.name == "sdy.sharding_constraint":
                 function.constraints.append(node)
+                if INSERTED in kind.data:
+                    function.inserted.append(node)
         bounded = {*self.nodes(kinds, lambda kind: kind.bounded)}
         if bounded:
             function.boundaries = [node for node in self.inner_first.tolist() if node in bounded]

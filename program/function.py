@@ -168,6 +168,7 @@ class Function:
     result_annotations: list[Sharding | None] = field(default_factory=list)
     groups: list[tuple[int, int, int]] = field(default_factory=list)  # value, group id, node
     constraints: list[int] = field(default_factory=list)
+    inserted: list[int] = field(default_factory=list)  # those that completion has put in
     flow_edges: dict[int, int] = field(default_factory=dict)  # a node that is a data-flow edge -> its owner
     # Nodes that name the shardings of what enters and leaves; of manual computations: the axes of what does,
     # what they want of their operands, and their axes in order.

@@ -167,3 +167,22 @@ func.func @main(%x: tensor<10x12xf32>) -> tensor<10x4xf32> {
     program = shardlog.run(text).partition()
     x = np.arange(120, dtype=np.float32).reshape(10, 12)
     np.testing.assert_array_equal(program.compile()(x)[0], x[:, 2:10:2])
+
+
+def test_collectives_are_named_where_completion_reshards_for_ops_that_nothing_uses() -> None:
+    text = """
+shard.grid @g(shape = 2)
+func.func @main(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
+  %s = shard.sharding @g split_axes = [[0]] : !shard.sharding
+  %t = shard.sharding @g split_axes = [[], [0]] : !shard.sharding
+  %0 = shard.shard %x to %s : tensor<4x6xf32>
+  %unused = stablehlo.tanh %0 : tensor<4x6xf32>
+  %1 = shard.shard %unused to %t : tensor<4x6xf32>
+  %2 = shard.shard %0 to %t annotate_for_users : tensor<4x6xf32>
+  %3 = stablehlo.negate %2 : tensor<4x6xf32>
+  return %3 : tensor<4x6xf32>
+}
+"""
+    session = shardlog.run(text, propagation="completion")
+    (sent,) = session.partition(keep_shardings=True).collectives
+    assert (sent.kind, sent.value) == ("all-to-all", "%x")
