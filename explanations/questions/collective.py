@@ -223,7 +223,8 @@ class Asked:
         for tensor, layout in held:
             value = self.explainer.record.value(tensor)
             for dim in range(len(value.shape)):
-                lies = moved if layout is None else moved.intersection(layout.dims[dim])
+                of_value = layout is not None and len(layout.dims) == len(value.shape)  # or of its blocks
+                lies = moved.intersection(layout.dims[dim]) if layout is not None and of_value else moved
                 for axis, atoms in self._atoms(value, dim, lies).items():
                     if (value.number, dim, axis) not in told:
                         told.add((value.number, dim, axis))

@@ -3,6 +3,9 @@
 A dimension that is split at offsets, or whose parts have halos, is written as *blocks* of equal size. Block i
 has the rows that devices of part i hold, followed by padding. Elementwise ops take blocks and give blocks.
 For all other ops the rows are joined again, each from the part that owns it.
+
+If parts are equal, only an elementwise op that has the halo of its operands computes on blocks: neighbours
+exchange the rows. Other ops take parts without halos, and exchange the rows that they read.
 """
 
 from __future__ import annotations
@@ -47,6 +50,18 @@ class Blocks:
         """The rows of a block."""
         return max(end - first for first, end in self.held)
 
+    @property
+    def halo(self) -> tuple[int, int] | None:
+        """How many rows before and after its own each part holds, if parts are equal, and neighbours have
+        these rows; else None."""
+        sizes = {end - first for first, end in self.own}
+        halos = {
+            (first - low, high - end) for (first, end), (low, high) in zip(self.own, self.held, strict=True)
+        }
+        if len(sizes) > 1 or len(halos) > 1 or max(max(halos)) > max(sizes):
+            return None
+        return max(halos)
+
     def owned(self) -> Iterator[tuple[int, int]]:
         """The places in the blocks of the rows that each part owns."""
         for i, ((first, end), (low, _)) in enumerate(zip(self.own, self.held, strict=True)):
@@ -87,6 +102,9 @@ class _Putting:
         self.shardings = Shardings(Meshes(read), {name: i for i, name in enumerate(meshes)})
         self.blocks: dict[Any, tuple[Blocks, ...]] = {}  # by a value in blocks
         self.together: dict[Any, Any] = {}  # the joined rows of blocks -> the value in blocks
+        self.halos: dict[
+            Any, tuple[Blocks, ...]
+        ] = {}  # by a value in equal parts: the blocks that are asked for
         self.shapes: dict[Any, list[int]] = {}  # of results that were put in blocks, before that
         self.op: Any = None
         self.ip: Any = None
@@ -106,7 +124,8 @@ class _Putting:
                         del op.attributes[label]
 
     def arguments(self, function: Operation) -> None:
-        """Puts the arguments of a function in blocks. At the boundary they are whole."""
+        """Puts the arguments of a function in blocks. At the boundary they have no halos, and dimensions
+        with unequal parts are whole."""
         entries = boundary_attributes(function.opview, "arg_attrs")
         if not any(label in entry for entry in entries for label in _LABELS):
             return
@@ -116,7 +135,10 @@ class _Putting:
             held = entries_of(entry, *_LABELS)
             if len(held) < len(entry):
                 value, sharding = block.arguments[number], held["sdy.sharding"]
-                if blocks := self.read(value, sharding, entry):
+                blocks = self.read(value, sharding, entry)
+                if blocks and _are_equal(blocks):
+                    self.halos[value] = blocks
+                elif blocks:
                     uses = _uses(value)
                     self.op = uses[0][0].operation if uses else function
                     self.hand_on(uses, self.put(value, blocks, sharding))
@@ -130,6 +152,12 @@ class _Putting:
         self.op, sharding = op, _sharding(op)
         blocks = self.read(value, sharding, op.attributes)
         if not blocks or self.blocks.get(value) == blocks:
+            return
+        if _are_equal(blocks):
+            there = self.together.get(op.operands[0]) if op.name == _CONSTRAINT else None
+            if there is not None and self.blocks[there] == blocks:
+                self.together[value] = there
+            self.halos[value] = blocks
             return
         if op.name == _CONSTRAINT:
             self.ip = ir.InsertionPoint(op.operation)
@@ -146,22 +174,27 @@ class _Putting:
 
     def compute(self, op: Operation) -> None:
         """Lets an elementwise op compute on blocks, if its operands are in equal blocks, or constants."""
-        held = [self.together.get(value) for value in op.operands]
-        layouts = {self.blocks[value] for value in held if value is not None}
-        shapes = {tuple(shape_of(value)) for value in (*op.operands, *op.results)}
-        if len(op.results) != 1 or len(layouts) != 1 or len(shapes) != 1:
+        if len(op.results) != 1 or len({tuple(shape_of(v)) for v in (*op.operands, *op.results)}) != 1:
             return
-        others = [value for value, there in zip(op.operands, held, strict=True) if there is None]
-        sharding = _sharding(next(value for value in held if value is not None).owner)
-        if any(maker(value, self.traits) != "constant" for value in others):
+        self.op, self.ip = op, ir.InsertionPoint(op.operation)
+        asked = self.read(op.results[0], _sharding(op), op.attributes) if HALO in op.attributes else ()
+        held = [self.blocks[self.together[v]] if v in self.together else () for v in op.operands]
+        if asked:
+            held = [self.halos.get(value, there) for value, there in zip(op.operands, held, strict=True)]
+        layouts = {there for there in held if there}
+        if len(layouts) != 1 or (layouts != {asked} and any(map(_are_equal, layouts))):
             return
+        pairs = [*zip(op.operands, held, strict=True)]
+        if any(maker(value, self.traits) != "constant" for value, there in pairs if not there):
+            return
+        value = next(value for value, there in pairs if there)
+        sharding = _sharding(op) if asked else _sharding(self.together[value].owner)
         if "sdy.sharding" in op.attributes and _dims(_sharding(op)) != _dims(sharding):
             return
         (blocks,) = layouts
-        self.op, self.ip = op, ir.InsertionPoint(op.operation)
-        for i, there in enumerate(held):
-            op.operands[i] = self.put(op.operands[i], blocks, sharding) if there is None else there
-        op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get([sharding])
+        for i, (value, _) in enumerate(pairs):
+            op.operands[i] = self.put(value, blocks, sharding)
+        op.attributes["sdy.sharding"] = _of_one(sharding)
         self.give(op, blocks)
 
     def give(self, op: Operation, blocks: tuple[Blocks, ...]) -> None:
@@ -184,12 +217,51 @@ class _Putting:
 
     def join(self, value: Value) -> Any:
         """The rows of a value in blocks, each from the part that owns it."""
-        blocks = self.blocks[value]
-        joined = self.lie(value, _whole(_sharding(value.owner), blocks))
+        blocks, sharding = self.blocks[value], _sharding(value.owner)
+        equal = _are_equal(blocks)
+        joined = self.lie(value, sharding if equal else _whole(sharding, blocks))
         for each in blocks:
-            joined = self.beside([self.cut(joined, each.dim, *rows) for rows in each.owned()], each.dim)
+            if equal:
+                joined = self.cut_off(joined, each, sharding)
+            else:
+                joined = self.beside([self.cut(joined, each.dim, *rows) for rows in each.owned()], each.dim)
         self.together[joined] = value
         return joined
+
+    def cut_off(self, value: Value, blocks: Blocks, sharding: Any) -> Any:
+        """Blocks without their halos: each device cuts off its own."""
+        (before, _), (first, end), dim = blocks.halo or (0, 0), blocks.own[0], blocks.dim
+        parts = self.by_part(value, blocks, sharding)
+        parts = self.cut(parts, dim + 1, before, before + end - first, _by_part(sharding, dim))
+        return self.of_parts(parts, dim, sharding)
+
+    def extend(self, value: Value, blocks: Blocks, nothing: Any, sharding: Any) -> Any:
+        """A value in equal parts, each with the rows of its neighbours that it holds."""
+        before, after = blocks.halo or (0, 0)
+        dim, said = blocks.dim, _by_part(sharding, blocks.dim)
+        own = self.by_part(value, blocks, sharding)
+        size, parts = shape_of(own)[dim + 1], [own]
+        if before:
+            last = self.cut(own, dim + 1, size - before, size, said)
+            parts.insert(0, self.pad(last, nothing, dim, (1, -1), said))
+        if after:
+            first = self.cut(own, dim + 1, 0, after, said)
+            parts.append(self.pad(first, nothing, dim, (-1, 1), said))
+        return self.of_parts(self.beside(parts, dim + 1, said), dim, sharding)
+
+    def by_part(self, value: Value, blocks: Blocks, sharding: Any) -> Any:
+        """A value with a dimension for the parts, before that of their rows."""
+        shape, dim, count = shape_of(value), blocks.dim, len(blocks.own)
+        shape[dim : dim + 1] = [count, shape[dim] // count]
+        held = _said_by(_by_part(sharding, dim))
+        return self.one("stablehlo.reshape", [value], shape, value.type.element_type, held)
+
+    def of_parts(self, value: Value, dim: int, sharding: Any) -> Any:
+        """A value whose rows are those of its parts, one after the other."""
+        shape = shape_of(value)
+        shape[dim : dim + 2] = [shape[dim] * shape[dim + 1]]
+        held = _said_by(sharding)
+        return self.one("stablehlo.reshape", [value], shape, value.type.element_type, held)
 
     def put(self, value: Value, blocks: tuple[Blocks, ...], sharding: Any) -> Any:
         """A value in blocks, with zeros in the padding."""
@@ -200,8 +272,12 @@ class _Putting:
         scalar = ir.RankedTensorType.get([], element)
         number = ir.Attribute.parse(f"dense<{zero(element)}> : {scalar}")
         nothing = self.one("stablehlo.constant", [], [], element, {"value": number})
-        padded = value
+        equal = _are_equal(blocks) and maker(value, self.traits) != "constant"
+        padded = self.lie(value, sharding) if equal else value
         for each in blocks:
+            if equal:
+                padded = self.extend(padded, each, nothing, sharding)
+                continue
             size, parts = shape_of(padded)[each.dim], list[Any]()
             for low, high in each.held:
                 first, end = min(max(low, 0), size), max(min(high, size), 0)
@@ -243,18 +319,22 @@ class _Putting:
 
     # ---- Ops -----------------------------------------------------------------------------------------------
 
-    def cut(self, value: Value, dim: int, first: int, end: int) -> Any:
-        """Rows of a value."""
+    def cut(self, value: Value, dim: int, first: int, end: int, sharding: Any = None) -> Any:
+        """Rows of a value, in parts as a sharding says."""
         shape = [*shape_of(value)]
         ends = [end if d == dim else size for d, size in enumerate(shape)]
         starts = [first if d == dim else 0 for d in range(len(shape))]
         shape[dim] = end - first
         held = {"start_indices": starts, "limit_indices": ends, "strides": [1] * len(shape)}
         attributes = {label: ir.DenseI64ArrayAttr.get(numbers) for label, numbers in held.items()}
-        return self.one("stablehlo.slice", [value], shape, value.type.element_type, attributes)
+        return self.one(
+            "stablehlo.slice", [value], shape, value.type.element_type, attributes | _said_by(sharding)
+        )
 
-    def pad(self, value: Value, nothing: Any, dim: int, padding: tuple[int, int]) -> Any:
-        """A value with this many rows before and after it."""
+    def pad(
+        self, value: Value, nothing: Any, dim: int, padding: tuple[int, int], sharding: Any = None
+    ) -> Any:
+        """A value with this many rows before and after it; with fewer, if negative."""
         if padding == (0, 0):
             return value
         shape = [*shape_of(value)]
@@ -263,13 +343,15 @@ class _Putting:
         low, high = ([*none[:dim], n, *none[dim + 1 :]] for n in padding)
         held = {"edge_padding_low": low, "edge_padding_high": high, "interior_padding": none}
         attributes = {label: ir.DenseI64ArrayAttr.get(numbers) for label, numbers in held.items()}
+        attributes |= _said_by(sharding)
         return self.one("stablehlo.pad", [value, nothing], shape, value.type.element_type, attributes)
 
-    def beside(self, parts: list[Any], dim: int) -> Any:
+    def beside(self, parts: list[Any], dim: int, sharding: Any = None) -> Any:
         """Values concatenated along a dimension."""
         shape = [*shape_of(parts[0])]
         shape[dim] = sum(shape_of(part)[dim] for part in parts)
         attributes = {"dimension": ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)}
+        attributes |= _said_by(sharding)
         return self.one("stablehlo.concatenate", parts, shape, parts[0].type.element_type, attributes)
 
     def lie(self, value: Value, sharding: ir.Attribute) -> Any:
@@ -298,6 +380,27 @@ def _sharding(op: Operation) -> Any:
 
 def _dims(sharding: Any) -> list[Any]:
     return [sdy.DimensionShardingAttr(dim).axes for dim in sharding.dimension_shardings]
+
+
+def _are_equal(blocks: Sequence[Blocks]) -> bool:
+    """Whether blocks are equal parts with halos of their neighbours."""
+    return all(each.halo is not None for each in blocks)
+
+
+def _of_one(sharding: Any) -> Any:
+    """A sharding as an op with one result says it."""
+    return sdy.TensorShardingPerValueAttr.get([sharding])
+
+
+def _said_by(sharding: Any) -> dict[str, Any]:
+    return {} if sharding is None else {"sdy.sharding": _of_one(sharding)}
+
+
+def _by_part(attribute: Any, dim: int) -> Any:
+    """A sharding of a value with a dimension for the parts of a dimension, before that of their rows."""
+    sharding, whole = sdy.TensorShardingAttr(attribute), sdy.DimensionShardingAttr.get([], is_closed=True)
+    dims = [*sharding.dimension_shardings]
+    return sdy.TensorShardingAttr.get(sharding.mesh_or_ref, [*dims[: dim + 1], whole, *dims[dim + 1 :]])
 
 
 def _whole(attribute: ir.Attribute, blocks: Sequence[Blocks]) -> Any:

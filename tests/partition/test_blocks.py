@@ -151,5 +151,80 @@ def test_random_parts_give_what_one_device_does(seed: int) -> None:
     given = np.random.default_rng(seed).uniform(-1, 1, (2, *drawn.shape)).astype(np.float32)
     (expected,) = alone_on(session.result, jax.devices()[:1])([*given])
     for keep in (True, False):
-        (got,) = session.partition(keep_shardings=keep).compile()(*given)
-        np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-5)
+        program = session.partition(keep_shardings=keep)
+        assert all(sent.where for sent in program.collectives)
+        np.testing.assert_allclose(program.compile()(*given)[0], expected, rtol=1e-4, atol=1e-5)
+
+
+# ---- Stencils ----------------------------------------------------------------------------------------------
+
+STENCILS = {
+    "convolution": (
+        "tensor<1x12x8x3xf32>",
+        "stablehlo.convolution(%p, %k) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], "
+        "window = {pad = [[1, 1], [1, 1]]} {batch_group_count = 1 : i64, feature_group_count = 1 : i64}",
+        "tensor<3x3x3x3xf32>",
+    ),
+    "reduce_window": (
+        "tensor<1x12x8x3xf32>",
+        '"stablehlo.reduce_window"(%p, %k) <{'
+        "padding = dense<[[0, 0], [1, 1], [0, 0], [0, 0]]> : tensor<4x2xi64>, "
+        "window_dimensions = array<i64: 1, 3, 1, 1>}> ({\n  ^bb0(%a: tensor<f32>, %b: tensor<f32>):\n"
+        "    %m = stablehlo.add %a, %b : tensor<f32>\n    stablehlo.return %m : tensor<f32>\n  })",
+        "tensor<f32>",
+    ),
+    "pad": (
+        "tensor<1x12x8x3xf32>",
+        "stablehlo.pad %p, %k, low = [0, 1, 0, 0], high = [0, -1, 0, 0], interior = [0, 0, 0, 0]",
+        "tensor<f32>",
+    ),
+}
+
+
+@pytest.mark.parametrize("op", STENCILS)
+def test_a_stencil_of_halos_receives_rows_of_its_neighbours_only(op: str) -> None:
+    type_, statement, other = STENCILS[op]
+    text = module(
+        sharding("s", [[], [1]], "halo_sizes = [1, 1]"),
+        sharding("t", [[], [1]], ""),
+        *annotated("x", "p", type_, "s"),
+        f"  %y = {statement} : ({type_}, {other}) -> {type_}",
+        *annotated("y", "q", type_, "t"),
+        f"  return %q : {type_}",
+        takes=f"%x: {type_}, %k: {other}",
+        gives=type_,
+    )
+    for propagation in ("shardy", "completion"):
+        session = shardlog.run(text, propagation=propagation)
+        for keep in (True, False):
+            program = session.partition(keep_shardings=keep)
+            if propagation == "shardy":  # completion lets no op of StableHLO read rows of neighbours
+                assert {sent.kind for sent in program.collectives} == {"collective-permute"}
+                assert (
+                    sum(sent.total for sent in program.collectives) <= 2 * 8 * 3 * 4
+                )  # a row to either side
+            draw = np.random.default_rng(0)
+            sizes = [tuple(map(int, t[7:-1].split("x")[:-1])) for t in (type_, other)]
+            given = [draw.integers(-3, 4, size).astype(np.float32) for size in sizes]
+            given[1] *= op == "convolution"
+            (expected,) = alone_on(session.result, jax.devices()[:1])(given)
+            np.testing.assert_array_equal(program.compile()(*given)[0], expected)
+
+
+def test_an_elementwise_op_between_halos_computes_on_them() -> None:
+    text = module(
+        sharding("s", [[0], [1]], "halo_sizes = [1, 2, 0, 3]"),
+        *annotated("x", "p", "tensor<6x9xf32>", "s"),
+        "  %y = stablehlo.tanh %p : tensor<6x9xf32>",
+        *annotated("y", "q", "tensor<6x9xf32>", "s"),
+        "  %z = stablehlo.negate %q : tensor<6x9xf32>",
+        "  return %z : tensor<6x9xf32>",
+        takes="%x: tensor<6x9xf32>",
+        gives="tensor<6x9xf32>",
+    )
+    program = shardlog.run(text, propagation="completion").partition(keep_shardings=True)
+    lines = program.text().splitlines()
+    assert sum("stablehlo.tanh" in line and "tensor<6x6xf32>" in line for line in lines) == 1
+    assert sum("stablehlo.negate" in line and "tensor<3x3xf32>" in line for line in lines) == 1
+    x = np.random.default_rng(1).uniform(-1, 1, (6, 9)).astype(np.float32)
+    np.testing.assert_allclose(program.compile()(x)[0], -np.tanh(x), rtol=1e-5)
