@@ -591,7 +591,7 @@ class Explained(Session):
         from .explanations.answers.conflicts import must_move
 
         conflicts, error = self.programs.conflicts_or_error(self._choice)
-        return f"what must move is not known: {error}" if error else must_move(conflicts)
+        return f"the collectives are not known: {error}" if error else must_move(conflicts)
 
     def __repr__(self) -> str:
         return self.summary() if self._reasons is None else repr(self._reasons)

@@ -159,7 +159,7 @@ def _tied(text: str, ends: Ends) -> dict[int, int]:
     ]
     if len(below[0]) != len(below[1]):
         message = f"{argument} are {len(below[0])} arguments, and {result} {len(below[1])} results"
-        raise ShardlogError(message, where=where, hint="tie what has as many parts")
+        raise ShardlogError(message, where=where, hint="tie an argument and a result with as many parts")
     for n, m in zip(*below, strict=True):
         one, other = ends.arguments[n], ends.results[m]
         if one.type != other.type:

@@ -84,7 +84,7 @@ def _say(
 def _sharding(text: str, end: End, where: str, axes: Mapping[str, int]) -> str:
     """The sharding of an end in Shardy's notation, from the axes of its dimensions."""
     if end.shape is None:
-        raise ShardlogError(f"{end.name} is not a tensor", where=where, hint="keep what has dimensions")
+        raise ShardlogError(f"{end.name} is not a tensor", where=where, hint="keep a tensor with dimensions")
     if text.startswith("["):
         if not _WHOLE_AXES.fullmatch(text):
             hint = 'expected axes for each dimension, as in [{"data"}, {}]'

@@ -83,7 +83,7 @@ def findings(session: Session, lints: Sequence[Lint], choice: ProgramChoice | No
             # What is not known to be small is not let pass.
             sentence, because = error.message, (error.hint,) if error.hint else ()
             listed.append(
-                Finding(lint.name, "what must move is not known", error.where, "", 0, sentence, because)
+                Finding(lint.name, "the collectives are not known", error.where, "", 0, sentence, because)
             )
     return listed
 

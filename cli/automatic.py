@@ -23,13 +23,13 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     """Adds the command."""
     auto = commands.add_parser("auto", help="find shardings for arguments and results, by cost on a machine")
     auto.add_argument("module", metavar="MODULE", help=MODULE)
-    about = "the mesh, as in data=4,model=2; default: that of the module"
+    about = "the mesh, as in data=4,model=2; default: the module's"
     auto.add_argument("--mesh", metavar="AXES", help=about)
-    about = "in place of a mesh: the best mesh of so many devices"
+    about = "in place of a mesh: search the best mesh of this many devices"
     auto.add_argument("--devices", type=int, metavar="N", help=about)
     about = "with --devices: the most axes that a mesh may have, 1 to 3; default: %(default)s"
     auto.add_argument("--axes", type=int, metavar="N", default=2, help=about)
-    about = f"the machine, by name or as a TOML file; default: that of --plan, or {TOPOLOGY}"
+    about = f"the machine, by name or as a TOML file; default: the machine of --plan, or {TOPOLOGY}"
     auto.add_argument("--topology", metavar="MACHINE", help=about)
     about = "the most memory that a device may use, as in 16GiB"
     auto.add_argument("--memory", metavar="SIZE", type=reads(memory_of), help=about)

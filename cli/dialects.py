@@ -25,7 +25,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     simplify.add_argument("--same-arguments", action="store_true", help=about)
     about = "a file with more op rules; may be repeated"
     simplify.add_argument("--rules", metavar="FILE", action="append", default=[], help=about)
-    about = "the LLVM that is to read it; default: that of the dialect that the module is in"
+    about = "the version of LLVM that will read it; default: the version of the module's dialect"
     simplify.add_argument("--dialect-version", choices=("19", "22", "main"), help=about)
     about = "where to write the module; default: standard output"
     simplify.add_argument("-o", "--output", metavar="OUT", help=about)

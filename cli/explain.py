@@ -96,7 +96,7 @@ def _add_diff(commands: Any, common: argparse.ArgumentParser) -> None:
 def _add_what_if(commands: Any, common: argparse.ArgumentParser) -> None:
     what_if = commands.add_parser(
         "what-if",
-        parents=[common, choice_arguments("the one whose bytes are counted; --pin says what to change")],
+        parents=[common, choice_arguments("the program whose bytes are counted; --pin gives the change")],
         help="try other annotations (--annotate, --drop), shardings (--pin) or options of ops (--option)",
     )
     about = "drop the annotation of a value, given by name, JAX path or pattern; may be repeated"
@@ -366,7 +366,9 @@ def _verdict_text(verdict: dict[str, Any], explanation: Explanation) -> str:
         again = "completion was not run again"
     elif not verified["derived_again"]:
         also = ", ".join(verified["also_needed"]) or "others"
-        again = f"not derived with these annotations alone: the order of turns depends on those of {also} too"
+        again = (
+            f"not derived with these annotations alone: the order of turns also depends on those of {also}"
+        )
     return f"  verified: {verified['proof_steps']} proof steps; {again}"
 
 
@@ -374,11 +376,7 @@ def _nothing(explainer: Explainer, options: argparse.Namespace) -> str:
     value = explainer.values.find(options.value)[0]
     where = "" if options.dim is None else f" in dim {options.dim}"
     axis = "any axis" if options.axis is None else f'"{options.axis}"'
-    hint = (
-        "why-not says what stopped it"
-        if options.axis
-        else "why-not --dim D --axis A says what stopped an axis"
-    )
+    hint = "why-not names the reason" if options.axis else "why-not --dim D --axis A names the reason"
     sentence = f"{value.name} : {value.type} is not sharded on {axis}{where}; {hint}"
     if not value.manual:
         return sentence

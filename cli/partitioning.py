@@ -36,7 +36,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     partition.add_argument("-o", "--output", metavar="OUT", help=about)
     about = "list the collectives, most bytes first; writes the program only with -o"
     partition.add_argument("--list", action="store_true", help=about)
-    about = "print the plan: values sharded otherwise than propagation decided, the way of each op, reshards"
+    about = "print the plan: values whose sharding differs from propagation's, the way of each op, reshards"
     partition.add_argument("--show-plan", action="store_true", help=about)
     add_json(partition, "list the collectives as JSON")
     partition.set_defaults(carry_out=_partition)
@@ -46,7 +46,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
         parents=[common, choice_arguments()],
         help="run the partitioned program and compare it with a run on one device",
     )
-    about = "the number of devices, real or virtual; default: that of the mesh"
+    about = "the number of devices, real or virtual; default: the size of the mesh"
     execute.add_argument("--devices", type=int, metavar="N", help=about)
     given = execute.add_mutually_exclusive_group()
     about = f"draw random inputs from this seed; this is the default, with seed {_RANDOM}"

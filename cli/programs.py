@@ -41,7 +41,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
         "default: %(default)s"
     )
     about = (
-        "write sharding constraints for all values, or for those that XLA would shard otherwise; XLA ignores "
+        "write sharding constraints for all values, or only where XLA would decide differently; XLA ignores "
         "shardings on ops"
     )
     run.add_argument("--bind", choices=("none", "needed", "all"), default="none", help=about)

@@ -36,7 +36,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     show.set_defaults(carry_out=_show)
 
     check = what.add_parser("check", help="check op rules, also by computing each op in parts")
-    check.add_argument("rules", metavar="RULES", nargs="*", help="rule files; default: those of shardlog")
+    check.add_argument("rules", metavar="RULES", nargs="*", help="rule files; default: shardlog's own")
     about = "a module with ops on which to check the rules; may be repeated"
     check.add_argument("--examples", metavar="MODULE", action="append", default=[], help=about)
     about = "a Python function of NumPy arrays that computes an op, as in @target=package.module:function"

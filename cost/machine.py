@@ -515,7 +515,7 @@ def _check_torus(torus: Torus, network: Network | None, where: str) -> None:
         said, hint = "of parts of hosts", f"expected rows of 1 or a multiple of {torus.multiple} devices"
     elif network is not None and prod(dims) > network.within:
         said = f"of {prod(dims):,} devices, and the links join {network.within:,}"
-        hint = "leave out the shape: what is between those is then counted as a network"
+        hint = "leave out the shape: links between slices then count as a network"
     if said:
         raise ShardlogError(f"a torus {shape} is {said}", where=where, hint=hint)
 

@@ -182,12 +182,12 @@ def _check(result: Result, main: Any) -> None:
         hidden = 0
     if hidden:
         message = "the program hands on tokens, for effects in order, or constants of its own"
-        hint = "leave out ordered=True, and compile what jax.jit(f).lower(...) gives"
+        hint = "leave out ordered=True, and compile the result of jax.jit(f).lower(...)"
         raise ShardlogError(message, where="compile", hint=hint)
     if interface.results is not None and interface.results.num_leaves != len(main.type.results):
         raise ShardlogError("the program changes its arguments in place", where="compile", hint="return them")
     if not interface.alive and (call := next(calls(result), None)):
         raise lacking(call[0])
     if not interface.callbacks and (called := next(filter(calls_back, ops_in(result.module)), None)):
-        message, hint = "the program calls back into Python", "compile what jax.jit(f).lower(...) gives"
+        message, hint = "the program calls back into Python", "compile the result of jax.jit(f).lower(...)"
         raise ShardlogError(message, where=result.source.line(location(called)), hint=hint)

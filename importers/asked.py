@@ -118,7 +118,7 @@ def _arguments(targets: Targets, given: Any, interface: Interface) -> Iterator[t
     try:
         specs = tree.leaves(tree.broadcast(given, arguments, is_leaf=_is_leaf), is_leaf=_is_leaf)
     except ValueError as error:
-        hint = "expected a tree like that of the arguments, or a prefix of it, as for in_shardings of jax.jit"
+        hint = "expected a tree like the arguments' tree, or a prefix of it, as for in_shardings of jax.jit"
         raise ShardlogError(
             f"the annotations do not match the arguments: {error}", where="annotate", hint=hint
         ) from None

@@ -214,7 +214,7 @@ class ModuleReader:
                     around[callee] = iter(self.functions[callee].calls.values())
         largest = max(sizes, key=lambda name: sizes[name])
         if sizes[largest] > _MOST_OPS:
-            message = f"{sizes[largest]:,} ops, counting those of a function for every call"
+            message = f"{sizes[largest]:,} ops, counting each function once per call"
             hint = f"at most {_MOST_OPS:,} are supported; call functions less often, or in a stablehlo.while"
             raise ShardlogError(message, where=location(self.functions[largest].op), hint=hint)
 

@@ -20,7 +20,7 @@ def _parser() -> Parser:
     drawn = commands.add_parser("draw", help="draw programs of one op or a few; needs no GPU")
     drawn.add_argument("rounds", type=int, help="how many programs of each kind, such as 4")
     drawn.add_argument("out", type=Path, help="a file of programs, such as programs.json.gz")
-    lowered = "what they are lowered for (default: cuda)"
+    lowered = "the platform to lower for (default: cuda)"
     drawn.add_argument("--platform", choices=[*programs.ARGUMENT_BYTES], default="cuda", help=lowered)
     drawn.set_defaults(run=lambda given: programs.draw(given.rounds, given.out, given.platform))
 
@@ -32,9 +32,9 @@ def _parser() -> Parser:
     run.set_defaults(run=lambda given: measure.run(given.programs, given.out, given.seconds, given.platform))
 
     told = commands.add_parser(
-        "estimate", help="write what XLA for TPUs estimates for programs; needs no TPU"
+        "estimate", help="write the estimates of XLA for TPUs for programs; needs no TPU"
     )
-    told.add_argument("programs", type=Path, help="what draw wrote, with --platform tpu")
+    told.add_argument("programs", type=Path, help="the output of draw, with --platform tpu")
     told.add_argument("out", type=Path, help="a file of estimated programs, such as estimated.json.gz")
     told.add_argument("--target", default="tpu:v5e:2x2", help="as of compile (default: tpu:v5e:2x2)")
     told.add_argument("--seconds", type=float, default=1800.0, help="stop after this long (default: 1800)")
@@ -46,7 +46,7 @@ def _parser() -> Parser:
     fitted.add_argument("data", nargs="+", help="what run wrote")
     fitted.add_argument("--topology", default="h100", help="the machine to begin with (default: h100)")
     fitted.add_argument("--keep", nargs="*", default=[], help="numbers that stay as they are")
-    validating = "fit five times, each time without another fifth, and judge what is said of that fifth"
+    validating = "fit five times, each time without another fifth, and judge the predictions for that fifth"
     fitted.add_argument("--validate", action="store_true", help=validating)
     fitted.set_defaults(run=lambda given: fit.fitted(given.data, given.topology, given.keep, given.validate))
 

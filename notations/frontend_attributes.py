@@ -158,7 +158,7 @@ def _as(kind: type[_A], spelled: str | ir.Attribute, name: str, where: str) -> _
     try:
         return kind(ir.Attribute.parse(spelled) if isinstance(spelled, str) else spelled)
     except (ir.MLIRError, ValueError):  # ValueError: not UTF-8, or something else
-        hint = "expected what this version of XLA writes"
+        hint = "expected the form that this version of XLA writes"
         raise ShardlogError(f"{name} is not understood", where=where, hint=hint) from None
 
 

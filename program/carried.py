@@ -78,7 +78,7 @@ def _check_partial(op: Any, held: Any, type_: Any, what: str) -> None:
     element = ir.ShapedType(type_).element_type
     if kind == AVERAGE and not isinstance(element, ir.FloatType | ir.ComplexType):
         message = f"a partial average of {element} is not supported by {what}"
-        hint = "an average of integers is no integer: leave it out, and the tensor is whole"
+        hint = "an average of integers is not an integer: leave it out, and the tensor is whole"
         raise ShardlogError(message, where=location(op), hint=hint)
 
 

@@ -30,8 +30,8 @@ def line_of(version: str) -> str:
         return named
     nearest = LINES[-1] if numbers > _numbers(LINES[-1]) else LINES[0]
     warnings.warn(
-        f"the Shardy of jaxlib {version} is not known: shardings are decided as by that of jaxlib {nearest}; "
-        f"install jaxlib {LINES[0]} to {LINES[-1]}, or a newer shardlog, or select one, as in "
+        f"the Shardy of jaxlib {version} is not known: shardings are decided as by the Shardy of jaxlib "
+        f"{nearest}; install jaxlib {LINES[0]} to {LINES[-1]}, or a newer shardlog, or select one, as in "
         f"--shardy {nearest} or shardy={nearest!r}",
         stacklevel=3,
     )

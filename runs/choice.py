@@ -111,8 +111,8 @@ class ProgramChoice:
     order: str | None = field(
         default=None,
         metadata=about(
-            "carry out reshards in these stages, and keep all shardings: rfc is that of the device mesh RFC, "
-            "all-reduce, all-gather, local split",
+            "carry out reshards in these stages, and keep all shardings: rfc is the order of the device mesh "
+            "RFC, all-reduce, all-gather, local split",
             otherwise="in the cheapest way",
             choices=ORDERS,
         ),

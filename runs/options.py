@@ -203,7 +203,7 @@ class Options:
     propagation: str = field(
         default="shardy",
         metadata=about(
-            "the algorithm: Shardy's, or completion, that of the device mesh RFC and of MLIR's shard dialect",
+            "the algorithm: Shardy's, or completion, as in the device mesh RFC and MLIR's shard dialect",
             choices=PROPAGATIONS,
         ),
     )

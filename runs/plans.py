@@ -97,7 +97,7 @@ class ProgramPlan:
                 (r.value, r.before or "-", r.after, r.steps, r.purpose) for r in self.reshards
             ]
             lines += [table(("value", "before", "after", "steps", "for"), rows_of_reshards), ""]
-        homes = plural(len(self.homes), "value") + " sharded otherwise than propagation decided"
+        homes = plural(len(self.homes), "value") + " with another sharding than propagation's"
         ways = plural(len(self.ways), "op") + " computed in parts"
         return "\n".join([*lines, f"{homes}, {ways}, {plural(len(self.reshards), 'reshard')}"])
 

@@ -166,7 +166,7 @@ def renamed(library: Library, path: Path, offset: int, to: str) -> list[Occurren
     not."""
     occurrences = spots(library, path, offset)
     if not occurrences:
-        raise ShardlogError("there is no name here that can be changed", where=str(path))
+        raise ShardlogError("there is no name here to rename", where=str(path))
     name = occurrences[0].name
     fits = re.fullmatch(r"[A-Za-z]\w*", to) if name.kind == "factor" else is_name(to)
     if name.kind == "op" or not fits:

@@ -147,7 +147,7 @@ class _Parser(ClauseParser):
     def lattice_operator(self) -> tuple[str, Term, int]:
         at = self.places[self.i]
         name = self.take("identifier", "Bottom, Top, Lub or Glb")
-        self.take("->", "`->` and what the operator is")
+        self.take("->", "`->` and the meaning of the operator")
         if self.kinds[self.i] == "@":
             message = "user functors are not supported"
             self.error("E0105", self.places[self.i], message, f"a bound may be {BOUNDS}")

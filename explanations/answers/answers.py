@@ -30,7 +30,7 @@ class Answers(tuple[T, ...], Generic[T]):
 class Reasons(Answers[Explanation]):
     """Why a value has its sharding: an explanation for every axis."""
 
-    _nothing = "not sharded; why_not says what stopped an axis"
+    _nothing = "not sharded; why_not names the reason"
     unreduced: tuple[Unreduced, ...] = ()  # why the value is unreduced, for every such axis
 
     def __repr__(self) -> str:

@@ -96,16 +96,18 @@ def unchosen(result: Result, name: str) -> str:
     """The answer about values of a name that ``chosen`` leaves out."""
     named = Values(result.record).find(name)
     if all(result.record.is_boundary(value.number) for value in named):
-        return "the boundary of the program binds it: what ops compute and loops carry is chosen"
+        return (
+            "the boundary of the program binds it: only results of ops and values that loops carry are chosen"
+        )
     values = [value for value in _asked(result, name) if not _is_call(value, result.book.traits)]
     if values and all(is_made(value, result.book.traits) for value in values):
         return "it is made wherever it is needed, in the part that is needed there"
     if values:
         return "the choice has it as propagation says"
     asked = (
-        "what ops compute and loops carry can be asked about, of calls that are sharded alike in the first"
+        "results of ops and values that loops carry have an answer; for calls with equal shardings, the first"
     )
-    return f"only {asked}; `shardlog why --collective N` says how what moves is sharded"
+    return f"only {asked}; `shardlog why --collective N` shows the shardings of a tensor that moves"
 
 
 # ---- Values -----------------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ def runnable(module: ir.Module, book: RuleBook) -> ir.Module:
     stablehlo_module = lowered(module, book)
     for op in operations_in(stablehlo_module.operation):
         if not op.context.is_registered_operation(op.name):  # XLA ends the process
-            hint = "lower it to StableHLO before it runs; run, partition and cost take it as it is"
+            hint = "lower it to StableHLO to run it; run, partition and cost need no lowering"
             raise ShardlogError(f"XLA does not have the op {op.name}", where=location(op), hint=hint)
     return stablehlo_module
 

@@ -167,7 +167,7 @@ class Global:
 
     def refuse(self, op: Any, why: str) -> NoReturn:
         """Raises ShardlogError for an op."""
-        hint = "write it as a collective of a group: docs/mesh_shard.md lists those that run"
+        hint = "write it as a collective of a group: docs/mesh_shard.md lists the supported ones"
         raise ShardlogError(f"{op.name} cannot run: {why}", where=location(op), hint=hint)
 
     def erase_indices(self) -> None:
@@ -467,7 +467,7 @@ class Global:
                     op.results[0].replace_all_uses_with(received)
                     op.erase()
                     return
-        self.refuse(op, "no shard.send sends to each device what it receives here")
+        self.refuse(op, "no shard.send sends to each device that receives here")
 
     # ---- The boundary --------------------------------------------------------------------------------------
 

@@ -186,7 +186,7 @@ class _Calls(Global):
         elif op.name in _CALLED:
             _CALLED[op.name](self, op)
         elif op.name.startswith("mpi.") and op.name not in _SILENT:
-            raise refused(op, "it is no call that is read")
+            raise refused(op, "this call is not supported")
         elif op.name == "tensor.extract_slice" and DYNAMIC in integers(op.attributes["static_offsets"]):
             self.cut(op)
         else:
@@ -204,7 +204,7 @@ class _Calls(Global):
                 op.erase()
         for op in operations_in(self.module):
             if op.name.startswith(_OURS):
-                raise refused(op, "the program computes with what it gives")
+                raise refused(op, "the program computes with its result")
 
     # ---- Buffers -------------------------------------------------------------------------------------------
 
@@ -257,7 +257,7 @@ class _Calls(Global):
         sizes, result = list(integers(op.attributes["static_sizes"])), ir.MemRefType(op.results[0].type).shape
         number = self.ranks.of(op.operands[1]) if offset == DYNAMIC else np.full(self.count, offset)
         if any(others) or sizes != [1, *shape[1:]] or list(result) != shape[1:] or number is None:
-            raise refused(op, "it is no row that follows from the rank")
+            raise refused(op, "its row does not follow from the rank")
         return whole, number
 
     def transposed(self, value: Any, order: Sequence[int]) -> Any:
@@ -325,7 +325,7 @@ class _Calls(Global):
         self.collect(op, np.ones(self.count, bool), exchange)
         receives = exchange.source >= 0
         if not np.array_equal(exchange.target[exchange.source[receives]], np.flatnonzero(receives)):
-            raise refused(op, "its messages are not received by those that they are sent to")
+            raise refused(op, "some messages are not received by the process they are sent to")
         sent, received = self.read(exchange.buffers["sent"]), exchange.buffers["received"]
         value = self.permuted(sent, exchange.source)
         if exchange.copies.any():

@@ -353,7 +353,7 @@ class _Normal:
         op = self.definers.get(value)
         if op is not None and op.name in _ASKING and op.operands[0] in self.of_values:
             return self.of_values[op.operands[0]]
-        hint = "give it one that shard.sharding makes, or that of a value that is annotated before"
+        hint = "give it the result of shard.sharding, or the sharding of a value annotated before"
         raise ShardlogError("the sharding is not known here", where=where, hint=hint)
 
     def of_attribute(self, text: str, rank: int | None, op: Any, where: str) -> Spec:
@@ -673,7 +673,7 @@ class _Normal:
             raise ShardlogError(
                 message,
                 where=where,
-                hint="a collective adds its axes to those of its operand, or removes them",
+                hint="a collective adds its axes to its operand's, or removes them",
             )
         held = {label: op.attributes[label] for label in op.attributes if "." in label}
         held |= attributes_of(whole, type_.rank) | {"out_sharding": self.attribute(after)}

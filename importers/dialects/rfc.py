@@ -113,7 +113,7 @@ def read_target(op: Any, name: str, before: Spec, target: Spec, where: str) -> W
         if axes != kept:
             of[i] = axes[len(kept) :]
     if not agrees or set(before.partial) != set(target.partial):
-        hint = "a split adds axes to those of its operand, and a gather removes them"
+        hint = "a split adds axes to its operand's, and a gather removes them"
         message = f"{op.name} from {before.lists()} to {target.lists()}"
         raise ShardlogError(message, where=where, hint=hint)
     return Whole(name, where, of, (), "sum")

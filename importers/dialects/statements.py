@@ -65,7 +65,7 @@ def in_generic_form(data: bytes, *, bodies: bool = False) -> bytes:
     try:
         return _Text(text, bodies).all().encode(errors="surrogateescape")
     except RecursionError:
-        hint = "programs nest some levels deep; move what is inside into a function"
+        hint = "programs nest a few levels deep; move the inner ops into a function"
         raise ShardlogError("regions or types nest too deeply", hint=hint) from None
 
 

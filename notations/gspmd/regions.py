@@ -18,7 +18,7 @@ from ...program.mlir.types import Operation, Value
 FULL_TO_SHARD, SHARD_TO_FULL = "SPMDFullToShardShape", "SPMDShardToFullShape"
 PATTERN = "expected @Sharding and @SPMDFullToShardShape for every value that enters a manual region, and "
 PATTERN += "@Sharding and @SPMDShardToFullShape for every value that leaves it, as JAX's shard_map writes it"
-_ROUND = "what leaves a manual region comes back into it"
+_ROUND = "a value leaves a manual region and comes back into it"
 _APART = "end the region for all of its values, and begin another one"
 
 

@@ -37,9 +37,7 @@ class Computation:
 
 def lacking(op: Operation) -> ShardlogError:
     """The error for an op whose function is missing."""
-    message = (
-        "a Python function (custom_partitioning) says what each device computes here, and the module lacks it"
-    )
+    message = "the module lacks the Python function (custom_partitioning) that defines this op on each device"
     hint = "partition where the function is: shardlog.run(jax.jit(f).lower(...)), or shardlog.jit"
     return ShardlogError(message, where=location(op), hint=hint)
 

@@ -194,7 +194,7 @@ class _Scheduler:
                 paths |= {".".join(parts[:n]): None for n in range(1, len(parts) + 1)}
         hint = closest(".".join(components(pattern)) or pattern, paths)
         if all(len(target.paths) == 1 for target in self.targets):
-            hint += "; the module does not say what its arguments are called: lower it with debug_info=True"
+            hint += "; the module has no names of its arguments: lower it with debug_info=True"
         return ShardlogError(f"there is no argument or result {pattern}", where=where, hint=hint)
 
     def check_axes(self, rule: TacticRule) -> None:

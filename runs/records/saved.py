@@ -63,9 +63,9 @@ def check_saved(path: Path) -> None:
         except ImportError:  # of what it would be run with
             raise
         except Exception as error:  # whatever the tables hold
-            raise file.damaged("what is in it does not run again") from error
+            raise file.damaged("its program does not run again") from error
     if not same:
-        raise file.damaged("its tables are not those of its module")
+        raise file.damaged("its tables do not belong to its module")
 
 
 class Saved(RunRecord):

@@ -345,7 +345,7 @@ def test_calls_that_count_too_many_ops() -> None:
     ]
     last = "func.func private @f40(%arg0: tensor<8xf32>) -> tensor<8xf32> { return %arg0 : tensor<8xf32> }"
     assert refused("\n".join([*functions, last])) == (
-        f"<text>:1:1: error: {4 * 2**40 - 3:,} ops, counting those of a function for every call\n"
+        f"<text>:1:1: error: {4 * 2**40 - 3:,} ops, counting each function once per call\n"
         "  hint: at most 50,000,000 are supported; call functions less often, or in a stablehlo.while"
     )
 

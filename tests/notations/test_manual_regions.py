@@ -249,7 +249,7 @@ def test_a_region_in_a_region_of_other_axes() -> None:
                 *(enter("%a", "%x"), op("%b", "tanh", "%a"), leave("%c", "%b")),
                 *(enter("%d", "%c"), op("%e", "add", "%d", "%a"), leave("%r", "%e")),
             ),
-            "what leaves a manual region comes back into it",
+            "a value leaves a manual region and comes back into it",
             8,
         ),
         (

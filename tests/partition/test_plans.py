@@ -48,7 +48,7 @@ def test_each_reshard_says_what_it_is_for() -> None:
     assert reshard.purpose.startswith("result of stablehlo.dot_general at ")
     assert [way.way for way in plan.ways] == ["i on data, j on model"] * 2 + ["i on data, k on model"]
     assert str(plan).endswith(
-        "0 values sharded otherwise than propagation decided, 3 ops computed in parts, 1 reshard"
+        "0 values with another sharding than propagation's, 3 ops computed in parts, 1 reshard"
     )
 
 

@@ -55,7 +55,7 @@ def test_depth(module: str, capsys: pytest.CaptureFixture[str]) -> None:
 def test_not_sharded(module: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["why", module, "%0", "--axis", "model"]) == 0
     assert capsys.readouterr().out == (
-        '%0 : tensor<8x16xf32> is not sharded on "model"; why-not says what stopped it\n'
+        '%0 : tensor<8x16xf32> is not sharded on "model"; why-not names the reason\n'
     )
 
 

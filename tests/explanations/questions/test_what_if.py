@@ -147,7 +147,7 @@ func.func @main(%x: tensor<8xf32>, %y: tensor<8xf32> {sdy.sharding = #sdy.shardi
     assert main(["conflicts", str(module)]) == 2
     assert message in capsys.readouterr().err
     assert main(["run", str(module), "--fail-on", "reshard-above=0", "-o", str(tmp_path / "o.mlir")]) == 1
-    assert "reshard-above: what must move is not known" in capsys.readouterr().out
+    assert "reshard-above: the collectives are not known" in capsys.readouterr().out
     result = shardlog.run(module)
     assert message in repr(shardlog.explain(result))
     assert message in collect(result.programs)["unpartitioned"]
