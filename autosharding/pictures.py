@@ -14,7 +14,7 @@ from .plan import AutoPlan, front
 _WIDTH, _HEIGHT = 860, 520
 _LEFT, _RIGHT, _TOP, _BOTTOM = 90, 190, 46, 56
 _COLOURS = ("#3366aa", "#cc5533", "#338855", "#885599", "#aa8822", "#228899", "#993355", "#666666")
-_TICKS = 6
+_TICKS = 6  # ticks of an axis, about
 _FOUND = ("memory at", "mutated", "applied", "found")  # names of plans that are no known strategy
 _APART = 13  # pixels between labels
 

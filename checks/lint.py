@@ -23,7 +23,7 @@ from . import limits
 from .findings import Finding
 from .limits import count_in, time_in
 
-_MOST_REASONS = 20
+_MOST_REASONS = 20  # findings with reasons, the first ones
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from ..runs.records.live import Live
 
 LIMITS = ("compute", "launch", "links", "memory")
 _LEAST = 0.01  # of the whole time, for a layer to be named
-_DEEPEST = 6
+_DEEPEST = 6  # levels of layers, at most
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from ..runs.table import STACK, part_text, plural, short_table, time_text
 from .cost import Cost, HeldMemory, Item
 from .layers import Layer
 
-_ROWS = 10
+_ROWS = 10  # rows of a table, unless all are asked for
 _UNITS = ("", "K", "M", "G", "T", "P")
 
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 COMPUTE = "compute"
 MOST_EVENTS = 100_000  # beyond which the turns of loops are one event
-_MICRO = 1e6
+_MICRO = 1e6  # microseconds in a second
 
 
 @dataclass(frozen=True)

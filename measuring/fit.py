@@ -28,7 +28,7 @@ from .judging import judged, judgement
 _STEPS = (1.5, 1.2, 1.08, 1.03)  # by which numbers change
 _EACH = 5  # of so many programs one is kept out: the fourth
 _MANY = 100  # kernels
-_AWAY = 1.33
+_AWAY = 1.33  # the factor by which a validated fit begins away from the machine's numbers
 _FIXED = ("multiprocessors", "sending", "host", "call")
 
 

@@ -10,7 +10,7 @@ from ..api import run
 from .data import Measurement
 
 SHORT = 10.0  # microseconds of a short program
-_NEAR = 0.25
+_NEAR = 0.25  # the relative error of a prediction that counts as near
 
 
 @dataclass(frozen=True)

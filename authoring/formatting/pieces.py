@@ -26,7 +26,7 @@ _PREPROCESSED = re.compile(
     re.MULTILINE,
 )
 _DIRECTIVES = frozenset(f".{name}" for name in DIRECTIVES)
-_FAR = 40
+_FAR = 40  # the column from which on a comment belongs to the code above
 _BLOCKS = frozenset([".comp"])  # directives whose braces hold statements
 _OPENING, _CLOSING = frozenset("([{"), frozenset(")]}")
 # The tokens after which a name in a directive does not start the next statement.

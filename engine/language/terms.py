@@ -31,7 +31,7 @@ STRENGTH = {
     "+": 8, "-": 8, "*": 9, "/": 9, "%": 9, "^": 11,
 }  # fmt: skip
 _PREFIX = {"-": "neg", "bnot": "bnot", "lnot": "lnot"}
-_PREFIX_STRENGTH = 10
+_PREFIX_STRENGTH = 10  # binding strength of prefix operators, above all binary ones but power
 _FUNCTORS = frozenset(
     ["cat", "ord", "range", "strlen", "substr", "to_float", "to_number", "to_string", "to_unsigned"]
 )

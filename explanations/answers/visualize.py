@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from ...program.meshes import Mesh, SubAxis
     from ...runs.records.record import RunRecord, TensorValue
 
-_WIDTH = 100
-_MOST_ROWS = 64
+_WIDTH = 100  # characters of a line
+_MOST_ROWS = 64  # rows of a grid, above which a table is printed
 _MESH_NAME = re.compile(r"\s*<@(\w+)")
 Axis = tuple[str, int, int]  # the name of a mesh axis, and the sub-axis of it: pre and size
 

@@ -27,7 +27,7 @@ from .why import Explainer
 if TYPE_CHECKING:  # answers of saved runs need no jaxlib
     from ...runs.result import Result
 
-_MOST_STOPS = 20
+_MOST_STOPS = 20  # stops on the way of an axis, at most
 End = tuple[int, int]  # a slot of an item, and a dimension of it
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ...program.columns import Ints, Whole, column, numbers, spread, spread_ranges, starts, unique
 from ...program.function import Function
 
-_STEPS = 20
+_STEPS = 20  # uses that are followed, at most
 
 
 def leave_out(
