@@ -79,7 +79,7 @@ class Around(NamedTuple):
     testing: bool
 
 
-class Event(NamedTuple):
+class TimelineEvent(NamedTuple):
     """Work from ``begin`` on, for ``seconds``; it stands for so many executions, one after the other."""
 
     work: Work
@@ -113,14 +113,14 @@ class Timeline:
         place.insert(len(place) - inside, Done(work, times // runs))
 
     @property
-    def events(self) -> Iterator[Event]:
+    def events(self) -> Iterator[TimelineEvent]:
         """The work with its begin. Turns of loops follow each other, where that makes no more than
         ``MOST_EVENTS``; otherwise an op of a loop is one event for all turns."""
         each_turn = _count(self.done) <= MOST_EVENTS
         now = 0.0
         for work, times in _in_order(self.done, each_turn):
             seconds, hidden = work.seconds * times, work.hidden * times
-            yield Event(work, now if work.leads else max(now - hidden, 0.0), seconds + hidden, times)
+            yield TimelineEvent(work, now if work.leads else max(now - hidden, 0.0), seconds + hidden, times)
             now += seconds
 
     def trace(self, about: dict[str, Any]) -> dict[str, Any]:
@@ -162,7 +162,7 @@ def _in_order(done: Sequence[Done], each_turn: bool, often: int = 1) -> Iterator
                 yield from _in_order(work.body, each_turn) if turn < work.turns else ()
 
 
-def _apart(events: Sequence[Event]) -> Iterator[tuple[Event, float]]:
+def _apart(events: Sequence[TimelineEvent]) -> Iterator[tuple[TimelineEvent, float]]:
     """Events with their seconds, which end before the next one on the same track begins."""
     following: dict[str, float] = {}
     found = []
@@ -173,7 +173,7 @@ def _apart(events: Sequence[Event]) -> Iterator[tuple[Event, float]]:
     return reversed(found)
 
 
-def _row(event: Event, seconds: float, tracks: dict[str, int]) -> dict[str, Any]:
+def _row(event: TimelineEvent, seconds: float, tracks: dict[str, int]) -> dict[str, Any]:
     work = event.work
     about = {
         "op": work.serves or work.op,

@@ -36,7 +36,7 @@ class Context:
         self.merges = np.asarray([classes.of(s).merges for s in range(len(self.of_sdy))], bool)
 
 
-class Attributes:
+class ShardingAttributes:
     """The attributes of one function. ``ops`` are its final ops, by node, without those that are ``gone``."""
 
     def __init__(

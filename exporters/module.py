@@ -16,7 +16,7 @@ from ..program.columns import Ints, first_alike, numbers, spread, spread_ranges
 from ..program.mlir.modules import named_in
 from ..program.shardings import Sharding
 from ..program.signature import text_of
-from .attributes import Attributes, Context
+from .attributes import Context, ShardingAttributes
 from .functions import COPIED, Version, choose_versions
 from .meshes import write_meshes
 from .shardings import FinalShardings
@@ -122,7 +122,7 @@ class FunctionWriter:
     Attributes: ``instance``, its source; ``alive``, its final ops, by node.
     """
 
-    attributes = Attributes
+    attributes = ShardingAttributes
 
     def __init__(self, module: Context, version: Version, func: Any, ops: list[Any]) -> None:
         self.module, self.written = module, module.written

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from ...cost.cost import Cost
-from ...cost.timeline import COMPUTE, Event
+from ...cost.timeline import COMPUTE, TimelineEvent
 from ...program.mlir.origins import numberless
 
 _MOST_LAYERS = 12  # that are named; the smaller ones are one
@@ -52,7 +52,7 @@ class _Layers:
         return self._numbers["/".join(scope) or _NONE]
 
 
-def _timeline(events: Sequence[Event], total: float) -> dict[str, Any]:
+def _timeline(events: Sequence[TimelineEvent], total: float) -> dict[str, Any]:
     """``pieces`` are ``[track, begin, length, layer, limit, op, ops]``; ``whole`` is the length of the step.
     Ops that follow each other on a track are one piece where they are shorter than a column; it is called
     after the longest."""
@@ -92,7 +92,7 @@ def _usage(cost: Cost) -> dict[str, Any]:
     }
 
 
-def _links(events: Sequence[Event], total: float) -> list[dict[str, Any]]:
+def _links(events: Sequence[TimelineEvent], total: float) -> list[dict[str, Any]]:
     """The links of each set of axes: the bytes that a device sends, how often, the seconds for which they
     are busy, and the part of the step. The busiest come first."""
     found: dict[tuple[str, ...], dict[str, Any]] = {}
@@ -108,7 +108,7 @@ def _links(events: Sequence[Event], total: float) -> list[dict[str, Any]]:
     return [{**row, "busy": row["seconds"] / (total or 1.0)} for row in rows]
 
 
-def _matrix(events: Sequence[Event]) -> dict[str, Any]:
+def _matrix(events: Sequence[TimelineEvent]) -> dict[str, Any]:
     """``cells`` are ``[layer, kind, bytes, times, seconds, numbers]``; the numbers are those of the
     collectives that send most."""
     sent = [event for event in events if event.work.number is not None]

@@ -13,7 +13,7 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-from ...exporters.attributes import Attributes, Context
+from ...exporters.attributes import Context, ShardingAttributes
 from ...exporters.functions import Signature, Version
 from ...exporters.module import FunctionWriter
 from ...exporters.op_rules import attach_rules
@@ -135,7 +135,7 @@ class _AsTheyAre(FinalShardings):
         return sharding
 
 
-class _Attributes(Attributes):
+class _Attributes(ShardingAttributes):
     def set_boundary(self) -> None:
         function = self.function
         self.set_values("arg_attrs", function.arguments, self.held(function.arguments))
