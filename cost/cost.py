@@ -452,14 +452,14 @@ class _Account:
 
 def _around(number: int, graph: OpGraph, counts: Executions, traits: OpTraits) -> list[Around]:
     """The loops around an op, the outermost first; those of unknown trip count take one turn."""
-    found = list[Around]()
+    loops = list[Around]()
     while (parent := graph.parents[number]) >= 0:
         if traits.lowering(graph.plain[parent]) == "loop":
-            known = counts.turns(graph.ops[parent])
-            turns, tests = (1, 1) if known is None else (known, known + 1)
-            found.append(Around(parent, turns, tests, graph.in_first_region(number)))
+            trips = counts.turns(graph.ops[parent])
+            turns, tests = (1, 1) if trips is None else (trips, trips + 1)
+            loops.append(Around(parent, turns, tests, graph.in_first_region(number)))
         number = parent
-    return found[::-1]
+    return loops[::-1]
 
 
 def _number(op: Any) -> int | None:

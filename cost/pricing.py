@@ -76,10 +76,10 @@ class Pricing:
 
     def _stored(self, value: int) -> int:
         """A number for what ``_moved`` reads of a value besides its type."""
-        known = self._values.get(value)
-        if known is None:
-            known = self._values[value] = _stored(value, self.storing)
-        return known
+        number = self._values.get(value)
+        if number is None:
+            number = self._values[value] = _stored(value, self.storing)
+        return number
 
     def waits(self, op: int, price: OpPrice) -> float:
         """The seconds for which a GPU waits for the kernels of an op. The host launches the kernels of loops

@@ -165,12 +165,12 @@ def _in_order(done: Sequence[Done], each_turn: bool, often: int = 1) -> Iterator
 def _apart(events: Sequence[TimelineEvent]) -> Iterator[tuple[TimelineEvent, float]]:
     """Events with their seconds, which end before the next one on the same track begins."""
     following: dict[str, float] = {}
-    found = []
+    bounded = []
     for event in reversed(events):
         until = following.get(event.work.track, float("inf"))
-        found.append((event, min(event.seconds, max(until - event.begin, 0.0))))
+        bounded.append((event, min(event.seconds, max(until - event.begin, 0.0))))
         following[event.work.track] = event.begin
-    return reversed(found)
+    return reversed(bounded)
 
 
 def _row(event: TimelineEvent, seconds: float, tracks: dict[str, int]) -> dict[str, Any]:

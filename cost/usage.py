@@ -50,9 +50,9 @@ class Usage:
             live[row, min(life.last, self.times - 1) + 1] -= life.bytes
         live = live[:, :-1].cumsum(axis=1)
         total, spans = live.sum(axis=0), min(most, self.times)
-        found = []
+        chosen = []
         for span in range(spans):
             first, end = span * self.times // spans, (span + 1) * self.times // spans
             time = first + int(total[first:end].argmax())
-            found.append(Moment(time, {number: int(live[row, time]) for number, row in layers.items()}))
-        return found
+            chosen.append(Moment(time, {number: int(live[row, time]) for number, row in layers.items()}))
+        return chosen

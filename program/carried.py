@@ -64,8 +64,8 @@ def check_carried(module: ir.Module, what: str) -> None:
                 _check_partial(op, entry, type_, what)
                 if (kind := _partial(entry)[0]) not in OF_EQUALS:
                     message = f"a partial {kind} at the boundary of a function is not supported by {what}"
-                    known = f"known are sum, {', '.join(OF_EQUALS)}"
-                    hint = f"{known}; leave it out, and the tensor is whole there"
+                    choices = f"known are sum, {', '.join(OF_EQUALS)}"
+                    hint = f"{choices}; leave it out, and the tensor is whole there"
                     raise ShardlogError(message, where=location(op), hint=hint)
 
 

@@ -95,16 +95,16 @@ def _usage(cost: Cost) -> dict[str, Any]:
 def _links(events: Sequence[TimelineEvent], total: float) -> list[dict[str, Any]]:
     """The links of each set of axes: the bytes that a device sends, how often, the seconds for which they
     are busy, and the part of the step. The busiest come first."""
-    found: dict[tuple[str, ...], dict[str, Any]] = {}
+    by_axes: dict[tuple[str, ...], dict[str, Any]] = {}
     for event in events:
         if not event.work.axes:
             continue
         axes = tuple(sorted(event.work.axes))
-        row = found.setdefault(axes, {"axes": list(axes), "bytes": 0.0, "seconds": 0.0, "times": 0})
+        row = by_axes.setdefault(axes, {"axes": list(axes), "bytes": 0.0, "seconds": 0.0, "times": 0})
         row["bytes"] += event.work.bytes * event.times
         row["seconds"] += event.seconds
         row["times"] += event.times
-    rows = sorted(found.values(), key=lambda row: -row["seconds"])
+    rows = sorted(by_axes.values(), key=lambda row: -row["seconds"])
     return [{**row, "busy": row["seconds"] / (total or 1.0)} for row in rows]
 
 

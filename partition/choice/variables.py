@@ -82,12 +82,12 @@ class Variables:
         carried: Mapping[int, bool] = MappingProxyType({}),
         opened: Collection[int] = (),
     ) -> None:
-        made, uses = set(opened), dict[int, int]()  # used by ops that need them in certain layouts
+        computed, uses = set(opened), dict[int, int]()  # used by ops that need them in certain layouts
         for spot in spots:
             free = spot.free
             for t, (value, role) in enumerate(zip(spot.values, spot.known.roles, strict=True)):
                 if role == "result":
-                    made.add(value)
+                    computed.add(value)
                 elif t not in free:
                     uses[value] = uses.get(value, 0) + 1
         number: dict[int, int] = {}
@@ -97,10 +97,12 @@ class Variables:
                 if not shape or value in number:
                     continue
                 several = uses.get(value, 0) > 1
-                if value in made or (several and t not in spot.free):
+                if value in computed or (several and t not in spot.free):
                     number[value] = len(kinds)
                     width, home, goes_around = spot.known.widths[t], spot.held[t], carried.get(value)
-                    kind = ValueKind(shape, width, home, value in made, several, goes_around, value in opened)
+                    kind = ValueKind(
+                        shape, width, home, value in computed, several, goes_around, value in opened
+                    )
                     kinds.append(kind)
         wanted: list[dict[tuple[Layout, float], int]] = [{} for _ in kinds]
         for need in needs:
