@@ -9,7 +9,7 @@ SEED := $(shell date +%Y%m%d)
 CRATES := engine/core importers/core partition/choice/least/core
 SOURCES := pyproject.toml Cargo.toml Cargo.lock $(shell find $(CRATES) -name Cargo.toml -o -path "*/src/*.rs")
 
-.PHONY: test test-nightly test-versions test-clusters lint demo bench docs vscode clean
+.PHONY: test test-nightly test-versions test-clusters lint demo bench docs screenshots vscode clean
 
 test: lint
 	@if command -v $(CARGO) >/dev/null; then $(CARGO) test --workspace --no-default-features --quiet; \
@@ -60,6 +60,10 @@ docs: .venvs/docs/ready
 	mkdir -p .venvs/docs/root && ln -sfn ../../.. .venvs/docs/root/shardlog
 	.venvs/docs/bin/python -m pip install --quiet --editable '.[docs]'
 	touch $@
+
+# The screenshots of the report in docs/pictures; needs Chromium and its driver.
+screenshots: .venv/ready
+	$(BIN)/python -m shardlog.tests.screenshots
 
 # The extension for VS Code, built and tested; needs Node.js.
 vscode: .venv/ready

@@ -14,7 +14,9 @@ class Conflicts {
     const side = (name) => ({
       value: (i) => dimsText(of(i)[name]),
       cell: (i) =>
-        element("span", { class: "code", title: dimsText(of(i)[name]) }, ...markedDims(of(i)[name], of(i), MOST_DIMS)),
+        name === "needs" && of(i).partial && dimsText(of(i).has) === dimsText(of(i).needs)
+          ? element("span", { title: dimsText(of(i).needs) }, "the same, ", element("mark", {}, "summed"))
+          : element("span", { class: "code", title: dimsText(of(i)[name]) }, ...markedDims(of(i)[name], of(i), MOST_DIMS)),
     });
     const partial = run.conflicts.some((conflict) => conflict.partial);
     this.table = new Table(

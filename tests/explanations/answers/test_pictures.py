@@ -13,6 +13,7 @@ from shardlog.explanations.answers.visualize import ranges
 from shardlog.explanations.report import report
 from shardlog.explanations.report.pictures import pictures
 from shardlog.session import Session
+from shardlog.tests import screenshots
 from shardlog.tests.support import models
 
 from .test_report import MODULE, Page, browser, small
@@ -85,6 +86,20 @@ def test_many_layers_are_one_without_their_numbers() -> None:
     assert found["timeline"]["layers"] == ["layer_*"]
     (cell,) = found["matrix"]["cells"]
     assert (found["matrix"]["kinds"], cell[3]) == (["all-gather"], 30)
+
+
+def test_the_page_is_small_without_its_data(file: Path) -> None:
+    text = file.read_text()
+    data = text.partition('<script id="data" type="text/plain">')[2].partition("</script>")[0]
+    assert len(text) - len(data) < 250_000
+
+
+def test_the_documentation_shows_each_screenshot() -> None:
+    shown = (screenshots.FOLDER.parent / "explanations.md").read_text()
+    for name in screenshots.names():
+        assert f"(pictures/{name})" in shown
+        assert (screenshots.FOLDER / name).stat().st_size < 150_000
+    assert {path.name for path in screenshots.FOLDER.iterdir()} == set(screenshots.names())
 
 
 # ---- What they show ---------------------------------------------------------------------------------------

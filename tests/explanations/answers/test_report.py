@@ -279,7 +279,7 @@ def test_what_differs_of_a_conflict_is_marked(page: Page) -> None:
     page.run("app.show('conflicts')")
     page.one("#view-conflicts .space .row")
     marked = "[...document.querySelectorAll('#view-conflicts .space .row')].map((row) => [...row.querySelectorAll('mark')].map((e) => e.textContent))"  # noqa: E501
-    assert page.run(f"return {marked}") == [[], ["{data}", "{}"]]
+    assert page.run(f"return {marked}") == [["summed"], ["{data}", "{}"]]
     # Of long shardings the other dimensions are left out, and never what differs.
     said = page.run("""
         const conflict = { has: ["a_long_axis,b", "", "c", ""], needs: ["a_long_axis,b", "", "", "d"] };

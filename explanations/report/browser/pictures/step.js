@@ -145,7 +145,7 @@ function memoryPicture(run) {
     const parts = live.map((bytes, n) => [bytes, layers[n]]).filter(([bytes]) => bytes > 0);
     parts.sort(([one], [other]) => other - one);
     const said = parts.slice(0, 3).map(([bytes, name]) => `${name} ${bytesText(bytes)}`);
-    return `op ${countText(time >> 1)} of ${countText(times >> 1)}: ${bytesText(total[i])}: arguments and results ${bytesText(always)}${said.length > 0 ? `, ${said.join(", ")}` : ""}`;
+    return `op ${countText(time >> 1)} of ${countText(times >> 1)}: arguments and results ${bytesText(always)}${said.length > 0 ? `, ${said.join(", ")}` : ""}`;
   };
   if (moments.length === 0) return null;
   const mark = element("span", { class: "peak-mark", style: `left: ${(100 * (peak + 0.5)) / wide}%` }, element("span", {}, "peak"));
@@ -154,7 +154,10 @@ function memoryPicture(run) {
   return figure(
     "Memory over the step",
     `at most ${bytesText(most)}, at ${at(peak)}.`,
-    ...reader(picture, "Memory over the step", (share) => at(Math.min(wide - 1, Math.floor(share * wide)))),
+    ...reader(picture, "Memory over the step", (share) => {
+      const i = Math.min(wide - 1, Math.floor(share * wide));
+      return `${bytesText(total[i])} at ${at(i)}`;
+    }),
     element(
       "ul",
       { class: "legend", "aria-label": "Layers" },
@@ -204,7 +207,8 @@ function linksPicture(run) {
 function gridOf(down, across, busy) {
   const shown = (axis) => (axis ? Math.min(axis[1], MOST_NODES) : 1);
   const [rows, columns, gap] = [shown(down), shown(across), 42];
-  const drawing = drawn("svg", { viewBox: `0 0 ${gap * columns + 20} ${gap * rows + 8}`, class: "grid", role: "img", width: gap * columns + 20, height: gap * rows + 8 });
+  const [wide, high] = [gap * (columns - 1) + 40, gap * (rows - 1) + 30];
+  const drawing = drawn("svg", { viewBox: `0 0 ${wide} ${high}`, class: "grid", role: "img", width: wide, height: high });
   const label = (axis) => (axis ? `${axis[0]} ${axis[1]}: ${percentText(busy.get(axis[0]) ?? 0)}` : "");
   drawing.setAttribute("aria-label", [across, down].filter(Boolean).map(label).join(", "));
   const place = (row, column) => [20 + gap * column, 16 + gap * row];
