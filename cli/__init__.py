@@ -9,36 +9,18 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from ..console.datalog import FILES
 from ..console.parser import Parser, check_texts
 from ..console.status import is_bad_input, status_of
 from ..program.shardy import unusable
-from . import (
-    authoring,
-    automatic,
-    checks,
-    compiling,
-    costing,
-    datalog,
-    dialects,
-    explain,
-    partitioning,
-    programs,
-    rules,
-    sweeping,
-)
-from .running import common_arguments
-
-_GROUPS = (
-    *(programs, partitioning, automatic, sweeping, dialects, costing, compiling),
-    *(explain, checks, rules, authoring, datalog),
-)
 
 
-def parser() -> Parser:
+def parser(command: str = "") -> Parser:
     """The arguments of the command line; ``carry_out`` of the parsed arguments is the function of the
-    command."""
+    command. If ``command`` is "datalog", other commands may be missing: they share nothing with it, and
+    importing them takes longer than a small program."""
     from ..version import __version__
 
     top = Parser(
@@ -48,12 +30,44 @@ def parser() -> Parser:
     top.meant = _MEANT
     top.add_argument("--version", action="version", version=f"shardlog {__version__}")
     commands = top.add_subparsers(dest="command", required=True, metavar="COMMAND")
-    common = common_arguments()
-    for group in _GROUPS:
-        group.add(commands, common)
-    for command in commands.choices.values():
-        command.set_defaults(parser=command)
+    if command == "datalog":
+        _add_datalog(commands)
+    else:
+        _add_all(commands)
+    for described in commands.choices.values():
+        described.set_defaults(parser=described)
     return top
+
+
+def _add_datalog(commands: Any) -> None:
+    from . import datalog
+
+    datalog.add(commands)
+
+
+def _add_all(commands: Any) -> None:
+    from . import (
+        authoring,
+        automatic,
+        checks,
+        compiling,
+        costing,
+        dialects,
+        explain,
+        partitioning,
+        programs,
+        rules,
+        sweeping,
+    )
+    from .running import common_arguments
+
+    common = common_arguments()
+    for group in (
+        *(programs, partitioning, automatic, sweeping, dialects, costing, compiling),
+        *(explain, checks, rules, authoring),
+    ):
+        group.add(commands, common)
+    _add_datalog(commands)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -62,8 +76,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _carry_out(arguments: Sequence[str] | None) -> int | None:
-    top = parser()
-    if "_ARGCOMPLETE" in os.environ:  # the shell asks what can come next
+    given = sys.argv[1:] if arguments is None else arguments
+    completing = "_ARGCOMPLETE" in os.environ
+    top = parser("" if completing else "".join(given[:1]))
+    if completing:  # the shell asks what can come next
         with suppress(ImportError):
             from argcomplete import autocomplete
 

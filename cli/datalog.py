@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import argparse
 from typing import Any
 
 from ..console.datalog import describe
 
 
-def add(commands: Any, common: argparse.ArgumentParser) -> None:
+def add(commands: Any) -> None:
     """Adds the command, which takes none of the arguments of a run."""
     about = "run a Datalog program over files of facts, as Soufflé does"
     describe(commands.add_parser("datalog", help=about))

@@ -208,7 +208,7 @@ def _explain(program: Program, fact: str, options: argparse.Namespace) -> None:
     program.read_inputs(options.fact_dir, [relation])
     program.run(relation)
     if options.explain is not None:
-        from ..datalog.explanations import LEVELS
+        from ..datalog.program import LEVELS
 
         depth = LEVELS if options.depth is None else options.depth
         explanation: Explanation | WhyNot = program.explain(fact, depth)

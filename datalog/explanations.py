@@ -15,7 +15,6 @@ from ..engine.provenance.search import TRIES, Attempt
 from .values import Texts
 
 _COUNTED = 5  # tuples of aggregates that a text shows
-LEVELS = 32  # of a proof, unless more are asked for
 _DEEPEST = 32  # levels that stand one in the other
 
 

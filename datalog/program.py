@@ -8,9 +8,7 @@ from functools import wraps
 from pathlib import Path
 from threading import RLock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeVar
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
 
 from ..engine import Diagnostic, Limits, Relation, load
 from ..engine.evaluate.branches import Branches
@@ -19,24 +17,25 @@ from ..engine.evaluate.store import BranchStore, Store
 from ..engine.language.diagnostics import EngineError, unknown_relation
 from ..engine.plan.cache import Request
 from ..engine.plan.needs import needed_relations
-from . import directives, tables
-from .columns import adding
-from .databases import write_duckdb
-from .explanations import LEVELS, Explanation, WhyNot
-from .profile import Profile, profile_of
+from . import directives
 from .readers import read
 from .values import Texts, fact_of
 from .writers import write
 
+# Imported where it is used: NumPy takes longer to import than a small program to run.
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow
 
     from ..engine.plan.compiler import CheckedClauses
     from ..engine.provenance.search import ProofSearch
+    from .explanations import Explanation, WhyNot
+    from .profile import Profile
 
 P = ParamSpec("P")
 T = TypeVar("T")
-Array = np.ndarray[Any, Any]
+Array: TypeAlias = "np.ndarray[Any, Any]"
+LEVELS = 32  # of a proof, unless more are asked for
 TEXT = "program"  # the name of a program that is given as text, in messages
 
 
@@ -108,7 +107,7 @@ class Program:
         self._stated = frozenset(self._store.complete())  # relations without rules
         self._computed = self._stated  # by the last run
         self._given: set[str] = set()  # relations to which facts were added
-        self._symbols: Array = np.empty(0, object)
+        self._symbols: Array | None = None
         self._written: CheckedClauses | None = None
         self._proofs: ProofSearch | None = None  # over the last run
         self._runs = 0
@@ -131,6 +130,8 @@ class Program:
         table or an object that exports one; columns count by their order. A column of symbols may be of
         texts, fixed-width, categorical or dictionary-encoded. Records are tuples, nil is None.
         """
+        from .columns import adding
+
         # Before its turn, because the source of facts may query the program.
         self._add(relation, adding(self.relation_named(relation), facts))
 
@@ -160,6 +161,8 @@ class Program:
     @_in_turn
     def profile(self, *relations: str, limits: Limits | None = None) -> Profile:
         """Like ``run``; returns the time of each rule in each round."""
+        from .profile import profile_of
+
         names = self._begin(relations)
         start = perf_counter()
         noted = self._store.profile(names, limits or self.limits)
@@ -172,6 +175,8 @@ class Program:
 
         It keeps its other tables. Needs duckdb and pyarrow. Raises ShardlogError if it cannot be written.
         """
+        from .databases import write_duckdb
+
         complete = set(self._store.complete())
         relations = [relation for name, relation in self.relations.items() if name in complete]
 
@@ -221,8 +226,10 @@ class Program:
         It has a field per column, of type int64, uint64, float64, or object for texts and records (tuples and
         None).
         """
+        from .tables import structured
+
         relation = self.relation_named(name)
-        return tables.structured(relation, self._store, self._all_symbols)
+        return structured(relation, self._store, self._all_symbols)
 
     @_in_turn
     def table(self, name: str) -> pyarrow.Table:
@@ -233,7 +240,9 @@ class Program:
         return self._table(self.relation_named(name))
 
     def _table(self, relation: Relation) -> pyarrow.Table:
-        return tables.arrow(relation, self._store, self._all_symbols, self._program.plan)
+        from .tables import arrow
+
+        return arrow(relation, self._store, self._all_symbols, self._program.plan)
 
     @_in_turn
     def rows(self, name: str) -> list[tuple[Any, ...]]:
@@ -254,12 +263,13 @@ class Program:
         copied. Raises DatalogError for a query with errors, in a file called "query".
         """
         from ..engine.plan.querying import compile_query
+        from .tables import from_rows
 
         names = self._program.relations
         plan, shared = compile_query(self._request, body, names, self._store.complete(), self._given)
         ((_, rows),) = self._store.ask(plan.to_json(), shared, limits or self.limits).items()
         (answer,) = (relation for relation in plan.relations if relation.output)
-        return tables.from_rows(answer, list(Branches(plan).outward(answer, rows)) if plan.branches else rows)
+        return from_rows(answer, list(Branches(plan).outward(answer, rows)) if plan.branches else rows)
 
     @_in_turn
     def explain(self, fact: str, depth: int | None = LEVELS) -> Explanation:
@@ -268,6 +278,8 @@ class Program:
         Steps more than ``depth`` rules away are left open: explain these to continue. None leaves none open.
         Raises EngineError for text that is not a tuple of the program, and for a tuple that does not hold.
         """
+        from .explanations import Explanation
+
         if depth is not None and not 0 <= depth <= sys.maxsize:
             raise EngineError(f"the depth is {depth}; expected a number from 0 on, or None")
         relation, row = self._computed_fact(fact)
@@ -284,6 +296,8 @@ class Program:
 
         Raises EngineError for text that is not a tuple of the program, and for a tuple that holds.
         """
+        from .explanations import WhyNot
+
         relation, row = self._computed_fact(fact)
         if self._search.extents.holds(relation.name, row):
             told = Texts(self._program.plan).fact(relation.name, row)
@@ -329,8 +343,14 @@ class Program:
 
     def _all_symbols(self) -> Array:
         """The symbols by number."""
+        import numpy as np
+
+        from .tables import objects
+
+        if self._symbols is None:
+            self._symbols = objects([])
         if more := self._store.symbols(len(self._symbols)):
-            self._symbols = np.concatenate([self._symbols, tables.objects(more)])
+            self._symbols = np.concatenate([self._symbols, objects(more)])
         return self._symbols
 
     def relation_named(self, name: str) -> Relation:

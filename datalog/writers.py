@@ -9,18 +9,19 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, TYPE_CHECKING, Any, cast
 
 from ..engine import Relation
 from ..engine.evaluate.store import Store
 from ..engine.plan.plan import Column, QueryPlan
 from ..errors import ShardlogError
 from ..outputs import output
-from . import tables
 from .databases import refuse_same
 from .directives import Transfer
-from .tables import Symbols
 from .values import float_text, text_of
+
+if TYPE_CHECKING:
+    from .tables import Symbols
 
 _ROWS = 1 << 14  # whose text is in memory at once
 
@@ -132,6 +133,8 @@ def _fields(
     symbols: Symbols,
     plan: QueryPlan,
 ) -> list[str]:
+    from . import tables
+
     declared = relation.columns[column]
     if declared.type == "symbol":
         texts = symbols()

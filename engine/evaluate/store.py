@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol, cast
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
 from ..plan.needs import needed
 from ..plan.plan import QueryPlan, Relation
 from .branches import Branches
 from .facts import Rows, tuples
-from .functors import evaluate
 from .limits import UNLIMITED, Limits
-from .ordinals import Ordinals
-from .reference import Evaluation
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    from .reference import Evaluation
 
 # The type of a column's words, if they are not numbers of symbols or records.
-NUMERIC: dict[str, type[np.generic]] = {"number": np.int64, "unsigned": np.uint64, "float": np.float64}
-Words = np.ndarray[Any, np.dtype[np.int64]]
+NUMERIC = {"number": "int64", "unsigned": "uint64", "float": "float64"}
+Words: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 # One application of a rule: the numbers of its source, stratum and round, seconds, and the number of new
 # tuples.
 Noted = tuple[int, int, int, float, int]
 # The columns of a relation and the first tuple of each round but the first: see ``Store.found``.
-Found = tuple[list[Words], Words]
+Found: TypeAlias = "tuple[list[Words], Words]"
 # The name of a relation in another program, and here.
 Shared = Sequence[tuple[str, str]]
 # Numbers (unsigned ones as their bits), floats, texts, or numbers of texts and these texts.
-FactColumn = np.ndarray[Any, Any] | list[str] | tuple[Words, list[str]]
+FactColumn: TypeAlias = "np.ndarray[Any, Any] | list[str] | tuple[Words, list[str]]"
 
 
 class Store(Protocol):
@@ -122,6 +122,8 @@ class ReferenceStore:
     """A store that evaluates everything anew, where something was added."""
 
     def __init__(self, plan: QueryPlan) -> None:
+        from .ordinals import Ordinals
+
         self._plan = plan
         self._ordinals = Ordinals(plan)
         self._facts: dict[str, list[tuple[Any, ...]]] = {}
@@ -173,6 +175,8 @@ class ReferenceStore:
 
     def _asked(self, text: str, shared: Shared, limits: Limits) -> tuple[QueryPlan, Evaluation, list[int]]:
         """Another program, its evaluation, and its outputs."""
+        from .reference import Evaluation
+
         plan = QueryPlan.from_json(text)
         evaluation = Evaluation(plan, limits=limits, ordinals=self._ordinals)
         for its, mine in shared:
@@ -191,6 +195,8 @@ class ReferenceStore:
         return [] if evaluation is None or evaluation is before else evaluation.applied
 
     def _evaluated(self, wanted: Iterable[str], limits: Limits) -> None:
+        from .reference import Evaluation
+
         plan = self._plan
         evaluation = Evaluation(plan, limits=limits, ordinals=self._ordinals)
         for name, rows in self._facts.items():
@@ -222,9 +228,13 @@ class ReferenceStore:
         return self._as_found(self._plan.relations[index], (rows, [0, *rounds]))
 
     def _as_found(self, relation: Relation, answer: tuple[list[tuple[Any, ...]], list[int]]) -> Found:
+        import numpy as np
+
         return self._as_columns(relation, answer[0]), np.array(answer[1], np.int64)
 
     def facts(self, relation: str) -> list[tuple[Any, ...]]:
+        from .functors import evaluate
+
         stated = [values for number, values in self._plan.facts if number == self._plan.index(relation)]
         rows = [tuple(evaluate(value, []) for value in values) for values in stated]
         return [*rows, *self._facts.get(relation, ())]
@@ -240,6 +250,8 @@ class ReferenceStore:
         return None
 
     def _words(self, kind: str, values: list[Any]) -> Words:
+        import numpy as np
+
         if kind in NUMERIC:
             return np.array(values, NUMERIC[kind]).view(np.int64)
         numbers = self._known(kind)
@@ -262,7 +274,7 @@ def _listed(kind: str, column: FactColumn) -> list[Any]:
         return [column[1][code] for code in column[0]]
     if isinstance(column, list):
         return column
-    return list((column.view(np.uint64) if kind == "unsigned" else column).tolist())
+    return list((column.view("uint64") if kind == "unsigned" else column).tolist())
 
 
 class BranchStore:

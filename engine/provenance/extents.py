@@ -7,7 +7,7 @@ from collections.abc import Callable, Container, Iterator, Mapping, Sequence
 from itertools import chain, takewhile
 from operator import itemgetter
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -21,7 +21,7 @@ _MANY = 4096  # rows with a word, among which another column is worth grouping, 
 _SHARE = 32  # a relation is indexed once this many of its tuples are read per search
 _NONE = np.empty(0, np.int64)
 
-Numbers = Sequence[int] | Words  # of tuples, ascending
+Numbers: TypeAlias = "Sequence[int] | Words"  # of tuples, ascending
 
 
 class StoredExtents:

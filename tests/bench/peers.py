@@ -124,6 +124,11 @@ class AbsentError(Exception):
 
 def _shardlog(work: Path, souffle: str) -> Command:
     python = [sys.executable, "-m", "shardlog", "datalog"]
+    # Python finds bytecode, as it does where shardlog is installed: a first run writes it.
+    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+    os.environ["PYTHONPYCACHEPREFIX"] = str(work / "bytecode")
+    _write_facts(CASES["chain"].facts(100), work / "few")
+    _build([*python, str(work / "chain.dl"), "-F", str(work / "few")], work)
 
     def command(case: str, facts: Path, threads: int) -> list[str]:
         program = str(work / f"{case}.dl")

@@ -459,3 +459,13 @@ def test_options_of_souffle_without_a_meaning_are_refused(option: str, folder: F
     assert (status, out) == (2, "")
     assert f"Soufflé's option {option.split()[0]} is not supported\n  hint: " in err
     assert not (folder.path / "r.csv").exists()
+
+
+def test_files_do_not_take_numpy(folder: Folder) -> None:
+    folder.write(program__dl=PATHS_OF_FILES, edge__facts="1\t2\n")
+    program = (
+        "import sys\nfrom shardlog.cli import main\n"
+        "main(['datalog', 'program.dl'])\nprint('numpy' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=folder.path, capture_output=True, text=True)
+    assert done.stdout == "path\t1\nFalse\n"
