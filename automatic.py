@@ -34,9 +34,9 @@ class Auto:
     ``plan`` is the ``AutoPlan``: a mesh, specs, seconds and bytes.
     """
 
-    def __init__(self, function: Any, program: Any, options: AutoOptions, found: AutoPlan) -> None:
+    def __init__(self, function: Any, program: Any, options: AutoOptions, plan: AutoPlan) -> None:
         self._function, self._program, self._options = function, program, options
-        self.plan = found
+        self.plan = plan
 
     @property
     def seconds(self) -> float:

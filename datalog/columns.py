@@ -86,9 +86,9 @@ def _holds_tuples(facts: Array) -> bool:
 
 
 def _converted(relation: Relation, declared: Column, column: Any) -> FactColumn:
-    def misfit(found: object) -> EngineError:
+    def misfit(value: object) -> EngineError:
         return EngineError(
-            f"`{relation.name}`, column `{declared.name}`: expected {_EXPECTED[declared.type]}, found {found}"
+            f"`{relation.name}`, column `{declared.name}`: expected {_EXPECTED[declared.type]}, found {value}"
         )
 
     coded = _coded(column, misfit)

@@ -104,9 +104,9 @@ def check_aggregates(clause: Clause, reporter: Reporter) -> None:
                 reporter.error("E0405", one.at, message, "give the variables of one of them other names")
 
 
-def grounded_by(body: Iterable[Literal], known: set[str]) -> set[str]:
-    """The variables that have a value once ``body`` holds, given those that are ``known`` before."""
-    grounded = set(known)
+def grounded_by(body: Iterable[Literal], bound: set[str]) -> set[str]:
+    """The variables that have a value once ``body`` holds, if those in ``bound`` have one before."""
+    grounded = set(bound)
     equations: list[tuple[Term, set[str]]] = []  # a pattern, and the variables of the term that it equals
     for literal in body:
         if isinstance(literal, Atom):
@@ -138,9 +138,9 @@ def _bound_by_pattern(term: Term) -> set[str]:
 
 
 def _check_body(
-    body: Iterable[Literal], known: set[str], places: dict[str, int], reporter: Reporter
+    body: Iterable[Literal], bound: set[str], places: dict[str, int], reporter: Reporter
 ) -> set[str]:
-    grounded = grounded_by(body, known)
+    grounded = grounded_by(body, bound)
     for literal in body:
         for term in terms(literal):
             # In an atom any value will do for an unnamed variable; in an equation, inside of a record.

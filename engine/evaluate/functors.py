@@ -255,7 +255,7 @@ def _matches(pattern: str, text: str) -> bool | None:
 
 def _pattern(pattern: str) -> re.Pattern[str] | None:
     try:
-        return re.compile(_BRACKETS.sub(lambda found: _CLASSES[found[1]], pattern))
+        return re.compile(_BRACKETS.sub(lambda match: _CLASSES[match[1]], pattern))
     except (re.error, OverflowError, RecursionError):
         return None
 

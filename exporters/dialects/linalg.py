@@ -29,7 +29,7 @@ def as_linalg(text: str) -> str:
             parts += [text[done:end], region.replace("\n", f"\n{indent}")]
             done = end
     parts.append(text[done:])
-    return _KINDS.sub(lambda found: _WORD.sub(r"#linalg.iterator_type<\1>", found[0]), "".join(parts))
+    return _KINDS.sub(lambda match: _WORD.sub(r"#linalg.iterator_type<\1>", match[0]), "".join(parts))
 
 
 def _region(op: str, rest: str) -> str | None:

@@ -270,7 +270,7 @@ class _Process:
         words, type_ = _words(), ir.RankedTensorType(value.type)
         element = str(type_.element_type)
         if element in words["datatypes"]:
-            return value, lambda made: made
+            return value, lambda tensor: tensor
         if element not in words[how]:
             self.refuse(op, f"there is no datatype for {element}")
         other, there, back = words[how][element]

@@ -26,19 +26,19 @@ def pretty(text: str) -> str:
     """The text with each op of shard or mesh in the form of its dialect."""
     alike: dict[tuple[str, int, str], str | None] = {}  # by all but its operands: the form, or none
 
-    def on_one_line(found: re.Match[str]) -> str:
+    def on_one_line(match: re.Match[str]) -> str:
         """An op that stands on a line; ops that differ only in their operands have one form."""
-        operands = [name.strip() for name in found["operands"].split(",")] if found["operands"] else []
-        key = found["name"], len(operands), found["rest"]
+        operands = [name.strip() for name in match["operands"].split(",")] if match["operands"] else []
+        key = match["name"], len(operands), match["rest"]
         if key not in alike:
             names = ", ".join(f"%{_PLACE}{i}" for i in range(len(operands)))
-            line = f'"{found["name"]}"({names}){found["rest"]}'
+            line = f'"{match["name"]}"({names}){match["rest"]}'
             printed = _pretty(line)
             alike[key] = None if printed == line else printed
         form = alike[key]
         if form is None:
-            return found[0]
-        return found["head"] + _NAMED.sub(lambda place: operands[int(place[1])], form)
+            return match[0]
+        return match["head"] + _NAMED.sub(lambda place: operands[int(place[1])], form)
 
     return _pretty(_LINE.sub(on_one_line, text))
 

@@ -61,7 +61,7 @@ def in_generic_form(data: bytes, *, bodies: bool = False) -> bytes:
     if b"dlti" in data:  # of the target, by the name of a dialect alone, which jaxlib does not have
         data = _TARGET.sub(rb"\1dlti.map\2", data)
     text = _ITERATOR.sub(r'"\1"', data.decode(errors="surrogateescape"))  # as statements write them
-    text = _ENCODING.sub(lambda found: _spaced(found[0]), text)
+    text = _ENCODING.sub(lambda match: _spaced(match[0]), text)
     try:
         return _Text(text, bodies).all().encode(errors="surrogateescape")
     except RecursionError:
@@ -323,7 +323,7 @@ class _Reading:
             return
         keywords, dialect = self.statement.keywords, self.op.partition(".")[0]
         if keywords and held:
-            held = _KEYWORD.sub(lambda found: _in_full(found, keywords, dialect), held)
+            held = _KEYWORD.sub(lambda match: _in_full(match, keywords, dialect), held)
         if held:
             self.attributes[f"\0{len(self.attributes)}"] = held
 
