@@ -43,7 +43,7 @@ class Memory:
 class KeptCollectives:
     """The collectives of one kind: how many a device runs, and the bytes that it sends.
 
-    ``count`` and ``bytes`` are those of shardlog's program, the others those of XLA's.
+    ``count`` and ``bytes`` are for shardlog's program, the others for XLA's.
     """
 
     kind: str

@@ -468,7 +468,7 @@ def _number(op: Any) -> int | None:
 
 
 def _manual_around(op: Any) -> list[str]:
-    """The manual axes of surrounding computations: the op's types are those of a part along them."""
+    """The manual axes of surrounding computations. The op's types are types of a part along them."""
     manual: list[str] = []
     while (op := op.parent.operation).name != "func.func":
         manual += boundary_axes(op)
@@ -478,8 +478,8 @@ def _manual_around(op: Any) -> list[str]:
 def _computed(graph: OpGraph, module: ir.Module, traits: OpTraits) -> Iterator[tuple[int, bool]]:
     """The ops of the main function that are work, by their numbers, of a module that the graph takes down.
 
-    They stand in the function itself, which is said of each, or in a loop or a branch. The regions of other
-    ops are part of these.
+    Each comes with whether it is in the function itself, and not in a loop or a branch. The regions of other
+    ops belong to these ops.
     """
     functions = symbols(module, "func.func")
     main = functions[main_function(functions)].operation

@@ -30,8 +30,8 @@ class Gift:
 def given_to(
     taken: Sequence[int], returned: Sequence[int], entries: Sequence[Mapping[str, Any]]
 ) -> dict[int, int]:
-    """The results that reuse the memory of arguments, by number: those that an argument's attributes name, or
-    else the next one of its size."""
+    """The results that reuse the memory of arguments, by number: the result that an argument's attributes
+    name, or else the next one of its size."""
     results = {n: ir.IntegerAttr(e[_RESULT]).value for n, e in enumerate(entries) if _RESULT in e}
     results = {n: result for n, result in results.items() if taken[n] == returned[result]}
     left = defaultdict[int, list[int]](list)

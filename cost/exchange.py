@@ -58,7 +58,7 @@ _PRICES: dict[tuple[str, OpTraits], Prices] = {}
 
 def prices(machine: Machine, traits: OpTraits) -> Prices:
     """Prices by the time on a machine, in bytes that a device sends in that time along a link without a rule
-    of its own. For equal machines they are the same, so that what was decided by them is kept."""
+    of its own. Equal machines share one object, so that decisions by these prices can be reused."""
     key = repr(machine), traits
     of_machine = _PRICES.pop(key, None) or _prices(machine, traits)
     _PRICES[key] = of_machine  # the last one

@@ -140,7 +140,7 @@ class _Formulas:
         return reduced
 
     def loose(self, op: Any, reduced: set[tuple[int, int]], goal: Sharding) -> tuple[SubAxis, ...]:
-        """The axes along which an op reduces what is split, and that its result is not partial on."""
+        """The axes along which an op reduces a split dimension, and on which its result is not partial."""
         axes: dict[SubAxis, None] = {}
         for slot, d in sorted(reduced):
             held = self.of(op.operands[slot]) if slot < len(op.operands) else None

@@ -20,8 +20,8 @@ Facts = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Taken:
-    """The time of a kernel in seconds; what limits it: "compute", "memory" or "launch"; the number of kernels
-    that XLA makes of it; and how sure that is, see ``OpPrice``."""
+    """The time of a kernel in seconds; its limit: "compute", "memory" or "launch"; the number of kernels that
+    XLA splits it into; and how sure the time is, see ``OpPrice``."""
 
     seconds: float
     limited: str
@@ -61,8 +61,7 @@ class Gpu:
         self._known: dict[Any, tuple[Facts, Taken]] = {}
 
     def of(self, op: int) -> tuple[float, Taken] | None:
-        """The bytes that the kernel moves of which the op with a number is the root, and what it takes; None
-        for other ops."""
+        """The bytes that the kernel with this root moves, and its time; None for ops that are not roots."""
         kernel = self._kernel(op)
         if kernel is None:
             return None
@@ -70,7 +69,7 @@ class Gpu:
         return float(sum((*amounts.read, *amounts.written))), self._asked(kernel, amounts)[1]
 
     def facts(self, op: int) -> Facts | None:
-        """What is known of the kernel of which the op with a number is the root."""
+        """The facts about the kernel with this root."""
         kernel = self._kernel(op)
         return None if kernel is None else self._asked(kernel, self._kernels.amounts(kernel))[0]
 

@@ -1,4 +1,4 @@
-"""The ops and values of modules as numbers: what is asked often of an op or a type is read once."""
+"""The ops and values of modules as numbers, so that their properties are read from MLIR once."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LARGEST = 64  # ops in regions, of what is compared
 
 
 class TensorType(NamedTuple):
-    """A type: its elements, their type, its bytes, and its shape; of what is no tensor nothing."""
+    """A type: its elements, their type, its bytes, and its shape; empty for types that are not tensors."""
 
     elements: int = 0
     element: str = ""
@@ -144,7 +144,7 @@ class OpGraph:
         return (*self.kinds[op:end], -1, *used)
 
     def users(self, value: int) -> list[int]:
-        """The ops beside the one that makes a value that use it, or whose regions do, each once."""
+        """The ops that use a value, each once. An op next to the definer stands for users in its regions."""
         if value not in self._users:
             region, users = self.regions[self.definers[value]], dict[int, None]()
             for user, _ in self.uses[value]:

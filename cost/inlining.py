@@ -71,8 +71,8 @@ def _without_equal(module: ir.Module, main: Any, traits: OpTraits) -> None:
 
 def _merge(block: Any, before: Mapping[Hashable, Any], pure: Mapping[str, str]) -> None:
     """Merges equal ``pure`` ops of a block and the blocks inside, also with those before the block, and
-    erases unused ones. Ops are given by name with what they compute, because ops of several dialects may be
-    equal."""
+    erases unused ones. ``pure`` maps the names of ops to the computation, because ops of several dialects may
+    be equal."""
     earlier, gone = dict(before), list[Any]()
     for op in [each.operation for each in block.operations]:
         for each in (each for region in op.regions for each in region.blocks):

@@ -132,7 +132,7 @@ class Kernels:
         return alone or any(user not in inside for user, _ in uses)
 
     def _count(self, op: int, computed: Counter[Any]) -> None:
-        """Counts the computation of an op; a reduction counts what it does with each element."""
+        """Counts the computation of an op; a reduction counts its body once per element."""
         graph, times, name = self.graph, 1, self.graph.names[op]
         value = graph.results[op][0]
         if self._rules.form(name) == "reduction":
@@ -282,7 +282,7 @@ class Kernels:
         return set()
 
     def _returns(self, op: int, whole: int) -> set[str]:
-        """The types of what results become when they have so many elements again."""
+        """The types of the values that results become when they have so many elements again."""
         graph = self.graph
         left, types, seen = [*graph.results[op]], set[str](), set[int]()
         while left:

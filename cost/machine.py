@@ -22,10 +22,10 @@ Groups = Sequence[Sequence[int]]  # of devices
 
 @dataclass(frozen=True)
 class Link:
-    """The bytes per second that a device sends, the extra seconds of each step, and those of each collective
-    (``start``). ``ring``: data for distant devices passes through those between. ``protocols`` for less data
-    reach a share of the bandwidth, with their own latency and start. ``switches`` add up so many bytes of a
-    tensor per second, after a start."""
+    """The bytes per second that a device sends, the extra seconds per step, and the extra seconds per
+    collective (``start``). ``ring``: data for distant devices passes through those between. ``protocols`` for
+    less data reach a share of the bandwidth, with their own latency and start. ``switches`` add up so many
+    bytes of a tensor per second, after a start."""
 
     bandwidth: float
     latency: float
@@ -42,7 +42,7 @@ class Link:
 
 @dataclass(frozen=True)
 class Network:
-    """The network between groups of ``within`` devices, such as nodes or slices; the bandwidth is that of one
+    """The network between groups of ``within`` devices, such as nodes or slices. The bandwidth is per
     device."""
 
     within: int
@@ -98,14 +98,14 @@ class Allocation:
 
 @dataclass(frozen=True)
 class Machine:
-    """A machine: operations per second, memory bandwidth, and memory in bytes, of one device; its links,
-    those of some mesh axes separately; and how devices are connected: in a torus, in groups. ``peaks`` are
-    the operations per second for some element types, ``flops`` for all others. ``overlaps``: it computes
-    while it sends. ``fuses``: one of this many bytes of operands and results is read from memory or written
-    to it, because its compiler fuses ops. ``allocation`` is how memory is allocated. Its compiler combines
+    """A machine: operations per second, memory bandwidth, and memory in bytes, of one device; its links, with
+    separate ones for some mesh axes; and how devices are connected: in a torus, in groups. ``peaks`` are the
+    operations per second for some element types, ``flops`` for all others. ``overlaps``: it computes while it
+    sends. ``fuses``: one of this many bytes of operands and results is read from memory or written to it,
+    because its compiler fuses ops. ``allocation`` is how memory is allocated. Its compiler combines
     collectives of the kinds in ``combines`` over equal groups. ``kernels`` are the parameters of a GPU in
-    ``rules/cost/kernels.dl``; empty for others. ``ops`` are those of other machines in
-    ``rules/cost/cost.dl``, where they are fitted. How ``sure`` the numbers are: see ``OpPrice``."""
+    ``rules/cost/kernels.dl``; empty for others. ``ops`` are the parameters of other machines in
+    ``rules/cost/cost.dl``, if they are fitted. How ``sure`` the numbers are: see ``OpPrice``."""
 
     name: str
     flops: float
@@ -170,8 +170,8 @@ def names() -> list[str]:
 
 
 def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -> Machine:
-    """A machine by its name, or from a TOML file; with the shape of a torus, as in v5e:4x8. ``axes`` are
-    those of the program's mesh, and ``devices`` their number.
+    """A machine by its name, or from a TOML file; with the shape of a torus, as in v5e:4x8. ``axes`` are the
+    axes of the program's mesh, and ``devices`` the number of its devices.
 
     Raises ShardlogError for an unknown name, for missing or unknown entries of a file, for axes that the mesh
     does not have, and for a shape that does not fit.
@@ -297,7 +297,7 @@ _LEAST, _MOST = 1e-30, 1e30  # limits of numbers, so that all results are finite
 @dataclass(frozen=True)
 class _Table:
     """A table of a file, its name (empty for the whole file), and the file. Entries are checked when they are
-    read; ShardlogError says what is wrong."""
+    read. Raises ShardlogError for invalid ones."""
 
     entries: Mapping[str, Any]
     name: str

@@ -47,8 +47,8 @@ def peak_memory(module: ir.Module, allocation: Allocation, traits: OpTraits) -> 
 
 
 def memory_of_all(module: ir.Module, allocation: Allocation) -> int:
-    """The bytes of all values at once and of a copy of each, those of a function once per call: hardly ever
-    exceeded."""
+    """The bytes of all values at once and of a copy of each, counting functions once per call. This is hardly
+    ever exceeded."""
     listing = listing_of(module)
     which, begins = np.unique(listing.types, return_index=True)
     sizes = [allocation.size(str(listing.value(n).type)) for n in begins.tolist()]
@@ -75,10 +75,10 @@ def memory_of_all(module: ir.Module, allocation: Allocation) -> int:
 def peaks(
     module: ir.Module, allocation: Allocation, traits: OpTraits, storing: Storing | None = None
 ) -> tuple[Peak, Peak]:
-    """What a device needs when it needs most, and what it needs then of the memory of its host, ops in the
-    order of the program, which calls no function (see ``inlining``). Arguments and results have memory
-    throughout; a result has that of an argument of its size which is donated, and before it is made others
-    may have its memory. ``storing`` is how values are stored where none lies in the memory of the host."""
+    """The peak memory of a device, and the peak of its host's memory, with ops in the order of the program,
+    which calls no function (see ``inlining``). Arguments and results have memory throughout. A result takes
+    the memory of a donated argument of its size, and before it exists other values may use its memory.
+    ``storing`` describes how values are stored if none is in the host's memory."""
     functions = symbols(module, "func.func")
     function = functions[main_function(functions)]
     entries = boundary_attributes(function, "arg_attrs")

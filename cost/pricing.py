@@ -26,9 +26,10 @@ _SURE = "data sheet"  # of the time of collectives, where numbers of ops are fit
 class OpPrice:
     """The seconds of one execution of an op or a collective, its floating-point operations, the bytes that it
     moves (reads and writes, or sends), and its limit: "compute", "memory", "links", or "launch" if a kernel
-    does less than its launch costs. How ``sure`` that is: "measured" if the parameters are fitted to
-    measurements on the machine, "estimated" if to what its compiler estimates, "carried over" if to those on
-    another, and "data sheet" for a roofline. And the number of kernels that a GPU launches."""
+    does less than its launch costs. ``sure`` is the source of the parameters: "measured" if they are fitted
+    to measurements on the machine, "estimated" if to its compiler's estimates, "carried over" if to
+    measurements on another machine, and "data sheet" for a roofline. ``launches`` is the number of kernels on
+    a GPU."""
 
     seconds: float
     flops: float
@@ -59,8 +60,8 @@ class Pricing:
         return self.of(self.graph.definers[self.graph.value(op.results[0])])
 
     def of(self, op: int) -> OpPrice:
-        """The price of the op of the graph with a number; what is not stored it neither reads nor writes. On
-        GPUs that of the kernel which it begins."""
+        """The price of the op with this number in the graph. Values that are not stored are neither read nor
+        written. On GPUs it is the price of the kernel that the op begins."""
         if self._gpu is not None:
             on_gpu, flops = self._gpu.of(op), self.flops(op)
             if on_gpu is None:
@@ -115,8 +116,8 @@ class Pricing:
         return self._price(name, known, BytesMoved(touched, 0, 0, True), count)
 
     def facts(self, op: int) -> Facts | None:
-        """What the rules are given of the op of the graph with a number, and on a GPU of the kernel of which
-        it is the root; None for other ops there."""
+        """The facts for the rules about the op with this number in the graph. On a GPU they describe the
+        kernel with this root; None for other ops there."""
         if self._gpu is not None:
             return self._gpu.facts(op)
         return self._facts(self.graph.plain[op], self._rules.of(op), _moved(op, self.storing))
@@ -182,7 +183,7 @@ class BytesMoved:
 
 
 def _stored(value: int, storing: Storing) -> int:
-    """A number for how a value is stored: equal for those that ``_moved`` does not tell apart."""
+    """A number for how a value is stored, equal for values that ``_moved`` treats alike."""
     graph = storing.graph
     if value < 0 or graph.definers[value] < 0:
         return 0

@@ -46,9 +46,9 @@ class Stored:
 
 
 class Storing:
-    """How the values of one module are stored where memory is allocated so, and how much of it they take:
-    those ``on_host`` take that of the host, which is looked at in place of the device's if so ``of_host``.
-    Ops and values are called by their numbers in a graph, or are those of MLIR."""
+    """How the values of one module are stored under an allocation, and how much memory they take. Values
+    ``on_host`` take the host's memory; with ``of_host`` that is counted in place of the device's. Ops and
+    values are given by their numbers in a graph, or as MLIR's."""
 
     def __init__(
         self,
@@ -134,8 +134,8 @@ class Storing:
         return graph.definers[operand] < 0 or self.at(operand).stored
 
     def inputs(self, value: Any) -> Iterator[Any]:
-        """The operands of the op that makes a value, and those of ops that are fused into it, and not stored.
-        Operands of another shape are omitted if the value cannot be in their place."""
+        """The operands of a value's definer, and of ops that are fused into it and not stored. Operands of
+        another shape are omitted if the value cannot be in their place."""
         left, seen, shape = list(value.owner.operands), set[Any](), self.of(value).shape
         while left:
             taken = left.pop(0)

@@ -40,8 +40,8 @@ _MEMORY = ("argument", "output", "alias", "temp", "generated_code")
 
 @dataclass(frozen=True)
 class Target:
-    """What to compile for: ``platform`` is "cpu", "tpu" or "cuda"; ``name`` is such as "v5e" or "h100", and
-    ``shape`` that of a TPU slice, as in "2x4"."""
+    """A target to compile for: ``platform`` is "cpu", "tpu" or "cuda", ``name`` a chip such as "v5e" or
+    "h100", and ``shape`` the shape of a TPU slice, as in "2x4"."""
 
     platform: str
     name: str = ""

@@ -14,8 +14,8 @@ _WORD = 4  # bytes of an element of a tile; narrower elements share one, wider o
 @cache
 def tiled_size(type_: str, lanes: int, sublanes: int) -> int:
     """The bytes of a tensor in tiles of this many rows with this many elements. A tensor with fewer rows has
-    tiles of two rows, four, and so on. The tiled dimensions are those that make the tensor smallest. A vector
-    uses all rows of a tile."""
+    tiles of two rows, four, and so on. The tiled dimensions are chosen so that the tensor is smallest. A
+    vector uses all rows of a tile."""
     shape, plain = shape_of_text(type_), size_of(type_)
     if not plain:
         return 0

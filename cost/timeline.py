@@ -1,7 +1,7 @@
 """When a device computes and sends during a step: each op and collective with its begin, and Chrome's trace.
 
-The order is that of the program. As in ``Cost.seconds``, one thing follows another; only a collective that
-overlaps with products begins with them, or ends with them.
+Ops are in the order of the program. As in ``Cost.seconds``, they follow one another. Only a collective that
+overlaps with products begins or ends with them.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ class Work:
     and written, or sent).
 
     ``layer`` is the scope that it comes from, outermost first, ``where`` the line and ``stack`` the name
-    stack. ``axes`` are those that a collective runs over; others have none. For ``hidden`` seconds besides,
-    a collective overlaps with products, which come after it if it ``leads``. ``number`` is that of a
-    collective, and ``serves`` the op that it serves.
+    stack. ``axes`` are the axes of a collective; ops have none. For ``hidden`` seconds more, a collective
+    overlaps with products, which come after it if it ``leads``. ``number`` is the number of a collective, and
+    ``serves`` the op that it serves.
     """
 
     op: str
@@ -48,7 +48,7 @@ class Work:
 
 @dataclass
 class Turns:
-    """What runs once for each turn of a loop, and what tests so many times whether there is another."""
+    """The work of a turn of a loop and of its test, and how often each runs."""
 
     turns: int
     tests: int
@@ -125,7 +125,7 @@ class Timeline:
 
     def trace(self, about: dict[str, Any]) -> dict[str, Any]:
         """The events in Chrome's trace event format, which Perfetto reads: a track for computing, and one for
-        the links of each set of axes. ``about`` is what else the file says.
+        the links of each set of axes. ``about`` are further entries of the file.
 
         The format: "Trace Event Format", by the authors of Chrome's trace viewer.
         """

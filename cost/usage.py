@@ -1,4 +1,4 @@
-"""The memory of a device over a step: what is live at each time, by layer."""
+"""The memory of a device over a step: the live bytes at each time, by layer."""
 
 from __future__ import annotations
 
