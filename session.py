@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from .explanations.answers.answers import Answers, Reasons
     from .explanations.answers.conflicts import Conflicts
     from .explanations.answers.diff import Diff
-    from .explanations.answers.mutated import Mutated
+    from .explanations.answers.mutated import Mutated, MutatedFormulas
     from .explanations.answers.pins import ChosenSharding, Pinned
     from .explanations.answers.visualize import Picture
     from .explanations.answers.what_if import WhatIf
@@ -481,12 +481,15 @@ class Session:
         return WhatIf(choice, diff(self.record, changed.record), before, after, unpartitioned)
 
     @_asked
-    def mutate(self, options: str | Sequence[str], /, **program: Unpack[ProgramOptions]) -> Mutated:
+    def mutate(
+        self, options: str | Sequence[str], /, **program: Unpack[ProgramOptions]
+    ) -> Mutated | MutatedFormulas:
         """How sharding options of ops change the partitioned program of a completed module.
 
         ``options`` are ops and the axes of each of their loops, as in ``'%4=[[], [], [], [0]]'``. The run is
         completed again with them. Keywords are those of ``partition``; by default all shardings are kept.
-        Returns a ``Mutated``: bytes received, operations and memory of each device, before and after. Raises
+        Returns a ``Mutated``: bytes received, operations and memory of each device, before and after; where
+        sizes of the grid are not known, a ``MutatedFormulas``: shapes and bytes as formulas in these. Raises
         ShardlogError for options that ops cannot have, and if the run is not one of completion.
         """
         from .explanations.questions.mutate import mutate

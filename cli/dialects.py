@@ -34,9 +34,11 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
 
 
 def _simplify(options: argparse.Namespace) -> None:
+    from ..api import run
     from ..exporters.dialects.text import respelled
+    from ..importers.dialects.checks import has_whole_collectives
     from ..importers.sources.source import read_program
-    from ..importers.sources.text import parse_module
+    from ..importers.sources.text import Text, parse_module
     from ..outputs import output, refuse_loss
     from ..partition.dialects.simplifying import simplify
     from ..rulebook.book import RuleBook
@@ -46,6 +48,11 @@ def _simplify(options: argparse.Namespace) -> None:
     with output(options.output) if options.output else nullcontext() as file:
         text, _ = read_program("-" if options.module == "-" else Path(options.module))
         module = parse_module(text)
+        if has_whole_collectives(module):
+            source = text.data if options.module == "-" else Path(options.module)
+            session = run(source, propagation="completion", rules=options.rules)
+            local = session.partition("shard", keep_shardings=True, order="rfc").text()
+            text, module = Text(local.encode(), text.name), parse_module(Text(local.encode(), text.name))
         with text.places():
             book = RuleBook(map(Path, options.rules))
             done = simplify(module, book, options.rewrite, same_arguments=options.same_arguments)

@@ -32,7 +32,7 @@ from ..cost.formulas import Formulas
 from ..datalog.profile import Profile
 from ..explanations.answers.collective import Because, Begun, ChosenHome, ComparedWay
 from ..explanations.answers.diff import TensorDiff
-from ..explanations.answers.mutated import Mutated
+from ..explanations.answers.mutated import Mutated, MutatedFormulas
 from ..explanations.answers.pins import ChosenSharding, Pinned
 from ..explanations.answers.unreduced import Unreduced
 from ..explanations.steps import Loss, Site
@@ -306,7 +306,7 @@ _DOCUMENTS = {
             _of(Pinned),  # with --pin
         ]
     },
-    "mutate": _of(Mutated),
+    "mutate": {"anyOf": [_of(Mutated), _of(MutatedFormulas)]},
     "expect": record(
         {"program": TEXT},  # with --fail-on
         differences=array(_DIFFERENCE),

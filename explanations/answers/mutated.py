@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from ...cost.formulas import Formulas
 from ...runs.choice import ProgramChoice
-from ...runs.table import short_table
+from ...runs.table import short_table, table
 from .pins import ChangedCollectives, moves_text
 
 
@@ -47,8 +48,48 @@ class Mutated:
         return asdict(self) | {"program": str(self.program)}
 
 
-def mutated_text(mutated: Mutated, *, full: bool = False) -> str:
+@dataclass(frozen=True, repr=False)
+class MutatedFormulas:
+    """The effects of sharding ``options`` of ops where sizes of the grid are not known.
+
+    It has formulas in these sizes, before and after.
+    """
+
+    options: tuple[str, ...]
+    before: Formulas
+    after: Formulas
+
+    def __repr__(self) -> str:
+        return mutated_text(self)
+
+    def as_json(self) -> dict[str, Any]:
+        """The change as JSON has it."""
+        return asdict(self)
+
+
+def _formulas_text(mutated: MutatedFormulas) -> str:
+    """Tables of the shapes and of the collectives, before and after."""
+    before, after = mutated.before, mutated.after
+    shapes = [
+        (f"{name} {i}", *pair)
+        for name in ("argument", "result")
+        for i, pair in enumerate(zip(getattr(before, f"{name}s"), getattr(after, f"{name}s"), strict=True))
+    ]
+    sent = [
+        (when, each.kind, ", ".join(each.axes), each.bytes, each.place)
+        for when, formulas in (("before", before), ("after", after))
+        for each in formulas.received
+    ]
+    heads = ("program", "collective", "axes", "bytes received by a device", "place")
+    lines = [f"with {option}" for option in mutated.options]
+    lines += ["", table(("of each device", "before", "after"), shapes), ""]
+    return "\n".join([*lines, table(heads, sent) if sent else "nothing is sent"])
+
+
+def mutated_text(mutated: Mutated | MutatedFormulas, *, full: bool = False) -> str:
     """A table of the metrics before and after, and the collectives that only one of the programs has."""
+    if isinstance(mutated, MutatedFormulas):
+        return _formulas_text(mutated)
     before, after = mutated.before, mutated.after
     kinds = sorted({*before.received, *after.received})
     pairs: list[tuple[str, float, float]] = [

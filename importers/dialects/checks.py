@@ -11,6 +11,7 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError
 from ...program.carried import DYNAMIC
 from ...program.function import location
+from ...program.mlir.modules import operations_in
 from ...rulebook.shipped import shipped
 from .grids import Grid, Spec, axis_lists, check_kind, counted, integers, kind_of
 
@@ -45,6 +46,12 @@ class Collectives:
 def collectives() -> Collectives:
     """Facts about collectives, read once."""
     return Collectives()
+
+
+def has_whole_collectives(module: ir.Module) -> bool:
+    """Whether a module has collectives of whole tensors, as the RFC and sdy have."""
+    names = {name for name, _ in collectives().whole.values()}
+    return any(op.name in names for op in operations_in(module))
 
 
 def check_collective(op: Any, grid: Grid) -> None:

@@ -116,3 +116,21 @@ def test_what_cannot_be_split_and_what_is_not_completed_is_refused() -> None:
         shardlog.run(NET, propagation="completion", sharding_option=["%3=[]", "%4=[]"])
     with pytest.raises(ShardlogError, match="no sharding options"):
         shardlog.run(NET, sharding_option="%1=[]")
+
+
+def test_sizes_that_are_not_known_give_formulas(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "unknown.mlir"
+    path.write_text(NET.replace("[2])", "[0])"))
+    words = [str(path), "--option", "%1=[[], [], [], [0]]"]
+    mutation = mutated(capsys, *words)
+    before, after = mutation["before"], mutation["after"]
+    assert before["arguments"] == ["2x4x8/n", "8x32/n", "32/nx8"]
+    assert after["arguments"] == ["2x4x8/n", "8/nx32", "32/nx8"]
+    assert [(m["kind"], m["bytes"]) for m in before["received"]] == [
+        ("all-gather", "256 * (n - 1) / n"),
+        ("reduce-scatter", "256 * (n - 1) / n"),
+    ]
+    assert {m["kind"] for m in after["received"]} == {"reduce-scatter"}
+    assert main(["mutate", *words]) == 0
+    said = capsys.readouterr().out
+    assert "argument 1      8x32/n" in said and "before   all-gather" in said

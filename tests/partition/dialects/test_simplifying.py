@@ -240,3 +240,29 @@ def test_arguments_are_the_same_where_the_user_says_so() -> None:
     module = parse_module(Text(text.encode(), "x"))
     assert simplify(module, RuleBook()) == {}
     assert simplify(module, RuleBook(), same_arguments=True) == {"gather-of-slice": 1}
+
+
+def test_collectives_of_whole_tensors_are_those_of_each_device(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The RFC's collectives take whole tensors, whose types say how they are sharded."""
+    partial, whole = "tensor<6xf32, #mesh.shard<[[], [0]]>>", "tensor<6xf32>"
+    rows = "tensor<6xf32, #mesh.shard<[[0]]>>"
+    path = tmp_path / "rfc.mlir"
+    path.write_text(f"""
+mesh.cluster @c(rank = 1, dim_sizes = [2])
+func.func @main(%x: {partial}, %y: {partial}) -> {rows} attributes {{mesh_cluster = @c}} {{
+  %0 = mesh.all_reduce %x {{reduction = "sum", mesh_axis = [0]}} : {partial} -> {whole}
+  %1 = mesh.all_reduce %y {{reduction = "sum", mesh_axis = [0]}} : {partial} -> {whole}
+  %2 = mhlo.add %0, %1 : {whole}
+  %3 = mesh.local_split %2 {{mesh_axis = [[0]], tensor_axis = [0]}} : {whole} -> {rows}
+  return %3 : {rows}
+}}
+""")
+    assert main(["simplify", str(path), "--json", "-o", str(tmp_path / "out.mlir")]) == 0
+    counts = json.loads(capsys.readouterr().out)["rewrites"]
+    assert counts == {"all-reduce-reassociation": 1, "slice-of-all-reduce": 1}
+    lines = [line.strip() for line in (tmp_path / "out.mlir").read_text().splitlines()]
+    (sent,) = (line for line in lines if "shard.reduce_scatter" in line)
+    assert sent.endswith("grid_axes = [0] scatter_dim = 0 : tensor<6xf32> -> tensor<3xf32>")
+    assert not any("all_reduce" in line or "all_slice" in line for line in lines)
