@@ -12,10 +12,13 @@ from ..engine.plan.plan import Source
 from ..engine.provenance.matching import Rules
 from ..engine.provenance.proof import Proof
 from ..engine.provenance.search import TRIES, Attempt
+from ..markup import Html, element
 from .values import Texts
 
 _COUNTED = 5  # tuples of aggregates that a text shows
 _DEEPEST = 32  # levels that stand one in the other
+_OPEN = 3  # levels that are open in a notebook
+_INDENTED = "margin-left: 1.5em"
 
 
 @dataclass(frozen=True)
@@ -76,6 +79,28 @@ class Explanation:
             lines.append("by")
         lines += [f"  {source.file}:{source.line}  {_one_line(source.text)}" for source in rules]
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        """The proof as a tree whose steps open and close; nearest steps are open."""
+        return self._as_html(self.proof, 0, set())
+
+    def _as_html(self, step: Proof, depth: int, shown: set[int]) -> Html:
+        fact = element("code", self._texts.fact(step.relation, step.row))
+        how, below = self._how(step, shown), self._below(step)
+        if id(step) in shown or not below or depth == _DEEPEST:
+            more = "  ..." if below and depth == _DEEPEST and id(step) not in shown else how
+            return element("div", fact, more, style=_INDENTED)
+        shown.add(id(step))
+        parts = [element("summary", fact, how)]
+        if step.sentence:
+            parts.append(element("div", element("i", step.sentence), style=_INDENTED))
+        for part in below:
+            if isinstance(part, str):
+                parts.append(element("div", element("code", part), style=_INDENTED))
+            else:
+                parts.append(self._as_html(part, depth + 1, shown))
+        opened = {"open": "open"} if depth < _OPEN else {}
+        return element("details", *parts, style=_INDENTED, **opened)
 
     def _below(self, step: Proof) -> list[str | Proof]:
         """The premises of a step: texts and steps."""
@@ -196,6 +221,9 @@ class WhyNot:
             if not attempt.complete:
                 lines.append(f"      ({TRIES:,} combinations of tuples were tried: others may get further)")
         return "\n".join(lines)
+
+    def _repr_html_(self) -> str:
+        return element("pre", self.text())
 
     def as_json(self) -> dict[str, Any]:
         """The same as JSON, in the form that ``shardlog datalog --schema`` describes."""

@@ -118,6 +118,20 @@ class Program:
         declared = self._program.relations.items()
         return {name: relation for name, relation in declared if not {"(", "@"} & set(name)}
 
+    @_in_turn
+    def _repr_html_(self) -> str:
+        """The relations, their columns, and how many tuples each has as of the last run."""
+        from ..markup import element
+
+        complete = set(self._store.complete())
+        names = ("relation", "columns", "tuples")
+        rows = [element("tr", *(element("th", name) for name in names))]
+        for name, relation in self.relations.items():
+            columns = ", ".join(f"{column.name}: {column.type_name}" for column in relation.columns)
+            count = f"{self._store.count(name):,}" if name in complete else "not computed"
+            rows.append(element("tr", *(element("td", text) for text in (name, columns, count))))
+        return element("table", *rows)
+
     @property
     def outputs(self) -> list[str]:
         """The relations of ``.output`` and ``.printsize``, in the order of declaration."""

@@ -16,7 +16,7 @@ from setuptools_rust import Binding, RustExtension
 
 NAME = "shardlog_datalog"
 FOLDERS = ("console", "datalog", "engine")
-MODULES = ("children", "collector", "errors", "interrupt", "outputs")
+MODULES = ("children", "collector", "errors", "interrupt", "markup", "outputs")
 EXTRAS = ("arrow", "duckdb", "pydatalog")
 
 

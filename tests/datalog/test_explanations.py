@@ -460,3 +460,28 @@ def test_evaluators_give_one_proof_whether_or_not_it_was_found_as_arrays() -> No
         assert "  | 20 is 19 and one more" in found[-1][6][1]
         assert not any(step.open for step in explained[6].proof.steps())
     assert found[0] == found[1]
+
+
+def test_notebooks_show_relations_and_proofs() -> None:
+    program = Program(
+        '.decl edge(x: number, y: symbol)\nedge(1, "<a>").\n.decl last(y: symbol)\n'
+        "/// {y} is last\nlast(y) :- edge(x, y), x < 2.\n"
+    )
+    assert "<td>last</td><td>y: symbol</td><td>not computed</td>" in program._repr_html_()
+    program.run()
+    assert "<td>last</td><td>y: symbol</td><td>1</td>" in program._repr_html_()
+    shown = program.explain('last("<a>")')._repr_html_()
+    assert shown.count("<details") == shown.count("</details>") == shown.count("open=") == 1
+    assert "<a>" not in shown and "is last" in shown and "<code>1 &lt; 2</code>" in shown
+    assert program.explain_not('last("b")')._repr_html_().startswith("<pre>last(&quot;b&quot;) does not")
+
+
+def test_notebooks_show_deep_proofs_to_a_depth() -> None:
+    program = Program(
+        ".decl edge(x: number, y: number)\n.decl path(x: number, y: number)\n"
+        "path(x, y) :- edge(x, y).\npath(x, z) :- path(x, y), edge(y, z).\n"
+    )
+    program.add("edge", [(i, i + 1) for i in range(3000)])
+    program.run()
+    shown = program.explain("path(0, 3000)", depth=None)._repr_html_()
+    assert shown.count("<details") == 32 and "..." in shown
