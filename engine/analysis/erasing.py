@@ -1,7 +1,7 @@
 """Subsumption clauses that erase one another's tuples: of two tuples each makes the other superfluous.
 
-Then neither is left, or which one is depends on the round that finds it. The check is about clauses whose
-conditions compare variables and constants: a pair of clauses is reported where the conditions of both, of the
+Then neither is left, or the round that finds them decides which one is. The check covers clauses whose
+conditions compare variables and constants. It reports a pair of clauses if the conditions of both, of the
 second with the tuples exchanged, can hold for two different tuples.
 """
 

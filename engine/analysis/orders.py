@@ -1,6 +1,6 @@
 """Orders of joins that a program states: ``.plan`` entries are checked, and not followed.
 
-As in Soufflé 2.5, they are checked against a rule as it is after inlining.
+As in Soufflé 2.5, they are checked against a rule after inlining.
 """
 
 from __future__ import annotations

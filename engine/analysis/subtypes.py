@@ -60,7 +60,7 @@ def check_subtypes(
 
 @dataclass(frozen=True)
 class _Held:
-    """The types that each variable of a clause may have, and the one that it got first."""
+    """The types that each variable of a clause may have, and the first type that it got."""
 
     common: dict[str, frozenset[str]]
     shown: dict[str, str]

@@ -94,7 +94,7 @@ class Store(Protocol):
         ...
 
     def facts(self, relation: str) -> list[tuple[Any, ...]]:
-        """The facts of a relation: those that were added, and those in the program."""
+        """The facts of a relation: added facts, and facts in the program."""
         ...
 
     def symbols(self, start: int) -> list[str]:

@@ -1,4 +1,4 @@
-"""Diagnostics about a program: a place, what was expected, what to do.
+"""Diagnostics about a program: a place, the expectation, and advice.
 
 Every diagnostic has a stable code, with an E for an error and a W for a warning:
 

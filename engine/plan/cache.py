@@ -60,8 +60,7 @@ class PlanText:
 
 @dataclass(frozen=True)
 class PlanCache:
-    """The folders of plans: ``shipped``, made ahead and read-only, and ``folder``, which is None if nothing
-    is to be stored.
+    """The folders of plans: ``shipped``, made ahead and read-only, and ``folder``, None to store nothing.
 
     Names of files in the folder ``root`` are stored relative to it, so that shipped plans can be anywhere.
     """

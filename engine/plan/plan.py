@@ -1,4 +1,4 @@
-"""The plan: what the front end hands to an evaluator.
+"""The plan: the interface between the front end and an evaluator.
 
 A plan is a small relational algebra: relations, strata in evaluation order, and rules as nested loops. Both
 evaluators (``core`` in Rust, ``reference`` in Python) run exactly this, so a plan holds everything that an
@@ -79,11 +79,11 @@ class BranchFields:
 class Relation:
     """A relation. ``eqrel`` relations are closed under equivalence by the evaluator.
 
-    ``sorted``: once its stratum is computed its tuples are gone through in their order. ``choices`` are
-    groups of columns on which no two tuples agree: its rules have another relation as their head, which holds
-    candidates. After each round they are taken one by one, in their order, where nothing agrees yet.
-    ``gives`` says of such a relation, and of one that holds tuples to delete, for which relation it does so.
-    A stratum takes no more rounds once a relation of it has ``most`` tuples.
+    ``sorted``: once its stratum is computed, scans read its tuples in order. ``choices`` are groups of
+    columns on which no two tuples agree. The rules then derive candidates in another relation. After each
+    round the candidates are taken one by one, in order, if they agree with no tuple so far. ``gives`` names
+    the relation that a relation of candidates, or of tuples to delete, belongs to. A stratum takes no more
+    rounds once a relation of it has ``most`` tuples.
     """
 
     name: str
@@ -145,12 +145,12 @@ class PlanDirective:
 class Stratum:
     """Relations that are computed together. ``rules`` run once, then ``recursive`` until nothing is new.
 
-    ``updates`` are for a plan that goes on after facts were added: all rules, with a variant for each atom of
-    their bodies, that of its delta; None where the stratum is computed anew.
+    ``updates`` continue an evaluation after facts were added: all rules, with a variant for each atom of
+    their bodies that reads its delta; None if the stratum is computed anew.
 
     In each round the ``candidates`` become tuples of the relations that they are for. After it the rules
-    ``after`` run, with the tuples that are new as the delta: what they put into ``superfluous`` is deleted,
-    and what they put into other relations, which note rounds, no rule of the stratum reads.
+    ``after`` run, with the new tuples as the delta. Their tuples in ``superfluous`` are deleted. Their other
+    relations note rounds, and no rule of the stratum reads these.
     """
 
     relations: tuple[int, ...]

@@ -3,14 +3,14 @@
 Join order is greedy. At each point the first of these that is possible comes next:
 
 1. tests, negations and equations whose variables are known,
-2. an atom of which nothing more is asked than whether a tuple exists,
+2. an atom that only tests whether a tuple exists,
 3. the atom with the most known columns, if any is known,
 4. an aggregate or a range whose variables are known,
 5. an atom with no known column.
 
-Ties keep the order of the text. What can fail, such as a division, waits for all that is written before it,
-so that a rule can test its divisor first. A variant of a recursive rule starts with its delta atom, but tests
-on constants alone come before it: they skip the rule at once where it does not apply.
+Ties keep the order of the text. A step that can fail, such as a division, waits for everything written before
+it, so that a rule can test its divisor first. A variant of a recursive rule starts with its delta atom, but
+tests on constants alone come before it: they skip the rule at once if it does not apply.
 
 Which start is best depends on the tuples: a variant that joins three atoms or more is planned from each of
 them, and the evaluator chooses.
@@ -85,7 +85,7 @@ def plan_clause(
 
 
 def _starts(clause: Clause, schema: Schema) -> list[int]:
-    """The atoms from which a recursive clause is planned besides that of the delta."""
+    """The atoms from which a recursive clause is planned, besides its delta atom."""
     atoms = [i for i, literal in enumerate(clause.body) if isinstance(literal, Atom)]
     parts = [*clause.head.args, *(term for literal in clause.body for term in terms(literal))]
     fixed = not schema.orders or any(can_fail(term) or holds_generator(term) for term in parts)
@@ -448,7 +448,7 @@ class _Planner:
         return ("call", name, plan_type(kinds[0]), *args)
 
     def cast(self, body: _Body, term: Cast) -> Expression:
-        """A value in the place of one of another type: a symbol counts as its number there."""
+        """A value used as another type: a symbol becomes its number."""
         inside = cast_kind(term, self.kinds, self.schema.types)
         value = self.value(body, term.value, inside)
         functor = cast_functor(term, self.kinds, self.schema.types)

@@ -19,12 +19,12 @@ QUERY = "query"  # the file of the body in diagnostics
 def compile_query(
     request: Request, body: str, relations: Collection[str], complete: Collection[str], given: Collection[str]
 ) -> tuple[QueryPlan, list[tuple[str, str]]]:
-    """A plan whose only output holds the solutions of ``body``, with a column for each of its variables; and
-    the names of the relations that it uses unchanged: those that are ``complete``.
+    """A plan whose only output holds the solutions of ``body``, with a column for each of its variables. Also
+    the names of the relations that it uses unchanged, which are among the ``complete`` ones.
 
-    ``relations`` are all relations of the program, ``given`` those to which facts were added. If the body is
-    a disjunction, the columns are the variables of all alternatives. Raises DatalogError; its places are in
-    the body, in a file called "query".
+    ``relations`` are all relations of the program, ``given`` the relations that facts were added to. If the
+    body is a disjunction, the columns are the variables of all alternatives. Raises DatalogError; its places
+    are in the body, in a file called "query".
     """
     body = body.strip().removesuffix(".").rstrip()
     answer = "answer"

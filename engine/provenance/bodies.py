@@ -40,7 +40,7 @@ class Next(NamedTuple):
 class RemainingBody:
     """The remaining literals of a body at some point, where the known variables are always the same.
 
-    ``home``: None, or tuples are looked up by height, and those of these relations with replaced ones.
+    ``home``: if not None, tuples are looked up by height, in these relations together with replaced ones.
     """
 
     def __init__(self, body: tuple[Literal, ...], literals: tuple[int, ...], home: Home) -> None:

@@ -27,7 +27,7 @@ Numbers: TypeAlias = "Sequence[int] | Words"  # of tuples, ascending
 class StoredExtents:
     """The tuples of relations by name, found by some of their columns, as of the store's last evaluation.
 
-    They are in the order of rounds: those of the store, or, after ``at_height``, of heights.
+    They are in the order of the store's rounds, or, after ``at_height``, in the order of heights.
     """
 
     def __init__(self, store: Store, plan: QueryPlan) -> None:
@@ -192,7 +192,7 @@ class Extent:
 
     @property
     def declared(self) -> tuple[Column, ...]:
-        """The columns as they are declared."""
+        """The declared columns."""
         return self._relation.columns
 
     def row(self, number: int) -> Row:

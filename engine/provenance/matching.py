@@ -81,8 +81,7 @@ class Extents:
 
 
 class Shape(NamedTuple):
-    """The arguments of an atom by column: constants, variables, and others; those that are computed come
-    last."""
+    """The arguments of an atom by column: constants, variables, and others; computed ones come last."""
 
     constants: dict[int, Any]
     variables: tuple[tuple[int, str], ...]
@@ -220,7 +219,7 @@ class Rules:
 
 
 class Matcher(NamedTuple):
-    """``atoms`` has the tuples for atoms, ``holds`` those that negations and aggregates look at."""
+    """``atoms`` has the tuples for atoms, ``holds`` the tuples for negations and aggregates."""
 
     rules: Rules
     atoms: Searchable

@@ -86,7 +86,7 @@ class Proof:
 
 
 def shown(bindings: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
-    """The variables of a rule as they are written; others, which stand for parts of it, are left out."""
+    """The variables in the text of a rule, without internal ones, which stand for parts of it."""
     return tuple([pair for pair in bindings.items() if not pair[0].startswith("@")])
 
 
@@ -182,7 +182,7 @@ def checked(plan: QueryPlan, facts: Facts) -> list[tuple[int, list[Row]]]:
 
 
 def rules_of(plan: QueryPlan, ordinals: Ordinals) -> Rules:
-    """The rules of a plan as they are written, with the numbers of symbols, which keyed programs have not."""
+    """The rules of a plan as in the source, with the numbers of symbols, which keyed programs do not have."""
     keyed = frozenset(relation.name for relation in plan.relations if relation.keyed)
     return Rules(ordinal=ordinals.__getitem__) if plan.key is None else _rules(keyed)
 

@@ -1,8 +1,8 @@
 """The heights of tuples by the rounds of an evaluation.
 
 If all rules of a stratum start from tuples of one height, such as facts, the tuples of a round have one
-height: one more than those of the previous round. Without recursion the height of a tuple follows from those
-of its premises.
+height: one more than those of the previous round. Without recursion the height of a tuple follows from the
+heights of its premises.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Rounds:
         return None if top is None else top + 1
 
     def _offset(self, names: Collection[str], given: bool) -> int | None:
-        """The height of the tuples from which all rules of a stratum start, one below that of facts where it
-        starts from its own; None where they differ, or where rules take others on the way."""
+        """The height of the tuples from which all rules of a stratum start: one below the height of facts if
+        it starts from its own facts. None if the heights differ, or if rules read other tuples on the way."""
         start: set[int | None] = {-1} if given else set()
         way: set[int | None] = {0}
         for name in names:
@@ -110,6 +110,6 @@ def chosen(plan: QueryPlan) -> set[str]:
 
 
 def replaced_in(plan: QueryPlan) -> dict[str, tuple[str, ...]]:
-    """The relations of strata in which tuples replace others, each with those of its stratum."""
+    """The relations of strata in which tuples replace others, each with the relations of its stratum."""
     strata = [tuple(plan.relations[i].name for i in s.relations) for s in plan.strata if s.superfluous]
     return {name: names for names in strata for name in names}

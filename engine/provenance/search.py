@@ -248,7 +248,7 @@ class ProofSearch:
         return proofs[keys[0]]
 
     def _replaced_by(self, key: Key) -> tuple[Row, ...] | None:
-        """The tuple that has replaced one, if it is there in the end; None where the one is."""
+        """The tuple that has replaced a tuple, if it exists in the end; None if the tuple itself exists."""
         relation, row = key
         if relation not in self._replaced or self.extents.holds(*key):
             return None
@@ -449,7 +449,7 @@ class ProofSearch:
 
 
 def _aggregates(node: Any) -> Iterator[Aggregate]:
-    """The aggregates in a part of a syntax tree, without those that stand in others."""
+    """The aggregates in a part of a syntax tree, without nested ones."""
     if isinstance(node, Aggregate):
         yield node
     elif isinstance(node, tuple):

@@ -1,7 +1,7 @@
 """Proofs from the core, as arrays: Python objects are made only for steps that are read.
 
 If the clauses of a relation have no aggregates that depend on the order of addition, and the heights of its
-tuples are known, the core finds the premises of a tuple. For other relations the search gives them, step by
+tuples are known, the core finds the premises of a tuple. For other relations the search finds them, step by
 step.
 """
 
@@ -68,10 +68,10 @@ class ProofStep(Protocol):
 
 
 class TracedRelation(NamedTuple):
-    """A relation and its tuples, and whether these are all of them.
+    """A relation, its tuples, and whether they are complete.
 
     ``clauses`` derive them, each with whether it needs more than facts. ``offset`` is the number to add to a
-    round for the height, None if unknown. Without clauses all tuples are facts. ``facts`` are those of an
+    round for the height, None if unknown. Without clauses all tuples are facts. ``facts`` are the facts of an
     equivalence.
     """
 
@@ -325,7 +325,7 @@ def _is_shifted(term: Syntax, kind: str) -> bool:
 
 
 class ProofSteps:
-    """The steps of a proof, by number; ``asked`` are those that the core did not find."""
+    """The steps of a proof, by number; ``asked`` are the steps that the core did not find."""
 
     def __init__(
         self,
@@ -402,7 +402,7 @@ class TracedProof(Proof):
             own["bindings"] = shown(bindings) if bindings else ()
 
     def complete(self, below: tuple[Proof, ...], counted: tuple[Proof, ...]) -> None:
-        """Take what is below: a proof for each atom, and what is counted."""
+        """Take the premises: a proof for each atom, and the counted ones."""
         own = self.__dict__
         own["_below"] = below
         # Several atoms may be about one tuple.

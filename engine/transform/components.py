@@ -1,8 +1,7 @@
-"""Components: each ``.init`` becomes a copy of the contents of the component, and of those that it is derived
-from.
+"""Components: each ``.init`` becomes a copy of the contents of the component, and of its base components.
 
 The copy of a relation, type or branch ``name`` in the instance ``i`` is called ``i.name``. Rules for
-relations that are declared outside of the component belong to those.
+relations that are declared outside of the component keep the names of these.
 """
 
 from __future__ import annotations
@@ -119,7 +118,7 @@ class _Instantiation:
             self._check_type(instance.type, component, binding, instance.at)
 
     def _bases(self, component: Component) -> list[Component]:
-        """The components that one is derived from, and those that these are derived from.
+        """The direct and indirect bases of a component.
 
         Raises _TooMuchError."""
         bases: dict[int, Component] = {}
@@ -147,8 +146,7 @@ class _Instantiation:
     # ---- Copies -----------------------------------------------------------------------------------------
 
     def _component(self, scope: Component | None, name: str, binding: Binding) -> Component | None:
-        """The component with a name in a scope: its own, one of those that it is derived from, or an outer
-        one."""
+        """The component with a name in a scope: the scope's own, one of a base component, or an outer one."""
         wanted = binding.get(name) or name
         waiting, seen = [scope], set[int]()
         while waiting:
@@ -164,7 +162,7 @@ class _Instantiation:
         return None
 
     def _derived_from(self, component: Component, binding: Binding) -> list[Component]:
-        """The components that one names as those it is derived from."""
+        """The components that one names as its bases."""
         key = id(component), frozenset(binding.items())
         if key not in self._parents:
             self._parents[key] = []  # for who asks meanwhile, in a circle
@@ -226,7 +224,7 @@ class _Instantiation:
         overridden: frozenset[str],
         depth: int,
     ) -> None:
-        """Add the declarations of a component and of those that it is derived from."""
+        """Add the declarations of a component and of its bases."""
         around = self._around[id(component)]
         for base in component.bases:
             parent = self._component(around, base.name, binding)

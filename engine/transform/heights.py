@@ -1,14 +1,14 @@
-"""Heights: a program whose rounds are the heights of another one's tuples.
+"""Heights: a program whose rounds are the heights of another program's tuples.
 
 All relations that a proof may go through grow side by side, in one stratum. A fact has height 0; a tuple is
-found in the round after that of the last tuple it follows from, in whichever stratum that was. What is denied
-and what aggregates go through is taken as it was computed, so that there is nothing to stratify:
+found in the round after the last of its premises, in whichever stratum that was. Negated atoms and aggregates
+read the computed relations, so that there is nothing to stratify:
 
     path@grown(x, y) :- path(x, y).                                             facts
     path@grown(x, z) :- path@grown(x, y), edge(y, z), !blocked@complete(z).
 
-Where some tuples replace others, with subsumption or in lattices, what follows may come from such as are
-gone in the end. So these relations are computed once more, and what they have on the way is kept:
+Where tuples replace others, with subsumption or in lattices, conclusions may follow from tuples that are gone
+in the end. So these relations are computed once more, and their intermediate tuples are kept:
 
     far@again(y, n + 1) :- far@again(x, n), edge(x, y).         as it was computed
     far@again(x, n) <= far@again(x, m) :- m < n.
@@ -49,8 +49,8 @@ _START = "@start"  # holds from the beginning
 
 
 class Heights(NamedTuple):
-    """The clauses of the program, the relations that they name, and which of these are computed in one
-    stratum: in the last those that grow."""
+    """The clauses of the program, the relations that they name, and the relations of each stratum. Those that
+    grow are in the last."""
 
     clauses: Clauses
     declared: dict[str, RelationDeclaration]
@@ -71,8 +71,8 @@ class Proved(NamedTuple):
     """The relations involved in proofs of tuples of ``goal``.
 
     ``derived`` are the relations with more than facts. Rules of ``chosen`` ones derive more tuples than
-    remain. ``replaced`` has the relations in which proofs go through replaced tuples, each with those of its
-    stratum.
+    remain. ``replaced`` has the relations in which proofs go through replaced tuples, each with the relations
+    of its stratum.
     """
 
     goal: str
@@ -82,7 +82,7 @@ class Proved(NamedTuple):
 
 
 def limited(name: str) -> str:
-    """The name of the relation whose size bounds that of another one, which is computed as that was."""
+    """The name of the relation whose size bounds the size of its second computation."""
     return name.removesuffix(_AGAIN)
 
 

@@ -1,16 +1,16 @@
 """Lattices: of the tuples that agree in all other columns one is left, which has the least upper bound.
 
-That is said with rules and subsumption. With ``.lattice Set<> { Lub -> _ bor _, ... }`` the relation
-``r(x: number, s: Set<>)`` gets
+Rules with subsumption express this. With ``.lattice Set<> { Lub -> _ bor _, ... }`` the relation ``r(x:
+number, s: Set<>)`` gets
 
     r(x, a) <= r(x, b) :- b = a bor b.
     r(x, a bor b) :- r@joined(x, a, b).
     r@joined(x, a, b) :- r(x, a), r(x, b), a != a bor b, b != a bor b.
 
-In the bodies of rules an atom holds for all that is not above what its tuple has, where the lattice says its
-greatest lower bound and its least value: ``r(x, 5)`` is ``r(x, s), s band 5 = 5``; a variable that two atoms
-share is the bound of what both have, unless that is the least; ``!r(x, 5)`` holds where there is no tuple, or
-the bound is the least. In aggregates such columns are like others.
+In bodies of rules, an atom holds for every value that is not above its tuple's, if the lattice has a greatest
+lower bound and a least value: ``r(x, 5)`` is ``r(x, s), s band 5 = 5``; a variable that two atoms share is
+the bound of both values, unless that is the least; ``!r(x, 5)`` holds if there is no tuple, or if the bound
+is the least. In aggregates such columns are like others.
 """
 
 from __future__ import annotations
@@ -66,8 +66,8 @@ def is_pairs(name: str) -> bool:
 
 
 def unfolded(clauses: Clauses, paired: bool) -> Clauses:
-    """Clauses that join two tuples at once in place of those that go through pairs; ``paired``: only two that
-    are a pair."""
+    """Clauses that join two tuples directly, in place of clauses that go through pairs; ``paired``: only two
+    that are a pair."""
     pairs: dict[str, Clauses] = {}
     for clause, kinds in clauses:
         if is_pairs(clause.head.name):
@@ -172,7 +172,7 @@ class _Lowering:
         self._columns[name] = orders
 
     def _rules(self, relation: RelationDeclaration, orders: Mapping[int, _Order]) -> list[Clause]:
-        """The rules that leave one tuple of those that agree in the other columns of a relation."""
+        """The rules that leave one of the tuples that agree in all other columns of a relation."""
         at, columns = relation.at, relation.columns
         text = next(iter(orders.values())).text
         one, other = (_row(columns, orders, which) for which in "ab")
@@ -302,7 +302,7 @@ def _own(term: Term) -> Variable:
 
 
 def _with(literal: Literal, args: Mapping[int, Term]) -> Literal:
-    """An atom with other arguments in some columns; other literals as they are."""
+    """An atom with other arguments in some columns; other literals are unchanged."""
     if not isinstance(literal, Atom):
         return literal
     return literal._replace(args=tuple(args.get(i, term) for i, term in enumerate(literal.args)))

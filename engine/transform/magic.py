@@ -1,16 +1,15 @@
-"""Magic sets: the part of a program that a goal asks for.
+"""Magic sets: only the part of a program that a goal needs.
 
-``path(1, x)`` asks for the paths from 1 alone. So the relation gets a copy for calls whose first argument is
-known (b, the others are free, f), and a relation of the values that are wanted there:
+``path(1, x)`` asks only for the paths from 1. So the relation gets a copy for calls whose first argument is
+bound (b) and whose others are free (f), and a relation of the wanted values:
 
     path@bf@wanted(1).
     path@bf(x, z) :- path@bf@wanted(x), path@bf(x, y), edge(y, z).
 
-Arguments are known from left to right; the atom with the most known arguments comes next. There are so many
-copies at most; what more calls ask for is computed in full.
-What is denied, aggregated over, closed, chosen from, numbered or subsumed is computed in full, and so is all
-that it depends on: the copies depend on such relations and not the other way, so that what was stratified
-stays so.
+Arguments are bound from left to right; the atom with the most bound arguments comes next. The number of
+copies is limited; relations of further kinds of calls are computed in full. Relations that are negated,
+aggregated over, closed, chosen from, numbered or subsumed are computed in full, and so are all that they
+depend on. The copies depend on such relations and not the other way, so that the program stays stratified.
 """
 
 from __future__ import annotations
@@ -55,10 +54,10 @@ def ask(
     *,
     updates: bool,
 ) -> tuple[Clauses, dict[str, RelationDeclaration]]:
-    """The clauses that give the relations ``goals``, and the declarations of the relations that are new.
+    """The clauses that compute the relations ``goals``, and the declarations of new relations.
 
-    ``full`` are relations that are to be computed in full where they are needed. With ``updates`` facts may
-    be added to all relations.
+    ``full`` are relations to compute in full if they are needed. With ``updates`` facts may be added to all
+    relations.
     """
     return _Magic(clauses, declared, full, updates).ask(goals)
 
@@ -95,7 +94,7 @@ class _Magic:
 
     def ask(self, goals: Collection[str]) -> tuple[Clauses, dict[str, RelationDeclaration]]:
         self.compute(goal for goal in goals if goal in self.whole)
-        # Before the goals are asked: what is denied may depend on one of them.
+        # Before the goals are asked: negated relations may depend on one of them.
         self.compute(self.denied(goals))
         asked = [goal for goal in goals if goal not in self.in_full]
         self.in_full.update(asked)

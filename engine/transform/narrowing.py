@@ -6,13 +6,13 @@ A recursive relation may be large where its readers want little of it:
     skip(from, to) :- next(from, via), blank(via), skip(via, to).
     visible(from, to) :- skip(from, to), shown(to).
 
-The recursion passes ``to`` on as it is, and every reader asks for ``shown(to)``. So the rules that do not
+The recursion passes ``to`` on unchanged, and every reader asks for ``shown(to)``. So the rules that do not
 recurse ask for it first:
 
     skip(from, to) :- next(from, to), shown(to).
 
 The selection goes before the recursion, as in Aho and Ullman (Universality of data retrieval languages,
-1979). Readers keep their conditions: a tuple that is derived all the same, or given as a fact, changes
+1979). Readers keep their conditions, so that a tuple that is still derived, or given as a fact, changes
 nothing.
 """
 
@@ -87,7 +87,7 @@ def _atoms(name: str, clause: Clause) -> list[Atom] | None:
 
 
 def _is_passed_on(name: str, column: int, rules: Iterable[Clause]) -> bool:
-    """Whether recursive rules leave a column as it is."""
+    """Whether recursive rules pass a column on unchanged."""
     for rule in rules:
         given, atoms = rule.head.args[column], _atoms(name, rule)
         if atoms is None:

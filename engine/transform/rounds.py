@@ -1,7 +1,7 @@
 """Relations that note rounds: ``.decl d = debug_delta(r)`` has the tuples of ``r``, each with the round that
 found it.
 
-That is a rule, which runs after each round over what is new: ``d(x, recursive_iteration_cnt()) :- r(x).``
+That is a rule that runs after each round, over the new tuples: ``d(x, recursive_iteration_cnt()) :- r(x).``
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Witnesses: variables of the rule that only the body of a ``min`` or ``max`` gives a value.
 
-In ``r(n, y) :- n = max x : { a(x, y) }`` the values of ``y`` are those that have the greatest ``x``. Such a
-body is written out once more, for the value of the aggregate: ``n = max x : { a(x, _) }, a(n, y)``.
-So is that of an aggregate within another
-that uses no variable of the other's own: it has one value then.
+In ``r(n, y) :- n = max x : { a(x, y) }`` the values of ``y`` are those with the greatest ``x``. Such a body
+is written out once more, for the value of the aggregate: ``n = max x : { a(x, _) }, a(n, y)``. The same is
+done for an aggregate inside of another one if it uses no variable of the outer one's own: it then has one
+value.
 """
 
 from __future__ import annotations
@@ -39,8 +39,8 @@ def _without_wildcard(literal: Literal) -> Literal:
 
 
 def _aggregates(clause: Clause, *, inner: bool = True) -> list[Aggregate]:
-    """The ``min`` and ``max`` of the clause that use no variable which is an enclosing aggregate's own; with
-    ``inner`` also those in others."""
+    """The ``min`` and ``max`` of the clause that use no variable of an enclosing aggregate's own; with
+    ``inner``, nested ones too."""
     aggregates: list[Aggregate] = []
     rules = direct_names((clause.head, *clause.body))
     waiting = [(term, set[str]()) for literal in (clause.head, *clause.body) for term in terms(literal)]
