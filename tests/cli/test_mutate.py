@@ -10,6 +10,7 @@ import pytest
 import shardlog
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
+from shardlog.explanations.answers.mutated import Mutated
 
 # A device gathers x and scatters the second product; 2048 operations are its part of each product.
 NET = """
@@ -67,7 +68,8 @@ def test_an_op_without_axes_is_computed_by_every_device(net: str, capsys: pytest
 def test_what_the_annotations_say_anyhow_changes_nothing(net: str) -> None:
     session = shardlog.run(Path(net), propagation="completion")
     mutation = session.mutate(["%1=[[], [], ['0']]".replace("'", '"'), "%4=@c[[], [], [], [0]]"])
-    assert mutation.before == mutation.after and not (mutation.gone or mutation.new)
+    assert isinstance(mutation, Mutated) and not (mutation.gone or mutation.new)
+    assert mutation.before == mutation.after
 
 
 def test_a_saved_run_and_the_module_say_the_same(
