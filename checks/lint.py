@@ -199,7 +199,7 @@ def _new_collective(session: Session, lint: Lint, choice: ProgramChoice) -> Iter
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _LintEntry:
     """A lint: its function, the kind of its limit, and whether it looks at the chosen program."""
 
     find: Callable[[Session, Lint, ProgramChoice], Iterator[Finding]]
@@ -214,12 +214,12 @@ _TAKEN = {
     "run": ("saved run", "expected the file of one, as `shardlog run MODULE --save FILE` writes it"),
 }
 _LINTS = {
-    "replicated-above": _Entry(_replicated_above, "size"),
-    "unknown-op": _Entry(_unknown_op),
-    "reshard-above": _Entry(_reshard_above, "size", of_program=True),
-    "collectives": _Entry(_collectives, "count", of_program=True),
-    "sent": _Entry(_sent, "size", of_program=True),
-    "memory": _Entry(_memory, "size", of_program=True),
-    "time": _Entry(_time, "time", of_program=True),
-    "new-collective": _Entry(_new_collective, "run", of_program=True),
+    "replicated-above": _LintEntry(_replicated_above, "size"),
+    "unknown-op": _LintEntry(_unknown_op),
+    "reshard-above": _LintEntry(_reshard_above, "size", of_program=True),
+    "collectives": _LintEntry(_collectives, "count", of_program=True),
+    "sent": _LintEntry(_sent, "size", of_program=True),
+    "memory": _LintEntry(_memory, "size", of_program=True),
+    "time": _LintEntry(_time, "time", of_program=True),
+    "new-collective": _LintEntry(_new_collective, "run", of_program=True),
 }

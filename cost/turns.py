@@ -14,7 +14,7 @@ _NAME = re.compile(r"%([\w.\-]+)")
 _SAME = frozenset({"bitcast", "convert", "copy", "copy-done", "copy-start", "reshape"})  # of a counter
 
 
-class _Op(NamedTuple):
+class _HloOp(NamedTuple):
     """The function of an op, its operands, and its attributes."""
 
     kind: str = ""
@@ -31,18 +31,18 @@ class _Op(NamedTuple):
         return match[1] if match else ""
 
 
-_NONE = _Op()
+_NONE = _HloOp()
 
 
 class HloComputation:
     """The ops of a computation by name, and its root."""
 
     def __init__(self, lines: Sequence[str]) -> None:
-        self.ops: dict[str, _Op] = {}
+        self.ops: dict[str, _HloOp] = {}
         self.root = _NONE
         for line in lines:
             if match := _OP.match(line):
-                op = self.ops[match[2]] = _Op(*match.groups()[2:])
+                op = self.ops[match[2]] = _HloOp(*match.groups()[2:])
                 self.root = op if match[1] else self.root
 
 

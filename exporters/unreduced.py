@@ -26,10 +26,10 @@ def check_unreduced(module: ir.Module, shardings: Shardings, book: RuleBook, nam
     the module's ops."""
     reduces = {name for (name,) in book.unreduced({})["of_shardings"]}
     if shardings.has_unreduced or not reduces.isdisjoint(names):
-        _Check(module, shardings, book).run()
+        _UnreducedCheck(module, shardings, book).run()
 
 
-class _Check:
+class _UnreducedCheck:
     def __init__(self, module: ir.Module, shardings: Shardings, book: RuleBook) -> None:
         self.shardings, self.book = shardings, book
         self.values = ValueShardings(module, shardings, book)

@@ -69,7 +69,7 @@ class FunctionReader:
         """
         op = self.listing.functions[name]
         function = Function(name, self.listing.ops[op].opview)
-        _Body(self, function, op).read()
+        _FunctionBody(self, function, op).read()
         return function
 
     def type(self, number: int, value: int) -> int:
@@ -79,7 +79,7 @@ class FunctionReader:
         return self._types[number]
 
 
-class _Body:
+class _FunctionBody:
     """Reads a function. Its ops, values and regions are numbered from 0; ``op``, ``first_value`` and
     ``first_region`` are the first ones in the listing."""
 

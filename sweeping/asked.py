@@ -34,7 +34,7 @@ _EXAMPLE = 'as in models = ["step.mlir"] or devices = [8]'
 
 
 @dataclass(frozen=True)
-class _Entry:
+class _SweepEntry:
     """The value of a key, and where it is: the file, and the lines from its first on."""
 
     value: Any
@@ -82,7 +82,7 @@ def read_sweep(path: Path) -> list[Task]:
     return list(dict.fromkeys(tasks))
 
 
-def _entries(path: Path) -> dict[str, _Entry]:
+def _entries(path: Path) -> dict[str, _SweepEntry]:
     """The entries of a file, with their lines."""
     try:
         text = path.read_text(encoding="utf-8")
@@ -95,10 +95,10 @@ def _entries(path: Path) -> dict[str, _Entry]:
         places = {
             key: (first + 1, lines[first:end]) for key, first, end in entry_lines(text, str(path), _EXAMPLE)
         }
-    return {key: _Entry(value, path, *places.get(key, (1, ()))) for key, value in whole.items()}
+    return {key: _SweepEntry(value, path, *places.get(key, (1, ()))) for key, value in whole.items()}
 
 
-def _fixed(entries: Mapping[str, _Entry]) -> dict[str, Any]:
+def _fixed(entries: Mapping[str, _SweepEntry]) -> dict[str, Any]:
     """The options of all tasks."""
     options = dict[str, Any]()
     for key in _OPTIONS:
@@ -118,7 +118,7 @@ def _at(where: str) -> Iterator[None]:
 
 
 def _items(
-    entries: Mapping[str, _Entry], key: str, read: Any, default: dict[str, Any]
+    entries: Mapping[str, _SweepEntry], key: str, read: Any, default: dict[str, Any]
 ) -> list[dict[str, Any]]:
     if key not in entries:
         return [default] if default else []
@@ -129,7 +129,7 @@ def _items(
     return items
 
 
-def _model(entry: _Entry, item: Any) -> tuple[str, bytes]:
+def _model(entry: _SweepEntry, item: Any) -> tuple[str, bytes]:
     """The name and the compressed bytes of a model."""
     with _at(entry.of(item)):
         if not isinstance(item, str):

@@ -40,13 +40,13 @@ def instantiate(module: Module, reporter: Reporter) -> bool:
     """Expand the components of a module and their instances. False after errors."""
     errors = len(reporter)
     if module.components or module.instances:
-        with suppress(_TooMuchError):
+        with suppress(_TooManyCopiesError):
             _Instantiation(module, reporter).run()
     return len(reporter) == errors
 
 
-class _TooMuchError(Exception):
-    """There is more to copy than may be; it has been reported."""
+class _TooManyCopiesError(Exception):
+    """Instances copy too much; it has been reported."""
 
 
 class _Instantiation:
@@ -120,7 +120,7 @@ class _Instantiation:
     def _bases(self, component: Component) -> list[Component]:
         """The direct and indirect bases of a component.
 
-        Raises _TooMuchError."""
+        Raises _TooManyCopiesError."""
         bases: dict[int, Component] = {}
         level = [component]
         for _ in range(DEEPEST):
@@ -172,7 +172,7 @@ class _Instantiation:
         return self._parents[key]
 
     def _count(self, what: Module, orphans: Iterable[Clause] = ()) -> None:
-        """Count copies. Raises _TooMuchError."""
+        """Count copies. Raises _TooManyCopiesError."""
         clauses = sum(c.text.end - c.text.start for c in (*what.clauses, *orphans))
         columns = [relation.columns for relation in what.relations]
         columns += [declared.columns for declared in what.types]
@@ -188,7 +188,7 @@ class _Instantiation:
 
     def _stop(self, message: str, at: int) -> NoReturn:
         self._reporter.error("E0203", at, message)
-        raise _TooMuchError
+        raise _TooManyCopiesError
 
     def _instance(
         self,

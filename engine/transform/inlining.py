@@ -125,7 +125,7 @@ def _is_open(clause: Clause, without: set[str]) -> bool:
 
 
 class _TooMuchError(Exception):
-    """Inlining makes more than there may be; it has been reported."""
+    """Inlining makes the program too large; it has been reported."""
 
 
 class _Inliner:

@@ -56,7 +56,7 @@ def lower_lattices(module: Module, reporter: Reporter) -> bool:
     """Replace the lattices of a module, whose components have been replaced, by rules. False after errors."""
     errors = len(reporter)
     if module.lattices or any(column.lattice for r in module.relations for column in r.columns):
-        _Lowering(module, reporter).run()
+        _LatticeLowering(module, reporter).run()
     return len(reporter) == errors
 
 
@@ -96,7 +96,7 @@ class _Order(NamedTuple):
         return Call(self.glb, (one, other), one.at)
 
 
-class _Lowering:
+class _LatticeLowering:
     def __init__(self, module: Module, reporter: Reporter) -> None:
         self._module, self._reporter = module, reporter
         self._orders: dict[str, _Order] = {}  # by type

@@ -39,7 +39,7 @@ def collect(
     return {**document, "means": choice.line, **costs(programs, choice)}
 
 
-class _Numbers:
+class _Numbered:
     """Numbers for things, in the order in which they come."""
 
     def __init__(self) -> None:
@@ -56,12 +56,12 @@ class _Collector:
         self.history = self.explainer.history
         self.history.keep(self.record.log())
         self.meshes = self.record.meshes
-        self.string, self.roles, self.content = _Numbers(), _Numbers(), _Numbers()
+        self.string, self.roles, self.content = _Numbered(), _Numbered(), _Numbered()
         self.sizes = {axis: size for mesh in self.meshes.meshes for axis, size in mesh.axes}
-        self.manual = _Numbers()  # axes, by name
+        self.manual = _Numbered()  # axes, by name
         self.manual(())
-        self.tensor = _Numbers()  # by the number of the value
-        self.item = _Numbers()
+        self.tensor = _Numbered()  # by the number of the value
+        self.item = _Numbered()
 
     def all(self) -> dict[str, Any]:
         record = self.record

@@ -33,7 +33,7 @@ def to_dialect(module: ir.Module, spelling: Spelling) -> ir.Module:
     """
     copy = copy_of(module)
     with copy.context, ir.Location.unknown():
-        _Writer(copy, spelling).write()
+        _AnnotationWriter(copy, spelling).write()
     return copy
 
 
@@ -46,7 +46,7 @@ class _Said:
     op: Any
 
 
-class _Writer:
+class _AnnotationWriter:
     def __init__(self, module: ir.Module, spelling: Spelling) -> None:
         self.module, self.spelling = module, spelling
         declared = symbols(module, "sdy.mesh")

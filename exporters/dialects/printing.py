@@ -50,7 +50,7 @@ def _pretty(text: str) -> str:
         if match.start() < done or statement is None:
             continue
         try:
-            op = _Op(text, match.end(), statement)
+            op = _PrintedOp(text, match.end(), statement)
             written = op.written()
         except UnfittingError:
             continue  # the form says less than the op: generic form says it all
@@ -60,7 +60,7 @@ def _pretty(text: str) -> str:
     return "".join(parts)
 
 
-class _Op:
+class _PrintedOp:
     """An op in generic form: its operands, attributes and types, as text."""
 
     def __init__(self, text: str, at: int, statement: OpFormat) -> None:

@@ -34,7 +34,7 @@ def lowered(module: ir.Module, book: RuleBook) -> ir.Module:
     copy = copy_of(module)
     with copy.context, ir.Location.unknown():
         for function in symbols(copy, "func.func").values():
-            _Lowering(how).function(function)
+            _FunctionLowering(how).function(function)
     return copy
 
 
@@ -99,7 +99,7 @@ class _How:
         )
 
 
-class _Lowering:
+class _FunctionLowering:
     """Writes the ops of a function. ``values`` are the replacements of values; None if nothing replaces
     one."""
 
@@ -196,12 +196,12 @@ class _Lowering:
         already. For an op in place of a value, returns whether it multiplies."""
         if isinstance(value, ir.Operation):
             return self.how.formula(value) == "multiply(a, b)" if value.name in self.how.known else False
-        return _Body(self, writer, dict(values), space, shape).value(value)
+        return _RegionBody(self, writer, dict(values), space, shape).value(value)
 
 
 @dataclass
-class _Body:
-    lowering: _Lowering
+class _RegionBody:
+    lowering: _FunctionLowering
     writer: OpWriter
     known: dict[Any, Any]
     space: Sequence[int]

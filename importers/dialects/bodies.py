@@ -57,10 +57,10 @@ def body(
     term = bodies().term(op, len(inputs), attributes)
     if term is None or len(outputs) != 1:
         return None
-    return _Body(inputs, outputs, unsigned="cast_unsigned" in said(attributes)).of(term, between)
+    return _ScalarBody(inputs, outputs, unsigned="cast_unsigned" in said(attributes)).of(term, between)
 
 
-class _Body:
+class _ScalarBody:
     """A region that is being written."""
 
     def __init__(self, inputs: list[str], outputs: list[str], *, unsigned: bool) -> None:

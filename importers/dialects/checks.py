@@ -56,10 +56,10 @@ def has_whole_collectives(module: ir.Module) -> bool:
 
 def check_collective(op: Any, grid: Grid) -> None:
     """Raises ShardlogError for an invalid op."""
-    _Check(op, grid).run()
+    _OpCheck(op, grid).run()
 
 
-class _Check:
+class _OpCheck:
     def __init__(self, op: Any, grid: Grid) -> None:
         self.op, self.grid = op, grid
         self.known = collectives()

@@ -95,7 +95,7 @@ def parse(
     text: str, where: str = ""
 ) -> HloSharding | NamedSharding | tuple[HloSharding | NamedSharding, ...]:
     """The sharding, or tuple of shardings, in ``text``. Raises ShardlogError at ``where``."""
-    return _Parser(text, where).whole()
+    return _ShardingParser(text, where).whole()
 
 
 def flat(devices: Iota | tuple[int, ...]) -> tuple[int, ...]:
@@ -110,7 +110,7 @@ def _list(numbers: tuple[int, ...]) -> str:
     return ",".join(map(str, numbers))
 
 
-class _Parser:
+class _ShardingParser:
     """Recursive descent over the tokens of one string."""
 
     def __init__(self, text: str, where: str) -> None:

@@ -59,7 +59,7 @@ class OpRegion:
 
 
 @dataclass(eq=False)  # ops are no keys: their hashes depend on their operands
-class _Entry:
+class _BlockEntry:
     """An op of the block, and the values from outside that it or ops in it use. Also its kind in its
     outermost region, and one entry of that region; the first entry has itself."""
 
@@ -69,10 +69,10 @@ class _Entry:
     first: Any = None
 
     @property
-    def region(self) -> _Entry:
+    def region(self) -> _BlockEntry:
         while self.first.first is not self.first:
             self.first = self.first.first
-        first: _Entry = self.first
+        first: _BlockEntry = self.first
         return first
 
 
@@ -83,7 +83,7 @@ class Regions:
     """
 
     def __init__(self, block: ir.Block) -> None:
-        self._entries = [_Entry(op.operation, [*_taken(op.operation)]) for op in block.operations]
+        self._entries = [_BlockEntry(op.operation, [*_taken(op.operation)]) for op in block.operations]
         self._level: dict[Any, int] = {}  # value -> in how many regions it is
         self._known: dict[Any, bool] = {}  # value -> whether regions take it as it is
         self._copied: dict[Any, None] = {}  # ops of which regions have their own
@@ -92,7 +92,7 @@ class Regions:
     # ---- Which ops are in a region -------------------------------------------------------------------------
 
     def _find(self) -> Iterator[OpRegion]:
-        makers: dict[Any, _Entry] = {}
+        makers: dict[Any, _BlockEntry] = {}
         for entry in self._entries:
             entry.first, entry.kind = entry, self._kind(entry)
             makers.update((value, entry) for value in entry.op.results)
@@ -102,7 +102,7 @@ class Regions:
         if self._entries[-1].kind:
             message = f"a value leaves a manual region, and not by @{SHARD_TO_FULL}"
             raise ShardlogError(message, where=location(self._entries[-1].op), hint=PATTERN)
-        by_first: dict[_Entry, OpRegion] = {}
+        by_first: dict[_BlockEntry, OpRegion] = {}
         for entry in self._entries:
             if entry.kind:
                 region = by_first.setdefault(entry.region, OpRegion(first=entry.region))
@@ -116,7 +116,7 @@ class Regions:
                 raise ShardlogError(message, where=location(region.enter[0]), hint=PATTERN)
             yield region
 
-    def _kind(self, entry: _Entry) -> str:
+    def _kind(self, entry: _BlockEntry) -> str:
         """The kind of an op in its outermost region; empty outside of regions. Its results are in as many
         regions as its operands, unless they enter or leave one."""
         op, here = entry.op, max((self._level.get(value, 0) for value in entry.taken), default=0)
@@ -161,7 +161,7 @@ class Regions:
         uses unchanged; None where it cannot."""
         return [] if self._is_shared(value) else self._makers(value, self._is_shared)
 
-    def _captured(self, entry: _Entry, region: OpRegion) -> Iterator[Any]:
+    def _captured(self, entry: _BlockEntry, region: OpRegion) -> Iterator[Any]:
         """The values that an op of a region uses unchanged."""
         for value in entry.taken:
             if self._level.get(value, 0):
@@ -198,7 +198,7 @@ class Regions:
             if not instead.keys().isdisjoint(entry.taken):
                 entry.taken = [instead.get(value, value) for value in entry.taken]
         left = [entry for entry in self._entries[between] if entry not in own and entry not in behind]
-        self._entries[between] = [*left, _Entry(computation.operation, [*computation.operands]), *behind]
+        self._entries[between] = [*left, _BlockEntry(computation.operation, [*computation.operands]), *behind]
         for op in (*region.leave, *region.enter):
             if op.results[0] in instead:
                 op.results[0].replace_all_uses_with(instead[op.results[0]])
@@ -211,9 +211,11 @@ class Regions:
             if not is_used(op):
                 op.erase()
 
-    def _behind(self, region: OpRegion, own: set[_Entry], between: Sequence[_Entry]) -> list[_Entry]:
+    def _behind(
+        self, region: OpRegion, own: set[_BlockEntry], between: Sequence[_BlockEntry]
+    ) -> list[_BlockEntry]:
         """The ops between those of a region that depend on its results."""
-        given, entries = {value for op in region.leave for value in op.results}, list[_Entry]()
+        given, entries = {value for op in region.leave for value in op.results}, list[_BlockEntry]()
         for entry in between:
             if not given.isdisjoint(entry.taken):
                 if entry in own:

@@ -37,7 +37,7 @@ def to_gspmd(module: ir.Module, traits: OpTraits) -> ir.Module:
     """
     copy = copy_of(module)
     with module.context, ir.Location.unknown():
-        _Writer(module, copy, traits).run()
+        _GspmdWriter(module, copy, traits).run()
         copy.operation.verify()
     return copy
 
@@ -50,7 +50,7 @@ class _Manual:
     axes: tuple[str, ...]
 
 
-class _Writer:
+class _GspmdWriter:
     def __init__(self, source: ir.Module, module: ir.Module, traits: OpTraits) -> None:
         self.module = module
         self.left_out = traits.family("same_sharding_op")

@@ -25,7 +25,7 @@ PICKING = frozenset({"gather", "scatter"})  # the lowerings of ops that pick row
 _CHECKED = 1 << 16  # the most elements of a constant that is checked for counting up
 
 
-class _Numbers(NamedTuple):
+class _DimensionNumbers(NamedTuple):
     """The dimension numbers of an op: the window dimensions of the result; the collapsed and the batching
     dimensions of the operand; the batching dimensions of the indices; the operand's dimension of each index;
     and the dimension of the indices that holds them."""
@@ -44,7 +44,7 @@ class Own(NamedTuple):
 
     op: Any
     slot: int  # of the indices
-    numbers: _Numbers
+    numbers: _DimensionNumbers
     left: list[Any]
 
 
@@ -176,7 +176,7 @@ def _is_zero(value: Value, traits: OpTraits) -> bool:
 # ---- Dimensions -----------------------------------------------------------------------------------------
 
 
-def _numbers(op: Operation, how: str) -> _Numbers:
+def _numbers(op: Operation, how: str) -> _DimensionNumbers:
     if how == "gather":
         g = _GATHER(op.attributes["dimension_numbers"])
         windows, lacking, columns = g.offset_dims, g.collapsed_slice_dims, g.start_index_map
@@ -187,10 +187,10 @@ def _numbers(op: Operation, how: str) -> _Numbers:
         windows, lacking = s.update_window_dims, s.inserted_window_dims
         batches, with_batches = s.input_batching_dims, s.scatter_indices_batching_dims
         columns, vector = s.scattered_dims_to_operand_dims, s.index_vector_dim
-    return _Numbers([*windows], [*lacking], [*batches], [*with_batches], [*columns], vector)
+    return _DimensionNumbers([*windows], [*lacking], [*batches], [*with_batches], [*columns], vector)
 
 
-def _say(op: Operation, how: str, numbers: _Numbers) -> None:
+def _say(op: Operation, how: str, numbers: _DimensionNumbers) -> None:
     if how == "gather":
         op.attributes["dimension_numbers"] = _GATHER.get(*numbers)
     else:

@@ -101,7 +101,7 @@ def parse_lines(file: str, text: str) -> list[EinsumRule]:
         elif line.strip() and not line.startswith("//") and not line[0].isspace():
             rest = list(_continuations(lines, number))
             read = number + len(rest)
-            rules.append(_Parser(file, number, "\n".join([line, *rest])).line(" ".join(sentence)))
+            rules.append(_EinsumParser(file, number, "\n".join([line, *rest])).line(" ".join(sentence)))
             sentence = []
         elif line.strip() and not line.startswith("//") and number > read:
             hint = "begin the rule in the first column; indented lines continue the one before"
@@ -118,7 +118,7 @@ def _continuations(lines: Sequence[str], start: int) -> Iterator[str]:
         yield line
 
 
-class _Parser:
+class _EinsumParser:
     """Reads one rule, which may go over several lines."""
 
     def __init__(self, file: str, number: int, text: str) -> None:

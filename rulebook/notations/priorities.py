@@ -48,7 +48,7 @@ class Entry:
 
 def parse_priorities(file: str, text: str) -> list[Entry]:
     """The entries in ``text``, level by level. Raises ShardlogError with the place of the first error."""
-    parser = _Parser(file, text)
+    parser = _PrioritiesParser(file, text)
     entries = [e for number, level in enumerate(parser.levels) for e in parser.level(number, level)]
     if not entries:
         raise ShardlogError("there are no levels", where=file, hint="a level is a line such as *: both")
@@ -92,7 +92,7 @@ def _called(op: Any) -> Iterator[str]:
         yield f"@{text_of(op.attributes['call_target_name'])}"
 
 
-class _Parser:
+class _PrioritiesParser:
     def __init__(self, file: str, text: str) -> None:
         self.file, self.text = file, text
         # The tokens of each level with their offsets; "" is its end.
