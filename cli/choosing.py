@@ -10,7 +10,8 @@ from ..console.printing import warn
 from ..errors import ShardlogError
 from ..program.elements import bytes_text
 from ..runs.choice import ProgramChoice
-from .running import add_option, flag_of
+from ..runs.options import flag_of
+from .running import add_option
 
 if TYPE_CHECKING:
     from ..cost.machine import Machine

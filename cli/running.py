@@ -15,7 +15,7 @@ from ..console.colours import show
 from ..console.parser import add_json as with_schema
 from ..console.printing import warn
 from ..program.mlir.origins import at
-from ..runs.options import NAMES, ON_MODULES, Described, Options
+from ..runs.options import NAMES, ON_MODULES, Described, Options, flag_of
 
 if TYPE_CHECKING:
     from ..console.schemas import Schema
@@ -41,12 +41,6 @@ def add_options(parser: argparse.ArgumentParser, *names: str) -> None:
     for option in fields(Options):
         if option.name in names:
             add_option(parser, option)
-
-
-def flag_of(option: Field[Any]) -> str:
-    """The flag of an option."""
-    flag: str = option.metadata["described"].flag
-    return flag or f"--{option.name.replace('_', '-')}"
 
 
 def add_option(parser: argparse._ActionsContainer, option: Field[Any]) -> None:

@@ -13,7 +13,7 @@ from typing import TypedDict, cast
 from ..errors import ShardlogError, closest
 from ..partition.forms import CHOSEN, LOCAL, ChosenForm, PlanFile, read_plan
 from ..program.elements import bytes_text
-from .options import about, memory_of, seconds_of
+from .options import about, flag_of, memory_of, seconds_of
 
 _OF_THE_FORM = ("plan", "form", "dialect_version", "whole_arguments")  # which a plan leaves open
 
@@ -186,6 +186,21 @@ class ProgramChoice:
         if self.pins:
             named += f", {len(self.pins)} pinned"
         return named + (", products part by part" if self.collective_matmul else "")
+
+    @property
+    def arguments(self) -> list[str]:
+        """The choice as arguments of a command: ``["--topology", "v5e"]``."""
+        given = list[str]()
+        for option in fields(self):
+            value, flag = getattr(self, option.name), flag_of(option)
+            if value == option.default:
+                continue
+            if isinstance(value, bool):
+                given.append(flag)
+                continue
+            for each in value if isinstance(value, tuple) else (value,):
+                given += flag, str(each.where if isinstance(each, PlanFile) else each)
+        return given
 
     @property
     def options(self) -> ProgramOptions:

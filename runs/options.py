@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import Field, dataclass, field, fields
 from inspect import Parameter, Signature
 from math import inf
 from pathlib import Path
@@ -80,6 +80,12 @@ class Described:
 def about(text: str, **more: Any) -> dict[str, Described]:
     """The metadata of a field that is an option."""
     return {"described": Described(text, **more)}
+
+
+def flag_of(option: Field[Any]) -> str:
+    """The flag of an option on the command line."""
+    flag: str = option.metadata["described"].flag
+    return flag or f"--{option.name.replace('_', '-')}"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from math import prod
@@ -36,7 +37,8 @@ def collect(
     choice = choice or ProgramChoice()
     document = _Collector(programs, tell, choice).all()
     tell("counting costs", 0.8)
-    return {**document, "means": choice.line, **costs(programs, choice)}
+    means = {"means": choice.line, "arguments": shlex.join(choice.arguments)}
+    return {**document, **means, **costs(programs, choice)}
 
 
 class _Numbered:

@@ -12,6 +12,7 @@ import pytest
 import shardlog
 from shardlog.checks.lint import Lint, findings
 from shardlog.cli import main
+from shardlog.cli.choosing import choice_arguments, choice_of
 from shardlog.explanations.report.data import collect
 from shardlog.runs.choice import ProgramChoice, ProgramOptions
 from shardlog.session import Session
@@ -145,4 +146,6 @@ def test_options_are_described_in_one_place() -> None:
     ],
 )
 def test_names_say_what_was_asked_for(options: Any, name: str) -> None:
-    assert str(ProgramChoice(**options)) == name
+    choice = ProgramChoice(**options)
+    assert str(choice) == name
+    assert choice_of(choice_arguments().parse_args(choice.arguments)) == choice

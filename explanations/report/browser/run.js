@@ -54,6 +54,7 @@ class Run {
       stages: data.stages,
       unknown: data.unknown,
       means: data.means,
+      arguments: data.arguments && ` ${data.arguments}`, // of commands about the same program
       unpartitioned: data.unpartitioned,
       cost: data.cost,
       plan: data.plan,

@@ -311,8 +311,8 @@ func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}
     layers = [e.text.replace("\n", " ") for e in page.all("#details .layer-steps > summary")]
     assert layers == [f"layer_{i} 4 steps: tanh" for i in (2, 1, 0)]
     page.click("#details .layer-steps summary")
+    page.until(lambda: len(page.all("#details .layer-steps[open] .step > summary")) == 4)
     steps = page.all("#details .layer-steps[open] .step > summary")
-    assert len(steps) == 4
     assert steps[0].text.replace("\n", " ") == "dim 0 gets data from dim 0 by tanh m.py:12 in layer_2"
     steps[0].click()
     assert "%11, from %10" in page.text("#details .step dl")

@@ -95,7 +95,8 @@ function devicePicture(run, tensor, before) {
   const partText = ({ part, devices }) =>
     `[${part.map((number, d) => extent(number, d)).join(", ")}] on ${devices.length === 1 ? "device" : "devices"} ${rangesText(devices)}`;
   const said = `${manyText(all.length, "part")}: ${all.slice(0, MOST_SAID).map(partText).join("; ")}${all.length > MOST_SAID ? " …" : ""}`;
-  if (all.length > MOST_TILES) return figure("Devices", `${said} Too many parts for a picture.`);
+  if (all.length > MOST_TILES)
+    return figure("Devices", `${manyText(all.length, "part")}, too many for a picture: ${all.slice(0, 2).map(partText).join("; ")} …`);
   // Rows and columns are the last two dimensions that are sharded, of a tensor with fewer dimensions its own.
   const columns = shape.length <= 2 ? shape.length - 1 : split.at(-1);
   const rows = shape.length === 2 ? 0 : shape.length < 2 ? -1 : (split.at(-2) ?? -1);
@@ -188,8 +189,8 @@ function movePicture(run, conflict) {
     const left = (i) => LABELS + i * step + (step - size) / 2;
     const box = (i, y, [[x0, x1], [y0, y1]], given) =>
       drawn("rect", { x: left(i) + x0 * size, y: y + y0 * size, width: (x1 - x0) * size, height: (y1 - y0) * size, ...given });
-    const parts = from.counts.reduce((product, n) => product * n, 1);
-    const colour = (device) => partColour(held.get(device).reduce((index, n, d) => index * from.counts[d] + n, 0), parts + 1);
+    const parts = [...new Set(involved.flatMap((device) => [device, ...senders(device)]).map((device) => held.get(device).join()))];
+    const colour = (device) => partColour(parts.indexOf(held.get(device).join()), parts.length + 1);
     const both = (one_, other) => one_.map(([low, high], i) => [Math.max(low, other[i][0]), Math.min(high, other[i][1])]);
     drawing.append(svgText(0, 18 + size / 2, "before"), svgText(0, bottom + size / 2, "after"));
     involved.forEach((device, i) => {

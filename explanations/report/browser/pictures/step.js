@@ -113,7 +113,7 @@ function timelinePicture(run) {
     ...reader(tracks_, "Timeline of the step", there),
     element("div", { class: "marks note", "aria-hidden": "true" }, ...marks),
     layerLegend(layers),
-    element("p", { class: "note" }, "For Perfetto: ", code(`shardlog cost ${run.module} --trace step.json`)),
+    element("p", { class: "note" }, "For Perfetto: ", code(`shardlog cost ${run.module}${run.arguments} --trace step.json`)),
   );
 }
 
@@ -243,7 +243,7 @@ function matrixPicture(app) {
     const rows = numbers.map((number) => {
       const found = run.cost.collectives.find((one) => one.numbers.includes(number));
       const about = found ? ` for ${shortOp(found.serves)}${found.where ? ` at ${found.where}` : ""}${found.causes.length > 0 ? `, because of ${firstOf(found.causes)}` : ""}` : "";
-      return element("li", {}, code(`shardlog why ${run.module} --collective ${number}`), about);
+      return element("li", {}, code(`shardlog why ${run.module}${run.arguments} --collective ${number}`), about);
     });
     why.replaceChildren(
       element("p", {}, element("b", {}, `${kinds[kind]} of ${layers[layer]}`), `: ${bytesText(bytes)} in ${countText(times)}, ${timeText(seconds)}. `, button("show in conflicts", () => app.show("conflicts"), { class: "link" })),
