@@ -20,7 +20,14 @@ from ...program.carried import DYNAMIC, LOCAL, UNKNOWN
 from ...program.devices import Devices, Table
 from ...program.function import location
 from ...program.meshes import symbol
-from ...program.mlir.modules import is_used, operations_in, public, put_in_place_of, symbols
+from ...program.mlir.modules import (
+    boundary_attributes,
+    is_used,
+    operations_in,
+    public,
+    put_in_place_of,
+    symbols,
+)
 from ...program.shardings import read_mesh
 from ...rulebook.shipped import shipped
 from .grids import axis_lists, counted, integers, kind_of
@@ -103,6 +110,8 @@ class Global:
         self.devices = Devices(self.sizes)
         self.count = self.devices.count
         functions = [f for f in symbols(self.module, "func.func").values() if len(f.regions[0].blocks)]
+        for function in functions:
+            self.check_annotations(function)
         self.indices = IndexValues(self.count, self.sizes)
         received = [op for op in ops if op.name == "shard.recv"]
         sent = [op for op in ops if op.name == "shard.send"]
@@ -124,6 +133,20 @@ class Global:
         for function in functions:
             self.wrap(function)
         self.module.operation.attributes[LOCAL] = ir.UnitAttr.get()
+
+    def check_annotations(self, function: Any) -> None:
+        """Raises ShardlogError for an annotation: a device has no whole tensors."""
+        given = boundary_attributes(function, "arg_attrs") + boundary_attributes(function, "res_attrs")
+        annotated: Any = function if any("sdy.sharding" in entry for entry in given) else None
+        for op in operations_in(function):
+            if annotated is None and (
+                op.name == "sdy.sharding_constraint" or "sdy.sharding" in op.attributes
+            ):
+                annotated = op
+        if annotated is not None:
+            message = "an annotation of a whole tensor in the program of each device, which has collectives"
+            hint = "take the annotations out; or the collectives, and partitioning finds them"
+            raise ShardlogError(message, where=location(annotated), hint=hint)
 
     def rewrite(self, op: Any) -> None:
         if op.name in _INDICES:

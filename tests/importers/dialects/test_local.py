@@ -189,3 +189,20 @@ def test_what_cannot_run_is_refused(op: str, message: str) -> None:
     with pytest.raises(ShardlogError, match=message) as caught:
         shardlog.run(program({"r": op}))
     assert ":3" in caught.value.where
+
+
+def test_annotations_of_whole_tensors_are_refused_beside_collectives() -> None:
+    text = """
+shard.grid @g(shape = 2)
+func.func @main(%x: tensor<6xf32>) -> tensor<12xf32> {
+  %s = shard.sharding @g split_axes = [[0]] : !shard.sharding
+  %0 = shard.shard %x to %s annotate_for_users : tensor<6xf32>
+  %1 = shard.all_gather %0 on @g grid_axes = [0] gather_axis = 0 : tensor<6xf32> -> tensor<12xf32>
+  return %1 : tensor<12xf32>
+}
+"""
+    for each in (text, text.replace(" annotate_for_users", "")):
+        with pytest.raises(
+            ShardlogError, match="an annotation of a whole tensor in the program of each device"
+        ):
+            shardlog.run(each)
