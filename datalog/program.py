@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from threading import RLock
@@ -153,6 +153,22 @@ class Program:
     def _add(self, relation: str, add: Callable[[Store], None]) -> None:
         add(self._store)
         self._given.add(relation)
+
+    def remove(self, relation: str, facts: Any) -> None:
+        """Removes facts that were added: tuples, or an array of shape (tuples, columns).
+
+        All of them are removed, or none if one does not fit, which raises EngineError. Those that are not
+        there are ignored, and facts in the program's text stay. The next run computes everything anew.
+        """
+        name = self.relation_named(relation).name
+        if isinstance(facts, str | bytes) or not isinstance(facts, Iterable):
+            raise EngineError(f"`{name}`: expected tuples, found {facts!r}")
+        self._remove(name, facts.tolist() if hasattr(facts, "tolist") else list(facts))
+
+    @_in_turn
+    def _remove(self, relation: str, rows: list[Any]) -> None:
+        self._store.remove(relation, rows)
+        self._proofs, self._computed = None, frozenset(self._store.complete())
 
     @_in_turn
     def run(self, *relations: str, limits: Limits | None = None) -> None:

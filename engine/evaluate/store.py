@@ -38,6 +38,10 @@ class Store(Protocol):
         """Add tuples."""
         ...
 
+    def remove(self, relation: str, rows: Rows) -> None:
+        """Take facts away that were added; others are ignored, and facts in the program's text stay."""
+        ...
+
     def add_columns(self, relation: str, columns: Sequence[FactColumn]) -> None:
         """Add tuples by column; there are as many columns as the relation has, all of one length, none of
         records."""
@@ -136,6 +140,11 @@ class ReferenceStore:
         checked = tuples(self._plan.relations[self._plan.index(relation)], rows, self._plan.records)
         self._facts.setdefault(relation, []).extend(checked)
         self._ordinals.note(self._plan.relations[self._plan.index(relation)], checked)
+        self._evaluation = None
+
+    def remove(self, relation: str, rows: Rows) -> None:
+        taken = set(tuples(self._plan.relations[self._plan.index(relation)], rows, self._plan.records))
+        self._facts[relation] = [row for row in self._facts.get(relation, ()) if row not in taken]
         self._evaluation = None
 
     def add_columns(self, relation: str, columns: Sequence[FactColumn]) -> None:
@@ -293,6 +302,9 @@ class BranchStore:
 
     def add(self, relation: str, rows: Rows) -> None:
         self._inside.add(relation, list(self._branches.inward(self._relations[relation], rows)))
+
+    def remove(self, relation: str, rows: Rows) -> None:
+        self._inside.remove(relation, list(self._branches.inward(self._relations[relation], rows)))
 
     def rows(self, relation: str) -> list[tuple[Any, ...]]:
         return self._outward(relation, self._inside.rows(relation))

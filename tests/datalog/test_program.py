@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -552,3 +553,72 @@ def test_what_is_asked_of_a_relation_in_very_many_ways_is_computed_in_full(backe
         lines.append(f"r({', '.join(names)}) :- r({', '.join(others)}), {name} = 1.")
     program = Program("\n".join(lines), backend=backend)
     assert program.query(f"r(x{', 1' * 15})")["x"].tolist() == [1]
+
+
+REMOVALS = """
+.decl edge(x: number, y: number)
+edge(0, 1).
+.decl given(x: number)
+.decl path(x: number, y: number)
+path(x, y) :- edge(x, y).
+path(x, z) :- path(x, y), edge(y, z).
+path(9, x) :- given(x).
+.decl apart(x: number)
+apart(x) :- edge(x, _), !path(x, 3).
+.decl most(n: number)
+most(n) :- n = max x : { path(x, _) }.
+.decl same(x: number, y: number) eqrel
+same(x, y) :- path(x, y), x < 3.
+.decl named(s: symbol, n: number)
+.decl number(s: symbol, n: number)
+number(s, ord(s)) :- named(s, _).
+.decl holds()
+.decl shown(x: number)
+shown(x) :- given(x), holds().
+"""
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_facts_are_removed(seed: int, backend: Any) -> None:
+    draw = random.Random(seed)
+    program, facts = Program(REMOVALS, backend=backend), {("edge", (0, 1))}
+    names = {"edge": 2, "given": 1, "path": 2, "same": 2, "holds": 0}
+    for _ in range(8):
+        name = draw.choice(list(names))
+        rows = [tuple(draw.randrange(5) for _ in range(names[name])) for _ in range(draw.randrange(1, 6))]
+        if draw.random() < 0.5:
+            program.add(name, rows)
+            facts |= {(name, row) for row in rows}
+        else:
+            program.remove(name, rows)
+            facts -= {(name, row) for row in rows if (name, row) != ("edge", (0, 1))}
+        if draw.random() < 0.3:
+            continue
+        program.run()
+        scratch = Program(REMOVALS, backend=backend)
+        for relation, row in sorted(facts):
+            scratch.add(relation, [row])
+        scratch.run()
+        for relation in scratch.relations:
+            assert program.rows(relation) == scratch.rows(relation), relation
+        for row in program.rows("path"):
+            assert program.explain(f"path{row}").height == scratch.explain(f"path{row}").height
+
+
+def test_what_is_removed_has_no_proof(backend: Any) -> None:
+    program = Program(REMOVALS, backend=backend)
+    program.add("edge", [(1, 2), (2, 3)])
+    program.add("named", [("a", 1), ("b", 2)])
+    program.run()
+    program.remove("edge", np.array([(2, 3), (0, 1)]))
+    program.remove("named", [("a", 1), ("c", 3)])
+    with pytest.raises(EngineError, match="`path` is not computed"):
+        program.explain("path(0, 3)")
+    assert program.query("path(0, x)")["x"].tolist() == [1, 2]
+    program.run()
+    assert program.rows("path") == [(0, 1), (0, 2), (1, 2)]
+    assert program.rows("number") == [("b", 1)]
+    with pytest.raises(EngineError, match=r"`edge`, fact 0: expected a tuple of 2 values, found \(1,\)"):
+        program.remove("edge", [(1,)])
+    with pytest.raises(EngineError, match="`edge`: expected tuples, found 1"):
+        program.remove("edge", 1)

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use rustc_hash::FxHashMap;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::budget::Limits;
 use crate::compile::step::RelationId;
@@ -34,8 +34,8 @@ pub struct Store {
     noted: Vec<usize>,
     /// How many symbols there were at the end of the last evaluation.
     symbols: usize,
-    /// One of these has got another ordinal since.
-    renumbered: bool,
+    /// What was computed no longer follows: one of these has got another ordinal, or facts were taken away.
+    outdated: bool,
     /// What the rules of this evaluation take, if someone asks.
     profile: Option<Profile>,
 }
@@ -80,7 +80,7 @@ impl Store {
             added: Vec::new(),
             noted,
             symbols,
-            renumbered: false,
+            outdated: false,
             profile: None,
         }
     }
@@ -116,6 +116,38 @@ impl Store {
         Ok(())
     }
 
+    /// Take facts away that were given. Those that are not there are ignored, and those in the program's text stay.
+    /// The next evaluation computes everything anew.
+    pub fn take(&mut self, relation: RelationId, facts: &FxHashSet<Box<[i64]>>) -> Result<(), Error> {
+        self.note_appearances();
+        let stated: FxHashSet<Box<[i64]>> =
+            self.program.initial.relations[relation.0].facts().into_iter().map(Vec::into).collect();
+        let taken: FxHashSet<Box<[i64]>> = facts.difference(&stated).cloned().collect();
+        let width = self.program.schema(relation).columns.len();
+        let kept = &mut self.database.relations[relation.0];
+        if self.derived[relation.0] {
+            let Given { words, count } = &mut self.given[relation.0];
+            let facts = (0..*count).map(|fact| &words[fact * width..][..width]);
+            let (mut left, mut number) = (Vec::new(), 0);
+            for fact in facts.filter(|&fact| !taken.contains(fact)) {
+                left.extend_from_slice(fact);
+                number += 1;
+            }
+            (*words, *count) = (left, number);
+            self.noted[relation.0] = number;
+        } else {
+            kept.settle()?;
+            if width > 0 {
+                kept.remove(&taken)?;
+            } else if !taken.is_empty() {
+                kept.clear();
+            }
+            self.noted[relation.0] = kept.len();
+        }
+        (self.settled, self.outdated) = (false, true);
+        Ok(())
+    }
+
     /// The ordinal of a text.
     pub fn ordinal(&mut self, text: &str) -> i64 {
         self.note_appearances();
@@ -141,7 +173,7 @@ impl Store {
                 schema.appear(&program.records, &fact, values);
             }
         }
-        self.renumbered |= values.appeared()[before..].iter().any(|&symbol| (symbol as usize) < self.symbols);
+        self.outdated |= values.appeared()[before..].iter().any(|&symbol| (symbol as usize) < self.symbols);
     }
 
     /// The facts of a relation: those that were given, and those of the program itself.
@@ -165,9 +197,9 @@ impl Store {
         }
         if self.program.ordinals {
             self.note_appearances();
-            if std::mem::take(&mut self.renumbered) {
-                self.begin_anew()?;
-            }
+        }
+        if std::mem::take(&mut self.outdated) {
+            self.begin_anew()?;
         }
         let result = self.update(&wanted, limits);
         self.settled = result.is_ok();

@@ -7,6 +7,7 @@ use numpy::{IntoPyArray, PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::sync::MutexExt;
 use pyo3::types::{PyBytes, PyDict, PyList, PyString};
+use rustc_hash::FxHashSet;
 
 use super::order::Sorted;
 use super::{convert, letting_go, trace, EngineError, Limits};
@@ -126,6 +127,18 @@ impl Store {
         let store = &mut *store;
         py.detach(|| (0..count).try_for_each(|fact| store.give(relation, &words[fact * width..][..width])))?;
         Ok(())
+    }
+
+    /// Take facts away that were added. Those that are not there are ignored.
+    fn remove(&self, py: Python, relation: &str, rows: &Bound<PyAny>) -> PyResult<()> {
+        let relation = self.program.relation(relation)?;
+        let store = &mut *self.lock(py);
+        let mut facts = FxHashSet::default();
+        convert::each_tuple(&self.program, &mut store.database.values, relation, 0, rows, |tuple| {
+            facts.insert(tuple.into());
+            Ok(())
+        })?;
+        Ok(py.detach(|| store.take(relation, &facts))?)
     }
 
     /// Add facts by column, all of one length. Either all are added or none.
