@@ -27,7 +27,7 @@ from .expectations import Expectation, Expectations, line, read_expectations
 from .patterns import folded
 
 _LAST = chr(0x10FFFF)  # sorts after all that names have
-_HEADER = "# Checked by `shardlog expect`; `shardlog expect --update` writes it anew."
+_HEADER = "# Checked by `shardlog expect`; `shardlog expect --update` updates it."
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def form_of(chosen: ChosenForm) -> Form:
 
 
 VERSION = 1  # of files of plans
-REMAKE = "make it anew: shardlog partition MODULE -o plan.json"
+REMAKE = "make a new one: shardlog partition MODULE -o plan.json"
 
 
 @dataclass(frozen=True)

@@ -29,7 +29,7 @@ class XlaAgreement:
 
     def __str__(self) -> str:
         if self.equal == self.ops:
-            return f"XLA decided the same: all {self.ops:,} ops are as they are after its propagation"
+            return f"XLA decided the same: all {self.ops:,} ops have the shardings of its propagation"
         head = (
             f"XLA decided otherwise: {self.ops - self.equal:,} of {self.ops:,} ops differ from those after "
         )

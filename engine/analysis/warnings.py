@@ -65,7 +65,7 @@ def _warn_of_variables(rule: list[Clause], reporter: Reporter) -> None:
     for name, variable in alone.items():
         if name not in named:
             shown = own_name(variable)
-            message = f"the variable `{shown}` stands in this place only"
+            message = f"the variable `{shown}` occurs only here"
             reporter.warning("W0403", variable.at, message, f"if any value will do, write _ or _{shown}")
     for variable in several.values():
         message = f"`{own_name(variable)}` stands in several places: its name says that any value will do"

@@ -59,7 +59,7 @@ class Unreduced:
             *_listed("it begins at", self.begins),
             *_listed("handed on, as annotations say, by", self.kept),
             *_listed("it is reduced for", self.reduced),
-            *_listed("it is returned as it is, as", self.returned),
+            *_listed("it is returned unreduced, as", self.returned),
         ]
         if not (self.reduced or self.returned):
             said.append("nothing needs it reduced")

@@ -355,7 +355,7 @@ def test_warnings_are_shown_also_beside_errors(folder: Folder) -> None:
     program = ".decl r(value: number)\nr(1).\n.decl s(x: number)\ns(value) :- r(valve).\n"
     status, _, err = folder.run(program)
     assert status == 2
-    assert "HERE/program.dl:4:15: warning[W0403]: the variable `valve` stands in this place only\n" in err
+    assert "HERE/program.dl:4:15: warning[W0403]: the variable `valve` occurs only here\n" in err
     assert "error[E0401]: the variable `value` has no value" in err
 
 

@@ -19,9 +19,9 @@ WARNINGS = {
         s(x) :- x = min v : { r(v, w) }.
         """,
         [
-            "4:14 W0403 the variable `y` stands in this place only",
-            "5:24 W0403 the variable `b` stands in this place only",
-            "6:28 W0403 the variable `w` stands in this place only",
+            "4:14 W0403 the variable `y` occurs only here",
+            "5:24 W0403 the variable `b` occurs only here",
+            "6:28 W0403 the variable `w` occurs only here",
         ],
     ),
     "a variable that the sentence of the rule names": (

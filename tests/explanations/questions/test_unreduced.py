@@ -55,7 +55,7 @@ def test_a_maximum_is_called_so() -> None:
 def test_what_is_returned_as_it_is_is_said() -> None:
     result = shardlog.run(text(gives='[{}, {}], unreduced={"x"}', last=False))
     (found,) = result.why("%1").unreduced
-    assert "it is returned as it is, as result result#0" in str(found)
+    assert "it is returned unreduced, as result result#0" in str(found)
     assert not result.why("%arg0").unreduced
 
 
