@@ -62,14 +62,14 @@ def decisions(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """What `shardlog.jit` decides meanwhile."""
     from shardlog.runs.running import run_with
 
-    found: list[Any] = []
+    decisions: list[Any] = []
 
     def counted(*args: Any) -> Any:
-        found.append(args)
+        decisions.append(args)
         return run_with(*args)
 
     monkeypatch.setattr("shardlog.jitted.run_with", counted)
-    return found
+    return decisions
 
 
 def pytest_configure() -> None:

@@ -59,15 +59,15 @@ def main() -> None:
 
 
 def _browser() -> webdriver.Chrome:
-    found = tools.browsers()
-    if found is None:
+    browsers = tools.browsers()
+    if browsers is None:
         raise SystemExit("screenshots: install Chromium and its driver first")
     options = webdriver.ChromeOptions()
-    options.binary_location = found[0]
+    options.binary_location = browsers[0]
     arguments = "headless=new", "no-sandbox", "disable-dev-shm-usage", "hide-scrollbars"
     for argument in (*arguments, "force-prefers-reduced-motion"):
         options.add_argument(f"--{argument}")
-    return webdriver.Chrome(options=options, service=webdriver.ChromeService(found[1]))
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService(browsers[1]))
 
 
 def _taken(browser: webdriver.Chrome, script: str) -> bytes:

@@ -87,7 +87,7 @@ def files_used(path: Path) -> Iterator[Path]:
 def knots(uses: Mapping[Path, set[Path]]) -> list[list[Path]]:
     """The strongly connected components of several files: each of these uses all others, by way of some."""
     index, low = dict[Path, int](), dict[Path, int]()
-    stack, found = list[Path](), list[list[Path]]()
+    stack, knots = list[Path](), list[list[Path]]()
 
     def visit(path: Path) -> None:  # Tarjan's algorithm
         index[path] = low[path] = len(index)
@@ -101,12 +101,12 @@ def knots(uses: Mapping[Path, set[Path]]) -> list[list[Path]]:
             component = stack[stack.index(path) :]
             del stack[-len(component) :]
             if len(component) > 1 or path in uses.get(path, ()):
-                found.append(sorted(component))
+                knots.append(sorted(component))
 
     for path in uses:
         if path not in index:
             visit(path)
-    return found
+    return knots
 
 
 def of_datalog_alone() -> set[str]:
@@ -139,8 +139,8 @@ def test_datalog_alone_needs_nothing_else() -> None:
 
 def test_no_files_use_each_other_in_a_circle() -> None:
     files = [*modules(), *(Path(name) for name in _ALONE)]
-    found = knots({path: set(files_used(path)) for path in files})
-    assert not found, "\n".join(f"{len(knot)} files: {', '.join(map(str, knot))}" for knot in found)
+    circles = knots({path: set(files_used(path)) for path in files})
+    assert not circles, "\n".join(f"{len(knot)} files: {', '.join(map(str, knot))}" for knot in circles)
 
 
 @pytest.mark.parametrize(

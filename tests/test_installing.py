@@ -59,8 +59,8 @@ def datalog_wheel(source: Path) -> Path:
 def built(project: Path) -> Path:
     if given := os.environ.get("SHARDLOG_WHEELS"):
         kind = "shardlog_datalog" if project.name == "standalone" else "shardlog"
-        (found,) = Path(given).resolve().glob(f"{kind}-*.whl")
-        return found
+        (wheel,) = Path(given).resolve().glob(f"{kind}-*.whl")
+        return wheel
     folder = project / "wheel"
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--wheel-dir", str(folder)]
     environment = {"CARGO_TARGET_DIR": str(ROOT / "target")} | os.environ
@@ -69,8 +69,8 @@ def built(project: Path) -> Path:
     )
     if done.returncode:
         pytest.skip(f"no wheel could be built: {(done.stderr or done.stdout).strip().splitlines()[-1]}")
-    (found,) = folder.glob("*.whl")
-    return found
+    (wheel,) = folder.glob("*.whl")
+    return wheel
 
 
 @pytest.mark.parametrize("version", interpreters())

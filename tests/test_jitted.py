@@ -180,9 +180,9 @@ def out_shardings(jit: Jit) -> Any:
 
 def formats(jit: Jit) -> Any:
     kind = Format(Layout((1, 0)), sharding("data"))
-    found = jit(jnp.sin, in_shardings=kind, out_shardings=kind)(jax.device_put(jnp.ones((8, 16)), kind))
-    assert found.format.layout.major_to_minor == (1, 0)
-    return found
+    formats = jit(jnp.sin, in_shardings=kind, out_shardings=kind)(jax.device_put(jnp.ones((8, 16)), kind))
+    assert formats.format.layout.major_to_minor == (1, 0)
+    return formats
 
 
 def host_memory(jit: Jit) -> Any:
@@ -199,9 +199,9 @@ def donated(jit: Jit) -> Any:
 
 
 def unused(jit: Jit) -> Any:
-    found = jit(lambda x, y: x, keep_unused=True)
-    text = found.lower(rows(), rows()).as_text()
-    return found(rows(), rows()), jnp.int32(len(re.findall(r"%arg\d: ", text)))
+    unused = jit(lambda x, y: x, keep_unused=True)
+    text = unused.lower(rows(), rows()).as_text()
+    return unused(rows(), rows()), jnp.int32(len(re.findall(r"%arg\d: ", text)))
 
 
 def weak_types(jit: Jit) -> Any:
@@ -302,9 +302,9 @@ def effects(jit: Jit) -> Any:
         return jax.pure_callback(np.sin, jax.ShapeDtypeStruct(x.shape, x.dtype), x)  # type: ignore[no-untyped-call]
 
     ref = jax.new_ref(jnp.zeros(3))
-    found = [jit(f)(ref, jnp.full(3, n)) for n in (1.0, 2.0)]
+    effects = [jit(f)(ref, jnp.full(3, n)) for n in (1.0, 2.0)]
     jax.effects_barrier()  # type: ignore[no-untyped-call]
-    return found, ref[...], jnp.asarray(seen)
+    return effects, ref[...], jnp.asarray(seen)
 
 
 def closures(jit: Jit) -> Any:
@@ -321,8 +321,8 @@ def explicit(jit: Jit) -> Any:
             for spec in (("data",), (None, "model"))
         )
         f = jit(lambda x, w: jnp.tanh(x @ w))
-        found = f(x, w), jit(lambda x: 2 * x, out_shardings=sharding("model").spec)(x)
-        return found, jax.grad(lambda w: f(x, w).sum())(w), jax.vmap(f, (0, None))(x, w)
+        explicit = f(x, w), jit(lambda x: 2 * x, out_shardings=sharding("model").spec)(x)
+        return explicit, jax.grad(lambda w: f(x, w).sum())(w), jax.vmap(f, (0, None))(x, w)
 
 
 def manual(jit: Jit) -> Any:
@@ -336,13 +336,13 @@ def manual(jit: Jit) -> Any:
 
 def other_orders(jit: Jit) -> Any:
     """Devices in another order, and some of them."""
-    found = []
+    other_orders = []
     for order in ([7, 6, 5, 4, 3, 2, 1, 0], [3, 1, 2, 0, 7, 6, 5, 4], [4, 5, 6, 7]):
         devices = np.array(jax.devices())[order].reshape(2, -1)
         placed = NamedSharding(jax.sharding.Mesh(devices, ("a", "b")), P("a", "b"))  # type: ignore[no-untyped-call]
         x = jax.device_put(np.arange(128, dtype=np.float32).reshape(8, 16), placed)
-        found.append(jit(lambda x: jnp.cumsum(x[::-1], 0) @ x.T)(x))
-    return found
+        other_orders.append(jit(lambda x: jnp.cumsum(x[::-1], 0) @ x.T)(x))
+    return other_orders
 
 
 CASES = [

@@ -211,9 +211,9 @@ def test_names(tmp_path: Path) -> None:
         ]
 
         async def hover(text: str) -> str:
-            found = await ask.text_document_hover_async(lsp.HoverParams(**editor.at("main.dl", text)))
-            assert found is not None and isinstance(found.contents, lsp.MarkupContent)
-            return found.contents.value
+            reply = await ask.text_document_hover_async(lsp.HoverParams(**editor.at("main.dl", text)))
+            assert reply is not None and isinstance(reply.contents, lsp.MarkupContent)
+            return reply.contents.value
 
         assert await hover("path(a, c)") == (
             "```datalog\n.decl path(from: node, to: node)\n```\nthere is a way\n\n- {a} leads to {b}."
@@ -275,9 +275,9 @@ def test_completion_and_layout(tmp_path: Path) -> None:
 
         async def words(text: str) -> list[str]:
             place = editor.at("a.dl", text, len(text))
-            found = await editor.client.text_document_completion_async(lsp.CompletionParams(**place))
-            assert isinstance(found, list | tuple)
-            return [item.label for item in found]
+            reply = await editor.client.text_document_completion_async(lsp.CompletionParams(**place))
+            assert isinstance(reply, list | tuple)
+            return [item.label for item in reply]
 
         assert (await words(":- e"))[:3] == ["x", "y", "edge"]
         assert await words("to: no") == ["node", "number", "symbol", "unsigned", "float"]
@@ -306,9 +306,9 @@ def test_einsum_notation(tmp_path: Path) -> None:
         ask = editor.client
         editor.open("a.rules", EINSUM)
         assert await editor.errors("a.rules") == []
-        found = await ask.text_document_hover_async(lsp.HoverParams(**editor.at("a.rules", "t g")))
-        assert found is not None and isinstance(found.contents, lsp.MarkupContent)
-        assert found.contents.value == "`t`: reduction"
+        reply = await ask.text_document_hover_async(lsp.HoverParams(**editor.at("a.rules", "t g")))
+        assert reply is not None and isinstance(reply.contents, lsp.MarkupContent)
+        assert reply.contents.value == "`t`: reduction"
         place = editor.at("a.rules", "h)")
         edit = await ask.text_document_rename_async(lsp.RenameParams(new_name="heads", **place))
         assert edit is not None and edit.changes is not None

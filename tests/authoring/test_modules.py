@@ -90,14 +90,14 @@ def test_the_server_answers(tmp_path: Path) -> None:
         editor.open("m.mlir", MODULE)
         assert await editor.errors("m.mlir") == []
         place = editor.at("m.mlir", "%7 = ", 1)
-        found = await editor.client.text_document_hover_async(lsp.HoverParams(**place))
-        assert "**[{x}, {}]**" in found.contents.value
-        assert (found.range.start.line, found.range.start.character) == (4, 2)
+        reply = await editor.client.text_document_hover_async(lsp.HoverParams(**place))
+        assert "**[{x}, {}]**" in reply.contents.value
+        assert (reply.range.start.line, reply.range.start.character) == (4, 2)
         editor.change("m.mlir", MODULE.replace("%3 : ", "%5 : "))
         ((line, *_, message),) = await editor.errors("m.mlir")
         assert (line, message) == (6, "use of undeclared SSA value name")
-        found = await editor.client.text_document_hover_async(lsp.HoverParams(**place))
-        assert "error" in found.contents.value
+        reply = await editor.client.text_document_hover_async(lsp.HoverParams(**place))
+        assert "error" in reply.contents.value
         client, document = editor.client, place["text_document"]
         options = lsp.FormattingOptions(2, True)
         assert not await client.text_document_formatting_async(

@@ -74,8 +74,8 @@ def test_parameters_and_types_are_of_their_component(library: Library) -> None:
 
 def test_definition_and_hover(library: Library) -> None:
     offset = TEXT.index('edge("b"')
-    (found,) = definitions(library, PATH, offset)
-    assert TEXT.count("\n", 0, found.name.start) + 1 == 6
+    (definition,) = definitions(library, PATH, offset)
+    assert TEXT.count("\n", 0, definition.name.start) + 1 == 6
     told = hover(library, PATH, offset)
     assert told is not None
     assert told[1] == "```datalog\n.decl edge(x: T, y: node)\n```\nof a base"
@@ -134,8 +134,8 @@ def test_a_lattice_names_a_type_and_branches() -> None:
 r($None()).
 """
     for name, expected in ("Bits", [1, 2, 4]), ("None", [1, 3, 5]):
-        found = spots(library, PATH, text.index(name))
-        assert [text.count("\n", 0, spot.name.start) + 1 for spot in found] == expected
+        places = spots(library, PATH, text.index(name))
+        assert [text.count("\n", 0, spot.name.start) + 1 for spot in places] == expected
 
 
 def test_a_text_with_thousands_of_errors_has_names() -> None:

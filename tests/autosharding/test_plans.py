@@ -234,10 +234,10 @@ def test_other_layouts_are_weighed_by_the_cost_of_their_programs(
         applied(text, divided, AutoOptions(topology="h100", memory=100_000))
     limit = refused.value.least
     of = applied(text, divided, AutoOptions(topology="h100", memory=limit))
-    found = weighed(text, of, name)
-    assert {each.spec for each in found} == {("data", None), (None, None)}
-    assert [each.over for each in found] == sorted(each.over for each in found)
-    (whole,) = [each for each in found if each.spec == (None, None)]
+    alternatives = weighed(text, of, name)
+    assert {each.spec for each in alternatives} == {("data", None), (None, None)}
+    assert [each.over for each in alternatives] == sorted(each.over for each in alternatives)
+    (whole,) = [each for each in alternatives if each.spec == (None, None)]
     assert whole.over and whole.peak > limit
     free = weighed(text, replace(of, memory=None), name)
     assert not any(each.over for each in free)

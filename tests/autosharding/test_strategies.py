@@ -28,8 +28,8 @@ _ENDS = Ends((*_STATE, End("batch", "batch", (32, 16))), _STATE, {n: n for n in 
 def test_a_strategy_divides_parameters_moments_and_examples(
     name: str, up: Spec, moment: Spec, batch: Spec
 ) -> None:
-    found = strategies(_ENDS, (("data", 4), ("model", 2)))[name]
-    assert (found[0], found[3], found[6]) == (up, moment, batch)
+    specs = strategies(_ENDS, (("data", 4), ("model", 2)))[name]
+    assert (specs[0], specs[3], specs[6]) == (up, moment, batch)
 
 
 def test_experts_are_on_the_last_axis_and_examples_on_all() -> None:

@@ -62,12 +62,12 @@ class Program:
 
     def arities(self) -> dict[str, int]:
         """The number of columns of every relation, from its first use."""
-        found: dict[str, int] = {}
+        arities: dict[str, int] = {}
         for atom in self.rules.replace(":-", ".").replace(").", "). ").split(")"):
             name, _, arguments = atom.strip(" .,\n").partition("(")
             if arguments:
-                found.setdefault(name, arguments.count(",") + 1)
-        return found
+                arities.setdefault(name, arguments.count(",") + 1)
+        return arities
 
 
 def _random_graph() -> dict[str, list[tuple[int, ...]]]:

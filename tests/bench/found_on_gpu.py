@@ -36,11 +36,11 @@ class Plan(NamedTuple):
 
 def misordered(plans: Sequence[Plan], tolerance: float = _TOLERANCE) -> list[tuple[str, str]]:
     """The pairs of plans of which the one that costs less was measured to take longer."""
-    found = []
+    misordered = []
     for one, other in combinations(sorted(plans, key=lambda plan: plan.cost), 2):
         if other.cost > one.cost * (1 + tolerance) and one.measured > other.measured * (1 + tolerance):
-            found.append((one.name, other.name))
-    return found
+            misordered.append((one.name, other.name))
+    return misordered
 
 
 def spread(names: Sequence[str], count: int) -> list[str]:

@@ -56,12 +56,12 @@ def outcomes(runs: dict[str, Any]) -> list[Outcome]:
     """Each program with least bytes, by the constants as they are."""
     from shardlog.runs.choice import ProgramChoice
 
-    found = []
+    outcomes = []
     for run in runs.values():
         start = process_time()
         program = run.programs.made(ProgramChoice())
-        found.append(Outcome(program, program.text(), process_time() - start))
-    return found
+        outcomes.append(Outcome(program, program.text(), process_time() - start))
+    return outcomes
 
 
 def relative(those: list[Outcome], to: list[Outcome]) -> str:

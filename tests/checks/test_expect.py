@@ -58,13 +58,13 @@ def test_nothing_differs(file: Path) -> None:
 
 
 def test_an_axis_too_many(file: Path) -> None:
-    (found,) = differences(file, "\"result['y']\" = '[{\"data\"}, {}]'")
-    assert found.splitlines()[:3] == [
+    (difference,) = differences(file, "\"result['y']\" = '[{\"data\"}, {}]'")
+    assert difference.splitlines()[:3] == [
         f"{file}:1: result['y'] : tensor<8x32xf32>",
         '  expected [{"data"}, {}], is [{"data"}, {"model"}]',
         '  dim 1 is sharded on "model"',
     ]
-    said = " ".join(line.strip() for line in found.splitlines()[3:])
+    said = " ".join(line.strip() for line in difference.splitlines()[3:])
     assert said == (
         "\"model\" comes from the annotation of %arg2 at params['layers'][1]['w'], "
         "by func.return from %2 dim 1, after 1 more turn"
@@ -72,10 +72,10 @@ def test_an_axis_too_many(file: Path) -> None:
 
 
 def test_a_missing_axis(file: Path) -> None:
-    (found,) = differences(file, """'%2' = '[{"data", "model"}, {}]'""")
-    assert '  dim 0 is not sharded on "model"\n' in found
-    assert "dim 1 of the tensor has it" in found
-    assert '  dim 1 is sharded on "model"\n' in found
+    (difference,) = differences(file, """'%2' = '[{"data", "model"}, {}]'""")
+    assert '  dim 0 is not sharded on "model"\n' in difference
+    assert "dim 1 of the tensor has it" in difference
+    assert '  dim 1 is sharded on "model"\n' in difference
 
 
 def test_patterns_name_what_differs(file: Path) -> None:
@@ -105,8 +105,8 @@ def test_a_plain_name_comes_before_patterns(file: Path) -> None:
     ],
 )
 def test_expectations_about_other_values(file: Path, text: str, message: str) -> None:
-    (found,) = differences(file, text)
-    assert message in found
+    (difference,) = differences(file, text)
+    assert message in difference
 
 
 @pytest.mark.parametrize(
@@ -227,9 +227,9 @@ def test_a_saved_run(file: Path, tmp_path: Path) -> None:
 def test_several_meshes(file: Path) -> None:
     text = MODULE + 'sdy.mesh @other = <["x"=8]>'
     file.write_text("""'%0' = '<@mesh, [{"data"}, {"model"}]>'\n'%1' = '<@other, [{"x"}, {}]>'\n""")
-    (found,) = check(shardlog.run(text), file)
-    assert (found.value, found.found) == ("%1", '<@mesh, [{"data"}, {"model"}]>')
-    assert found.causes[0].sentence == "it is on another mesh"
+    (difference,) = check(shardlog.run(text), file)
+    assert (difference.value, difference.found) == ("%1", '<@mesh, [{"data"}, {"model"}]>')
+    assert difference.causes[0].sentence == "it is on another mesh"
     file.write_text("'%0' = '[{}, {}]'")
     with pytest.raises(ShardlogError, match="the module has 2 meshes"):
         check(shardlog.run(text), file)

@@ -34,7 +34,7 @@ def variables(tmp_path: Path) -> dict[str, str]:
         (tools / name).chmod(0o755)
     identity = {"NAME": "a", "EMAIL": "a@b"}
     git = {f"GIT_{who}_{k}": v for who in ("AUTHOR", "COMMITTER") for k, v in identity.items()}
-    found = {
+    variables = {
         **os.environ,
         **git,
         "PATH": f"{tools}{os.pathsep}{os.environ['PATH']}",
@@ -50,8 +50,8 @@ def variables(tmp_path: Path) -> dict[str, str]:
     for text in (BEFORE, MODULE):
         (repository / "source").write_text(text)
         for command in ("init -q", "add source", "commit -q -m x"):
-            subprocess.run(["git", *command.split()], cwd=repository, env=found, check=True)
-    return found
+            subprocess.run(["git", *command.split()], cwd=repository, env=variables, check=True)
+    return variables
 
 
 def ran(script: str, variables: dict[str, str], **inputs: str) -> subprocess.CompletedProcess[str]:

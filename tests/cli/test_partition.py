@@ -214,8 +214,8 @@ def test_what_cannot_be_judged_is_with_smaller_inputs(
     text = printed(capsys, "exec", "m.mlir", status=int(more > 0))
     assert text.endswith("1 of 1 results wrong\n" if more else "as on one device\n")
     assert "with inputs divided by 4" in text
-    (found,) = json.loads(printed(capsys, "exec", "m.mlir", "--json", status=int(more > 0)))["results"]
-    assert (found["right"], found["inputs_divided_by"]) == (not more, 4)
+    (entry,) = json.loads(printed(capsys, "exec", "m.mlir", "--json", status=int(more > 0)))["results"]
+    assert (entry["right"], entry["inputs_divided_by"]) == (not more, 4)
 
 
 def test_inputs_that_are_given_are_not_divided(capsys: pytest.CaptureFixture[str]) -> None:

@@ -51,10 +51,14 @@ def test_an_op_computes_at_the_peak_of_its_type(tmp_path: Path) -> None:
 
 
 def test_a_sum_goes_around_the_ring_twice_on_the_links_of_its_axis(tmp_path: Path) -> None:
-    (made,) = cost(tmp_path, 1e9, 1e9).collectives()
+    (collective,) = cost(tmp_path, 1e9, 1e9).collectives()
     sent = 4 * 16 * 4 * 2 * 3 / 4
-    assert (made.op, made.serves, made.bytes) == ("all-reduce", "stablehlo.dot_general", sent)
-    assert made.seconds == pytest.approx(sent / 10 + 2 * 3 * 0.5)
+    assert (collective.op, collective.serves, collective.bytes) == (
+        "all-reduce",
+        "stablehlo.dot_general",
+        sent,
+    )
+    assert collective.seconds == pytest.approx(sent / 10 + 2 * 3 * 0.5)
 
 
 def test_collectives_of_which_one_is_made_begin_together(tmp_path: Path) -> None:

@@ -36,9 +36,9 @@ BYTES = 12 * 40 * 4
 )
 def test_the_bytes_of_a_gather(size: str, start: str, end: str, argument: str, received: list[str]) -> None:
     session = shardlog.run(TEXT.format(size, start, end), propagation="completion")
-    found = formulas(session.result)
-    assert found.arguments == (argument,)
-    assert [each.bytes for each in found.received] == received
+    answer = formulas(session.result)
+    assert answer.arguments == (argument,)
+    assert [each.bytes for each in answer.received] == received
 
 
 @pytest.mark.parametrize("n", [2, 3, 6])

@@ -162,23 +162,23 @@ def derivations(made: Program, search: ProofSearch) -> Iterator[tuple[Any, tuple
 
 def heights(made: Program, search: ProofSearch) -> dict[Any, int]:
     """The least height of every tuple, by looking at all derivations until nothing gets less."""
-    found: dict[Any, int] = {}
+    heights: dict[Any, int] = {}
     for name in made.relations:
         if name not in search._derived:
-            found.update({(name, row): 0 for row in made._inside.rows(name)})
-        found.update({(name, row): 0 for row in made._inside.facts(name)})
+            heights.update({(name, row): 0 for row in made._inside.rows(name)})
+        heights.update({(name, row): 0 for row in made._inside.facts(name)})
     steps = list(derivations(made, search))
     grows = True
     while grows:
-        before = dict(found)
+        before = dict(heights)
         for key, premises in steps:
-            if all(p in found for p in premises):
-                above = 1 + max((found[p] for p in premises), default=0)
-                found[key] = min(above, found.get(key, above))
+            if all(p in heights for p in premises):
+                above = 1 + max((heights[p] for p in premises), default=0)
+                heights[key] = min(above, heights.get(key, above))
         for name in search._eqrels:
-            close(name, found)
-        grows = before != found
-    return found
+            close(name, heights)
+        grows = before != heights
+    return heights
 
 
 def close(name: str, found: dict[Any, int]) -> None:

@@ -48,8 +48,8 @@ def test_on_the_command_line_nothing_is_written(tmp_path: Path) -> None:
     (tmp_path / "p.dl").write_text(ENDLESS)
     code = "from shardlog import interrupt\ninterrupt.install()\nprint('running', flush=True)\n"
     code += "from shardlog.__main__ import main\nimport sys\nsys.exit(main())"
-    found = interrupted("-c", code, "datalog", "p.dl", cwd=tmp_path)
-    assert found == (128 + signal.SIGINT, "", "shardlog: interrupted\n")
+    process = interrupted("-c", code, "datalog", "p.dl", cwd=tmp_path)
+    assert process == (128 + signal.SIGINT, "", "shardlog: interrupted\n")
     assert [path.name for path in tmp_path.iterdir()] == ["p.dl"]
 
 

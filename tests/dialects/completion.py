@@ -96,11 +96,11 @@ class Module:
         """A random list of axes for each of the first dimensions."""
         left = list(range(len(self.grid)))
         self.draw.shuffle(left)
-        found = []
+        lists = []
         for _ in range(self.draw.choice((1, 1, 2, 2))):
             count = min(self.draw.choice((0, 0, 1, 1, 2)), len(left))
-            found.append([left.pop() for _ in range(count)])
-        return found
+            lists.append([left.pop() for _ in range(count)])
+        return lists
 
     def annotated(self, value: str, *, users: bool) -> str:
         """The value, now and then with an annotation."""

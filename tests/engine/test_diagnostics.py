@@ -1062,8 +1062,8 @@ def test_functors_are_told_once_where_they_are_declared(tmp_path: Path) -> None:
     main.write_text('#include "part.dl"\ns(@f(1)).\ns(@g(1)).\ns(@f(2)) :- s(@f(1)).\n')
     with pytest.raises(DatalogError) as error:
         load([main])
-    found = [(Path(d.file).name, d.line, d.code) for d in error.value.diagnostics]
-    assert found == [("main.dl", 3, "E0105"), ("part.dl", 1, "E0105")]
+    reported = [(Path(d.file).name, d.line, d.code) for d in error.value.diagnostics]
+    assert reported == [("main.dl", 3, "E0105"), ("part.dl", 1, "E0105")]
 
 
 def test_an_included_file_of_something_else_is_not_shown(tmp_path: Path) -> None:
@@ -1121,5 +1121,5 @@ def test_files_that_begin_with_what_is_refused_are_files_of_rules(tmp_path: Path
     (tmp_path / "main.dl").write_text('#include "one.dl"\n#include "two.dl"\nr(1).\ns(1).\n')
     with pytest.raises(DatalogError) as error:
         load([tmp_path / "main.dl"])
-    found = [(Path(d.file).name, d.line, d.code) for d in error.value.diagnostics]
-    assert found == [("one.dl", 2, "E0108"), ("two.dl", 1, "E0106")]
+    reported = [(Path(d.file).name, d.line, d.code) for d in error.value.diagnostics]
+    assert reported == [("one.dl", 2, "E0108"), ("two.dl", 1, "E0106")]

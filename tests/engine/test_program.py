@@ -264,9 +264,13 @@ DIRECTIVES = """
 
 def test_directives() -> None:
     """Directives keep their parameters, which all relations of the line share."""
-    found = [(d.kind, d.relation, d.parameters, d.line) for d in program(DIRECTIVES).directives]
+    directives = [(d.kind, d.relation, d.parameters, d.line) for d in program(DIRECTIVES).directives]
     file = {"IO": "file", "delimiter": ",", "headers": "true"}
-    assert found == [("input", "a", file, 3), ("input", "b", file, 3), ("limitsize", "a", {"n": "10"}, 4)]
+    assert directives == [
+        ("input", "a", file, 3),
+        ("input", "b", file, 3),
+        ("limitsize", "a", {"n": "10"}, 4),
+    ]
     with pytest.raises(DatalogError, match=r"t\.dl:3:8: .*names a file, but these rules read and write none"):
         load(texts={"t.dl": DIRECTIVES}, files=False)
 

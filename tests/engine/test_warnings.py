@@ -164,8 +164,8 @@ def test_what_could_not_be_read_leaves_no_relation_empty() -> None:
 
 
 def test_as_text() -> None:
-    (found,) = load(texts={"t.dl": ".decl r(x: number)\n"}).warnings
-    assert str(found) == (
+    (warning,) = load(texts={"t.dl": ".decl r(x: number)\n"}).warnings
+    assert str(warning) == (
         "t.dl:1:7: warning[W0401]: `r` has no rules and no facts\n"
         "    .decl r(x: number)\n"
         "          ^\n"

@@ -116,10 +116,10 @@ def test_what_is_wrong_is_wrong(wrong: float, changed: Callable[[Change], None])
         return [one, other]
 
     changed(damage)
-    found = trial(text).at_random(3)
-    assert found.seeds == (3, 4, 5)
-    assert [one.right for one in found.comparisons] == [False, False]
-    assert all("WRONG" in str(one) for one in found.comparisons)
+    judged = trial(text).at_random(3)
+    assert judged.seeds == (3, 4, 5)
+    assert [one.right for one in judged.comparisons] == [False, False]
+    assert all("WRONG" in str(one) for one in judged.comparisons)
 
 
 def test_two_more_seeds_before_a_result_is_called_wrong(changed: Callable[[Change], None]) -> None:
@@ -130,9 +130,9 @@ def test_two_more_seeds_before_a_result_is_called_wrong(changed: Callable[[Chang
         return [found[0] + np.abs(found[0]).max() * np.float32(1e-4)] if next(calls) == 0 else found
 
     changed(damage)
-    found: Judgement = trial(text).at_random(0)
-    (one,) = found.comparisons
-    assert found.seeds == (0, 1, 2)
+    judged: Judgement = trial(text).at_random(0)
+    (one,) = judged.comparisons
+    assert judged.seeds == (0, 1, 2)
     assert one.right and not one.judged
     assert "with seed 0 alone, and not with 1 and 2" in str(one)
 

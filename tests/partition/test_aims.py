@@ -268,10 +268,10 @@ def test_a_bound_that_nothing_meets_names_the_largest_values(lstm: Session) -> N
 
 
 def test_the_choice_is_as_good_as_the_bound_says() -> None:
-    found = shardlog.run(models.text("recommender")).partition(keep_shardings=False, seconds=1000).found
-    assert found is not None
-    assert 0 < found.bound <= found.cost
-    assert found.bound == pytest.approx(found.cost, rel=2e-2)
+    homes = shardlog.run(models.text("recommender")).partition(keep_shardings=False, seconds=1000).found
+    assert homes is not None
+    assert 0 < homes.bound <= homes.cost
+    assert homes.bound == pytest.approx(homes.cost, rel=2e-2)
 
 
 def test_without_time_nothing_is_priced(lstm: Session, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -291,6 +291,6 @@ def test_without_time_nothing_is_priced(lstm: Session, monkeypatch: pytest.Monke
 
 
 def test_without_time_the_shardings_are_those_of_propagation(lstm: Session) -> None:
-    found = lstm.partition(keep_shardings=False, seconds=0).found
-    assert found is not None
-    assert not found.plan.homes
+    homes = lstm.partition(keep_shardings=False, seconds=0).found
+    assert homes is not None
+    assert not homes.plan.homes

@@ -61,8 +61,8 @@ def test_they_are_explained_as_the_function_that_was_read() -> None:
     program = result.partition()
     assert [(c.op, c.value) for c in program.collectives] == [("stablehlo.reduce", "@length#1:%1")] * 2
     assert [c.causes for c in program.collectives][1]
-    (found,) = result.chosen("@length#1:%2")  # in one call; in the other one it is as propagation says
-    assert (found.dims, found.propagated) == (("",), ("x",))
+    (choice,) = result.chosen("@length#1:%2")  # in one call; in the other one it is as propagation says
+    assert (choice.dims, choice.propagated) == (("",), ("x",))
     named, first, *_ = str(program.why(0)).splitlines()
     assert named.startswith("program: least bytes")
     assert first == 'all-reduce 0 over "x": 384 bytes from each of 4 devices, once'

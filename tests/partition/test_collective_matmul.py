@@ -131,13 +131,13 @@ def test_collectives_that_are_alike_are_rings_each(tmp_path: Path) -> None:
 def test_rings_are_as_many_as_there_is_memory_for(tmp_path: Path) -> None:
     topology, result = machine(tmp_path), shardlog.run(MLP)
     program = result.partition(topology=topology)
-    found = windows_of(result.result, program, topology)
+    windows_found = windows_of(result.result, program, topology)
     assert len(written(program)) == 5
     for most, number in ((2, 2), (1, 1), (0, 0)):
-        put_beside(program, found, Aim(memory=most, peak=lambda program: len(program.windows)))
+        put_beside(program, windows_found, Aim(memory=most, peak=lambda program: len(program.windows)))
         assert len(program.windows) == number
-        saved = [each.apart - each.beside for window, each in found if window in program.windows]
-        best = sorted((each.apart - each.beside for _, each in found), reverse=True)[:number]
+        saved = [each.apart - each.beside for window, each in windows_found if window in program.windows]
+        best = sorted((each.apart - each.beside for _, each in windows_found), reverse=True)[:number]
         assert saved == pytest.approx(best)
     assert written(program) == ["all_gather", *["dot_general"] * 3, "reduce_scatter"]
 
@@ -196,10 +196,10 @@ def test_random_products() -> None:
         result = shardlog.run(module)
         program = result.partition(random.choice(FORMS))
         with program.module.context:
-            found = list(windows(program.sent, RuleReader(result.result.book)))
-        if not found:
+            windows_found = list(windows(program.sent, RuleReader(result.result.book)))
+        if not windows_found:
             continue
-        window = random.choice(found)
+        window = random.choice(windows_found)
         program.windows = [window]
         (product,) = window.products
         kinds.add((window.gathers, product.dim(2) is None))

@@ -78,9 +78,9 @@ def test_loops_and_calls_count() -> None:
 
 
 def test_collectives_of_a_shard_map_are_listed() -> None:
-    (found,) = shardlog.run(lowered("shard_map", 3)).partition().collectives
-    assert astuple(found)[1:6] == ("all-reduce", ("model",), 4, 192, 1)
-    assert found.op == "stablehlo.all_reduce"
+    (collective,) = shardlog.run(lowered("shard_map", 3)).partition().collectives
+    assert astuple(collective)[1:6] == ("all-reduce", ("model",), 4, 192, 1)
+    assert collective.op == "stablehlo.all_reduce"
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -148,8 +148,8 @@ def test_groups_over_axes_of_a_mesh_are_those_devices(
     mesh: str, axes: list[str], groups: list[list[int]], form: Any
 ) -> None:
     program = shardlog.run(_over(mesh, *axes)).partition(form)
-    (made,) = (op for op in ops_in(program.module) if op.operation.name == "stablehlo.all_reduce")
-    found = np.asarray(made.attributes["replica_groups"]).tolist()
+    (collective,) = (op for op in ops_in(program.module) if op.operation.name == "stablehlo.all_reduce")
+    found = np.asarray(collective.attributes["replica_groups"]).tolist()
     assert sorted(map(sorted, found)) == sorted(map(sorted, groups))
     whole = np.random.default_rng(0).random((64, 8), np.float32)
     parts = whole.reshape(4, 16, 2, 4)  # of the device a * 4 + b at [b, :, a]

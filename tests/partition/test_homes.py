@@ -460,15 +460,15 @@ def test_on_a_chain_the_choice_is_the_best_of_all() -> None:
         facts = facts_of(Annotated(Unshared(module, Kinds(module)), shardings, axes, chooser, planner))
         variables = Variables([spot for _, spot in facts.spots], [need for _, need in facts.needs])
         candidates = Candidates(variables, chooser, planner)
-        found = Homes(candidates).find(bound=True)
+        homes = Homes(candidates).find(bound=True)
         costs = Costs(candidates)
         terms = costs.terms(never)
         assert terms is not None
         total = sum_of(terms, costs.alone(0.0) + costs.late(), variables.size)
         every = itertools.product(*(range(len(domain.places)) for domain in candidates.places()))
         least = min(total.energy(np.asarray(choice)) for choice in every)
-        assert found.cost == pytest.approx(least)
-        assert found.bound == pytest.approx(least)
+        assert homes.cost == pytest.approx(least)
+        assert homes.bound == pytest.approx(least)
 
 
 @pytest.mark.parametrize("name", ["train step", "attention", "ragged_dot", "scan"])
@@ -485,9 +485,9 @@ def test_ways_are_those_that_the_rules_give_each_time(name: str, monkeypatch: py
 
 def test_what_is_found_is_near_the_least() -> None:
     result = shardlog.run(models.text("lstm", depth=1, scan=False, train=True))
-    found = result.partition(seconds=600).found
-    assert found and found.bound > 0
-    assert found.cost <= 1.1 * found.bound
+    homes = result.partition(seconds=600).found
+    assert homes and homes.bound > 0
+    assert homes.cost <= 1.1 * homes.bound
 
 
 def test_no_more_is_sent_than_by_the_shardings_of_propagation() -> None:

@@ -18,11 +18,11 @@ def test_parts_are_digits_of_the_number_of_a_device(sizes: tuple[int, ...]) -> N
     for count in range(len(axes.pieces) + 1):
         for pieces in permutations(axes.numbers, count):
             table = axes.index(pieces) * 7 + 3
-            found = digits(table)
-            assert found is not None
-            made = [3 + sum(d // p % n * s for p, n, s in found) for d in range(axes.count)]
+            position = digits(table)
+            assert position is not None
+            made = [3 + sum(d // p % n * s for p, n, s in position) for d in range(axes.count)]
             assert made == table.tolist()
-            assert len(found) <= count
+            assert len(position) <= count
 
 
 def test_neighbouring_digits_are_one() -> None:

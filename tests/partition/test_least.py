@@ -83,8 +83,8 @@ def costs(term: Terms, variables: Sequence[int], chosen: Sequence[int] | Integer
     """The cost of each way of a term with these variables."""
     slots = zip(term.lines, term.tables, variables, strict=True)
     each = [[table[line, chosen[n]] for line in lines] for lines, table, n in slots]
-    found: Floats = term.base + np.asarray(each).sum(axis=0)
-    return found
+    costs: Floats = term.base + np.asarray(each).sum(axis=0)
+    return costs
 
 
 def choices(alone: Floats) -> list[tuple[int, ...]]:
@@ -95,9 +95,9 @@ def choices(alone: Floats) -> list[tuple[int, ...]]:
 def bound(total: Sum, terms: Sequence[Terms], alone: Floats) -> float:
     """The bound of a sum of which no row and no variable stands for several, which is found in two ways."""
     members = {n: (np.arange(len(term.variables)), term.variables) for n, term in enumerate(terms)}
-    found = total.bound()
-    assert found == pytest.approx(lower_bound(total, alone, members))
-    return found
+    bound = total.bound()
+    assert bound == pytest.approx(lower_bound(total, alone, members))
+    return bound
 
 
 @given(SEEDS)

@@ -23,13 +23,13 @@ COMBINE: dict[str, Callable[..., Array]] = {"sum": np.sum, "max": np.max, "min":
 
 def states(axes: Axes, kind: str = "sum") -> list[Layout]:
     """All layouts of a matrix, each with all the axes along which it may be partial."""
-    found = []
+    states = []
     for layout in layouts(axes, 2):
         free = [p for p in axes.numbers if p not in set(layout.pieces)]
         for count in range(len(free) + 1):
             for partial in combinations(free, count):
-                found.append(Layout(layout.dims, partial, COMBINED_BY[kind] if partial else ""))
-    return found
+                states.append(Layout(layout.dims, partial, COMBINED_BY[kind] if partial else ""))
+    return states
 
 
 # ---- The least bytes: an exhaustive search ----------------------------------------------------------------

@@ -18,12 +18,12 @@ Facts = dict[str, list[tuple[Any, ...]]]
 
 def atoms(text: str) -> list[int]:
     """The atoms of axes such as ``a b:(2)2``."""
-    found = []
+    atoms = []
     for part in text.split():
         name, _, sub = part.partition(":")
         pre, size = sub[1:].split(")") if sub else (1, MESHES.meshes[0].sizes[name])
-        found += MESHES.split(0, SubAxis(name, int(pre), int(size)))
-    return found
+        atoms += MESHES.split(0, SubAxis(name, int(pre), int(size)))
+    return atoms
 
 
 def asked(rule: str, *held: str, merged: dict[str, str] | None = None, backend: Backend = "core") -> Facts:

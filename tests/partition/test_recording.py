@@ -24,18 +24,18 @@ PROGRAMS = ("scan", "gradient of a scan", "cond", "shard_map", "attention", "top
 @pytest.fixture
 def firsts(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The programs that propagation decided, of what is partitioned meanwhile."""
-    found: list[Any] = []
+    firsts: list[Any] = []
     best = improving.Improving.best
 
     def kept(self: Any) -> Any:
-        found.append(self.first)
+        firsts.append(self.first)
         _ = self.first.cost  # before collectives weigh something
         written = replace(self.first, facts=replace(self.first.facts, sends=None))
-        found.append((written.sending, written.cost))
+        firsts.append((written.sending, written.cost))
         return best(self)
 
     monkeypatch.setattr(improving.Improving, "best", kept)
-    return found
+    return firsts
 
 
 def assert_known_before(module: Any, firsts: list[Any]) -> None:

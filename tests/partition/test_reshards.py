@@ -60,14 +60,14 @@ def on_one_mesh(axes: Axes, pieces: Sequence[int]) -> bool:
 
 def layouts(axes: Axes, rank: int) -> list[Layout]:
     """All of them: every way in which some pieces of a mesh are split among dimensions, in every order."""
-    found = []
+    layouts = []
     for count in range(len(axes.pieces) + 1):
         for pieces in filter(partial(on_one_mesh, axes), permutations(axes.numbers, count)):
             for ends in product(range(count + 1), repeat=rank - 1):
                 if list(ends) == sorted(ends):
                     places = [0, *ends, count]
-                    found.append(Layout(tuple(pieces[a:b] for a, b in pairwise(places))))
-    return sorted(set(found), key=str)
+                    layouts.append(Layout(tuple(pieces[a:b] for a, b in pairwise(places))))
+    return sorted(set(layouts), key=str)
 
 
 # ---- The least bytes: an exhaustive search ----------------------------------------------------------------
@@ -271,14 +271,14 @@ def check_reshards(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layo
 
 def classes(axes: Axes, among: Sequence[Layout]) -> list[Layout]:
     """A layout of each class of those that are alike but for the order of dimensions and of pieces."""
-    found: dict[object, Layout] = {}
+    classes: dict[object, Layout] = {}
     for layout in among:
         kinds = [(piece.mesh, piece.size) for piece in axes.pieces]
         every = permutations(range(len(axes.pieces)))
         orders = [order for order in every if [kinds[p] for p in order] == kinds]
         names = [sorted(tuple(order[p] for p in dim) for dim in layout.dims) for order in orders]
-        found.setdefault(str(min(names)), layout)
-    return list(found.values())
+        classes.setdefault(str(min(names)), layout)
+    return list(classes.values())
 
 
 @pytest.mark.parametrize(

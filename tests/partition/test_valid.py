@@ -41,8 +41,8 @@ def test_what_is_kept_says_no_shardings(form: Form) -> None:
     program = shardlog.run(CALLED).partition(form)
     assert program.text().count("sdy.sharding ") == (2 if form == "sdy-manual" else 0)  # of the boundary
     x = np.random.default_rng(0).standard_normal((8, 4)).astype(np.float32)
-    (found,) = program.compile()(x)
-    np.testing.assert_array_equal(found, -np.sort(-x, axis=1))
+    (result,) = program.compile()(x)
+    np.testing.assert_array_equal(result, -np.sort(-x, axis=1))
 
 
 SUM = """\

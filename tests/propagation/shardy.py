@@ -104,7 +104,7 @@ def gains(cases: Sequence[Case], propagate: str = "") -> list[dict[int, Any]]:
 
     `propagate`: the pass, where it is not that of the case's strategy.
     """
-    found = []
+    gains = []
     with oracle.context():
         for case in cases:
             try:
@@ -113,8 +113,8 @@ def gains(cases: Sequence[Case], propagate: str = "") -> list[dict[int, Any]]:
                 raise oracle.OracleError(str(error)) from None
             strategy = f"sdy-aggressive-propagate{{propagation-strategy={case.strategy}}}"
             oracle.manager(propagate or strategy).run(parsed.operation)
-            found.append(_changes(case, parsed))
-    return found
+            gains.append(_changes(case, parsed))
+    return gains
 
 
 def _changes(case: Case, parsed: ir.Module) -> dict[int, Any]:

@@ -33,12 +33,12 @@ func.func @main(%arg0: tensor<8x16xf32> loc("x"), %arg1: tensor<16x32xf32> loc("
 def shardings(schedule: Any, text: str = MLP, **options: Any) -> list[str]:
     """The shardings of the arguments as a text per argument: its dimensions, apart by |."""
     facts = shardlog.run(text, schedule=schedule, **options).facts
-    found = []
+    shardings = []
     for v, _ in sorted(facts["argument"], key=lambda row: row[1]):
         rank = sum(w == v for w, _, _ in facts["dim"])
         axes = [" ".join(x for w, e, _, x in facts["sharded"] if (w, e) == (v, d)) for d in range(rank)]
-        found.append("|".join(axes))
-    return found
+        shardings.append("|".join(axes))
+    return shardings
 
 
 def test_one_tactic_after_the_other() -> None:

@@ -101,9 +101,9 @@ def told(names: object) -> str:
 
 def test_no_turn_is_solved_again_for_why(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("shardlog.runs.records.saved.Saved.rules", None)
-    (found,) = Explainer(shardlog.open(file).record).why("%0", 0)
-    assert [step.op for step in found.steps] == ["stablehlo.dot_general"]
-    assert found.steps[0].sentence.startswith('Slot 0 (%arg0) has "data"')
+    (answer,) = Explainer(shardlog.open(file).record).why("%0", 0)
+    assert [step.op for step in answer.steps] == ["stablehlo.dot_general"]
+    assert answer.steps[0].sentence.startswith('Slot 0 (%arg0) has "data"')
 
 
 def test_places(file: Path) -> None:
@@ -119,9 +119,9 @@ def test_run_again(file: Path) -> None:
     """Questions that need another run are answered by a run of the module in the file."""
     saved = shardlog.open(file)
     explainer = Explainer(saved.record)
-    (found,) = explainer.why("%0", 0)
-    assert explainer.check_proofs(found) > 1
-    assert replay(saved.result, found).holds
+    (answer,) = explainer.why("%0", 0)
+    assert explainer.check_proofs(answer) > 1
+    assert replay(saved.result, answer).holds
     (missing,) = why_not(saved.explainer, "%0", 1, "data")
     assert after_removal(saved.result, missing) == ("%arg0", '%0 dim 1 is sharded on "data"')
 

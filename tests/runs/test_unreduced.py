@@ -39,10 +39,10 @@ def given() -> tuple[Any, Any]:
 
 @pytest.mark.parametrize("partitioner", ["xla", "shardlog"])
 def test_jit_returns_and_takes_them(mesh: Any, partitioner: Literal["xla", "shardlog"]) -> None:
-    found = shardlog.jit(product, partitioner=partitioner)(*given())
-    assert found.sharding.spec == P(None, None, unreduced={"x"})
-    np.testing.assert_allclose(reduced(found), A @ B, rtol=1e-4, atol=1e-5)
-    taken = shardlog.jit(reduced, partitioner=partitioner)(found)
+    output = shardlog.jit(product, partitioner=partitioner)(*given())
+    assert output.sharding.spec == P(None, None, unreduced={"x"})
+    np.testing.assert_allclose(reduced(output), A @ B, rtol=1e-4, atol=1e-5)
+    taken = shardlog.jit(reduced, partitioner=partitioner)(output)
     np.testing.assert_allclose(taken, A @ B, rtol=1e-4, atol=1e-5)
 
 
@@ -52,10 +52,10 @@ def test_a_run_says_them_and_programs_have_them(mesh: Any) -> None:
     program = result.partition()
     assert program.collectives == ()
     for executable in (result.compile(), program.compile()):
-        found = executable(*given())
-        assert found.sharding.spec == P(None, None, unreduced={"x"})
-        np.testing.assert_allclose(reduced(found), A @ B, rtol=1e-4, atol=1e-5)
-        back = shardlog.run(jax.jit(reduced).lower(found)).partition().compile()(found)
+        outputs = executable(*given())
+        assert outputs.sharding.spec == P(None, None, unreduced={"x"})
+        np.testing.assert_allclose(reduced(outputs), A @ B, rtol=1e-4, atol=1e-5)
+        back = shardlog.run(jax.jit(reduced).lower(outputs)).partition().compile()(outputs)
         np.testing.assert_allclose(back, A @ B, rtol=1e-4, atol=1e-5)
 
 

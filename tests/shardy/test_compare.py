@@ -19,23 +19,23 @@ def test_names_of_values_do_not_matter() -> None:
 
 
 def test_another_sharding() -> None:
-    (found,) = differences(MODULE.replace('{"a"}', "{}"), MODULE)
-    assert "sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>, expected" in found
+    (difference,) = differences(MODULE.replace('{"a"}', "{}"), MODULE)
+    assert "sdy.sharding = #sdy.sharding_per_value<[<@mesh, [{}]>]>, expected" in difference
 
 
 def test_another_operand() -> None:
-    (found,) = differences(MODULE.replace("negate %0", "negate %x"), MODULE)
-    assert "operands ['argument 0 of module / 1 func.func @main']" in found
+    (difference,) = differences(MODULE.replace("negate %0", "negate %x"), MODULE)
+    assert "operands ['argument 0 of module / 1 func.func @main']" in difference
 
 
 def test_a_missing_op() -> None:
-    (found,) = differences(MODULE.replace("%1 = stablehlo.negate %0", "%1 = stablehlo.abs %0"), MODULE)
-    assert "expected %1 = stablehlo.negate" in found
+    (difference,) = differences(MODULE.replace("%1 = stablehlo.negate %0", "%1 = stablehlo.abs %0"), MODULE)
+    assert "expected %1 = stablehlo.negate" in difference
 
 
 def test_an_argument_without_its_sharding() -> None:
     sharded = MODULE.replace(
         "%y: tensor<4xf32>", "%y: tensor<4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}]>}"
     )
-    (found,) = differences(MODULE, sharded)
-    assert "argument 1 = None, expected {sdy.sharding" in found
+    (difference,) = differences(MODULE, sharded)
+    assert "argument 1 = None, expected {sdy.sharding" in difference

@@ -127,10 +127,10 @@ def batching(x: Any, w: Any) -> Any:
 def shapes(x: Any, w: Any) -> Any:
     y = jnp.einsum("bd,df->bf", x, w)
     z = y.reshape(64, 4, 8, 8)
-    made = jnp.concatenate([y, y * 2], 1), jnp.stack([y, y]), jnp.pad(y, ((0, 0), (1, 2)))
+    shapes = jnp.concatenate([y, y * 2], 1), jnp.stack([y, y]), jnp.pad(y, ((0, 0), (1, 2)))
     moved = jnp.roll(y, 3, axis=0), jnp.tile(y, (2, 1)), jnp.repeat(y, 2, axis=1), y[::2, ::-1]
     folded = z.transpose(0, 2, 1, 3).reshape(64, 8, 32), jnp.einsum("bhij,bhkj->bhik", z, z)
-    return made, moved, folded, jnp.split(y, 4, axis=1)
+    return shapes, moved, folded, jnp.split(y, 4, axis=1)
 
 
 @program(X, W)

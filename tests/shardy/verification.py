@@ -54,7 +54,7 @@ def programs(text: str) -> list[str]:
     """A valid module once for each of its functions that no other calls, with that one as its main."""
     if "func.func" not in text:
         return [text + MAIN]
-    found = []
+    programs = []
     with oracle.context():
         called = set(re.findall(r"call @(\w+)", text))
         names = [n for n in re.findall(r"func\.func (?:private |public )?@(\w+)", text) if n not in called]
@@ -66,8 +66,8 @@ def programs(text: str) -> list[str]:
                     op.attributes["sym_name"] = ir.StringAttr.get("main")
                 elif symbol in names:
                     op.operation.erase()
-            found.append(str(module))
-    return found
+            programs.append(str(module))
+    return programs
 
 
 def pieces(text: str) -> Iterator[str]:

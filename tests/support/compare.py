@@ -24,12 +24,12 @@ def differences(ours: str, theirs: str, *, limit: int = 10) -> list[str]:
         left, right = ir.Module.parse(ours), ir.Module.parse(theirs)
         if str(left) == str(right):
             return []
-        found = []
+        differences = []
         for difference in _blocks(left.body, right.body, {}, {}, "module"):
-            found.append(difference)
-            if len(found) == limit:
+            differences.append(difference)
+            if len(differences) == limit:
                 break
-        return found or ["the printed texts differ, but no op does"]
+        return differences or ["the printed texts differ, but no op does"]
 
 
 def _blocks(left: Block, right: Block, ours: Numbers, theirs: Numbers, place: str) -> Iterator[str]:

@@ -44,9 +44,9 @@ class OracleError(Exception):
 
 def context() -> ir.Context:
     """An MLIR context that knows every dialect and starts no threads, so that it works in a forked child."""
-    made = make_context()
-    made.enable_multithreading(False)
-    return made
+    context = make_context()
+    context.enable_multithreading(False)
+    return context
 
 
 def _passes() -> list[str]:

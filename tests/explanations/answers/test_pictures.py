@@ -51,16 +51,16 @@ def page(request: pytest.FixtureRequest, browser: webdriver.Chrome, file: Path) 
 @pytest.mark.parametrize("topology", ["v5e", "h100", "cpu"])
 def test_the_pictures_agree_with_the_cost(step: Session, topology: str) -> None:
     cost = step.partition().cost(topology)
-    found = pictures(cost)
-    usage = found["usage"]
+    drawn = pictures(cost)
+    usage = drawn["usage"]
     live = [sum(bytes_) for _, bytes_ in usage["moments"]]
     assert max(live) + usage["arguments"] + usage["results"] == pytest.approx(cost.peak, abs=64)
-    assert sum(cell[2] for cell in found["matrix"]["cells"]) == pytest.approx(cost.sent)
-    assert sum(link["bytes"] for link in found["links"]) == pytest.approx(cost.sent)
-    assert sum(link["seconds"] for link in found["links"]) == pytest.approx(cost.limited()["links"])
-    timeline = found["timeline"]
+    assert sum(cell[2] for cell in drawn["matrix"]["cells"]) == pytest.approx(cost.sent)
+    assert sum(link["bytes"] for link in drawn["links"]) == pytest.approx(cost.sent)
+    assert sum(link["seconds"] for link in drawn["links"]) == pytest.approx(cost.limited()["links"])
+    timeline = drawn["timeline"]
     assert max(begin + length for _, begin, length, *_ in timeline["pieces"]) <= timeline["whole"] + 1
-    numbers = {number for *_, some in found["matrix"]["cells"] for number in some}
+    numbers = {number for *_, some in drawn["matrix"]["cells"] for number in some}
     assert numbers <= {number for item in cost.collectives() for number in item.numbers}
 
 
@@ -82,10 +82,10 @@ def test_many_layers_are_one_without_their_numbers() -> None:
             "}",
         ]
     )
-    found = pictures(shardlog.run(module).partition(keep_shardings=True).cost("v5e"))
-    assert found["timeline"]["layers"] == ["layer_*"]
-    (cell,) = found["matrix"]["cells"]
-    assert (found["matrix"]["kinds"], cell[3]) == (["all-gather"], 30)
+    drawn = pictures(shardlog.run(module).partition(keep_shardings=True).cost("v5e"))
+    assert drawn["timeline"]["layers"] == ["layer_*"]
+    (cell,) = drawn["matrix"]["cells"]
+    assert (drawn["matrix"]["kinds"], cell[3]) == (["all-gather"], 30)
 
 
 def test_the_page_is_small_without_its_data(file: Path) -> None:

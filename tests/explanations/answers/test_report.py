@@ -50,14 +50,14 @@ LAYERS = 2_000, 10_000  # of three ops each, with a constant
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[webdriver.Chrome]:
-    found = tools.browsers()
-    assert found is not None
+    browsers = tools.browsers()
+    assert browsers is not None
     options = webdriver.ChromeOptions()
-    options.binary_location = found[0]
+    options.binary_location = browsers[0]
     for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1400,900"):
         options.add_argument(argument)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(found[1]))
+    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(browsers[1]))
     yield driver
     driver.quit()
 
@@ -253,8 +253,8 @@ def phone(browser: webdriver.Chrome) -> Iterator[webdriver.Chrome]:
 
 def box(page: Page, selector: str) -> dict[str, float]:
     """Where an element stands in the window."""
-    found = page.run("return arguments[0].getBoundingClientRect().toJSON()", page.one(selector))
-    return dict(found)
+    box = page.run("return arguments[0].getBoundingClientRect().toJSON()", page.one(selector))
+    return dict(box)
 
 
 def test_a_tapped_conflict_opens_beside_it_on_a_phone(phone: webdriver.Chrome, small: Path) -> None:

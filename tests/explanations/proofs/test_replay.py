@@ -21,12 +21,12 @@ def test_models(name: str, scan: bool) -> None:
     session = shardlog.run(models.text(name, train=name != "decode", scan=scan))
     explainer = session.explainer
     values = explainer.values.all()
-    found = [explainer.why(value.name) for value in values[:: 1 + len(values) // MOST]]
-    for explanations in found[:: 1 + len(found) // CHECKED]:
+    answers = [explainer.why(value.name) for value in values[:: 1 + len(values) // MOST]]
+    for explanations in answers[:: 1 + len(answers) // CHECKED]:
         for explanation in explanations:
             explainer.check_proofs(explanation)
     by_need: dict[frozenset[int], list[Explanation]] = {}
-    for explanation in (e for explanations in found for e in explanations):
+    for explanation in (e for explanations in answers for e in explanations):
         by_need.setdefault(frozenset(a.cell for a in explanation.needs), []).append(explanation)
     assert by_need
     for needed in by_need.values():

@@ -30,7 +30,7 @@ WEAK = ["larger_prefix_match: stablehlo.add: a is from %arg0, in Shardy's record
 
 def recorded(text: str) -> list[tuple[str, list[dict[str, str]]]]:
     """The ops of the program as Shardy propagates it, with the origins of each result's axes."""
-    found: list[tuple[str, list[dict[str, str]]]] = []
+    recorded: list[tuple[str, list[dict[str, str]]]] = []
 
     def walk(region: Any) -> None:
         for op in region.blocks[0].operations:
@@ -39,7 +39,7 @@ def recorded(text: str) -> list[tuple[str, list[dict[str, str]]]]:
                 origins: Any = op.attributes.get("sdy.sharding_origins", [])
                 entries: Any = [origins] if isinstance(origins, ir.DictAttr) else origins
                 axes = [{e.name: e.attr.value for e in entry} for entry in entries]
-                found.append((NAMES.get(name, name), axes))
+                recorded.append((NAMES.get(name, name), axes))
             for inner in op.regions:
                 walk(inner)
 
@@ -47,7 +47,7 @@ def recorded(text: str) -> list[tuple[str, list[dict[str, str]]]]:
         module = ir.Module.parse(text)
         oracle.manager(*oracle.BEFORE, DEBUG).run(module.operation)
         walk(symbols(module, "func.func")["main"].regions[0])
-    return found
+    return recorded
 
 
 def ops(instance: Instance) -> Iterator[tuple[Instance, int]]:
@@ -84,7 +84,7 @@ def differing(text: str) -> tuple[int, list[str]]:
             boundaries.setdefault(f"output: {i}", set()).add(values.name(Place(main.place + result)))
     theirs, ours = recorded(text), list(ops(main))
     assert [op for op, _ in theirs] == [NAMES.get(n, n) for n in (i.function.names[v] for i, v in ours)]
-    compared, found = 0, []
+    compared, differing = 0, []
     for (op, origins), (instance, node) in zip(theirs, ours, strict=True):
         results = instance.function.results[node]
         if len(results) != 1 or not origins:
@@ -106,15 +106,15 @@ def differing(text: str) -> tuple[int, list[str]]:
                 equal = (says, changes) == ("self", 0)
             compared += 1
             if not equal:
-                found.append(f"{op}: {axis.axis} is from {origin}, in Shardy's record: {says}")
-    return compared, found
+                differing.append(f"{op}: {axis.axis} is from {origin}, in Shardy's record: {says}")
+    return compared, differing
 
 
 @pytest.mark.parametrize("name", models.MODELS)
 def test_origins(name: str) -> None:
-    compared, found = differing(models.text(name, train=name != "decode"))
+    compared, unequal = differing(models.text(name, train=name != "decode"))
     assert compared > 100
-    assert found == []
+    assert unequal == []
 
 
 @pytest.mark.shardy
@@ -124,7 +124,7 @@ def test_shardys_own_tests() -> None:
     text = (
         path / "shardy/dialect/sdy/transforms/propagation/debugging/test/sharding_origins.mlir"
     ).read_text()
-    compared, found = 0, []
+    compared, unequal = 0, []
     for piece in text.split("// -----"):
         meshes = "\n".join(re.findall(r"(?m)^sdy\.mesh .*$", piece))
         for function in re.split(r"(?m)^(?=func\.func )", piece)[1:]:
@@ -132,6 +132,6 @@ def test_shardys_own_tests() -> None:
             assert name is not None
             more, wrong = differing(meshes + "\n" + function.replace(f"@{name[1]}(", "@main(", 1))
             compared += more
-            found += [f"{name[1]}: {line}" for line in wrong]
+            unequal += [f"{name[1]}: {line}" for line in wrong]
     assert compared > 80
-    assert found == WEAK
+    assert unequal == WEAK

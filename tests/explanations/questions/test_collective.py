@@ -58,8 +58,8 @@ def test_a_number_that_is_none() -> None:
 
 
 def test_collectives_name_the_annotations_that_caused_them() -> None:
-    (made,) = shardlog.run(MLP).partition().collectives
-    assert made.causes == ("the annotation of %arg1 at <text>:3",)
+    (collective,) = shardlog.run(MLP).partition().collectives
+    assert collective.causes == ("the annotation of %arg1 at <text>:3",)
 
 
 LOOP = """\
@@ -201,8 +201,13 @@ func.func @main(%w: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
 }
 """
     program = shardlog.run(text).partition()
-    (made,) = program.collectives
-    assert (made.op, made.slot, made.value, made.executions) == ("stablehlo.while", "operand 1", "%arg0", 1)
+    (collective,) = program.collectives
+    assert (collective.op, collective.slot, collective.value, collective.executions) == (
+        "stablehlo.while",
+        "operand 1",
+        "%arg0",
+        1,
+    )
     (placed,) = program.why(0).chosen
     assert (placed.value, placed.dims, placed.propagated) == (
         "the value that the loop carries for %0#1",

@@ -68,10 +68,10 @@ def test_a_pin_holds_whatever_it_costs() -> None:
 
 def test_why_the_choice_took_another_sharding() -> None:
     result = shardlog.run(SUMS)
-    (found,) = result.chosen("%0")
-    assert (found.dims, found.partial, found.propagated) == (("", ""), "x", ("", ""))
-    assert found.otherwise.after.bytes - found.otherwise.before.bytes == ONCE
-    lost = {(other.dims, other.partial): other.more for other in found.lost}
+    (choice,) = result.chosen("%0")
+    assert (choice.dims, choice.partial, choice.propagated) == (("", ""), "x", ("", ""))
+    assert choice.otherwise.after.bytes - choice.otherwise.before.bytes == ONCE
+    lost = {(other.dims, other.partial): other.more for other in choice.lost}
     # In parts it is summed by half of an all-reduce, and gathered later.
     parts = ONCE + EACH // 2
     whole = ONCE + EACH
@@ -202,11 +202,11 @@ def test_what_lost_by_time_has_a_time() -> None:
 
 
 def test_what_does_not_cost_less_in_all_is_not_said_to() -> None:
-    (found,) = shardlog.run(SUMS).chosen("%0")
-    assert "as propagation says: that costs less\n" in str(found)
-    change = found.otherwise
+    (choice,) = shardlog.run(SUMS).chosen("%0")
+    assert "as propagation says: that costs less\n" in str(choice)
+    change = choice.otherwise
     for after, said in ((change.before, "costs as much either way"), (Total(0, 0.0, 0), "would cost less")):
-        other = replace(found, otherwise=replace(change, after=after))
+        other = replace(choice, otherwise=replace(change, after=after))
         assert said in " ".join(str(other).split())
 
 
@@ -250,12 +250,12 @@ def test_why_a_loop_carries_it_otherwise() -> None:
     result = shardlog.run(LOOP)
     (behind,) = [c for c in result.partition().collectives if c.op == "stablehlo.while" and c.value == "%0#1"]
     for name in ("%0#1", "%iterArg_1"):
-        (found,) = result.chosen(name)
-        assert (found.value, found.carried) == (name, True)
-        assert (found.dims, found.propagated) == (("data,model", ""), ("data", "model"))
+        (choice,) = result.chosen(name)
+        assert (choice.value, choice.carried) == (name, True)
+        assert (choice.dims, choice.propagated) == (("data,model", ""), ("data", "model"))
         said = f"the value that the loop carries for {name} is sharded [{{data,model}}, {{}}], and"
-        assert str(found).splitlines()[1].startswith(said)
+        assert str(choice).splitlines()[1].startswith(said)
         # As propagation says it needs not be sent behind the loop, but in each turn.
-        assert {(m.op, m.value) for m in found.otherwise.gone} >= {(behind.op, behind.value)}
-        assert {(m.op, m.value) for m in found.otherwise.new} == {("stablehlo.dot_general", "%1")}
-        assert found.lost
+        assert {(m.op, m.value) for m in choice.otherwise.gone} >= {(behind.op, behind.value)}
+        assert {(m.op, m.value) for m in choice.otherwise.new} == {("stablehlo.dot_general", "%1")}
+        assert choice.lost

@@ -40,8 +40,8 @@ ADD_PARTIAL = f"%0 = stablehlo.add %x, %y {SUM} : tensor<8x4xf32>", ADD[1]
 
 
 def first(text: str, value: str, dim: int, axis: str) -> Reason:
-    (found,) = why_not(shardlog.run(text).explainer, value, dim, axis)
-    return found.stops[0].reasons[0]
+    (answer,) = why_not(shardlog.run(text).explainer, value, dim, axis)
+    return answer.stops[0].reasons[0]
 
 
 @pytest.mark.parametrize(
@@ -137,8 +137,8 @@ def first(text: str, value: str, dim: int, axis: str) -> Reason:
     ids=lambda argument: argument if " " not in argument else "",
 )
 def test_reasons(reason: str, sentence: str, text: str, value: str) -> None:
-    found = first(text, value, 0, "data")
-    assert (found.reason, found.sentence) == (reason, sentence)
+    answer = first(text, value, 0, "data")
+    assert (answer.reason, answer.sentence) == (reason, sentence)
 
 
 def test_taken() -> None:
@@ -147,10 +147,10 @@ def test_taken() -> None:
         DOT,
         "%0 : tensor<8x16xf32>",
     )
-    found = first(text, "%0", 0, "data")
-    assert found.reason == "in use"
-    assert found.before is not None
-    (reason,) = found.before.reasons
+    answer = first(text, "%0", 0, "data")
+    assert answer.reason == "in use"
+    assert answer.before is not None
+    (reason,) = answer.before.reasons
     assert (reason.reason, reason.sentence) == (
         "taken",
         "Factor j takes the axis in slot 2 (%0), since its source is larger.",
@@ -223,10 +223,10 @@ def test_order() -> None:
         "  %2 = stablehlo.add %0, %1 : tensor<8x4xf32>",
         "%2 : tensor<8x4xf32>",
     )
-    found = first(text, "%arg0", 1, "data")
-    assert found.before is not None
-    assert [reason.reason for reason in found.before.reasons] == ["order"]
-    assert found.before.reasons[0].sentence == (
+    answer = first(text, "%arg0", 1, "data")
+    assert answer.before is not None
+    assert [reason.reason for reason in answer.before.reasons] == ["order"]
+    assert answer.before.reasons[0].sentence == (
         "It could have come, but stablehlo.add at <text>:4 had its turn first."
     )
     with pytest.raises(ShardlogError, match='%arg0 dim 0 is sharded on "data"'):
@@ -241,9 +241,9 @@ def test_beyond_an_op_without_a_rule() -> None:
         "  %2 = stablehlo.tanh %1 : tensor<4x8xf32>",
         "%2 : tensor<4x8xf32>",
     )
-    (found,) = why_not(shardlog.run(text).explainer, "%2", 0, "model")
-    assert found.stops == ()
-    assert [(r.reason, r.sentence) for r in found.here] == [
+    (answer,) = why_not(shardlog.run(text).explainer, "%2", 0, "model")
+    assert answer.stops == ()
+    assert [(r.reason, r.sentence) for r in answer.here] == [
         ("no rule", "No rule says how my.op at <text>:5 is sharded.")
     ]
 
@@ -254,13 +254,13 @@ def test_text() -> None:
         DOT,
         "%0 : tensor<8x16xf32>",
     )
-    (found,) = why_not(shardlog.run(text).explainer, "%0", 0, "data")
-    assert isinstance(found, WhyNot)
-    assert why_not_text(found).splitlines()[6:10] == [
+    (answer,) = why_not(shardlog.run(text).explainer, "%0", 0, "data")
+    assert isinstance(answer, WhyNot)
+    assert why_not_text(answer).splitlines()[6:10] == [
         "          that came in user priority 0, op priority 2, aggressive, when the axis could not get to",
         "          %arg0 dim 0 by annotation at <text>:3",
         '              reserved: Dimension 0 is annotated with "data" at user priority 1, which is still to',
-        f"              come. [{found.stops[0].reasons[0].before.reasons[0].rule}]",  # type: ignore[union-attr]
+        f"              come. [{answer.stops[0].reasons[0].before.reasons[0].rule}]",  # type: ignore[union-attr]
     ]
 
 
@@ -268,8 +268,8 @@ def test_text() -> None:
 
 
 def explain(text: str, value: str, dim: int) -> Explanation:
-    (found,) = Explainer(shardlog.run(text).record).why(value, dim)
-    return found
+    (answer,) = Explainer(shardlog.run(text).record).why(value, dim)
+    return answer
 
 
 def test_another_dimension_lost() -> None:

@@ -72,15 +72,15 @@ def test_specs_are_those_of_the_shard_map(run: Session) -> None:
 
 
 def test_why_names_the_spec(run: Session) -> None:
-    (found,) = run.why("%arg1", 0)
-    assert str(found.origin) == f"in_specs[1] of {SHARD_MAP}"
-    assert str(found).splitlines()[-1] == f'  in_specs[1] of {SHARD_MAP}: %1 <@mesh, [{{"a"}}, {{}}]>'
+    (answer,) = run.why("%arg1", 0)
+    assert str(answer.origin) == f"in_specs[1] of {SHARD_MAP}"
+    assert str(answer).splitlines()[-1] == f'  in_specs[1] of {SHARD_MAP}: %1 <@mesh, [{{"a"}}, {{}}]>'
 
 
 def test_why_not_inside(run: Session) -> None:
-    (found,) = why_not(run.explainer, "%3", 0, "a")
+    (answer,) = why_not(run.explainer, "%3", 0, "a")
     sentence = f"Manual axis of {SHARD_MAP}: inside, a tensor is a device's own part."
-    assert [(reason.reason, reason.sentence) for reason in found.here] == [("manual", sentence)]
+    assert [(reason.reason, reason.sentence) for reason in answer.here] == [("manual", sentence)]
 
 
 def test_why_not_at_the_boundary() -> None:
@@ -89,9 +89,9 @@ def test_why_not_at_the_boundary() -> None:
     module = module.replace('-> tensor<8x16xf32> loc("model.py":7', '-> tensor<4x16xf32> loc("model.py":7')
     module = module.replace("return %2 : tensor<8x16", "return %2 : tensor<4x16")
     module = module.replace('loc("y")) -> tensor<8x16xf32>', 'loc("y")) -> tensor<4x16xf32>')
-    (found,) = why_not(shardlog.run(module).explainer, "%2", 0, "a")
-    assert {reason.reason for stop in found.stops for reason in stop.reasons} == {"manual"}
-    assert SHARD_MAP in why_not_text(found)
+    (answer,) = why_not(shardlog.run(module).explainer, "%2", 0, "a")
+    assert {reason.reason for stop in answer.stops for reason in stop.reasons} == {"manual"}
+    assert SHARD_MAP in why_not_text(answer)
 
 
 def test_lint_counts_manual_axes(run: Session) -> None:
@@ -149,8 +149,8 @@ def test_verify_where_an_op_has_several_results(tmp_path: Path, capsys: pytest.C
     path = tmp_path / "sort.mlir"
     path.write_text(SORT)
     assert main(["why", str(path), "%arg0", "--dim", "1", "--verify", "--json"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)
-    verified: dict[str, Any] = found["verified"]
+    (entry,) = json.loads(capsys.readouterr().out)
+    verified: dict[str, Any] = entry["verified"]
     assert verified["derived_again"]
 
 

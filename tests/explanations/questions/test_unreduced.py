@@ -33,9 +33,9 @@ def text(kind: str = "", *, gives: str = '[{"x"}, {}]', last: bool = True) -> st
 
 
 def test_it_is_told_where_it_begins_and_where_it_is_reduced() -> None:
-    (found,) = shardlog.run(text()).why("%0").unreduced
-    assert (found.axis, found.reduction) == ("x", "sum")
-    assert str(found).splitlines() == [
+    (unreduced,) = shardlog.run(text()).why("%0").unreduced
+    assert (unreduced.axis, unreduced.reduction) == ("x", "sum")
+    assert str(unreduced).splitlines() == [
         f'%0 : {T} is unreduced on "x", the sum of what the devices along it hold',
         "  by the annotation of %0 at <text>:5",
         "  it begins at stablehlo.tanh (%0) at <text>:5",
@@ -48,14 +48,14 @@ def test_it_is_told_where_it_begins_and_where_it_is_reduced() -> None:
 
 @pytest.mark.skipif(installed() == "0.10", reason="jaxlib 0.10 has sums alone")
 def test_a_maximum_is_called_so() -> None:
-    (found,) = shardlog.run(text("max")).why("%1").unreduced
-    assert "the maximum of what" in str(found)
+    (unreduced,) = shardlog.run(text("max")).why("%1").unreduced
+    assert "the maximum of what" in str(unreduced)
 
 
 def test_what_is_returned_as_it_is_is_said() -> None:
     result = shardlog.run(text(gives='[{}, {}], unreduced={"x"}', last=False))
-    (found,) = result.why("%1").unreduced
-    assert "it is returned unreduced, as result result#0" in str(found)
+    (unreduced,) = result.why("%1").unreduced
+    assert "it is returned unreduced, as result result#0" in str(unreduced)
     assert not result.why("%arg0").unreduced
 
 

@@ -51,8 +51,8 @@ def completed(text: str) -> shardlog.Session:
 
 
 def test_the_visits_lead_back_to_the_annotation() -> None:
-    (found,) = completed(CHAIN).why("%x")
-    assert re.sub(r"dl:\d+", "dl:...", str(found)).splitlines() == [
+    (answer,) = completed(CHAIN).why("%x")
+    assert re.sub(r"dl:\d+", "dl:...", str(answer)).splitlines() == [
         f"%x : {T} at <text>:2",
         'dim 1 is sharded on "0"',
         '  %x dim 1 gets "0" from %a dim 1 by tosa.exp at <text>:3',
@@ -71,21 +71,21 @@ def test_the_visits_lead_back_to_the_annotation() -> None:
 
 def test_names_are_those_of_the_text_behind_a_constraint_that_was_added() -> None:
     session = completed(CONFLICT)
-    (found,) = session.why("%e")
-    assert [step.site.value for step in found.steps] == ["%e", "%z"]
-    assert found.site.where == "<text>:8"
-    assert (found.origin.value, found.origin.by) == ("%x", "user")
-    assert "candidate 1 of 4: Only annotations for other ops are resharded." in found.steps[1].candidate
-    assert "Slot 1 (%y.1) is annotated otherwise" in found.steps[1].candidate
+    (answer,) = session.why("%e")
+    assert [step.site.value for step in answer.steps] == ["%e", "%z"]
+    assert answer.site.where == "<text>:8"
+    assert (answer.origin.value, answer.origin.by) == ("%x", "user")
+    assert "candidate 1 of 4: Only annotations for other ops are resharded." in answer.steps[1].candidate
+    assert "Slot 1 (%y.1) is annotated otherwise" in answer.steps[1].candidate
     assert [e.origin.value for e in session.why("%y")] == ["%y"]
     assert not session.why("%y")[0].steps
 
 
 def test_a_reduction_is_split_for_a_partial_sum() -> None:
-    (found,) = completed(PARTIAL).why("%w")
-    (step,) = found.steps
+    (answer,) = completed(PARTIAL).why("%w")
+    (step,) = answer.steps
     assert (step.factor, step.source.value) == ("d2 (reduction)", "%0")
-    assert '%w dim 0 gets "0" from %0 (a partial sum) by stablehlo.dot' in str(found)
+    assert '%w dim 0 gets "0" from %0 (a partial sum) by stablehlo.dot' in str(answer)
 
 
 def test_proofs_of_visits_are_checked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -100,9 +100,9 @@ def test_proofs_of_visits_are_checked(tmp_path: Path, capsys: pytest.CaptureFixt
 def test_a_saved_run_says_what_completion_gave(tmp_path: Path) -> None:
     session = completed(CHAIN)
     session.save(tmp_path / "chain.run")
-    (found,) = shardlog.open(tmp_path / "chain.run").why("%x")
-    assert found.origin.by == "completion"
-    assert "annotated by completion: %x" in str(found)
+    (answer,) = shardlog.open(tmp_path / "chain.run").why("%x")
+    assert answer.origin.by == "completion"
+    assert "annotated by completion: %x" in str(answer)
 
 
 def test_completion_is_compared_with_shardys_algorithm(
@@ -131,6 +131,6 @@ def test_runs_part_at_a_visit() -> None:
 
 def test_an_option_of_the_user_is_where_an_axis_comes_from() -> None:
     session = shardlog.run(CHAIN, propagation="completion", sharding_option=["%a=[[0]]"])
-    (found,) = session.why("%x", dim=0)
-    assert '%x dim 0 gets "0" from the sharding option by tosa.exp' in str(found)
-    assert "The option that the user gives the op splits loop d0" in str(found)
+    (answer,) = session.why("%x", dim=0)
+    assert '%x dim 0 gets "0" from the sharding option by tosa.exp' in str(answer)
+    assert "The option that the user gives the op splits loop d0" in str(answer)

@@ -29,8 +29,8 @@ func.func @main(%x: tensor<8x4xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data
 def explain(
     text: str, value: str, dim: int | None = None, axis: str | None = None, **options: Any
 ) -> Explanation:
-    (found,) = Explainer(shardlog.run(text, **options).record).why(value, dim, axis)
-    return found
+    (answer,) = Explainer(shardlog.run(text, **options).record).why(value, dim, axis)
+    return answer
 
 
 def test_chain() -> None:
@@ -118,9 +118,9 @@ func.func @main(%x: tensor<8x4xf32>) -> tensor<8x4xf32> {
 def test_verified() -> None:
     session = shardlog.run(DOT)
     explainer = session.explainer
-    (found,) = explainer.why("%1", 1)
-    assert explainer.check_proofs(found) > len(found.steps)
-    assert replay(session.result, found).holds
+    (answer,) = explainer.why("%1", 1)
+    assert explainer.check_proofs(answer) > len(answer.steps)
+    assert replay(session.result, answer).holds
 
 
 def test_json() -> None:

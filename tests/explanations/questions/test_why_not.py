@@ -25,8 +25,8 @@ func.func @main(%x: tensor<8x4xf32> {{sdy.sharding = #sdy.sharding<@mesh, {x}>}}
 
 
 def ask(text: str, value: str, dim: int, axis: str) -> WhyNot:
-    (found,) = why_not(shardlog.run(text).explainer, value, dim, axis)
-    return found
+    (answer,) = why_not(shardlog.run(text).explainer, value, dim, axis)
+    return answer
 
 
 def only(found: WhyNot) -> Reason:
@@ -103,8 +103,8 @@ def test_without_the_culprit(
     x: str, w: str, value: str, dim: int, axis: str, culprit: str, then: str
 ) -> None:
     result = shardlog.run(module(x, w))
-    (found,) = why_not(result.explainer, value, dim, axis)
-    assert after_removal(result.result, found) == (culprit, then)
+    (answer,) = why_not(result.explainer, value, dim, axis)
+    assert after_removal(result.result, answer) == (culprit, then)
 
 
 def test_a_name_that_stands_for_two_tensors() -> None:

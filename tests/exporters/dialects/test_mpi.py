@@ -46,17 +46,17 @@ def part(value: Any, lists: Lists, device: Sequence[int], grid: Sequence[int]) -
 
 def shardings(axes: int, dims: int) -> list[list[list[int]]]:
     """All lists of axes for so many dimensions."""
-    found: list[list[list[int]]] = [[[] for _ in range(dims)]]
-    todo = list(found)
+    shardings: list[list[list[int]]] = [[[] for _ in range(dims)]]
+    todo = list(shardings)
     while todo:
         lists = todo.pop()
         for axis in set(range(axes)) - {a for each in lists for a in each}:
             for dim in range(dims):
                 longer = [[*each, axis] if d == dim else each for d, each in enumerate(lists)]
-                if longer not in found:
-                    found.append(longer)
+                if longer not in shardings:
+                    shardings.append(longer)
                     todo.append(longer)
-    return found
+    return shardings
 
 
 def check_reshard(grid: Sequence[int], start: Lists, end: Lists, shape: Sequence[int] = (12, 18)) -> str:

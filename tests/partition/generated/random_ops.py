@@ -117,15 +117,15 @@ def transpose(p: Program) -> None:
 
 def reshaped(p: Program, shape: Shape) -> list[int]:
     """A random shape with as many elements."""
-    left, found = prod(shape), list[int]()
-    while left > 1 and len(found) < 4:
-        found.append(p.random.choice([d for d in range(2, left + 1) if left % d == 0]))
-        left //= found[-1]
-    found += [left] if left > 1 else []
-    p.random.shuffle(found)
+    left, reshaped = prod(shape), list[int]()
+    while left > 1 and len(reshaped) < 4:
+        reshaped.append(p.random.choice([d for d in range(2, left + 1) if left % d == 0]))
+        left //= reshaped[-1]
+    reshaped += [left] if left > 1 else []
+    p.random.shuffle(reshaped)
     if p.flip(3):
-        found.insert(p.random.randint(0, len(found)), 1)
-    return found
+        reshaped.insert(p.random.randint(0, len(reshaped)), 1)
+    return reshaped
 
 
 def reshape(p: Program) -> None:

@@ -106,10 +106,10 @@ def array(
         return numbers.integers(0, 2, shape).astype(bool)
     if element.startswith("ui"):
         low = max(low, 0)
-    found = numbers.integers(low, high + 1, shape).astype(DTYPES[element])
+    array = numbers.integers(low, high + 1, shape).astype(DTYPES[element])
     if element.startswith("complex"):
-        found = found + 1j * numbers.integers(low, high + 1, shape)
-    return np.asarray(found, DTYPES[element])
+        array = array + 1j * numbers.integers(low, high + 1, shape)
+    return np.asarray(array, DTYPES[element])
 
 
 @dataclass
@@ -194,13 +194,13 @@ class Program:
     ) -> Value:
         """A new argument with small integers in it, or with ``value``."""
         shape = tuple(shape)
-        made = Value(f"%arg{len(self.arguments)}", shape, element)
-        self.arguments.append(made)
-        self.marks.append(self.mark([made], boundary=True))
+        argument = Value(f"%arg{len(self.arguments)}", shape, element)
+        self.arguments.append(argument)
+        self.marks.append(self.mark([argument], boundary=True))
         self.arrays.append(array(self.random, shape, element, low, high) if value is None else value)
         if shape and self.flip():  # at the boundary only divisible shardings stay
-            return self.emit("stablehlo.optimization_barrier", [made], [made])[0]
-        return made
+            return self.emit("stablehlo.optimization_barrier", [argument], [argument])[0]
+        return argument
 
     def emit(
         self,
@@ -234,8 +234,10 @@ class Program:
                 literal = "true" if value else "false"
             elif element.startswith("complex"):
                 literal = f"({literal}.0, 0.0)"
-        made = Value("", tuple(shape), element)
-        return self.emit("stablehlo.constant", [], [made], f"value = dense<{literal}> : {made.type}")[0]
+        constant = Value("", tuple(shape), element)
+        return self.emit("stablehlo.constant", [], [constant], f"value = dense<{literal}> : {constant.type}")[
+            0
+        ]
 
     def folded(self, name: str, element: str) -> str:
         """The region of a reduction."""
@@ -248,11 +250,11 @@ class Program:
 
     def nested(self, arguments: Sequence[Value]) -> tuple[list[Value], list[str]]:
         """A block that is being written: its arguments, and the lines before it. See ``end``."""
-        made = [Value(self.new(), a.shape, a.element) for a in arguments]
+        nested = [Value(self.new(), a.shape, a.element) for a in arguments]
         outer, self.lines = self.lines, []
-        if made:
-            self.lines.append(f"^bb0({', '.join(f'{v}: {v.type}' for v in made)}):")
-        return made, outer
+        if nested:
+            self.lines.append(f"^bb0({', '.join(f'{v}: {v.type}' for v in nested)}):")
+        return nested, outer
 
     def end(self, outer: list[str], values: Sequence[Value], op: str = "stablehlo.return") -> str:
         """The text of the block."""

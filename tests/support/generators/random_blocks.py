@@ -203,13 +203,13 @@ class Block:
 
     def constant(self, shape: Sequence[int] = (), element: str = "f32", value: int = 0) -> Value:
         """A splat constant, sometimes one that is there already."""
-        known = [v for v in self.constants if (v.shape, v.element) == (tuple(shape), element)]
-        if known and self.flip():
-            return self.draw(st.sampled_from(known))
+        equal = [v for v in self.constants if (v.shape, v.element) == (tuple(shape), element)]
+        if equal and self.flip():
+            return self.draw(st.sampled_from(equal))
         literal = f"dense<{value}{'.0' if element == 'f32' else ''}> : {tensor(shape, element)}"
-        made = self.emit("stablehlo.constant", [], [(shape, element)], f"value = {literal}")[0]
-        self.constants.append(made)
-        return made
+        constant = self.emit("stablehlo.constant", [], [(shape, element)], f"value = {literal}")[0]
+        self.constants.append(constant)
+        return constant
 
     def region(self, arguments: Sequence[tuple[Sequence[int], str]] = (), *, closed: bool = False) -> Block:
         """A block for a region of the next op; in a `closed` one the values of this block are not used."""

@@ -94,7 +94,7 @@ def meshes(draw: st.DrawFn, least: int = 1) -> list[Mesh]:
 
 def sub_axes(draw: st.DrawFn, mesh: Mesh) -> list[SubAxis]:
     """Every axis of the mesh, whole or cut once or twice."""
-    found = []
+    sub_axes = []
     for index, (name, size) in enumerate(mesh.axes):
         cuts = [1, size]
         while chance(draw, 4):
@@ -103,8 +103,8 @@ def sub_axes(draw: st.DrawFn, mesh: Mesh) -> list[SubAxis]:
                 break
             cuts.insert(-1, cuts[-2] * draw(st.sampled_from(divisors)))
         for low, high in pairwise(cuts):
-            found.append(SubAxis(index, name, low, high // low, len(cuts) == 2))
-    return found
+            sub_axes.append(SubAxis(index, name, low, high // low, len(cuts) == 2))
+    return sub_axes
 
 
 def listed(axes: Sequence[SubAxis]) -> str:

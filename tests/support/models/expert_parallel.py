@@ -41,9 +41,9 @@ def experts(x: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
 
     sent = exchanged(x.reshape(x.shape[0], EXPERTS, -1, WIDTH), 1, 2)
     hidden = jax.nn.relu(jnp.einsum("betd,edh->beth", sent, up))
-    found = jnp.einsum("beth,ehd->betd", hidden, down)
-    best, _ = jax.lax.top_k(found, 2)  # several results, inside
-    return jnp.reshape(exchanged(found + best.sum(-1, keepdims=True), 2, 1), x.shape)
+    experts = jnp.einsum("beth,ehd->betd", hidden, down)
+    best, _ = jax.lax.top_k(experts, 2)  # several results, inside
+    return jnp.reshape(exchanged(experts + best.sum(-1, keepdims=True), 2, 1), x.shape)
 
 
 manual: Any = partial(jax.shard_map, mesh=MESH, check_vma=False)
