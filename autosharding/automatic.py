@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import islice
+from math import inf
 from typing import Any
 
 from ..cost.cost import Cost
@@ -22,6 +23,7 @@ from .plan import AutoPlan, front
 from .searching import Costed, Search, prices_of_memory
 
 _COSTED = 2  # meshes whose programs are written and costed; more, if no program fits into memory
+_APART = 0.1  # the part of the least sum by which that of a mesh may be larger for its programs to be written
 _RIVALS = 1  # known strategies that are written and costed; all, if nothing else fits
 _SLOWER, _SMALLER = 0.005, 0.05  # the parts of time and memory at which a plan is better than the fastest
 
@@ -39,7 +41,7 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
     refused = list[ShardlogError]()
     costed = list[tuple[Search, Costed]]()
     for n, search in enumerate(searches):
-        if n >= _COSTED and costed:
+        if costed and (n >= _COSTED or search.least > _limit(costed)):
             break
         plans = list[Costed]()
         try:
@@ -65,6 +67,12 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
     if options.compare and (first := [each for of, each in costed if of is searches[0]]):
         tried += searches[0].estimated(first)
     return search.plan_of(best, sorted(tried, key=lambda each: each.seconds))
+
+
+def _limit(costed: Sequence[tuple[Search, Costed]]) -> float:
+    """The sum, in seconds, from which on a mesh is too far from the fastest plan to be costed."""
+    search, best = min(costed, key=lambda each: each[1].cost.seconds)
+    return search.sum_of(best.candidate) * (1 + _APART)
 
 
 def _as_good(cost: Cost, fastest: Cost) -> bool:
@@ -108,7 +116,8 @@ def costed_known(
 def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], None]) -> list[Search]:
     """The searches on all meshes, by increasing least sum.
 
-    On meshes whose axes have the same links the sum is the same, so only one of them is searched.
+    On meshes whose axes have the same links the sum is the same, so only one of them is searched. Of meshes
+    that cannot be near the best one only a lower bound is found.
     """
     searches, refused, seen_links = list[Search](), list[ShardlogError](), set[Hashable]()
     for mesh in _meshes(options):
@@ -124,7 +133,12 @@ def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], No
             searches.append(search)
     if not searches:
         raise refused[0]
-    return searches if len(searches) == 1 else sorted(searches, key=lambda search: search.sum)
+    if len(searches) > 1:
+        least = inf
+        # Axes of sizes that differ least are often the best, so few others are searched in full.
+        for search in sorted(searches, key=lambda search: max(size for _, size in search.axes)):
+            least = min(least, search.look(least * (1 + _APART)))
+    return sorted(searches, key=lambda search: search.least)
 
 
 def session_of(source: Any, plan: AutoPlan) -> Session:

@@ -99,6 +99,7 @@ class Search:
         self._costs: dict[Any, Cost | TooLargeError] = {}
         self._given: dict[Any, tuple[Spec, ...]] = {}
         self._sums: dict[float, Opened] = {}
+        self.least = 0.0
 
     def _check(self, devices: int) -> None:
         """Refuses a mesh of another number of devices, one that divides nothing, and a limit that the
@@ -165,6 +166,19 @@ class Search:
     def sum(self) -> float:
         """The least sum, in seconds."""
         return self.found(TRIFLE).cost / self.machine.link.bandwidth
+
+    def look(self, limit: float) -> float:
+        """Finds the least sum, in seconds; or only a lower bound of it, if that is above a limit. Returns what
+        it found, which is ``least`` from then on."""
+        self._tell(f"choosing on {self.mesh}", 0.2)
+        unit = self.machine.link.bandwidth
+        bound = 0.0 if limit == inf else self._open.bound_soon(TRIFLE, limit * unit) / unit
+        self.least = bound if bound > limit else self.sum
+        return self.least
+
+    def sum_of(self, candidate: SpecCandidate) -> float:
+        """The least sum found with a candidate's boundary, in seconds."""
+        return self._sum_of(candidate)[0] / self.machine.link.bandwidth
 
     def candidate(self, name: str, opened: Opened) -> SpecCandidate:
         """The candidate for a choice of the boundary."""

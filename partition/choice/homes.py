@@ -74,7 +74,7 @@ class Homes:
         self._candidates, self._variables = candidates, candidates.variables
         self._costs = Costs(candidates)
         self._holding = Holding(candidates, self._costs.positions)
-        self._terms: list[Terms] | None = None
+        self._terms: dict[float, list[Terms]] = {}  # without a price of memory, and at the last one
         self._looked = False
         self._opened: dict[float, _Opened] = {}  # by the price of memory
 
@@ -90,9 +90,6 @@ class Homes:
         byte that a device holds of a value; bytes that only one op needs or gives cost a part of it. With
         ``bound`` a lower bound is computed; otherwise it is zero. With ``alike`` the result has what decides
         at an open boundary, and a search at another price of memory begins where this one ended."""
-        if not self._looked:
-            self._candidates.find(stop)
-            self._looked = not stop()
         terms = self._priced(memory, stop)
         if terms is None:
             return NOTHING
@@ -116,6 +113,20 @@ class Homes:
         decided = np.zeros_like(best)
         before = self._holding.most(decided, [total.taken(n, decided) for n in range(len(terms))])
         return replace(homes, held=(self._holding.most(best, taken), before))
+
+    def bound_soon(self, memory: float, limit: float) -> float:
+        """A lower bound of the sum at a price of memory, by some rounds of messages: they go on while another
+        one may raise it above the ``limit``. What a variable stands for is alike."""
+        terms = self._priced(memory, never)
+        assert terms is not None
+        total = sum_of(terms, self._costs.alone(memory) + self._costs.late(), self._variables.size)
+        bound, rise = 0.0, inf
+        while bound <= limit <= bound + rise:
+            for _ in sweeps(total, tuning.SWEEPS, ONWARDS, lasting=True, stop=never):
+                pass
+            before, bound = bound, total.bound()
+            rise = bound - before if before else inf
+        return bound
 
     def bound_alike(self, memory: float, least: float, stop: Callable[[], bool] = never) -> float:
         """A lower bound of the sum over choices by which all that a variable stands for is alike. Messages go
@@ -157,10 +168,16 @@ class Homes:
 
     def _priced(self, memory: float, stop: Callable[[], bool]) -> list[Terms] | None:
         """The terms of the sum at a price of memory; None if stopped."""
-        if memory:
-            return self._costs.terms(stop, memory)
-        self._terms = self._terms or self._costs.terms(stop)
-        return self._terms
+        if not self._looked:
+            self._candidates.find(stop)
+            self._looked = not stop()
+        if memory not in self._terms:
+            terms = self._costs.terms(stop, memory)
+            if terms is None:
+                return None
+            self._terms = {price: kept for price, kept in self._terms.items() if not price}
+            self._terms[memory] = terms
+        return self._terms[memory]
 
     def _search(
         self, total: Sum, lasting: bool, stop: Callable[[], bool], near: Integers | None = None

@@ -264,6 +264,14 @@ def test_known_strategies_are_costed_and_none_is_better(found: AutoPlan) -> None
     assert found.seconds <= 1.005 * min(tried.seconds for tried in found.tried)
 
 
+@pytest.mark.parametrize("mesh", ["data=8", "data=2,model=4", "data=4,model=2"])
+def test_a_mesh_is_left_out_by_a_bound_that_its_sum_is_not_below(mesh: str) -> None:
+    looked = Search(_text(), mesh, AutoOptions(topology="v5e"), lambda what, done: None)
+    bound = looked.look(0.0)
+    assert 0 < bound <= looked.sum
+    assert looked.look(2 * looked.sum) == looked.sum
+
+
 def test_mutation_is_never_worse(found: AutoPlan) -> None:
     options = AutoOptions(mesh="data=4,model=2", topology="h100", method="mutate", compare=False)
     chosen = [tried.seconds for tried in found.tried if tried.name.startswith("memory")]
