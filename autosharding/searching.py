@@ -168,8 +168,8 @@ class Search:
         return self.found(TRIFLE).cost / self.machine.link.bandwidth
 
     def look(self, limit: float) -> float:
-        """Finds the least sum, in seconds; or only a lower bound of it, if that is above a limit. Returns what
-        it found, which is ``least`` from then on."""
+        """Finds the least sum, in seconds; or only a lower bound of it, if that is above a limit. Returns it,
+        which is ``least`` from then on."""
         self._tell(f"choosing on {self.mesh}", 0.2)
         unit = self.machine.link.bandwidth
         bound = 0.0 if limit == inf else self._open.bound_soon(TRIFLE, limit * unit) / unit

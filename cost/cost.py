@@ -16,7 +16,6 @@ from ..partition.executions import Executions
 from ..partition.facts.knowledge import RuleReader
 from ..partition.finishing.combining import NUMBER, combined_sizes
 from ..program.boundaries import boundary_axes
-from ..program.folding import scope
 from ..program.mlir.modules import main_function, operations_in, symbols
 from ..program.mlir.origins import Origin, numberless, origin
 from ..rulebook.traits import OpTraits
@@ -324,14 +323,17 @@ class _Account:
         self._outside = [0, 0.0]  # of loops: kernels, and the seconds of all
         # Times, seconds, operations, bytes, kernels and seconds of waiting, by op, place and limit.
         self._done: dict[tuple[str, str, str, str, str], list[float]] = {}
-        self._scopes: dict[Origin, tuple[str, ...]] = {}
+        self._numbers: dict[int, int | None] = {}  # of collectives, by the kinds of ops
         self._origins: dict[Any, tuple[Origin, tuple[str, str]]] = {}  # with lines and stacks, by location
 
     def add(self, which: int, times: int, around: Sequence[Around]) -> None:
         """Adds an op of the program, by its number in the graph, that runs so often in all."""
-        op, item = self.pricing.graph.ops[which], None
+        graph, item = self.pricing.graph, None
+        op, name, kind = graph.ops[which], graph.plain[which], graph.kinds[which]
         origin, place = self._origin(op)
-        number = _number(op)
+        if kind not in self._numbers:
+            self._numbers[kind] = _number(op)
+        number = self._numbers[kind]
         if number is not None:
             several, each = self._together.get(op, 1), self.program.collectives[number]
             price = self.pricing.of_collective(each, op, several)
@@ -341,18 +343,18 @@ class _Account:
                 hidden = max(beside.apart - beside.beside, 0.0)
             leads = self.program.sent[number].kind == "all_gather"
             work = self._work(each.kind, origin, (each.where, each.stack), price)
-            work = replace(work, axes=each.axes, hidden=hidden, leads=leads, number=number, serves=each.op)
+            work = work._replace(axes=each.axes, hidden=hidden, leads=leads, number=number, serves=each.op)
             item = self.program.names.item(self.program.sent[number].purpose)
             self._sent[number] = self._sent.get(number, (0, price))[0] + times, price
         else:
             price = self.pricing.of(which)
-            key = op.name, *place, price.limited, price.sure
+            key = name, *place, price.limited, price.sure
             row = self._done.setdefault(key, [0.0] * 6)
             waits = self.pricing.waits(which, price)
             amounts = (1, price.seconds, price.flops, price.bytes, price.launches, waits)
             for i, amount in enumerate(amounts):
                 row[i] += amount * times
-            work = self._work(op.name, origin, place, price)
+            work = self._work(name, origin, place, price)
         self.timeline.add(work, times, around)
         if not self.pricing.in_loop(which):
             self._outside[0] += price.launches * times
@@ -404,7 +406,10 @@ class _Account:
 
     def usage(self, most: Peak) -> Usage:
         """The memory of the device over the step."""
-        lives = (Lived(self._layer(op), size, max(first, 0), last) for op, size, first, last in most.lives)
+        lives = (
+            Lived(None if op is None else self._origin(op.operation)[0], size, max(first, 0), last)
+            for op, size, first, last in most.lives
+        )
         return Usage(most.arguments, most.results, max(most.times, 1), tuple(lives))
 
     def _needed(self) -> dict[tuple[str, str, str], float]:
@@ -414,14 +419,17 @@ class _Account:
         by_place: dict[tuple[str, str, str], float] = {}
         with module.context:
             counts, graph = Executions(module, self.program.traits), self.pricing.graph
+            shared: dict[int, float] = {}  # by the op around: the part of a device
             for number, outermost in _computed(graph, module, self.program.traits):
                 flops, op = self.pricing.flops(number), graph.ops[number]
                 if not flops:
                     continue
                 flops *= 1 if outermost else counts.often(op)
-                parts = prod(sizes.get(axis, 1) for axis in _manual_around(op))
-                key = op.name, *self._place(op)
-                by_place[key] = by_place.get(key, 0.0) + flops * parts / axes.count
+                around = graph.parents[number]
+                if around not in shared:
+                    shared[around] = prod(sizes.get(axis, 1) for axis in _manual_around(op))
+                key = graph.plain[number], *self._place(op)
+                by_place[key] = by_place.get(key, 0.0) + flops * shared[around] / axes.count
         return by_place
 
     def _place(self, op: Any) -> tuple[str, str]:
@@ -429,18 +437,7 @@ class _Account:
         return self._origin(op)[1]
 
     def _work(self, op: str, origin: Origin, place: tuple[str, str], price: OpPrice) -> Work:
-        where, stack = place
-        figures = price.seconds, price.flops, price.bytes
-        return Work(op, self._scope(origin), where, stack, *figures, price.limited)
-
-    def _layer(self, op: Any) -> tuple[str, ...]:
-        """The scope of an op; of what no op makes, as arguments, there is none."""
-        return () if op is None else self._scope(self._origin(op.operation)[0])
-
-    def _scope(self, origin: Origin) -> tuple[str, ...]:
-        if origin not in self._scopes:
-            self._scopes[origin] = scope(origin)
-        return self._scopes[origin]
+        return Work(op, origin, *place, price.seconds, price.flops, price.bytes, price.limited)
 
     def _origin(self, op: Any) -> tuple[Origin, tuple[str, str]]:
         key = op.location.attr

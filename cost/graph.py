@@ -103,8 +103,10 @@ class OpGraph:
 
     def value(self, value: Any) -> int:
         """The number of a value that an op makes; its module is taken down where it is not yet."""
-        if value not in self._numbers:
-            self._number()
+        number = self._numbers.get(value)
+        if number is not None:
+            return number
+        self._number()
         if value not in self._numbers:
             op = value.owner.operation
             while op.parent is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,8 +20,7 @@ _LEAST = 0.01  # of the whole time, for a layer to be named
 _DEEPEST = 6  # levels of layers, at most
 
 
-@dataclass(frozen=True)
-class TimedOp:
+class TimedOp(NamedTuple):
     """An op that a device runs: its origin, its seconds, its limit, and the op of the program that it was
     written for, if known."""
 

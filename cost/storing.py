@@ -81,8 +81,9 @@ class Storing:
     def at(self, value: int) -> Stored:
         """How the value with a number is stored, which an op makes."""
         stored = self._known
-        if value in stored:
-            return stored[value]
+        known = stored.get(value)
+        if known is not None:
+            return known
         left, results = [value], self.graph.results
         while left:  # how a value is stored depends on its users
             last = left[-1]

@@ -10,24 +10,25 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from ..program.folding import scope
+from ..program.mlir.origins import Origin
+
 COMPUTE = "compute"
 MOST_EVENTS = 100_000  # beyond which the turns of loops are one event
 _MICRO = 1e6  # microseconds in a second
 
 
-@dataclass(frozen=True)
-class Work:
+class Work(NamedTuple):
     """An op or a collective of a device, and one execution of it: its seconds, operations, and bytes (read
     and written, or sent).
 
-    ``layer`` is the scope that it comes from, outermost first, ``where`` the line and ``stack`` the name
-    stack. ``axes`` are the axes of a collective; ops have none. For ``hidden`` seconds more, a collective
-    overlaps with products, which come after it if it ``leads``. ``number`` is the number of a collective, and
-    ``serves`` the op that it serves.
+    It comes from ``origin``: ``where`` is the line and ``stack`` the name stack. ``axes`` are the axes of a
+    collective; ops have none. For ``hidden`` seconds more, a collective overlaps with products, which come
+    after it if it ``leads``. ``number`` is the number of a collective, and ``serves`` the op that it serves.
     """
 
     op: str
-    layer: tuple[str, ...]
+    origin: Origin
     where: str
     stack: str
     seconds: float
@@ -39,6 +40,11 @@ class Work:
     leads: bool = False
     number: int | None = None
     serves: str = ""
+
+    @property
+    def layer(self) -> tuple[str, ...]:
+        """The scope that it comes from, outermost first."""
+        return scope(self.origin)
 
     @property
     def track(self) -> str:

@@ -8,14 +8,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ..program.folding import scope
+from ..program.mlir.origins import Origin
+
 
 class Lived(NamedTuple):
-    """A temporary: the scope that it comes from, its bytes, and the first and the last time when it lives."""
+    """A temporary: its origin (None if no op makes it), its bytes, and the first and the last time when it
+    lives."""
 
-    layer: tuple[str, ...]
+    origin: Origin | None
     bytes: int
     first: int
     last: int
+
+    @property
+    def layer(self) -> tuple[str, ...]:
+        """The scope that it comes from, outermost first."""
+        return scope(self.origin) if self.origin else ()
 
 
 class Moment(NamedTuple):

@@ -20,7 +20,7 @@ from ..program.function import location
 from ..program.shardings import Sharding
 from .choice import tuning
 from .choice.homes import NOTHING, FoundHomes, Homes
-from .choice.problem import homes_of, often, times
+from .choice.problem import Runs, homes_of, often, times
 from .device_program import DeviceProgram, Planned, Written
 from .executions import Executions
 from .facts.annotated import Annotated
@@ -179,11 +179,10 @@ class PlannedProgram:
             price = planner.price(each.kind, each.pieces)
             once = price.once * each.begun + planner.prices.once
             total += (price.byte * each.bytes + once) * each.times
-        chooser, kinds = self.annotated.chooser, self.annotated.kinds
         if computed := self.facts.computed_as:
-            counts = Executions(self.annotated.module, chooser.reader.traits)
+            chooser, runs = self.annotated.chooser, Runs(self.annotated)
             for number, known, factors in computed:
-                total += chooser.work(known, factors) * often(counts, kinds.ops[number])
+                total += chooser.work(known, factors) * runs.of(number)
         return total
 
 

@@ -76,8 +76,8 @@ class Opening:
             return self._homes.bound_alike(memory, least)
 
     def bound_soon(self, memory: float, limit: float) -> float:
-        """A lower bound of the total cost, in bytes, with like layers alike. It is found in a part of the time
-        of ``find``, and is no better than needed to exceed the ``limit``."""
+        """A lower bound of the total cost, in bytes, with like layers alike. It is found in a part of the
+        time of ``find``, and is no better than needed to exceed the ``limit``."""
         with self._module.context, ir.Location.unknown():
             return self._homes.bound_soon(memory, limit)
 

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -48,6 +49,7 @@ class Group:
         return [self.label, self.kind, self.first, self.end, [m.as_json() for m in self.members]]
 
 
+@lru_cache(maxsize=1 << 16)
 def scope(origin: Origin) -> tuple[str, ...]:
     """The scope that an op comes from, outermost first.
 

@@ -29,6 +29,30 @@ def times(trips: int | None, least: int) -> float:
     return float(max(least, tuning.UNKNOWN_TRIPS) if trips is None else trips)
 
 
+class Runs:
+    """How often the ops of an annotated module run, by their numbers."""
+
+    def __init__(self, annotated: Annotated) -> None:
+        self._kinds, traits = annotated.kinds, annotated.chooser.reader.traits
+        self.counts = Executions(annotated.module, traits)
+        self._loops = set(self._kinds.numbers_of(lambda op: traits.lowering(op.name) == "loop"))
+        self._by_region = dict[int, float]()  # of ops outside of loop bodies
+
+    def in_loop(self, number: int) -> bool:
+        """Whether an op is in a loop itself."""
+        return self._kinds.parent(number) in self._loops
+
+    def of(self, number: int) -> float:
+        """How often an op runs. Ops of a region run equally often, except for those that are the same in each
+        turn of a loop."""
+        if self.in_loop(number):
+            return often(self.counts, self._kinds.ops[number])
+        region = self._kinds.region(number)
+        if region not in self._by_region:
+            self._by_region[region] = often(self.counts, self._kinds.ops[number])
+        return self._by_region[region]
+
+
 @dataclass(frozen=True)
 class Free:
     """The open part of the boundary of the main function: some ``arguments``, by number, and some
@@ -91,17 +115,7 @@ def homes_of(
     """A search for the homes of a program's values. Those ``pinned`` keep theirs, and those at an open
     ``boundary`` may have any."""
     kinds, chooser = annotated.kinds, annotated.chooser
-    counts = Executions(annotated.module, chooser.reader.traits)
-    in_loops = set(kinds.numbers_of(lambda op: chooser.reader.traits.lowering(op.name) == "loop"))
-    by_region = dict[int, float]()  # executions of ops outside of loop bodies
-
-    def runs(number: int) -> float:
-        region = kinds.region(number)
-        if kinds.parent(number) in in_loops:
-            return often(counts, kinds.ops[number])
-        if region not in by_region:
-            by_region[region] = often(counts, kinds.ops[number])
-        return by_region[region]
+    runs = Runs(annotated)
 
     def anew(value: int, number: int, weight: float) -> float:
         """How often a value is resharded for an op. A value that enters a loop exists throughout it, so
@@ -109,13 +123,13 @@ def homes_of(
         definer = kinds.definer(value)
         if definer < 0 or kinds.region(definer) != kinds.region(number):
             return weight
-        return min(runs(definer), weight)
+        return min(runs.of(definer), weight)
 
     spots, needs = list[Spot](), list[Need]()
     for number, spot in facts.spots:
-        weight = runs(number)
+        weight = runs.of(number)
         weights: tuple[float, ...] = ()
-        if kinds.parent(number) in in_loops:
+        if runs.in_loop(number):
             roles = zip(spot.values, spot.known.roles, strict=True)
             each = [anew(value, number, weight) if role == "operand" else weight for value, role in roles]
             weights = tuple(each) if any(often != weight for often in each) else ()
@@ -126,9 +140,9 @@ def homes_of(
             result += 1
             if result - 1 in boundary.results:
                 continue
-        needs.append(need._replace(weight=anew(need.value, number, runs(number))))
+        needs.append(need._replace(weight=anew(need.value, number, runs.of(number))))
     if boundary is not None:
         spots += boundary.handed_on(annotated, facts)
-    carried = {value: counts.turns(kinds.ops[loop]) is not None for value, loop in facts.carried.items()}
+    carried = {value: runs.counts.turns(kinds.ops[loop]) is not None for value, loop in facts.carried.items()}
     variables = Variables(spots, needs, pinned, carried, boundary.opened if boundary else ())
     return Homes(Candidates(variables, chooser, annotated.planner))
