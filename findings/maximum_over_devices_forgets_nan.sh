@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Expected: jnp.max of a vector with a NaN is NaN, as documented, wherever its elements lie; lax.pmax under shard_map is, too.
+# Expected: jnp.max of a vector with a NaN is NaN, as in NumPy, wherever its elements lie; lax.pmax under shard_map is, too.
 # Sharding changes rounding at most, and a maximum does not round.
 # What happens: if the vector is sharded over CPU devices, one element each, jnp.max and lax.pmax are the maximum of the other
 # elements, whichever device holds the NaN, and jnp.min likewise. On one device it is NaN. jnp.argmax of the sharded vector still
 # finds the NaN, and jnp.sum is NaN.
 # Versions: jax 0.10.2, and jax 0.12.0.1 where Python is 3.12 or later, on the CPU devices of one process.
 # Why it matters: jnp.max(jnp.abs(g)) is how training looks for gradients that are not finite, and how scales of float8 and int8
-# are found. Tests on CPU devices then pass where the program on one device stops, and the other way round; a tool that compares a
+# are found. Tests on CPU devices then pass where the program on one device stops; a tool that compares a
 # partitioned program with the whole sees a difference that is no fault of the partitioning.
 set -euo pipefail
 
