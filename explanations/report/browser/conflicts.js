@@ -15,7 +15,7 @@ class Conflicts {
       value: (i) => dimsText(of(i)[name]),
       cell: (i) =>
         name === "needs" && of(i).partial && dimsText(of(i).has) === dimsText(of(i).needs)
-          ? element("span", { title: dimsText(of(i).needs) }, "the same, ", element("mark", {}, "summed"))
+          ? element("span", { title: dimsText(of(i).needs) }, element("mark", {}, "summed"))
           : element("span", { class: "code", title: dimsText(of(i)[name]) }, ...markedDims(of(i)[name], of(i), MOST_DIMS)),
     });
     const partial = run.conflicts.some((conflict) => conflict.partial);

@@ -562,10 +562,11 @@ def test_by_keyboard_alone(page: Page) -> None:
 
 def test_everything_has_a_name_and_a_place_in_the_tab_order(page: Page) -> None:
     page.run("app.showConflict(app.run.conflicts[0])")
-    for view in "1234":
+    for view in "12345":
         page.press(view)
         unnamed = page.run("""
-            const seen = [...document.querySelectorAll("button, input, select, summary, [role=grid], a")]
+            const all = "button, input, select, summary, [role=grid], [role=slider], a";
+            const seen = [...document.querySelectorAll(all)]
               .filter((one) => one.checkVisibility());
             return seen.filter((one) => !(one.textContent.trim() || one.ariaLabel || one.labels?.length))
               .map((one) => one.outerHTML);
@@ -609,7 +610,8 @@ def test_alone(page: Page) -> None:
 CONTRAST = """
 const linear = (n) => (n <= .04045 ? n / 12.92 : ((n + .055) / 1.055) ** 2.4);
 const luminance = (color) => {
-  const [r, g, b] = color.match(/[\\d.]+/g).slice(0, 3).map((n) => linear(n / 255));
+  const whole = color.startsWith("color(srgb") ? 1 : 255; // mixed colours
+  const [r, g, b] = color.match(/[\\d.]+/g).slice(0, 3).map((n) => linear(n / whole));
   return .2126 * r + .7152 * g + .0722 * b;
 };
 const ground = (one) => {
@@ -636,7 +638,7 @@ def test_contrast(page: Page, scheme: str) -> None:
     page.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     grounds = page.run("return getComputedStyle(document.body).backgroundColor")
     assert (grounds == "rgb(255, 255, 255)") == (scheme == "light")
-    for view in ("summary", "tensors", "program", "conflicts"):
+    for view in ("summary", "tensors", "program", "conflicts", "cost"):
         page.run(f"app.showConflict(app.run.conflicts[0]); app.show('{view}')")
         page.run("document.querySelectorAll('#details details').forEach((one) => { one.open = true; })")
         assert page.run(CONTRAST) == []

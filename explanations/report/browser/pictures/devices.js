@@ -50,7 +50,7 @@ function rangesText(numbers) {
   return runs.map((run) => (run.length > 2 ? `${run[0]}-${run.at(-1)}` : run.join(","))).join(",");
 }
 
-const partColour = (number, count) => `hsl(${Math.round((360 * number) / count)} 65% 55% / .45)`;
+const partColour = (number, count) => `hsl(${(205 + Math.round((360 * number) / count)) % 360} 65% 55% / .45)`;
 
 /** A picture with its text: `said` is what it shows, in words. */
 function figure(title, said, ...content) {

@@ -261,7 +261,7 @@ function matrixPicture(app) {
       ...kinds.map((name, kind) => {
         const cell = cellOf(layer, kind);
         if (!cell) return element("td", { class: "number note" }, "–");
-        const share = Math.round(8 + 52 * Math.sqrt(cell[2] / (most || 1)));
+        const share = Math.round(8 + 38 * Math.sqrt(cell[2] / (most || 1)));
         return element(
           "td",
           { class: "number", style: `background: color-mix(in srgb, var(--axis-1) ${share}%, var(--ground))` },
