@@ -1,5 +1,6 @@
 //! `Store` for Python: facts come in and tuples go out column by column.
 
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -155,12 +156,13 @@ impl Store {
             })
         });
         let columns = columns.collect::<PyResult<Vec<_>>>()?;
-        let Some(count) = columns.first().map(Vec::len) else { return Ok(()) };
+        let Some(count) = columns.first().map(|column| column.len()) else { return Ok(()) };
         if columns.len() != schema.columns.len() || columns.iter().any(|column| column.len() != count) {
             return Err(EngineError::new_err("columns of facts that do not fit"));
         }
         let store = &mut *store;
         py.detach(|| {
+            store.database.relations[relation.0].reserve(count)?;
             let mut tuple = vec![0; columns.len()];
             (0..count).try_for_each(|fact| {
                 tuple.iter_mut().zip(&columns).for_each(|(word, column)| *word = column[fact]);
@@ -394,12 +396,15 @@ fn arrays(py: Python<'_>, (columns, rounds): (Vec<Rows>, Vec<i64>)) -> Found<'_>
     (columns.into_iter().map(array).collect(), rounds.into_pyarray(py))
 }
 
-/// A column as the words that stand for its values.
-fn column_words(values: &mut Values, column: &Column) -> PyResult<Vec<i64>> {
+/// A column as the words that stand for its values; numbers are not copied where they lie side by side.
+fn column_words<'c>(values: &mut Values, column: &'c Column) -> PyResult<Cow<'c, [i64]>> {
     Ok(match column {
-        Column::Words(words) => words.as_array().to_vec(),
+        Column::Words(words) => match words.as_slice() {
+            Ok(words) => words.into(),
+            Err(_) => words.as_array().to_vec().into(),
+        },
         Column::Floats(floats) => floats.as_array().iter().map(|&value| float_word(value)).collect(),
-        Column::Texts(texts) => symbols(values, texts)?,
+        Column::Texts(texts) => symbols(values, texts)?.into(),
         Column::Coded(codes, texts) => {
             let words = symbols(values, texts)?;
             let word = |&code: &i64| usize::try_from(code).ok().and_then(|code| words.get(code)).copied();
