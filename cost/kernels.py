@@ -208,8 +208,8 @@ class Kernels:
 
     def _merged(self, kernels: list[Kernel]) -> list[Kernel]:
         """Kernels in program order. Kernels with the same number of elements are merged if one reads the
-        other's result, or both read the same value, unless something that the later one needs depends on the
-        earlier one."""
+        other's result, or if both read the same value. They are not if another input of the later one depends
+        on the earlier one."""
         merged, makers, readers = list[Kernel](), dict[int, Kernel](), dict[int, Kernel]()
         types = self.graph.types
         for kernel in kernels:

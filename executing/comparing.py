@@ -122,9 +122,9 @@ class ResultComparison:
 def compare(result: Result, alone: Alone, inputs: Arrays, outputs: Arrays) -> tuple[ResultComparison, ...]:
     """The results of a partitioned program beside those of the program ``alone`` on a device.
 
-    How far a result may be off depends on how much is summed on the way to it, and on how much it changes
-    if the inputs change in their last bit. It may be off by several times that: values that would be zero
-    without rounding are.
+    The allowed difference of a result grows with the number of elements summed on the way to it, and with its
+    change if the inputs change in their last bit. It may be off by several times that: values that would be
+    zero without rounding are.
     """
     arguments, _ = boundary(result)
     expected, moved = run_alone(result, alone, inputs, nudged(arguments, inputs))

@@ -22,8 +22,8 @@ Shape = tuple[int, ...]
 class FinalShardings:
     """The shardings that the places of a graph hold at the end, and their attributes.
 
-    ``contents`` is the content of every place, ``facts`` gives the facts of a content, ``fit`` adapts a
-    sharding to the boundary of the module (``rules/propagation/boundary.dl``), ``siblings``, ``takes`` and
+    ``contents`` is the content of every place, and ``facts`` returns the facts of a content. ``fit`` adapts a
+    sharding to the boundary of the module (``rules/propagation/boundary.dl``). ``siblings``, ``takes`` and
     ``crosses`` ask the rules (see ``RuleBook``).
     """
 

@@ -1,9 +1,9 @@
 """Fits the numbers of a GPU's kernels, or of another machine's ops, to measured programs.
 
-Each number of ``[kernels]``, or of ``[ops]``, is made larger and smaller in turn, by less and less, and kept
-where the mean error is least (coordinate descent). Numbers of the data sheet are not changed, nor are the
-numbers to keep. Each fifth program is kept out. Cross-validation fits five times, and keeps out another fifth
-each time.
+The method is coordinate descent: each number of ``[kernels]``, or of ``[ops]``, is made larger and smaller in
+turn, by less and less, and the value with the least mean error is kept. Numbers of the data sheet are not
+changed, nor are the numbers to keep. Each fifth program is kept out. Cross-validation fits five times, and
+keeps out another fifth each time.
 """
 
 from __future__ import annotations

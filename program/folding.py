@@ -1,9 +1,8 @@
 """The program as nested groups, so that a large one can be drawn: scopes, and repetitions in them.
 
 A scope is JAX's record of where an op comes from: its named scopes, or else the functions that were being
-called. Consecutive ops of one scope are a group. Inside a group, a sequence of equal ops or groups that
-repeats several times in a row (the layers of a model) is one group again, with a member for each
-repetition.
+called. Consecutive ops of one scope are a group. Inside a group, a repeated sequence of equal ops or groups,
+such as the layers of a model, is one group again, with a member for each repetition.
 """
 
 from __future__ import annotations

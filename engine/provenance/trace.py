@@ -1,8 +1,7 @@
 """Proofs from the core, as arrays: Python objects are made only for steps that are read.
 
-If the clauses of a relation have no aggregates that depend on the order of addition, and the heights of its
-tuples are known, the core finds the premises of a tuple. For other relations the search finds them, step by
-step.
+The core finds the premises of a tuple if the heights of its relation are known, and no aggregate in its
+clauses depends on the order of addition. For other relations the search finds them, step by step.
 """
 
 from __future__ import annotations

@@ -87,14 +87,14 @@ class ChosenHome:
 class Moved:
     """Why there is a collective.
 
-    It has the layout of the tensor before and after (a text per dimension, and the axes over which it is
-    partial), and the numbers of the collectives that take it there in order (``steps``). ``begun`` is where
-    the partial sums begin, if ops pass them on. ``chosen`` are tensors at the op whose sharding differs
-    from propagation's. Also how the op is computed, where the axes come from, and the times if the
-    collective overlaps with products. ``written``: it is in the program that was read, in a manual
-    computation. ``inside``: it is in the computation that a Python function of the user gives each device
-    for the op. ``program`` is the chosen one. If it has a topology, the bytes of ways are those that a
-    device could send there in the time of the way.
+    It has the layout of the tensor before and after: a text per dimension, and the axes over which it is
+    partial. ``steps`` are the numbers of the collectives in between, in order. ``begun`` is where the partial
+    sums begin, if ops pass them on. ``chosen`` are tensors at the op whose sharding differs from
+    propagation's. Also how the op is computed, where the axes come from, and the times if the collective
+    overlaps with products. ``written``: it is in the program that was read, in a manual computation.
+    ``inside``: it is in the computation that a Python function of the user gives each device for the op.
+    ``program`` is the chosen one. If it has a topology, the bytes of ways are those that a device could send
+    there in the time of the way.
     """
 
     program: ProgramChoice

@@ -36,8 +36,8 @@ class Point:
 class Unreduced:
     """A value that is unreduced on an axis.
 
-    It has its reduction, the annotation (``origin``), the ops that make the partial values (``begins``),
-    the values that pass them on (``kept``), and where it is ``reduced`` at last, or ``returned`` unreduced.
+    It has its reduction and the annotation (``origin``). ``begins`` are the ops that make the partial values,
+    and ``kept`` the values that pass them on. At the end it is ``reduced``, or ``returned`` unreduced.
     """
 
     value: str

@@ -39,9 +39,9 @@ class Tile:
 class Picture:
     """The devices that hold the parts of a tensor.
 
-    ``mesh`` are the axes with their sizes, ``dims`` the sub-axes that each dimension is sharded on, ``shape``
-    is None if it is not known, and ``device_ids`` are the devices in the order of the mesh. ``str()`` is a
-    grid or table of text.
+    ``mesh`` has the axes with their sizes, and ``dims`` the sub-axes of each dimension. ``shape`` is None if
+    it is unknown. ``device_ids`` are the devices in the order of the mesh. ``str()`` is a grid or table of
+    text.
     """
 
     mesh: tuple[tuple[str, int], ...]

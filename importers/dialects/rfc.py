@@ -1,8 +1,8 @@
 """Collectives of the RFC. They take whole tensors, as sdy's collectives do.
 
 The axes along which a tensor is in parts are in its type, or follow from its operand. The RFC's reference
-gives a list of axes for each dimension (``mesh_axis = [[0], [1]]``), its walk-through one for each of some
-dimensions that it names (``mesh_axis = [[0]], tensor_axis = [2]``).
+gives a list of axes for each dimension (``mesh_axis = [[0], [1]]``). Its walk-through gives lists for some
+dimensions, which it names (``mesh_axis = [[0]], tensor_axis = [2]``).
 """
 
 from __future__ import annotations

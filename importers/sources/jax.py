@@ -25,8 +25,8 @@ class Interface:
     drops unused ones. ``ranks`` are the ranks of all flat arguments and results of the function. (An array of
     random keys has one more dimension in the module.) ``meshes`` are the ``Mesh``es and ``AbstractMesh``es of
     the program, concrete ones first. ``constants`` are arrays that JAX passes to the module before the
-    arguments, ``callbacks`` the functions that it calls, ``alive`` the objects that the module names by
-    ``id``, and ``keys`` the kinds of random keys of the flat results: "" is an array of numbers.
+    arguments, and ``callbacks`` the functions that it calls. ``alive`` are the objects that the module names
+    by ``id``. ``keys`` are the kinds of random keys of the flat results: "" is an array of numbers.
     """
 
     arguments: Any = None

@@ -1,10 +1,10 @@
 """Changes for XLA's CPU compiler, so that it copies less.
 
-For a collective of columns it transposes the whole tensor, so that is written as one of rows. In products, it
-takes the left operand with contracted dimensions innermost and copies it if they are elsewhere; the right
-operand stays as it is. If the copied operand is computed elementwise, it is computed during the copy, with
-strided writes, which takes about three times as long. Gradients of weights contract the first dimensions of
-both operands, so one is copied: XLA copies the left one, however large it is.
+It transposes the whole tensor for a collective of columns, so this is written as a collective of rows. In
+products, it takes the left operand with contracted dimensions innermost and copies it if they are elsewhere;
+the right operand stays as it is. If the copied operand is computed elementwise, it is computed during the
+copy, with strided writes, which takes about three times as long. Gradients of weights contract the first
+dimensions of both operands, so one is copied: XLA copies the left one, however large it is.
 """
 
 from __future__ import annotations

@@ -2,6 +2,6 @@
 
 In comes the module. Out comes a copy that knows the original of each op. Small functions are inlined
 (``calls.py``), slices of concatenations are read from their parts (``cutting.py``), gathers of a batch's own
-rows get batching dimensions (``batching.py``), and a user's function that says what devices compute replaces
-its op (``computations.py``).
+rows get batching dimensions (``batching.py``), and an op is replaced by the user's function that defines it
+on each device (``computations.py``).
 """

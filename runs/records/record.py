@@ -39,9 +39,9 @@ class Stage:
 class Annotation:
     """A sharding that was given: the name of the value, where it was given, the cell that holds it, its text.
 
-    ``by`` is "user", or "completion", or a spec of a ``shard_map`` ("in_specs[0]", and ``where`` is the
-    ``shard_map``'s), or "import" for an open sharding that a result has because another result of its op has
-    one.
+    ``by`` is "user", "completion", or a spec of a ``shard_map`` ("in_specs[0]"; ``where`` is then the
+    ``shard_map``'s). It is "import" for an open sharding that a result has because another result of its op
+    has one.
     """
 
     value: str
