@@ -581,7 +581,8 @@ shown(x) :- given(x), holds().
 @pytest.mark.parametrize("seed", range(5))
 def test_facts_are_removed(seed: int, backend: Any) -> None:
     draw = random.Random(seed)
-    program, facts = Program(REMOVALS, backend=backend), {("edge", (0, 1))}
+    program = Program(REMOVALS, backend=backend)
+    facts: set[tuple[str, tuple[int, ...]]] = {("edge", (0, 1))}
     names = {"edge": 2, "given": 1, "path": 2, "same": 2, "holds": 0}
     for _ in range(8):
         name = draw.choice(list(names))
