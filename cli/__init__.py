@@ -8,6 +8,7 @@ import os
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +18,11 @@ from ..console.status import is_bad_input, status_of
 from ..program.shardy import unusable
 
 
+@cache
 def parser(command: str = "") -> Parser:
     """The arguments of the command line; ``carry_out`` of the parsed arguments is the function of the
     command. If ``command`` is "datalog", other commands may be missing: they share nothing with it, and
-    importing them takes longer than a small program."""
+    importing them takes longer than a small program. A process that calls ``main`` often makes it once."""
     from ..version import __version__
 
     top = Parser(
@@ -78,7 +80,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _carry_out(arguments: Sequence[str] | None) -> int | None:
     given = sys.argv[1:] if arguments is None else arguments
     completing = "_ARGCOMPLETE" in os.environ
-    top = parser("" if completing else "".join(given[:1]))
+    top = parser("datalog" if given[:1] == ["datalog"] and not completing else "")
     if completing:  # the shell asks what can come next
         with suppress(ImportError):
             from argcomplete import autocomplete

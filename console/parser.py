@@ -38,8 +38,12 @@ class Parser(argparse.ArgumentParser):
     meant: Mapping[str, str] = {}
 
     def __init__(self, **options: Any) -> None:
-        _Formatter.width = shutil.get_terminal_size().columns - 2  # as argparse does
         super().__init__(**options, formatter_class=_Formatter)
+
+    def format_help(self) -> str:
+        """The help, as wide as the terminal is now."""
+        _Formatter.width = shutil.get_terminal_size().columns - 2  # as argparse does
+        return super().format_help()
 
     def error(self, message: str, hint: str = "") -> NoReturn:
         """Prints the error, and ends with status 2."""

@@ -3,6 +3,7 @@ marker."""
 
 from __future__ import annotations
 
+import gc
 import os
 import signal
 from collections import Counter
@@ -23,8 +24,10 @@ os.environ.setdefault("SHARDLOG_CACHE", _cache.name)
 
 # Each run tries the same cases, however long they take; those of a night are as many times more, and others.
 settings.register_profile("repeated", derandomize=True, database=None, deadline=None)
-settings.register_profile("nightly", derandomize=False, database=None, deadline=None, max_examples=500)
+settings.register_profile("nightly", derandomize=False, database=None, deadline=None, max_examples=1250)
 settings.load_profile("repeated")
+
+gc.set_threshold(200_000, 20, 20)  # as in the processes of commands
 
 # What runs in the background of a shell ignores Ctrl-C, and so would the processes that tests interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

@@ -14,6 +14,7 @@ from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jaxlib import _jax, xla_client
 
 from .support.compare import differences
+from .support.drawing import by_day
 from .support.models import common, dense
 from .support.oracle import propagate
 from .support.programs import P
@@ -151,7 +152,7 @@ def on_eight_devices(
     ]
 
 
-@pytest.mark.parametrize("form", ["text", "bytecode"])
+@pytest.mark.parametrize("form", by_day(["bytecode"], ["text", "bytecode"]))
 def test_the_annotated_train_step_runs_and_computes_what_jax_computes(form: str) -> None:
     array = common.array
     params = {"embedding": array((256, 64), "model", "fsdp"), "layers": [dense.LAYER]}

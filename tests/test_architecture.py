@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "architecture.md"
 
 _ALONE = ("__init__.py", "__main__.py", "setup.py")  # in no layer
-_NO_PARTS = {"tests", "build", "docs", "examples", "standalone", ".venv", ".venvs", *_ALONE}
+_NO_PARTS = {"tests", "build", "docs", "examples", "standalone", *_ALONE}
 
 
 def layers() -> list[str]:
@@ -26,27 +27,23 @@ def layers() -> list[str]:
     return [line.split()[0].removesuffix("/").removesuffix(".py") for line in figure[1].splitlines() if line]
 
 
-def modules() -> Iterator[Path]:
-    for path in sorted(ROOT.rglob("*.py")):
-        relative = path.relative_to(ROOT)
-        if relative.parts[0] not in {
-            "tests",
-            "build",
-            "docs",
-            "examples",
-            "standalone",
-            ".venv",
-            ".venvs",
-            *_ALONE,
-        }:
-            yield relative
+@cache
+def modules() -> tuple[Path, ...]:
+    tops = [top for top in sorted(ROOT.iterdir()) if top.name not in _NO_PARTS and top.name[0] != "."]
+    files = [path for top in tops for path in ([top] if top.suffix == ".py" else sorted(top.rglob("*.py")))]
+    return tuple(path.relative_to(ROOT) for path in files)
 
 
-def imports(path: Path, text: str) -> Iterator[tuple[Path, list[str]]]:
+@cache
+def imports(path: Path, text: str) -> tuple[tuple[Path, list[str]], ...]:
     """What a module imports from the package, wherever in the module it does.
 
     Files without their endings, or folders, and the names from each.
     """
+    return tuple(_imports(path, text))
+
+
+def _imports(path: Path, text: str) -> Iterator[tuple[Path, list[str]]]:
     for node in ast.walk(ast.parse(text)):
         found = list[tuple[str, list[str]]]()
         if isinstance(node, ast.ImportFrom):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -44,12 +44,13 @@ func.func private @impl(%arg0: tensor<8x4xf32>) -> tensor<8x4xf32> {
 """
 
 
-def trees() -> Iterator[tuple[Path, ast.Module]]:
+@cache
+def trees() -> tuple[tuple[Path, ast.Module], ...]:
     """The modules of the package."""
-    for path in sorted(ROOT.rglob("*.py")):
-        relative = path.relative_to(ROOT)
-        if relative.parts[0] not in {"tests", "build", "examples", ".venv", ".venvs"}:
-            yield relative, ast.parse(path.read_text())
+    others = {"tests", "build", "examples"}
+    tops = [top for top in sorted(ROOT.iterdir()) if top.name not in others and top.name[0] != "."]
+    files = [path for top in tops for path in ([top] if top.suffix == ".py" else sorted(top.rglob("*.py")))]
+    return tuple((path.relative_to(ROOT), ast.parse(path.read_text())) for path in files)
 
 
 def test_an_attribute_called_name_does_not_hide_what_an_op_is() -> None:

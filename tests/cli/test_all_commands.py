@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from shardlog.cli import main
 from shardlog.runs.records.record import RunRecord
 
 from ..notations.test_gspmd import PROGRAMS, axes_of, lower
+from ..support.drawing import by_day
 from ..support.models.expert_parallel import expert_parallel
 
 
@@ -67,17 +69,27 @@ func.func private @twice(%a: tensor<8xf32>) -> tensor<8xf32> {
 """)
 
 
-def texts() -> Iterator[tuple[str, str, list[str]]]:
-    """Programs by name, with the options of their runs."""
-    for name, train in ("experts", False), ("experts-trained", True):
-        yield name, expert_parallel(depth=1, scan=True, train=train).as_text(debug_info=True), []
-    for function, arguments in PROGRAMS:
-        mesh = ["--mesh", axes_of(arguments)]
-        yield f"gspmd-{function.__name__}", lower(function, arguments, shardy=False), mesh
-    yield "complex", COMPLEX, []
-    yield "axes-of-12", TWELVE, []
-    yield "without-mesh", WITHOUT_MESH, []
-    yield "odd", ODD, []
+def experts(train: bool) -> str:
+    return expert_parallel(depth=1, scan=True, train=train).as_text(debug_info=True)
+
+
+# Programs by name, with the options of their runs.
+TEXTS: dict[str, tuple[Callable[[], str], list[str]]] = {
+    "experts": (partial(experts, False), []),
+    "experts-trained": (partial(experts, True), []),
+    **{
+        f"gspmd-{function.__name__}": (
+            partial(lower, function, arguments, shardy=False),
+            ["--mesh", axes_of(arguments)],
+        )
+        for function, arguments in PROGRAMS
+    },
+    "complex": (lambda: COMPLEX, []),
+    "axes-of-12": (lambda: TWELVE, []),
+    "without-mesh": (lambda: WITHOUT_MESH, []),
+    "odd": (lambda: ODD, []),
+}
+BY_DAY = ("gspmd-loop", "gspmd-partly_manual", "gspmd-callback", "complex", "without-mesh", "odd")
 
 
 def questions(run: RunRecord, given: str, tmp: Path) -> Iterator[list[str]]:
@@ -135,16 +147,14 @@ PLAIN = (
     ["cost", "MODULE", "--no-keep-shardings", "--json", "--topology", "h100"],
     ["exec", "MODULE", "-o", "TMP/results.npz"],
 )
-CASES = [
-    pytest.param(text, options, id=name, marks=[pytest.mark.nightly] if name == "experts-trained" else [])
-    for name, text, options in texts()
-]
 _LARGE = 50_000  # characters of a program that takes long to compile
 
 
-@pytest.mark.parametrize(("text", "options"), CASES)
+@pytest.mark.parametrize("name", by_day(BY_DAY, TEXTS))
 @pytest.mark.filterwarnings("ignore")
-def test_no_command_ends_in_a_traceback(text: str, options: list[str], tmp_path: Path) -> None:
+def test_no_command_ends_in_a_traceback(name: str, tmp_path: Path) -> None:
+    write, options = TEXTS[name]
+    text = write()
     path = tmp_path / "module.mlir"
     path.write_text(text)
     for command in PLAIN:

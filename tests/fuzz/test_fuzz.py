@@ -25,12 +25,12 @@ FEW = Seeds(*((MODULE,),) * len(Seeds.__dataclass_fields__))
 NIGHT = pytest.param(None, marks=[pytest.mark.nightly, pytest.mark.slow], id="night")
 
 
-@pytest.mark.parametrize("count", [120, NIGHT])
+@pytest.mark.parametrize("count", [60, NIGHT])
 def test_nothing_goes_wrong(count: int | None, tmp_path: Path) -> None:
     check_fuzzed(count, tmp_path, "python -m shardlog.tests.fuzz")
 
 
-@pytest.mark.parametrize("count", [250, NIGHT])
+@pytest.mark.parametrize("count", [125, NIGHT])
 def test_the_front_end_takes_any_text(count: int | None, tmp_path: Path) -> None:
     cases = partial(front_end.case, front_end.programs(), SEED)
     check_fuzzed(
@@ -130,7 +130,7 @@ def findings(command: Command, keep: Path) -> list[Finding]:
         tell=told.append,
         seeds=FEW,
         command=command,
-        hang=1.0,
+        hang=0.3,
     )
     assert len(told) == len(found)
     return found

@@ -47,7 +47,7 @@ latency = {latency}
 
 @pytest.fixture(scope="module")
 def lstm() -> Session:
-    return shardlog.run(models.text("lstm"))
+    return shardlog.run(models.text("lstm", depth=1))
 
 
 def machine(folder: Path, *, memory: float = 1.0, **numbers: float) -> str:
@@ -99,7 +99,7 @@ BOUND = [("transformer", False), ("grouped_query", True)]
 
 @pytest.mark.parametrize(("name", "scan"), by_day(BOUND[:1], BOUND))
 def test_a_bound_on_memory_holds(name: str, scan: bool) -> None:
-    result = shardlog.run(models.text(name, scan=scan))
+    result = shardlog.run(models.text(name, scan=scan, depth=1))
     plain = result.partition(keep_shardings=False)
     bound = int(peak_memory(inlined(plain.module, TRAITS), Allocation(), TRAITS) * 0.98)
     smaller = result.partition(keep_shardings=False, memory=bound)
@@ -168,7 +168,7 @@ def test_half_of_what_is_sent_is_not_worth_a_third_more_memory() -> None:
 
 
 def test_a_program_fits_the_memory_of_the_machine_that_it_is_for(tmp_path: Path) -> None:
-    result = shardlog.run(models.text("transformer"))
+    result = shardlog.run(models.text("transformer", depth=1, train=False))
 
     def needs(memory: float) -> int:
         given = machine(tmp_path, memory=memory / 2**30, flops=1e12, bandwidth=1e9, latency=1e-5)
@@ -181,7 +181,7 @@ def test_a_program_fits_the_memory_of_the_machine_that_it_is_for(tmp_path: Path)
 
 @pytest.mark.parametrize("name", by_day(["recommender"], ["resnet", "recommender"]))
 def test_a_bound_that_the_shardings_of_propagation_meet_is_met(name: str) -> None:
-    result, allocation = shardlog.run(models.text(name)), known_machine("v5e").allocation
+    result, allocation = shardlog.run(models.text(name, depth=1)), known_machine("v5e").allocation
     kept = result.partition(topology="v5e", keep_shardings=True)
     least = peak_memory(inlined(kept.module, TRAITS), allocation, TRAITS)
     bound = result.partition(topology="v5e", memory=least)
