@@ -15,10 +15,12 @@ from ..exporters.wide import wide
 from ..importers.sources.compiling import load, refused
 from ..importers.sources.jax import visible
 from ..notations.frontend_attributes import calls_back
+from ..partition.finishing.unsupported import combine_bits
 from ..partition.preparing.computations import lacking
+from ..program.carried import LOCAL
 from ..program.elements import dtype_of
 from ..program.function import location
-from ..program.mlir.modules import main_function, ops_in, symbols
+from ..program.mlir.modules import copy_of, main_function, ops_in, symbols
 from ..program.mlir.places import argument_path
 from ..runs.custom_partitioning import calls
 from ..runs.jax import device_shardings
@@ -119,6 +121,9 @@ def compiled(
         module = module_for(result, devices, program)
         with result.source.places():
             module = runnable(module, result.book)
+            if program is None and LOCAL in module.operation.attributes:
+                module = copy_of(module)
+                combine_bits(module)
         module = wide(module, result.book.traits) if in_64_bits else module
         loaded = load(without_tokens(module), devices, result.source.interface.callbacks, **form)
     except ShardlogError:

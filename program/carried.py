@@ -11,7 +11,7 @@ from ..errors import ShardlogError
 from .function import location
 from .meshes import symbol
 from .mlir.modules import operations_in, symbols
-from .reductions import AVERAGE, COMBINED_BY, OF_EQUALS
+from .reductions import COMBINED_BY, OF_EQUALS
 from .shardings import Sharding, Shardings, is_writable
 from .signature import text_of
 
@@ -76,10 +76,20 @@ def _check_partial(op: Any, held: Any, type_: Any, what: str) -> None:
         hint = f"known are {', '.join(COMBINED_BY)}; leave it out, and results are whole"
         raise ShardlogError(f"{_REFUSED} {what}: {kind}", where=location(op), hint=hint)
     element = ir.ShapedType(type_).element_type
-    if kind == AVERAGE and not isinstance(element, ir.FloatType | ir.ComplexType):
-        message = f"a partial average of {element} is not supported by {what}"
-        hint = "an average of integers is not an integer: leave it out, and the tensor is whole"
-        raise ShardlogError(message, where=location(op), hint=hint)
+    if why := misfit(kind, element):
+        message = f"a partial {kind} of {element} is not supported by {what}"
+        raise ShardlogError(message, where=location(op), hint=f"{why}: leave it out, and the tensor is whole")
+
+
+def misfit(kind: str, element: ir.Type) -> str:
+    """Why elements of a type have no reduction of a kind; empty if they have it."""
+    if kind.startswith("bitwise") and not isinstance(element, ir.IntegerType):
+        return "only integers are reduced bit by bit"
+    if kind == "average" and isinstance(element, ir.IntegerType):
+        return "an average of integers is not an integer"
+    if kind in ("max", "min") and isinstance(element, ir.ComplexType):
+        return "complex numbers have no order"
+    return ""
 
 
 def without_partial(sharding: Sharding, shardings: Shardings) -> tuple[Sharding, dict[str, ir.Attribute]]:

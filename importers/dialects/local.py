@@ -16,7 +16,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
-from ...program.carried import DYNAMIC, LOCAL, UNKNOWN
+from ...program.carried import DYNAMIC, LOCAL, UNKNOWN, misfit
 from ...program.devices import Devices, Table
 from ...program.function import location
 from ...program.meshes import symbol
@@ -350,14 +350,16 @@ class Global:
         combine = _reductions().get("sum" if reduction == "average" else reduction)
         if combine is None:
             self.refuse(op, f"nothing says how it reduces ({reduction})")
+        if why := misfit(reduction, element):
+            self.refuse(op, f"its elements are {element}, and {why}")
         groups = self.devices.along(axes)
         result = self.collective(kind, value, sizes, groups, attributes, combine)
         if reduction != "average":
             return result
         type_ = ir.RankedTensorType(result.type)
-        if not isinstance(type_.element_type, ir.FloatType):
-            self.refuse(op, f"an average of {type_.element_type} is no {type_.element_type}")
-        count = ir.Attribute.parse(f"dense<{groups.shape[1]}.0> : {type_}")
+        number = f"{groups.shape[1]}.0"
+        number = f"({number}, 0.0)" if isinstance(element, ir.ComplexType) else number
+        count = ir.Attribute.parse(f"dense<{number}> : {type_}")
         held = self.one("stablehlo.constant", [], type_, {"value": count})
         return self.one("stablehlo.divide", [result, held], type_)
 

@@ -4,6 +4,7 @@ mesh are completed, resharded and computed by the reduction that they say."""
 from __future__ import annotations
 
 import random
+import re
 from typing import Any
 
 import numpy as np
@@ -91,9 +92,17 @@ def test_what_no_collective_combines_is_refused() -> None:
     text = reduced("sum", "[[], [0]]", "[[]], partial = generic[0]", "[[0]]")
     with pytest.raises(ShardlogError, match="not supported by partitioning: generic"):
         shardlog.run(text).partition()
-    text = reduced("sum", "[[], [0]]", "[[]], partial = average[0]", "[[0]]").replace("f32", "i32")
-    with pytest.raises(ShardlogError, match="a partial average of i32 is not supported"):
-        shardlog.run(text.replace("0.0", "0")).partition()
+
+
+@pytest.mark.parametrize(
+    ("kind", "element"),
+    [("average", "i32"), ("bitwise_and", "f32"), ("bitwise_xor", "f32"), ("max", "complex<f32>")],
+)
+def test_reductions_that_elements_do_not_have_are_refused(kind: str, element: str) -> None:
+    text = AVERAGED.format([0], "[[]]").replace("average", kind).replace("f32", element)
+    message = re.escape(f"a partial {kind} of {element} is not supported")
+    with pytest.raises(ShardlogError, match=message):
+        shardlog.run(text).partition()
 
 
 AVERAGED = """

@@ -206,3 +206,35 @@ func.func @main(%x: tensor<6xf32>) -> tensor<12xf32> {
             ShardlogError, match="an annotation of a whole tensor in the program of each device"
         ):
             shardlog.run(each)
+
+
+REDUCED = """
+shard.grid @g(shape = 2x3)
+func.func @main(%x: tensor<4xELEMENT>) -> tensor<2xELEMENT> {
+  %0 = shard.all_reduce %x on @g grid_axes = [1] reduction = KIND : tensor<4xELEMENT> -> tensor<4xELEMENT>
+  %1 = shard.reduce_scatter %0 on @g grid_axes = [0] reduction = KIND scatter_dim = 0
+      : tensor<4xELEMENT> -> tensor<2xELEMENT>
+  return %1 : tensor<2xELEMENT>
+}
+"""
+
+
+@pytest.mark.parametrize("kind", ["and", "or", "xor"])
+def test_bits_are_reduced_whether_partitioned_or_not(kind: str) -> None:
+    """XLA has no such collectives."""
+    session = shardlog.run(REDUCED.replace("ELEMENT", "i32").replace("KIND", f"bitwise_{kind}"))
+    x = np.random.default_rng(0).integers(0, 1 << 20, (6, 4)).astype(np.int32)
+    all_of = getattr(np, f"bitwise_{kind}").reduce(x)
+    expected = [all_of[:2]] * 3 + [all_of[2:]] * 3
+    for program in (session, session.partition()):
+        np.testing.assert_array_equal(program.compile()(x)[0], expected)
+
+
+@pytest.mark.parametrize(
+    ("kind", "element"), [("bitwise_xor", "f32"), ("average", "i32"), ("min", "complex<f32>")]
+)
+def test_elements_without_a_reduction_are_refused(kind: str, element: str) -> None:
+    text = REDUCED.replace("ELEMENT", element).replace("KIND", kind)
+    with pytest.raises(ShardlogError, match="all_reduce cannot run: its elements are") as refused:
+        shardlog.run(text)
+    assert ":4:" in str(refused.value)
