@@ -286,12 +286,19 @@ function placeOf(run, annotation) {
   return where === run.title(tensor) ? run.name(tensor) : where;
 }
 
-/** A plain table; `numbers` are the columns of numbers, or the first of them. */
+/**
+ * A plain table; `numbers` are the columns of numbers, or the first of them. In narrow windows the rows of one with many
+ * columns are cards, whose cells say their titles.
+ */
 function table(titles, numbers, rows) {
+  const cards = titles.length > 3 && !titles.includes("");
+  if (cards) {
+    for (const row of rows) [...row.children].forEach((cell, i) => cell.setAttribute("data-title", titles[i]));
+  }
   const isNumber = (i) => (Array.isArray(numbers) ? numbers.includes(i) : i >= numbers);
   return element(
     "table",
-    {},
+    { class: cards ? "many" : null },
     element(
       "thead",
       {},

@@ -120,6 +120,12 @@ def test_each_picture_is_there_and_says_in_words_what_it_shows(page: Page) -> No
     beyond = f"{drawings}.filter((e) => e.getBoundingClientRect().right > innerWidth + 1).length"
     assert page.run(f"return {beyond}") == 0
     assert page.run("return document.querySelector('.peak-mark').offsetParent !== null")
+    # No cell of a table is beyond the window; only the matrix scrolls by itself.
+    cells = "[...document.querySelectorAll('td')].filter((e) => e.offsetWidth && !e.closest('.matrix'))"
+    for view in ("cost", "summary"):
+        page.run(f"app.show('{view}')")
+        cut = f"{cells}.filter((e) => e.getBoundingClientRect().right > innerWidth)"
+        assert page.run(f"return {cut}.map((e) => e.textContent)") == []
     assert page.errors == []
 
 
