@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import re
 import threading
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from pathlib import Path
@@ -623,3 +624,23 @@ def test_what_is_removed_has_no_proof(backend: Any) -> None:
         program.remove("edge", [(1,)])
     with pytest.raises(EngineError, match="`edge`: expected tuples, found 1"):
         program.remove("edge", 1)
+
+
+@pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
+@pytest.mark.parametrize("prefix", ["", "java.lang.Object.a", "é"])
+def test_tables_are_sorted_by_value(width: int, prefix: str, backend: Any) -> None:
+    draw = random.Random(width)
+    kinds = ["symbol", "number", "symbol", "unsigned", "number"][:width]
+    ends = ["", "a", "a\0", "\0", "b", "abcdefgh", "abcdefghi", "abcdefghh", "\U0001f600", "\uffff", "Z"]
+    values: dict[str, Callable[[], Any]] = {
+        "symbol": lambda: prefix + draw.choice(ends),
+        "number": lambda: draw.randrange(-5, 5),
+        "unsigned": lambda: draw.choice([0, 1, 2**31, 2**32 - 1]),
+    }
+    columns = ", ".join(f"x{i}: {kind}" for i, kind in enumerate(kinds))
+    program = Program(f".decl r({columns})", backend=backend)
+    rows = {tuple(values[kind]() for kind in kinds) for _ in range(200)}
+    program.add("r", list(rows))
+    program.run()
+    found = [tuple(row) for row in program.relation("r").tolist()]
+    assert found == sorted(rows) == program.rows("r")

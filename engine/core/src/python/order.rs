@@ -14,36 +14,44 @@ const FEW: usize = 64;
 pub enum Sorted {
     /// Tuples of one or two words, by their codes in one number, which says all of a tuple.
     Keys(Vec<u64>, Vec<Code>),
+    /// The same of three or four words.
+    LongKeys(Vec<u128>, Vec<Code>),
     Columns(Vec<Vec<i64>>),
 }
 
 impl Sorted {
     pub fn new(program: &Program, values: &Values, id: RelationId, relation: &Relation) -> Sorted {
         let declared = &program.schema(id).columns;
-        if let Some(words) = relation.narrow().filter(|_| (1..=2).contains(&declared.len())) {
+        let width = declared.len();
+        if let Some(words) = relation.narrow().filter(|_| (1..=4).contains(&width)) {
             let codes = declared.iter().enumerate().map(|(place, column)| {
-                let words = words.iter().skip(place).step_by(declared.len()).copied();
-                Code::new(program, values, &column.kind, words)
+                Code::new(program, values, &column.kind, words.iter().skip(place).step_by(width).copied())
             });
             let codes: Vec<Code> = codes.collect();
-            let key = |tuple: &[i32]| {
-                let words = tuple.iter().zip(&codes);
-                words.fold(0, |key: u64, (&word, code)| key << 32 | u64::from(code.of(word)))
-            };
-            let mut keys: Vec<u64> = words.chunks_exact(declared.len()).map(key).collect();
+            let codes_of =
+                |tuple| std::iter::zip(&codes, tuple).map(|(code, &word): (&Code, _)| code.of(word));
+            if width <= 2 {
+                let key = |tuple| codes_of(tuple).fold(0, |key, code| key << 32 | u64::from(code));
+                let mut keys: Vec<u64> = words.chunks_exact(width).map(key).collect();
+                keys.sort_unstable();
+                return Sorted::Keys(keys, codes);
+            }
+            let key = |tuple| codes_of(tuple).fold(0, |key, code| key << 32 | u128::from(code));
+            let mut keys: Vec<u128> = words.chunks_exact(width).map(key).collect();
             keys.sort_unstable();
-            return Sorted::Keys(keys, codes);
+            return Sorted::LongKeys(keys, codes);
         }
         let tuples = relation.tuples();
         let rows = order(program, values, id, &tuples);
         let column = |column: usize| rows.iter().map(|&row| tuples.tuple(row)[column]).collect();
-        Sorted::Columns((0..declared.len()).map(column).collect())
+        Sorted::Columns((0..width).map(column).collect())
     }
 
     /// How many tuples there are.
     pub fn len(&self) -> usize {
         match self {
             Sorted::Keys(keys, _) => keys.len(),
+            Sorted::LongKeys(keys, _) => keys.len(),
             Sorted::Columns(columns) => columns.first().map_or(0, Vec::len),
         }
     }
@@ -52,8 +60,10 @@ impl Sorted {
     pub fn word(&self, row: usize, column: usize) -> i64 {
         match self {
             Sorted::Keys(keys, codes) => {
-                let behind = codes.len() - 1 - column;
-                codes[column].word((keys[row] >> (32 * behind)) as u32)
+                codes[column].word((keys[row] >> (32 * (codes.len() - 1 - column))) as u32)
+            }
+            Sorted::LongKeys(keys, codes) => {
+                codes[column].word((keys[row] >> (32 * (codes.len() - 1 - column))) as u32)
             }
             Sorted::Columns(columns) => columns[column][row],
         }
@@ -62,7 +72,7 @@ impl Sorted {
     pub fn into_columns(self) -> Vec<Vec<i64>> {
         match self {
             Sorted::Columns(columns) => columns,
-            Sorted::Keys(_, ref codes) => {
+            Sorted::Keys(_, ref codes) | Sorted::LongKeys(_, ref codes) => {
                 let column = |column| (0..self.len()).map(|row| self.word(row, column)).collect();
                 (0..codes.len()).map(column).collect()
             }
@@ -74,8 +84,7 @@ impl Sorted {
 pub enum Code {
     Signed,
     Bits,
-    /// Words in the order of their values, and the place of each.
-    Ranks(Vec<i64>, FxHashMap<i64, u32>),
+    Ranks(Ranks),
 }
 
 impl Code {
@@ -84,28 +93,85 @@ impl Code {
             Type::Number => Code::Signed,
             Type::Unsigned => Code::Bits,
             Type::Float | Type::Symbol | Type::Record(_) => {
-                let distinct = distinct(program, values, kind, words.map(i64::from).collect());
-                let ranks = distinct.iter().copied().zip(0..).collect();
-                Code::Ranks(distinct, ranks)
+                Code::Ranks(Ranks::new(program, values, kind, words.map(i64::from)))
             }
         }
     }
 
+    #[inline]
     fn of(&self, word: i32) -> u32 {
         match self {
             Code::Signed => word as u32 ^ 1 << 31,
             Code::Bits => word as u32,
-            Code::Ranks(_, ranks) => ranks[&word.into()],
+            Code::Ranks(ranks) => ranks.of(word.into()),
         }
     }
 
+    #[inline]
     fn word(&self, code: u32) -> i64 {
         match self {
             Code::Signed => i64::from((code ^ 1 << 31) as i32),
             Code::Bits => i64::from(code as i32),
-            Code::Ranks(words, _) => words[code as usize],
+            Code::Ranks(ranks) => ranks.words[code as usize],
         }
     }
+}
+
+/// Words, each once, in the order of their values, and the place of each.
+pub struct Ranks {
+    words: Vec<i64>,
+    places: Places,
+}
+
+enum Places {
+    /// By word: symbols are numbered from 0 on.
+    Dense(Vec<u32>),
+    Sparse(FxHashMap<i64, u32>),
+}
+
+impl Ranks {
+    fn new(program: &Program, values: &Values, kind: &Type, words: impl Iterator<Item = i64>) -> Ranks {
+        // Where there are many more symbols, a table of all of them is not worth while.
+        if *kind == Type::Symbol && values.count() / 8 <= words.size_hint().0 {
+            const NOT_THERE: u32 = u32::MAX;
+            let mut places = vec![NOT_THERE; values.count()];
+            words.for_each(|word| places[word as usize] = 0);
+            let there = (0..).zip(&places).filter(|(_, &place)| place != NOT_THERE);
+            let words = by_text(values, there.map(|(word, _)| word).collect());
+            (0..).zip(&words).for_each(|(place, &word)| places[word as usize] = place);
+            return Ranks { words, places: Places::Dense(places) };
+        }
+        let mut words: Vec<i64> = words.collect();
+        words.sort_unstable();
+        words.dedup();
+        words.sort_unstable_by(|&a, &b| values.compare(kind, &program.records, a, b));
+        let places = words.iter().copied().zip(0..).collect();
+        Ranks { words, places: Places::Sparse(places) }
+    }
+
+    #[inline]
+    fn of(&self, word: i64) -> u32 {
+        match &self.places {
+            Places::Dense(places) => places[word as usize],
+            Places::Sparse(places) => places[&word],
+        }
+    }
+}
+
+/// Symbols in the order of their texts. What differs is mostly in the first bytes behind those that all of them have,
+/// which are compared without looking up the texts.
+fn by_text(values: &Values, symbols: Vec<i64>) -> Vec<i64> {
+    let text = |symbol: i64| values.text(symbol).as_bytes();
+    let Some(&first) = symbols.first() else { return symbols };
+    let common = |symbol: i64| std::iter::zip(text(first), text(symbol)).take_while(|(a, b)| a == b).count();
+    let skipped = symbols.iter().map(|&symbol| common(symbol)).min().unwrap_or(0);
+    let bytes = |symbol: i64| {
+        let bytes = text(symbol)[skipped..].iter().copied().chain(std::iter::repeat(0)).take(8);
+        bytes.fold(0, |all: u64, byte| all << 8 | u64::from(byte))
+    };
+    let mut keyed: Vec<(u64, i64)> = symbols.into_iter().map(|symbol| (bytes(symbol), symbol)).collect();
+    keyed.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| text(a.1).cmp(text(b.1))));
+    keyed.into_iter().map(|(_, symbol)| symbol).collect()
 }
 
 /// The numbers of the tuples, sorted.
@@ -161,18 +227,9 @@ fn keys(program: &Program, values: &Values, kind: &Type, words: impl Iterator<It
         Type::Float => words.map(|word| word ^ (((word >> 63) as u64) >> 1) as i64).collect(), // as `total_cmp`
         Type::Symbol | Type::Record(_) => {
             let mut words: Vec<i64> = words.collect();
-            let distinct = distinct(program, values, kind, words.clone());
-            let ranks: FxHashMap<i64, i64> = distinct.into_iter().zip(0..).collect();
-            words.iter_mut().for_each(|word| *word = ranks[word]);
+            let ranks = Ranks::new(program, values, kind, words.iter().copied());
+            words.iter_mut().for_each(|word| *word = ranks.of(*word).into());
             words
         }
     }
-}
-
-/// Words, each once, in the order of their values.
-fn distinct(program: &Program, values: &Values, kind: &Type, mut words: Vec<i64>) -> Vec<i64> {
-    words.sort_unstable();
-    words.dedup();
-    words.sort_unstable_by(|&a, &b| values.compare(kind, &program.records, a, b));
-    words
 }
