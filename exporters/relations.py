@@ -218,6 +218,8 @@ def _name_inserted(function: Function, names: FunctionNames) -> None:
     taken = {*names.values}
     for node in sorted(function.inserted):
         (result,), (operand,) = function.results[node], function.operands[node]
+        if (maker := function.definer[operand]) in function.originals:  # a copy of a constant
+            (operand,) = function.results[function.source(maker)]
         copies = (f"{names.values[operand]}.{number}" for number in count(1))
         name = next(copy for copy in copies if copy not in taken)
         taken.add(name)

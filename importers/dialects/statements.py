@@ -29,7 +29,6 @@ _PLACE = re.compile(r"%(\d+)\b")
 _NUMBER = re.compile(r"-?\d+")
 _MIXED = re.compile(r"-?\d+|\?|%[\w$.#-]+(?:\s*:.*)?")
 _LISTS = re.compile(r"\[\s*(?:\[[\s\d,-]*\]\s*,?\s*)*\]")
-_GOES_ON = re.compile(r"[ \t]*(?:->|[:=]|[A-Za-z_]\w*[ \t]*=)")  # a statement that should have ended
 _WITHOUT_PROPERTIES = re.compile(r"\([^()\"]*\)\s*[:{(]")  # of an op in generic form
 _REST = re.compile(r"\s*(?:loc\([^%]*\)\s*)?(?://[^%]*)?")  # behind a statement, in its line
 _GOES_ON = re.compile(r"(?:\s|//[^\n]*)*(?:->|[:,=(<\[{]|(?:ins|outs|attrs)\b)")  # in the next line

@@ -186,3 +186,21 @@ func.func @main(%x: tensor<4x6xf32>) -> tensor<4x6xf32> {
     session = shardlog.run(text, propagation="completion")
     (sent,) = session.partition(keep_shardings=True).collectives
     assert (sent.kind, sent.value) == ("all-to-all", "%x")
+
+
+def test_collectives_are_named_where_completion_reshards_copies_of_a_constant() -> None:
+    x = "tensor<2x8x8x3xf32>"
+    text = f"""
+shard.grid @g(shape = 4)
+func.func @main(%x: {x}) -> {x} {{
+  %s = shard.sharding @g split_axes = [[], [0]] : !shard.sharding
+  %0 = shard.shard %x to %s annotate_for_users : {x}
+  %z = "tosa.const"() {{values = dense<0.0> : tensor<1xf32>}} : () -> tensor<1xf32>
+  %1 = tosa.avg_pool2d %0, %z, %z {{acc_type = f32, kernel = array<i64: 3, 3>, stride = array<i64: 1, 1>,
+      pad = array<i64: 1, 1, 1, 1>}} : ({x}, tensor<1xf32>, tensor<1xf32>) -> {x}
+  return %1 : {x}
+}}
+"""
+    session = shardlog.run(text, propagation="completion")
+    (sent,) = session.partition(keep_shardings=True).collectives
+    assert (sent.kind, sent.value) == ("all-gather", "%0")
