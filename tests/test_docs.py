@@ -7,11 +7,15 @@ lines after "> " go on with it, and all others are its output, in which "..." st
 from __future__ import annotations
 
 import re
+import shlex
 import subprocess
 import sys
+from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
+from io import BytesIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
+from shardlog.cli import main
 from shardlog.program.shardy import LINES, installed
 
 from .support.drawing import by_day
@@ -24,36 +28,58 @@ COUNTED = {
 }  # with numbers of what JAX 0.10 lowers; newer ones have a few ops more
 PAGES = [page for page in (README, *sorted((ROOT / "docs").rglob("*.md"))) if "$ " in page.read_text()]
 GALLERY = [page for page in PAGES if page.parent.name == "gallery"]
-CASES = [
-    *(page for page in PAGES if page not in GALLERY),
-    *by_day([page for page in GALLERY if page.stem in ("heads", "scan")], GALLERY),
-]
+# By day two pages of the gallery, and not the one whose commands search the longest: see tests/autosharding.
+CASES = by_day(
+    [p for p in PAGES if (p.stem in ("heads", "scan") if p in GALLERY else p.stem != "auto")], PAGES
+)
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)\n?((?:(?!\$ ).*\n?)*)", re.MULTILINE)
+PLAIN = re.compile(r"shardlog [^|<>&;$()*?#\n]*")  # without signs of the shell, but for quotes
 TOOLS = 'shardlog() {{ "{0}" -m shardlog "$@"; }}\npython() {{ "{0}" "$@"; }}\n'
 
 
-def run_page(page: Path, folder: Path, python: str | Path = sys.executable) -> int:
-    """Writes the files of a page, and runs its commands and asserts what they print; returns their number."""
+def printed_by(command: str, folder: Path, python: str | Path) -> str:
+    """What a shell prints for a command, in which `shardlog` and `python` are of this Python."""
+    script = TOOLS.format(python) + command.replace("\n> ", "\n")
+    done = subprocess.run(
+        ["bash", "-c", script],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+    )
+    return done.stdout
+
+
+def printed_here(command: str, folder: Path) -> str:
+    """What a plain command of shardlog prints, run in this process: most of a process is spent on imports."""
+    said = TextIOWrapper(BytesIO(), encoding="utf-8", write_through=True)
+    with chdir(folder), redirect_stdout(said), redirect_stderr(said), suppress(SystemExit):
+        main(shlex.split(command)[1:])
+    said.seek(0)
+    return said.read()
+
+
+def run_page(page: Path, folder: Path, python: str | Path | None = None) -> int:
+    """Writes the files of a page, and runs its commands and asserts what they print; returns their number.
+
+    All run in processes of the given Python; without one, plain commands of shardlog run in this process.
+    """
     ran = 0
     for language, file, content in BLOCK.findall(page.read_text()):
         if file:
             (folder / file).write_text(content)
         for command, expected in COMMAND.findall(content) if language == "console" else ():
-            script = TOOLS.format(python) + command.replace("\n> ", "\n")
-            done = subprocess.run(
-                ["bash", "-c", script],
-                cwd=folder,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-                check=False,
-            )
-            printed = expected.strip(), done.stdout.strip()
+            if python is None and PLAIN.fullmatch(command):
+                said = printed_here(command, folder)
+            else:
+                said = printed_by(command, folder, python or sys.executable)
+            printed = expected.strip(), said.strip()
             alike = printed_alike(*printed)
             if (page.name in COUNTED or page.parent.name == "gallery") and installed() != LINES[0]:
                 alike = alike or printed_alike(*map(numberless, printed))
-            assert alike, f"$ {command}\n{done.stdout}"
+            assert alike, f"$ {command}\n{said}"
             ran += 1
     return ran
 

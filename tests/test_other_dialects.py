@@ -47,7 +47,7 @@ def test_models(name: str, rules: Path) -> None:
     assert_same(models.text(name, train=name != "decode"), rules)
 
 
-@drawing(20)
+@drawing(8)
 @given(text=modules(), strategy=st.sampled_from(["user-priority", "op-priority", "aggressive"]))
 def test_random_modules(text: str, strategy: str, rules: Path) -> None:
     note(text)

@@ -172,7 +172,7 @@ def test_entries_of_several_lines(file: Path) -> None:
         ("result['y']", ('[{"data"}, {"model"}]',), 4, 6),
         ("%1", ('[{"x\u2028"}, {"y"}]',), 6, 8),
     ]
-    many = 20_000  # in time that grows with their number
+    many = 5_000  # in time that grows with their number
     file.write_text('"%0" = [\n' + "'[{}]',\n" * many + "]\n")
     assert [len(e.shardings) for e in read_expectations(file).entries] == [many]
 

@@ -180,7 +180,7 @@ def test_damaged_bytecode() -> None:
         good = bytecode_of(ir.Module.parse(models.text("transformer", train=True)))
     assert shardlog.run(good).text() == shardlog.run(models.text("transformer", train=True)).text()
     chosen = random.Random(0)
-    for _ in range(20):
+    for _ in range(12):
         damaged = bytearray(good)
         for _ in range(chosen.choice([1, 3, 30])):
             damaged[chosen.randrange(len(good))] ^= 1 << chosen.randrange(8)

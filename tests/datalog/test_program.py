@@ -406,7 +406,7 @@ FACTS = st.fixed_dictionaries({}, optional={"edge": PAIRS, "same": PAIRS, "path"
 
 @pytest.mark.core
 @given(st.lists(st.tuples(FACTS, st.sampled_from([(), ("path",), ("far", "open")])), max_size=5))
-@drawing(200)
+@drawing(80)
 def test_going_on_gives_what_starting_anew_gives(steps: list[tuple[dict[str, Any], tuple[str, ...]]]) -> None:
     program, facts = Program(ALL, backend="core"), Program(ALL, backend="reference")
     for added, asked in steps:
@@ -429,7 +429,7 @@ QUERIES = st.one_of(
 
 @pytest.mark.parametrize("backend", ["core", "reference"])
 @given(facts=FACTS, queries=st.lists(QUERIES, min_size=1, max_size=3))
-@drawing(100)
+@drawing(40)
 def test_a_query_gives_what_a_run_gives(backend: Any, facts: dict[str, Any], queries: list[str]) -> None:
     program = Program(ALL, backend=backend)
     for name, rows in facts.items():

@@ -73,7 +73,7 @@ def test_relations_that_stay_whole(rules: str, reader: str) -> None:
     assert narrowed == whole
 
 
-@drawing(40)
+@drawing(16)
 @given(
     st.sets(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=14),
     st.sampled_from([LINEAR, FORWARD, TWICE]),

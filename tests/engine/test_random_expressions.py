@@ -55,7 +55,7 @@ def terms(draw: st.DrawFn, kind: str, depth: int = 3) -> str:
 
 @pytest.mark.core
 @given(st.data())
-@drawing(300)
+@drawing(120)
 def test_core_is_the_reference(data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(list(CONSTANTS)))
     term = data.draw(terms(kind))

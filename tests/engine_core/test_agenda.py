@@ -265,7 +265,7 @@ def agendas(
     return statics, held, graph, draw(st.lists(st.tuples(kind, order, choice), max_size=4))
 
 
-@drawing(200)
+@drawing(80)
 @given(agendas())
 def test_core_and_reference_take_the_same_turns(case: Any) -> None:
     static_facts, held, graph, plan = case

@@ -92,7 +92,7 @@ def test_what_would_be_zero_but_for_rounding_may_be_anything_of_its_size() -> No
 BEYOND_XLA = {"convolution", "dynamic", "fft", "gather", "reduce", "scatter", "top_k"}
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", by_day([0, 1], range(4)))
 def test_random_programs_give_the_results_of_one_device(part: int) -> None:
     """Meshes that list their devices in an order, sub-axes, types of all kinds."""
     able = [name for name in random_programs.NAMES if name not in BEYOND_XLA]

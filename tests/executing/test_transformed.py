@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from functools import partial
+from itertools import product
 from typing import Any
 
 import jax
@@ -16,6 +17,7 @@ import pytest
 import shardlog
 from jax.sharding import Mesh, NamedSharding
 
+from ..support.drawing import by_day
 from ..support.models import common, dense
 from ..support.programs import P, mesh
 
@@ -103,9 +105,13 @@ def noisy(key: Any, n: Any, x: Any) -> Any:
     return key, x * n + jax.random.normal(used, x.shape)
 
 
-@pytest.mark.parametrize("case", CASES)
-def test_numbers_are_those_of_jax(jit: Jit, case: str) -> None:
-    ours, theirs = CASES[case](jit), CASES[case](jax.jit)
+# By day each case with one of the two.
+IN_TURN = [([*JITS][number % 2], case) for number, case in enumerate(CASES)]
+
+
+@pytest.mark.parametrize(("name", "case"), by_day(IN_TURN, product(JITS, CASES)))
+def test_numbers_are_those_of_jax(name: str, case: str) -> None:
+    ours, theirs = CASES[case](JITS[name]), CASES[case](jax.jit)
     same: Any = jax.tree.structure(ours)
     assert same == jax.tree.structure(theirs)
     for mine, other in zip(jax.tree.leaves(ours), jax.tree.leaves(theirs), strict=True):

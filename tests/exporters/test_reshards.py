@@ -180,7 +180,7 @@ def test_models(name: str, mode: str) -> None:
     assert differences(written(text, mode), expected(text, mode)) == []
 
 
-@drawing(20, phases=[Phase.generate])
+@drawing(8, phases=[Phase.generate])
 @given(modules())
 def test_random_modules(text: str) -> None:
     assume(not refused_unreduced_of(text))

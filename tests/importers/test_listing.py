@@ -93,7 +93,7 @@ def test_the_core_reads_what_bindings_say(text: str) -> None:
     check_listing(parsed(text))
 
 
-@drawing(25)
+@drawing(10)
 @given(modules())
 def test_random_modules(text: str) -> None:
     check_listing(parsed(text))

@@ -347,7 +347,7 @@ def listed(written: str) -> str:
     return re.sub(r"devices=\[[\d,]*\]<=\[[\d,]*\](T\([\d,]*\))?", devices, written)
 
 
-@drawing(60)
+@drawing(24)
 @given(modules())
 def test_random_modules_are_written_as_they_are_read(text: str) -> None:
     try:

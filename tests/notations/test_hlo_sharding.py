@@ -162,7 +162,7 @@ def named(sharding: Sharding, mesh: Mesh, manual: tuple[str, ...]) -> str:
 
 
 @given(st.data())
-@drawing(300)
+@drawing(120)
 def test_shardings_are_written_as_xla_does_and_read_back(data: st.DataObject) -> None:
     mesh = data.draw(meshes())
     sharding, manual = data.draw(shardings(mesh))
@@ -177,7 +177,7 @@ def test_shardings_are_written_as_xla_does_and_read_back(data: st.DataObject) ->
 
 
 @given(st.data())
-@drawing(100)
+@drawing(40)
 def test_shardings_are_written_as_jax_does(data: st.DataObject) -> None:
     mesh = data.draw(meshes())
     axes = data.draw(st.permutations([name for name, size in mesh.axes if size > 1]))
@@ -224,7 +224,7 @@ def test_the_mesh_of_shardings(texts: list[str], sizes: list[int]) -> None:
 
 
 @given(st.data())
-@drawing(100)
+@drawing(40)
 def test_the_mesh_of_one_sharding_is_the_one_that_xla_finds(data: st.DataObject) -> None:
     mesh = data.draw(meshes().filter(lambda mesh: not mesh.device_ids))
     sharding, manual = data.draw(shardings(mesh))
@@ -234,7 +234,7 @@ def test_the_mesh_of_one_sharding_is_the_one_that_xla_finds(data: st.DataObject)
 
 
 @given(st.data())
-@drawing(100)
+@drawing(40)
 def test_a_sharding_keeps_its_devices_on_the_mesh_made_for_it(data: st.DataObject) -> None:
     mesh = data.draw(meshes())
     sharding, manual = data.draw(shardings(mesh))

@@ -121,7 +121,7 @@ def propagated(case: Case) -> dict[int, Any]:
     return {t: dims for t, dims in now.items() if dims != before[t]}
 
 
-@drawing(200)
+@drawing(80)
 @given(st.randoms(use_true_random=False))
 def test_random_annotations_with_priorities_gain_what_shardy_gains(random: Random) -> None:
     mesh = random_mesh(random, composite=False)

@@ -32,7 +32,7 @@ def test_the_recorded_turns_are_all_there() -> None:
 
 @pytest.mark.parametrize("composite", [False, True], ids=["prime powers", "several primes"])
 def test_random_turns_gain_what_shardy_gains(composite: bool) -> None:
-    @drawing(200)
+    @drawing(80)
     @given(st.randoms(use_true_random=False))
     def check(random: Random) -> None:
         mesh = random_mesh(random, composite)

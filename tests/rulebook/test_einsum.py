@@ -227,7 +227,7 @@ PIECES = [
 ]
 
 
-@drawing(300)
+@drawing(120)
 @given(st.lists(st.sampled_from([*PIECES, " need_replication={", " blocked_propagation={", "\n", "//", "é"])))
 def test_any_text_is_a_rule_or_an_error_with_a_place(pieces: list[str]) -> None:
     text = "@k: i " + "".join(pieces)
@@ -274,7 +274,7 @@ def random_rules(draw: Any) -> tuple[str, str, dict[str, Any], Shapes, Shapes]:
     return rule, written, options, shapes[:split], shapes[split:]
 
 
-@drawing(30)
+@drawing(12)
 @given(random_rules())
 def test_random_rules_are_like_jax(
     tmp_path_factory: pytest.TempPathFactory, drawn: tuple[str, str, dict[str, Any], Shapes, Shapes]

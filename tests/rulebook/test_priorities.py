@@ -75,7 +75,7 @@ def test_shardys_list_is_the_default_on_models(name: str, listed: Listed) -> Non
     assert_same(listed(text, SHARDY), shardlog.run(text))
 
 
-@drawing(20)
+@drawing(8)
 @given(text=modules(), strategy=st.sampled_from(["user-priority", "op-priority"]))
 def test_shardys_list_is_the_default_on_random_modules(text: str, strategy: str, listed: Listed) -> None:
     note(text)

@@ -27,20 +27,20 @@ pytestmark = pytest.mark.versions
 REFUSED = (refused_unreduced, refused_single_device)
 
 
-@drawing(40)
+@drawing(20)
 @given(modules(), modules(manual=True))
 def test_modules_verify(text: str, manual: str) -> None:
     assert "func.func" in reprinted(text)
     assert "func.func" in reprinted(manual)
 
 
-@drawing(80)
+@drawing(40)
 @given(modules(), st.sampled_from([*PROPAGATE][::-1]), st.booleans())
 def test_random_module(text: str, strategy: str, closed: bool) -> None:
     check_like_shardy(text, strategy, closed)
 
 
-@drawing(60)
+@drawing(30)
 @given(modules(manual=True), st.sampled_from([*PROPAGATE][::-1]), st.booleans())
 def test_random_manual_computations(text: str, strategy: str, closed: bool) -> None:
     check_like_shardy(text, strategy, closed)

@@ -17,7 +17,7 @@ from ..support.oracle import OracleError, forked, propagate, refused_unreduced
 OLD = installed() == "0.10"
 
 
-@drawing(60)
+@drawing(30)
 @given(unreduced_modules(kinds=not OLD))
 def test_random_module(text: str) -> None:
     try:

@@ -118,7 +118,7 @@ def test_what_has_one_sharding_is_joined_in_a_graph(value: str) -> None:
     assert at.startswith('"annotated %arg0')
 
 
-@drawing(50)
+@drawing(20)
 @given(st.text(st.characters(exclude_categories=["Cs", "Cc"])))
 def test_any_name_can_stand_in_a_graph(name: str) -> None:
     annotation = Annotation(name, name, Cell(0), name)

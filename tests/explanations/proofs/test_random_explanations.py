@@ -33,7 +33,7 @@ def test_explanations() -> None:
     in which tensors got their axes."""
     enough: list[bool] = []
 
-    @drawing(40, phases=[Phase.generate])
+    @drawing(16, phases=[Phase.generate])
     @given(modules(), st.sampled_from(STRATEGIES))
     def explained(text: str, strategy: str) -> None:
         note(f"strategy {strategy}\n{text}")

@@ -14,9 +14,7 @@ MOST = 600  # tensors of a program that are looked at, evenly spread
 CHECKED = 12  # of these whose proofs are checked
 
 
-@pytest.mark.parametrize(
-    ("name", "scan"), by_day([("resnet", False), ("grouped_query", True)], models.LAYERED)
-)
+@pytest.mark.parametrize(("name", "scan"), by_day([("resnet", False), ("lstm", True)], models.LAYERED))
 def test_models(name: str, scan: bool) -> None:
     session = shardlog.run(models.text(name, train=name != "decode", scan=scan))
     explainer = session.explainer
