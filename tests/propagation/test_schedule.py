@@ -291,7 +291,7 @@ def test_other_bad_input() -> None:
 
 def test_modules_without_paths_say_how_to_get_them() -> None:
     check_fails(
-        "%arg0.*; the module does not say .* debug_info=True",
+        "%arg0.*; the module has no names .* debug_info=True",
         re.sub(r" loc\(.*?\)|{jax.*?}", "", MLP),
         schedule="a: x -> data",
     )
