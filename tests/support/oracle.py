@@ -12,6 +12,8 @@ import atexit
 import os
 import re
 import tempfile
+import threading
+import time
 import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -184,3 +186,11 @@ def _redirect(log: Path) -> None:
     """Sends the standard error of the process, Python's and LLVM's, to a file."""
     with log.open("w") as file:
         os.dup2(file.fileno(), 2)
+    threading.Thread(target=_end_with, args=(os.getppid(),), daemon=True).start()
+
+
+def _end_with(parent: int) -> None:
+    """Ends this process after its parent: it would wait for calls for ever where the parent was killed."""
+    while os.getppid() == parent:
+        time.sleep(5)
+    os._exit(0)
