@@ -1,8 +1,10 @@
-"""HTML of answers in notebooks: elements whose texts are escaped. Pages have templates (``pages.py``)."""
+"""HTML of answers in notebooks: tables, and elements with escaped texts. Pages have their own templates."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from html import escape
+from typing import Any
 
 
 class Html(str):
@@ -23,3 +25,17 @@ def element(name: str, *content: object, **attributes: object) -> Html:
 def joined(*content: object, by: str = "") -> Html:
     """Pieces of HTML one after another; texts are escaped."""
     return Html(by.join(each if isinstance(each, Html) else escape(str(each)) for each in content))
+
+
+def html_table(names: Sequence[str], rows: Iterable[Sequence[Any]], most: int = 1000) -> Html:
+    """A table of HTML; of more than ``most`` rows the first ones, and how many more there are."""
+    listed = list(rows)
+    lines = [_html_row("th", names), *(_html_row("td", row) for row in listed[:most])]
+    if len(listed) > most:
+        left = element("td", f"... {len(listed) - most:,} more", colspan=len(names))
+        lines.append(element("tr", left))
+    return element("table", joined("", *lines, "", by="\n"))
+
+
+def _html_row(cell: str, values: Iterable[Any]) -> Html:
+    return element("tr", *(element(cell, value) for value in values))

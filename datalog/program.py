@@ -121,16 +121,14 @@ class Program:
     @_in_turn
     def _repr_html_(self) -> str:
         """The relations, their columns, and how many tuples each has as of the last run."""
-        from ..markup import element
+        from ..markup import html_table
 
-        complete = set(self._store.complete())
-        names = ("relation", "columns", "tuples")
-        rows = [element("tr", *(element("th", name) for name in names))]
+        complete, rows = set(self._store.complete()), list[tuple[str, str, str]]()
         for name, relation in self.relations.items():
             columns = ", ".join(f"{column.name}: {column.type_name}" for column in relation.columns)
             count = f"{self._store.count(name):,}" if name in complete else "not computed"
-            rows.append(element("tr", *(element("td", text) for text in (name, columns, count))))
-        return element("table", *rows)
+            rows.append((name, columns, count))
+        return html_table(("relation", "columns", "tuples"), rows, len(rows))
 
     @property
     def outputs(self) -> list[str]:

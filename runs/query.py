@@ -12,8 +12,9 @@ from ..engine import DatalogError
 from ..engine.evaluate.query import load_query, mentions
 from ..errors import ShardlogError, closest
 from ..exporters.schema import SCHEMA, declarations
+from ..markup import html_table
 from ..rulebook.book import LIMITS
-from .table import html_table, table
+from .table import table
 
 QUERY_LIMITS = replace(LIMITS, tuples=10_000_000)
 # The relations of a run by name. Rows whose first column is none of those given may be left out.

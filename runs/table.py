@@ -1,12 +1,10 @@
-"""Rows as a table, of plain text or HTML, and numbers in them."""
+"""Rows as a table, and numbers in them."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
 from typing import Any
-
-from ..markup import Html, element, joined
 
 STACK = "name stack"  # a column that is left out where no row has one
 _NUMBER = re.compile(r"-?[\d,.]+")
@@ -59,17 +57,3 @@ def plural(count: int, noun: str) -> str:
 def part_text(part: float, whole: float) -> str:
     """A part in percent."""
     return f"{100 * part / whole:.0f} %" if whole else "0 %"
-
-
-def html_table(names: Sequence[str], rows: Iterable[Sequence[Any]], most: int = 1000) -> Html:
-    """A table of HTML; of more than ``most`` rows the first ones, and how many more there are."""
-    listed = list(rows)
-    lines = [_html_row("th", names), *(_html_row("td", row) for row in listed[:most])]
-    if len(listed) > most:
-        left = element("td", f"... {len(listed) - most:,} more", colspan=len(names))
-        lines.append(element("tr", left))
-    return element("table", joined("", *lines, "", by="\n"))
-
-
-def _html_row(cell: str, values: Iterable[Any]) -> Html:
-    return element("tr", *(element(cell, value) for value in values))

@@ -59,15 +59,11 @@ def main() -> None:
 
 
 def _browser() -> webdriver.Chrome:
-    browsers = tools.browsers()
-    if browsers is None:
-        raise SystemExit("screenshots: install Chromium and its driver first")
-    options = webdriver.ChromeOptions()
-    options.binary_location = browsers[0]
-    arguments = "headless=new", "no-sandbox", "disable-dev-shm-usage", "hide-scrollbars"
-    for argument in (*arguments, "force-prefers-reduced-motion"):
-        options.add_argument(f"--{argument}")
-    return webdriver.Chrome(options=options, service=webdriver.ChromeService(browsers[1]))
+    try:
+        browser: webdriver.Chrome = tools.chromium("hide-scrollbars", "force-prefers-reduced-motion")
+    except LookupError as error:
+        raise SystemExit(f"screenshots: {error}") from None
+    return browser
 
 
 def _taken(browser: webdriver.Chrome, script: str) -> bytes:

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from ...markup import Html, element, joined
-from ...runs.table import html_table
+from ...markup import Html, element, html_table, joined
 from .text import dims_text
 
 if TYPE_CHECKING:  # answers of saved runs need no jaxlib

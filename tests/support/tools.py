@@ -38,6 +38,22 @@ def browsers() -> tuple[str, str] | None:
     return (chromium, driver) if chromium and driver else None
 
 
+def chromium(*arguments: str, **capabilities: Any) -> Any:
+    """A driver of Chromium without a window. Raises LookupError where it is not installed."""
+    from selenium import webdriver
+
+    found = browsers()
+    if found is None:
+        raise LookupError("install Chromium and its driver first")
+    options = webdriver.ChromeOptions()
+    options.binary_location = found[0]
+    for argument in ("headless=new", "no-sandbox", "disable-dev-shm-usage", *arguments):
+        options.add_argument(f"--{argument}")
+    for name, value in capabilities.items():
+        options.set_capability(f"goog:{name}", value)
+    return webdriver.Chrome(options=options, service=webdriver.ChromeService(found[1]))
+
+
 def libtpu() -> str | None:
     """The version of libtpu, where it is the one that JAX asks for: another one has another Shardy."""
     try:

@@ -50,14 +50,8 @@ LAYERS = 2_000, 10_000  # of three ops each, with a constant
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[webdriver.Chrome]:
-    browsers = tools.browsers()
-    assert browsers is not None
-    options = webdriver.ChromeOptions()
-    options.binary_location = browsers[0]
-    for argument in ("--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--window-size=1400,900"):
-        options.add_argument(argument)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = webdriver.Chrome(options=options, service=webdriver.ChromeService(browsers[1]))
+    logs = {"browser": "ALL", "performance": "ALL"}
+    driver: webdriver.Chrome = tools.chromium("window-size=1400,900", loggingPrefs=logs)
     yield driver
     driver.quit()
 
