@@ -96,7 +96,7 @@ def _are_even(lists: list[list[tuple[str, str]]]) -> bool:
 def _collectives(region: ir.Region) -> list[tuple[str, str]]:
     ops = [op.operation for block in region.blocks for op in block.operations]
     inside = [each for op in ops for each in (op, *operations_in(op))]
-    return [(op.name, str(op.attributes)) for op in inside if "grid_axes" in op.attributes]
+    return [(op.name, str(entries_of(op.attributes))) for op in inside if "grid_axes" in op.attributes]
 
 
 def _solver() -> Solver:
@@ -126,22 +126,14 @@ class _Rewriting:
     def sweep(self, names: Collection[str]) -> bool:
         """Rewrites ops in order by some rewrites. Returns whether any changed."""
         changed = False
-        for op in operations_in(self.module):
-            if not self.alive(op) or len(op.results) != 1 or not len(op.operands) or op in self.kept:
+        for op in operations_in(self.module):  # a rewrite erases this op and ops before it alone
+            if len(op.results) != 1 or not len(op.operands) or op in self.kept:
                 continue
             if (name := self.choose(op, names)) is not None:
                 _DONE[_words().does[name]](self, op)
                 self.done[name] = self.done.get(name, 0) + 1
                 changed = True
         return changed
-
-    @staticmethod
-    def alive(op: Operation) -> bool:
-        """Whether an op is still part of the module."""
-        try:
-            return op.parent is not None
-        except RuntimeError:  # it has been erased
-            return False
 
     def choose(self, op: Operation, names: Collection[str]) -> str | None:
         """The first of some rewrites that applies to an op."""
