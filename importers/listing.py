@@ -6,7 +6,6 @@ MLIR's bindings.
 
 from __future__ import annotations
 
-import importlib
 import io
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
@@ -88,10 +87,10 @@ def listing_of(module: ir.Module, written: bytes = b"", ops: Sequence[Any] | Non
     """The ops of a module as arrays. ``written`` is its ``bytecode``, and ``ops`` those in it, in order,
     where these are there already."""
     try:
-        core: Any = importlib.import_module("._core", __package__)
+        from ._core import read_bytecode
     except ImportError:  # it is not built
         return through_bindings(module)
-    arrays = core.read_bytecode(written or bytecode(module))
+    arrays = read_bytecode(written or bytecode(module))
     return Listing([module.operation, *(operations_in(module) if ops is None else ops)], **arrays)
 
 

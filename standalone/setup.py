@@ -50,7 +50,7 @@ setup(
         *(f"{NAME}.{found}" for found in find_packages("..") if found.split(".")[0] in FOLDERS),
     ],
     package_dir={NAME: NAME, **{f"{NAME}.{folder}": f"../{folder}" for folder in FOLDERS}},
-    package_data={NAME: ["py.typed"]},
+    package_data={NAME: ["py.typed"], f"{NAME}.engine": ["*.pyi"]},
     include_package_data=False,
     rust_extensions=[
         RustExtension(

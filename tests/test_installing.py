@@ -143,7 +143,13 @@ def test_wheels_are_built_from_an_sdist(source: Path, tmp_path: Path) -> None:
     (sdist,) = (tmp_path / "dist").glob("shardlog-*.tar.gz")
     assert sdist.name == f"shardlog-{shardlog.__version__}.tar.gz"
     names = ZipFile(wheel).namelist()
-    for needed in ("rules/ops/main.dl", "cost/machines/v5e.toml", "engine/_core.abi3.so", "py.typed"):
+    for needed in (
+        "rules/ops/main.dl",
+        "cost/machines/v5e.toml",
+        "engine/_core.abi3.so",
+        "engine/_core.pyi",
+        "py.typed",
+    ):
         assert f"shardlog/{needed}" in names
 
 

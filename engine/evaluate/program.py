@@ -19,6 +19,7 @@ from .limits import UNLIMITED, Limits
 if TYPE_CHECKING:
     import numpy as np
 
+    from .._core import Program as CoreProgram
     from .reference import Evaluation
     from .store import Store
 
@@ -140,7 +141,7 @@ class LoadedProgram:
         names = self._outputs(outputs)
         core = _core(backend)
         if core is not None:
-            answers = cast(Answers, self._in_core(core).evaluate(self._rows(facts), names, limits))
+            answers = self._in_core(core).evaluate(self._rows(facts), names, limits)
             return self._outward(answers) if self._branches else answers
         from .reference import Evaluation
 
@@ -157,8 +158,7 @@ class LoadedProgram:
 
         core = _core(backend)
         if core is not None and self.key is None:
-            arrays: dict[str, Any] = self._in_core(core).evaluate_arrays(self._rows(facts), None, limits)
-            return arrays
+            return self._in_core(core).evaluate_arrays(self._rows(facts), None, limits)
         answers = self.evaluate(facts, None, backend, limits)
         widths = {name: len(self.relations[name].columns) for name in answers}
         return {name: np.asarray(rows, np.int64).reshape(-1, widths[name]) for name, rows in answers.items()}
@@ -179,17 +179,17 @@ class LoadedProgram:
         """The program with facts that come bit by bit; it has no key."""
         core = _core(backend)
         if core is not None:
-            return cast("Store", self._in_core(core).store())
+            return self._in_core(core).store()
         from .store import ReferenceStore
 
         return ReferenceStore(self.plan)
 
-    def _in_core(self, core: Any) -> Any:
+    def _in_core(self, core: Any) -> CoreProgram:
         """The program as ``core`` holds it, made once."""
         if "_compiled" not in self.__dict__:
             text = self.given.text if isinstance(self.given, PlanText) else self.given.to_json()
             self.__dict__["_compiled"] = core.Program(text)
-        return self.__dict__["_compiled"]
+        return cast("CoreProgram", self.__dict__["_compiled"])
 
     def _rows(self, facts: Facts) -> dict[str, Any]:
         """Facts for ``core``, which checks the rows itself."""
@@ -267,7 +267,7 @@ class _CoreSolver:
 
     def solve(self, facts: Facts, outputs: Sequence[str] | None = None) -> Answers:
         names = self._program._outputs(outputs)
-        answers = cast(Answers, self._solver.solve(self._program._rows(facts), names))
+        answers = self._solver.solve(self._program._rows(facts), names)
         return self._program._outward(answers) if self._program._branches else answers
 
 

@@ -9,10 +9,9 @@ many values, of equal layers. The compiled core computes this (the crate in ``co
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Iterator, Sequence
 from math import inf
-from typing import Any, NamedTuple, Protocol, cast
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -100,10 +99,10 @@ def sum_of(terms: Sequence[Terms], alone: Floats, size: Floats) -> Sum:
     """The sum of terms, and of the cost of each variable on its own (``alone``, variable by value; FAR for
     values that it does not have). ``size`` is the number of variables that each stands for."""
     try:
-        core: Any = importlib.import_module("._core", __package__)
+        from ._core import Sum as CoreSum
     except ImportError:  # it is not built
         return Reference(terms, alone, size)
-    return cast(Sum, core.Sum(terms, alone, size, FAR))
+    return CoreSum(terms, alone, size, FAR)
 
 
 class Reference:
