@@ -98,12 +98,16 @@ def _has_header(transfer: Transfer) -> bool:
 def _one_by_one(transfer: Transfer, text: str, where: str, plan: QueryPlan) -> Rows:
     declared = transfer.relation.columns
     wanted = _wanted(transfer)
-    if _has_header(transfer):
+    header = _has_header(transfer)
+    if header:
         text = text.partition("\n")[2]
+    if text.endswith("\r"):
+        text += "\n"  # a line ends so at the end of a file, too
     if "\r" in text and not transfer.rfc4180:
-        text = text.replace("\r\n", "\n").removesuffix("\r")
+        text = text.replace("\r\n", "\n")
     rows = []
-    for line, fields in _lines(transfer, text, where, max(wanted, default=-1) + 1):
+    first, count = 1 + header, max(wanted, default=-1) + 1
+    for line, fields in _lines(transfer, text, where, first, count):
         row: list[Any] = [None] * len(declared)
         for place, i in wanted.items():
             try:
@@ -133,14 +137,16 @@ def _wanted(transfer: Transfer) -> dict[int, int]:
     return {int(place): i for i, place in enumerate(places)}
 
 
-def _lines(transfer: Transfer, text: str, where: str, count: int) -> Iterator[tuple[int, list[str]]]:
-    """The numbers of lines, and the first ``count`` fields of each."""
+def _lines(
+    transfer: Transfer, text: str, where: str, first: int, count: int
+) -> Iterator[tuple[int, list[str]]]:
+    """The numbers of lines from ``first`` on, and the first ``count`` fields of each."""
     delimiter = transfer.delimiter
     if transfer.rfc4180:
         field: Callable[[str, int, str], tuple[str, int]] = _quoted_field
     else:
         field = _nested_field if "," in delimiter else _plain_field
-    at, line = 0, 1
+    at, line = 0, first
     while at < len(text):
         fields: list[str] = []
         start = at

@@ -92,6 +92,11 @@ READ: list[tuple[str, str, str, str]] = [
     ("x: number, y: symbol", 'columns="2:0"', "a\tz\t1\nb\tz\t2\textra\n", "1\ta\n2\tb\n"),
     ("x: symbol, y: symbol", "rfc4180=true", 'a,"b,""c"""\n"two\nlines",\n', 'a\tb,"c"\ntwo\nlines\t\n'),
     ("x: symbol, n: number", "rfc4180=true", '"a\r\nb",1\r\nc,2\r\n', "a\r\nb\t1\nc\t2\n"),
+    *(
+        ("x: number, y: symbol", f"rfc4180={quoted}{columns}", f"1{d}a\r\n2{d}b\r", "1\ta\n2\tb\n")
+        for quoted, d in (("true", ","), ("false", "\t"))
+        for columns in ("", ', columns="0:1"')  # at once, and line by line
+    ),
     ("x: List, n: number", "", "nil\t1\n[a, [b c,nil]]\t2\n", "nil\t1\n[a, [b c, nil]]\t2\n"),
     ("x: List, n: number", 'delimiter=","', "[a, nil],1\nnil,2\n", "nil\t2\n[a, nil]\t1\n"),
     ("x: Tree, n: number", "", "$Leaf\t1\n$Node($Leaf, a b)\t2\n", "$Leaf\t1\n$Node($Leaf, a b)\t2\n"),
@@ -287,6 +292,8 @@ def test_an_empty_fact_is_none(option: str, backend: str, folder: Folder) -> Non
          "r.facts:2: error: column `y` of `r`: expected a number of 64 bits, found 'x'\n"),
         (".decl r(x: number, y: number)\n.input r\n", {"r__facts": "1\t2\n3\n"},
          "r.facts:2: error: `r`: expected 2 fields, found 1\n"),
+        (".decl r(x: number)\n.input r(headers=true)\n", {"r__facts": "x\n1\ny\n"},
+         "r.facts:3: error: column `x` of `r`: expected a number of 64 bits, found 'y'\n"),
         (".decl r(x: number)\n.input r\n", {"r__facts": f"{1 << 63}\n"},
          f"r.facts:1: error: column `x` of `r`: expected a number of 64 bits, found '{1 << 63}'\n"),
         (".decl r(x: symbol)\n.input r(rfc4180=true)\n", {"r__facts": '"a\n'},
