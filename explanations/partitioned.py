@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -79,9 +79,13 @@ class Partitioned(PartitionedRun):
 
         Raises ShardlogError if it has none.
         """
-        from .questions.collective import why_collective
+        return self.whys([number])[0]
 
-        return why_collective(self._explains(), self, number)
+    def whys(self, numbers: Iterable[int]) -> tuple[Moved, ...]:
+        """Why the program has each of some collectives. Raises ShardlogError as ``why``."""
+        from .questions.collective import why_collectives
+
+        return tuple(why_collectives(self._explains(), self, numbers))
 
     def compile(self, devices: Sequence[Any] | None = None) -> Executable:
         """Compiles the program for the devices of its mesh, or for ``devices``.

@@ -3,7 +3,7 @@ behind."""
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterable, Iterator
 from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
@@ -27,14 +27,17 @@ if TYPE_CHECKING:
 _MOST_WAYS = 4
 
 
-def why_collective(explainer: Explainer, program: PartitionedRun, number: int) -> Moved:
-    """Why a partitioned program has the collective with this number. Raises ShardlogError where it has
-    none."""
-    if not 0 <= number < len(program.movements):
-        count = len(program.movements)
-        hint = f"they are numbered from 0 to {count - 1}" if count else "the program has no collectives"
-        raise ShardlogError(f"there is no collective {number}", where=explainer.record.name, hint=hint)
-    return Asked(explainer, program).moved(number)
+def why_collectives(explainer: Explainer, program: PartitionedRun, numbers: Iterable[int]) -> list[Moved]:
+    """Why a partitioned program has the collectives with these numbers. Raises ShardlogError where it has
+    none with one of them."""
+    asked, count = Asked(explainer, program), len(program.movements)
+    answers = list[Moved]()
+    for number in numbers:
+        if not 0 <= number < count:
+            hint = f"they are numbered from 0 to {count - 1}" if count else "the program has no collectives"
+            raise ShardlogError(f"there is no collective {number}", where=explainer.record.name, hint=hint)
+        answers.append(asked.moved(number))
+    return answers
 
 
 def causes(explainer: Explainer, program: PartitionedRun) -> list[tuple[str, ...]]:

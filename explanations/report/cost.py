@@ -19,7 +19,8 @@ def costs(programs: Programs, choice: ProgramChoice) -> dict[str, Any]:
     """The ``cost`` of the program that is meant, as the page has it, or None and why there is none
     (``uncosted``)."""
     try:
-        return {"cost": _page(programs.cost(choice)), "uncosted": ""}
+        page = _page(programs.cost(choice))
+        return {"cost": {**page, "answers": _answers(programs, choice, page["pictures"])}, "uncosted": ""}
     except ShardlogError as error:
         return {"cost": None, "uncosted": str(error)}
 
@@ -45,6 +46,13 @@ def _page(cost: Cost) -> dict[str, Any]:
             (i.op, said(i.where, i.stack), i.redundant, i.redundant / i.flops) for i in again[:_ROWS]
         ],
     }
+
+
+def _answers(programs: Programs, choice: ProgramChoice, drawn: dict[str, Any]) -> dict[int, str]:
+    """Why there is the collective that sends most of each cell of the matrix, by its number."""
+    program = programs.asked(choice)
+    first = sorted({numbers[0] for *_, numbers in drawn["matrix"]["cells"]})
+    return {each.collective.number: str(each) for each in program.whys(first)}
 
 
 def _by(items: Iterable[tuple[str, Item]]) -> list[dict[str, Any]]:

@@ -140,13 +140,15 @@ def test_the_timeline_is_read_by_keys(page: Page) -> None:
     assert page.run("return document.querySelector('.read').textContent").startswith("0 µs: compute")
 
 
-def test_a_cell_of_the_matrix_leads_to_why(page: Page) -> None:
+def test_a_cell_of_the_matrix_says_why(page: Page, step: Session) -> None:
     page.click("#tabs button", "Cost")
-    page.run("document.querySelector('.matrix .cell').click()")
-    why = page.text(".matrix-why")
-    number = page.run("return app.run.cost.pictures.matrix.cells[0][5][0]")
-    assert f"--collective {number}" in why
-    assert "because of" in why
+    several = "app.run.cost.pictures.matrix.cells.findIndex((cell) => cell[5].length > 1)"
+    page.run(f"document.querySelectorAll('.matrix .cell')[{several}].click()")
+    first, second = page.run(f"return app.run.cost.pictures.matrix.cells[{several}][5].slice(0, 2)")
+    said = page.run("return document.querySelector('.matrix-why pre').textContent")
+    assert said == str(step.partition().why(first))
+    assert f"--collective {second}" in page.text(".matrix-why")
+    assert page.run("return document.documentElement.scrollWidth <= innerWidth")
 
 
 def test_what_a_device_receives_is_drawn(browser: webdriver.Chrome, small: Path) -> None:
@@ -170,6 +172,48 @@ def test_what_a_device_receives_is_drawn(browser: webdriver.Chrome, small: Path)
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     assert page.run(moves) == "none"
     browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": []})
+
+
+MANUAL = """
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func @main(%x: tensor<16x32xf32>) -> tensor<16x32xf32> {
+  %0 = sdy.manual_computation(%x) in_shardings=[<@mesh, [{"data"}, {"model"}]>]
+      out_shardings=[<@mesh, [{"data", "model"}, {}]>] manual_axes={"data"} (%y: tensor<8x32xf32>) {
+    %1 = stablehlo.tanh %y : tensor<8x32xf32>
+    sdy.return %1 : tensor<8x32xf32>
+  } : (tensor<16x32xf32>) -> tensor<16x32xf32>
+  return %0 : tensor<16x32xf32>
+}
+"""
+
+
+def test_the_devices_inside_of_a_manual_computation_are_drawn(
+    browser: webdriver.Chrome, tmp_path: Path
+) -> None:
+    (tmp_path / "report.html").write_text(report(shardlog.run(MANUAL).programs))
+    page = Page(browser, tmp_path / "report.html")
+    page.run("const one = app.run.conflicts[0]; app.show('conflicts'); app.showConflict(one)")
+    shown = page.run(
+        "return [...document.querySelectorAll('#details .devices title')].map((e) => e.textContent)"
+    )
+    across = page.run("return app.run.sharding(app.tensor, app.run.end).dims[1] !== undefined")
+    parts = [[f"0:8, {8 * n}:{8 * n + 8}" if across else f"{2 * n}:{2 * n + 2}, 0:32" for n in range(4)]] * 2
+    assert sorted(shown) == sorted(
+        f"[{part}] where data={data} on device {4 * data + n}"
+        for data, of_data in enumerate(parts)
+        for n, part in enumerate(of_data)
+    )
+    labels = "return [...document.querySelectorAll('#details .devices text')].map((e) => e.textContent)"
+    assert {"data=0", "data=1"} <= set(page.run(labels))
+    moves = "#details .conflict .picture figcaption"
+    assert page.text(moves) == "What moves Device 0 receives from 1-3."
+    page.run("""
+        const choice = document.querySelector("#details .conflict select");
+        choice.value = 5;
+        choice.dispatchEvent(new Event("change"));
+    """)
+    assert page.text(moves) == "What moves Device 5 receives from 4,6,7."
+    assert page.errors == []
 
 
 CUBE = """

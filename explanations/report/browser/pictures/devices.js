@@ -50,6 +50,21 @@ function rangesText(numbers) {
   return runs.map((run) => (run.length > 2 ? `${run[0]}-${run.at(-1)}` : run.join(","))).join(",");
 }
 
+/** The axes along which each device has a tensor of its own, inside of a shard_map. */
+const manualTexts = (run, tensor) => run.manualAxes(tensor).map((axis) => run.axes[axis].name);
+
+/** The places along manual axes that have a number: "x=1, y=0". */
+function manualText(mesh, names, number) {
+  const sizes = new Map(mesh.axes);
+  const texts = [];
+  let rest = number;
+  for (const name of names.slice().reverse()) {
+    texts.unshift(`${name}=${rest % sizes.get(name)}`);
+    rest = Math.floor(rest / sizes.get(name));
+  }
+  return texts.join(", ");
+}
+
 const partColour = (number, count) => `hsl(${(205 + Math.round((360 * number) / count)) % 360} 65% 55% / .45)`;
 
 /** A picture with its text: `said` is what it shows, in words. */
@@ -74,9 +89,10 @@ const withTitle = (made, text) => {
 function devicePicture(run, tensor, before) {
   const sharding = run.sharding(tensor, before);
   const shape = run.shape(tensor);
-  if (!sharding || run.manualAxes(tensor).length > 0 || shape.length === 0) return null;
-  const mesh = run.meshes[sharding.mesh];
-  const dims = shape.map((_, d) => run.parts(tensor, d, before).map(({ text }) => text));
+  const manual = manualTexts(run, tensor);
+  if ((!sharding && manual.length === 0) || shape.length === 0) return null;
+  const mesh = run.meshes[sharding?.mesh ?? run.axes[run.manualAxes(tensor)[0]].mesh];
+  const dims = [...shape.map((_, d) => run.parts(tensor, d, before).map(({ text }) => text)), ...(manual.length > 0 ? [manual] : [])];
   const layout = layoutOf(mesh, dims);
   const tiles = new Map();
   for (const device of devicesOf(mesh)) {
@@ -92,14 +108,16 @@ function devicePicture(run, tensor, before) {
     const step = Math.ceil(shape[d] / layout.counts[d]);
     return `${Math.min(part * step, shape[d])}:${Math.min((part + 1) * step, shape[d])}`;
   };
+  const where = (part) => (manual.length > 0 ? manualText(mesh, manual, part[shape.length]) : "");
   const partText = ({ part, devices }) =>
-    `[${part.map((number, d) => extent(number, d)).join(", ")}] on ${devices.length === 1 ? "device" : "devices"} ${rangesText(devices)}`;
+    `[${shape.map((_, d) => extent(part[d], d)).join(", ")}]${manual.length > 0 ? ` where ${where(part)}` : ""} on ${devices.length === 1 ? "device" : "devices"} ${rangesText(devices)}`;
   const said = `${manyText(all.length, "part")}: ${all.slice(0, MOST_SAID).map(partText).join("; ")}${all.length > MOST_SAID ? " …" : ""}`;
   if (all.length > MOST_TILES)
     return figure("Devices", `${manyText(all.length, "part")}, too many for a picture: ${all.slice(0, 2).map(partText).join("; ")} …`);
   // Rows and columns are the last two dimensions that are sharded, of a tensor with fewer dimensions its own.
-  const columns = shape.length <= 2 ? shape.length - 1 : split.at(-1);
-  const rows = shape.length === 2 ? 0 : shape.length < 2 ? -1 : (split.at(-2) ?? -1);
+  const inside = split.filter((d) => d < shape.length);
+  const columns = shape.length <= 2 ? shape.length - 1 : (inside.at(-1) ?? -1);
+  const rows = shape.length === 2 ? 0 : shape.length < 2 ? -1 : (inside.at(-2) ?? -1);
   const outer = split.filter((d) => d !== rows && d !== columns);
   const panels = outer.reduce((product, d) => product * layout.counts[d], 1);
   if (panels > MOST_PANELS) return figure("Devices", said);
@@ -123,13 +141,14 @@ function devicePicture(run, tensor, before) {
     made.append(withTitle(drawn("rect", { ...box, fill: partColour(number, all.length), class: "tile" }), partText(one)));
     const text = rangesText(one.devices);
     if (text.length * 7 < tile.width) made.append(svgText(x + tile.width / 2, y + tile.height / 2, text, { class: "middle-text" }));
-    if (head > 0 && one.part[columns] === 0 && (rows < 0 || one.part[rows] === 0))
-      made.append(svgText(x, y - 4, outer.map((d) => `dim ${d} ${extent(one.part[d], d)}`).join(", ")));
+    if (head > 0 && (columns < 0 || one.part[columns] === 0) && (rows < 0 || one.part[rows] === 0))
+      made.append(svgText(x, y - 4, outer.map((d) => (d < shape.length ? `dim ${d} ${extent(one.part[d], d)}` : where(one.part))).join(", ")));
     drawing.append(made);
   });
   const way = (name, d) => (d < 0 || count(d) === 1 ? [] : [`${name}: dim ${d} on ${dims[d].join(", ")}`]);
-  const legend = [...way("down", rows), ...way("across", columns)].join("; ");
-  return figure("Devices", `${manyText(all.length, "part")} on ${manyText(devicesOf(mesh).length, "device")}; ${legend}.`, drawing);
+  const apart = manual.length > 0 ? [`manual on ${manual.join(", ")}`] : [];
+  const legend = [`${manyText(all.length, "part")} on ${manyText(devicesOf(mesh).length, "device")}`, ...way("down", rows), ...way("across", columns), ...apart];
+  return figure("Devices", `${legend.join("; ")}.`, drawing);
 }
 
 /** What the devices send each other so that a tensor gets from one sharding to another. */
@@ -137,15 +156,16 @@ function movePicture(run, conflict) {
   const { tensor, has, needs, partial } = conflict;
   const sharding = tensor < 0 ? null : run.sharding(tensor, run.end);
   const mesh = run.meshes[sharding?.mesh ?? 0];
-  if (!mesh || has.length === 0 || has.length !== needs.length || (tensor >= 0 && run.manualAxes(tensor).length > 0)) return null;
-  const [from, to] = [has, needs].map((texts) => layoutOf(mesh, texts.map(axisTexts)));
+  if (!mesh || has.length === 0 || has.length !== needs.length) return null;
+  const manual = tensor < 0 ? [] : manualTexts(run, tensor);
+  const [from, to] = [has, needs].map((texts) => layoutOf(mesh, [...texts.map(axisTexts), manual]));
   const devices = devicesOf(mesh);
   const held = new Map(devices.map((device) => [device, from.partOf(device)]));
   const wanted = new Map(devices.map((device) => [device, to.partOf(device)]));
   const summed = axisTexts(partial).map((text) => axisPart(text, new Map(mesh.axes)).name);
   const span = (layout, part, d) => [part[d] / layout.counts[d], (part[d] + 1) / layout.counts[d]];
   const overlap = (one, other) =>
-    has.every((_, d) => {
+    from.counts.every((_, d) => {
       const [a, b] = [span(from, held.get(one), d), span(to, wanted.get(other), d)];
       return Math.min(a[1], b[1]) - Math.max(a[0], b[0]) > 1e-9;
     });

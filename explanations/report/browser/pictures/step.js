@@ -240,13 +240,15 @@ function matrixPicture(app) {
   const most = Math.max(...cells.map(([, , bytes]) => bytes));
   const why = element("div", { class: "matrix-why", role: "status" });
   const open = ([layer, kind, bytes, times, seconds, numbers]) => {
-    const rows = numbers.map((number) => {
+    const rows = numbers.slice(1).map((number) => {
       const found = run.cost.collectives.find((one) => one.numbers.includes(number));
       const about = found ? ` for ${shortOp(found.serves)}${found.where ? ` at ${found.where}` : ""}${found.causes.length > 0 ? `, because of ${firstOf(found.causes)}` : ""}` : "";
       return element("li", {}, code(`shardlog why ${run.module}${run.arguments} --collective ${number}`), about);
     });
     why.replaceChildren(
       element("p", {}, element("b", {}, `${kinds[kind]} of ${layers[layer]}`), `: ${bytesText(bytes)} in ${countText(times)}, ${timeText(seconds)}. `, button("show in conflicts", () => app.show("conflicts"), { class: "link" })),
+      ...(run.cost.answers[numbers[0]] ? [element("pre", { tabindex: 0, "aria-label": "Why" }, run.cost.answers[numbers[0]])] : []),
+      ...(numbers.length > 1 ? [element("p", {}, "Ask about the others:")] : []),
       element("ul", {}, ...rows),
     );
   };
