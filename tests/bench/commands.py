@@ -7,13 +7,12 @@ Python finds bytecode, as it does where shardlog is installed.
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from .bench import train_step
+from .processes import Taken, bytecode, shardlog, taken
 
 DEPTHS = (96, 960)  # layers
 
@@ -38,37 +37,16 @@ COMMANDS = {
 }
 
 
-@dataclass(frozen=True)
-class Taken:
-    """The processor's seconds, and the peak of memory in MiB."""
-
-    seconds: float
-    mebibytes: float
-
-
 def written(depth: int, file: Path) -> int:
-    """Write the train step with `depth` layers; returns its lines. A process of its own does, for the peak of
-    a process counts for those that it starts."""
-    program = f"from {__package__}.bench import train_step; print(train_step({depth}))"
-    with file.open("w") as stream:
-        subprocess.run([sys.executable, "-c", program], check=True, stdout=stream)
+    """Writes the train step with `depth` layers; returns its lines."""
+    file.write_text(train_step(depth))
     with file.open() as lines:
         return sum(1 for _ in lines)
 
 
-def taken(arguments: Sequence[str]) -> Taken:
-    """What a command of shardlog takes. Raises CalledProcessError where it fails."""
-    return process([sys.executable, "-m", "shardlog", *arguments])
-
-
-def process(command: Sequence[str]) -> Taken:
-    """What a process takes. Raises CalledProcessError where it fails."""
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL) as running:
-        _, status, usage = os.wait4(running.pid, 0)
-        running.returncode = os.waitstatus_to_exitcode(status)
-    if running.returncode != 0:
-        raise subprocess.CalledProcessError(running.returncode, command)
-    return Taken(usage.ru_utime + usage.ru_stime, usage.ru_maxrss / 1024)
+def found(arguments: Sequence[str], name: str) -> Taken:
+    """What a command of shardlog takes, in whose arguments {0} stands for the name of a module."""
+    return taken(shardlog([part.format(name) for part in arguments]))
 
 
 def start_up(repetitions: int = 10) -> None:
@@ -76,12 +54,12 @@ def start_up(repetitions: int = 10) -> None:
     with tempfile.TemporaryDirectory() as folder:
         name = str(Path(folder, "small"))
         Path(f"{name}.mlir").write_text(SMALL)
-        taken(["run", f"{name}.mlir", "--save", f"{name}.run"])
+        found(["run", "{0}.mlir", "--save", "{0}.run"], name)
         print("| command, one op | s | MiB |\n|---|---|---|")
         for what, arguments in START.items():
-            each = [taken([part.format(name) for part in arguments]) for _ in range(repetitions)]
-            least = min(each, key=lambda found: found.seconds)
-            print(f"| {what} | {least.seconds:.2f} | {least.mebibytes:.0f} |", flush=True)
+            each = [found(arguments, name) for _ in range(repetitions)]
+            least = min(each, key=lambda one: one.processor)
+            print(f"| {what} | {least.processor:.2f} | {least.mebibytes:.0f} |", flush=True)
 
 
 def growth() -> None:
@@ -92,8 +70,9 @@ def growth() -> None:
         print(f"{lines[0]:,} and {lines[1]:,} lines, {lines[1] / lines[0]:.1f} times as many")
         print("| command | s | s | ratio | MiB | MiB | ratio |\n|---|---|---|---|---|---|---|")
         for what, arguments in COMMANDS.items():
-            small, large = (taken([part.format(name) for part in arguments]) for name in names)
-            seconds = f"{small.seconds:.2f} | {large.seconds:.2f} | {large.seconds / small.seconds:.1f}"
+            small, large = (found(arguments, name) for name in names)
+            ratio = large.processor / small.processor
+            seconds = f"{small.processor:.2f} | {large.processor:.2f} | {ratio:.1f}"
             memory = (
                 f"{small.mebibytes:.0f} | {large.mebibytes:.0f} | {large.mebibytes / small.mebibytes:.1f}"
             )
@@ -101,9 +80,7 @@ def growth() -> None:
 
 
 if __name__ == "__main__":
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    with tempfile.TemporaryDirectory() as bytecode:
-        os.environ["PYTHONPYCACHEPREFIX"] = bytecode
+    with bytecode():
         start_up()
         print()
         growth()

@@ -8,20 +8,20 @@ three columns are what shardlog takes, relative to the engine.
 
 from __future__ import annotations
 
-import os
 import re
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from .datalog import ANDERSEN, CLOSURE, GENERATION, Program
+from .processes import Taken, bytecode, shardlog, taken
 
 Array = np.ndarray[Any, np.dtype[np.int64]]
 Facts = dict[str, Array]
@@ -123,16 +123,13 @@ class AbsentError(Exception):
 
 
 def _shardlog(work: Path, souffle: str) -> Command:
-    python = [sys.executable, "-m", "shardlog", "datalog"]
-    # Python finds bytecode, as it does where shardlog is installed: a first run writes it.
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    os.environ["PYTHONPYCACHEPREFIX"] = str(work / "bytecode")
-    _write_facts(CASES["chain"].facts(100), work / "few")
-    _build([*python, str(work / "chain.dl"), "-F", str(work / "few")], work)
+    _write_facts(CASES["chain"].facts(100), work / "few")  # a first run writes bytecode
+    _build(shardlog(["datalog", str(work / "chain.dl"), "-F", str(work / "few")]), work)
 
     def command(case: str, facts: Path, threads: int) -> list[str]:
         program = str(work / f"{case}.dl")
-        return [*python, program, "-F", str(facts), "-D", str(work / "out"), "-j", str(threads)]
+        arguments = [program, "-F", str(facts), "-D", str(work / "out"), "-j", str(threads)]
+        return shardlog(["datalog", *arguments])
 
     return command
 
@@ -256,45 +253,17 @@ def _build(command: list[str], folder: Path) -> None:
 # ---- Measuring ---------------------------------------------------------------------------------------------
 
 
-# A process of its own, as small as can be, starts the command: the peak of memory of a process that starts
-# another counts for that one.
-_LAUNCHER = """
-import os, sys, time
-start = time.perf_counter()
-running = os.spawnvp(os.P_NOWAIT, sys.argv[1], sys.argv[1:])
-_, status, usage = os.wait4(running, 0)
-print(time.perf_counter() - start, usage.ru_utime + usage.ru_stime, usage.ru_maxrss)
-sys.exit(os.waitstatus_to_exitcode(status))
-"""
-
-
-@dataclass(frozen=True)
-class Taken:
-    """Seconds by the clock and of the processor, the peak of memory in MiB, the number that was printed."""
-
-    clock: float
-    processor: float
-    mebibytes: float
-    count: int | None
-
-
-def _taken(command: list[str], threads: int) -> Taken:
-    environment = {**os.environ, "RAYON_NUM_THREADS": str(threads)}
-    launcher = [sys.executable, "-I", "-S", "-c", _LAUNCHER, *command]
-    done = subprocess.run(launcher, capture_output=True, text=True, env=environment)
-    if done.returncode:
-        raise SystemExit(f"{' '.join(command)}: {done.stderr.strip()}")
-    *told, figures = done.stdout.splitlines()
-    clock, seconds, kibibytes = map(float, figures.split())
-    counted = re.search(r"(\d+)\s*$", "\n".join(told))
-    return Taken(clock, seconds, kibibytes / 1024, int(counted[1]) if counted else None)
-
-
 def _best(command: list[str], threads: int, repetitions: int) -> Taken:
     """Of several runs the one that took least by the clock, and the least of the processor's time."""
-    runs = [_taken(command, threads) for _ in range(repetitions)]
+    runs = [taken(command, {"RAYON_NUM_THREADS": str(threads)}) for _ in range(repetitions)]
     least = min(runs, key=lambda run: run.clock)
-    return Taken(least.clock, min(run.processor for run in runs), least.mebibytes, least.count)
+    return replace(least, processor=min(run.processor for run in runs))
+
+
+def _count(run: Taken) -> int | None:
+    """The number at the end of what was printed."""
+    counted = re.search(r"(\d+)\s*$", "\n".join(run.printed))
+    return int(counted[1]) if counted else None
 
 
 def _write_facts(facts: Facts, folder: Path) -> None:
@@ -319,7 +288,7 @@ def compare(tuples: int, threads: int, repetitions: int, souffle: str, only: lis
     """Prints a row for each case, number of threads and engine; the ratios are shardlog's to that engine.
 
     Raises SystemExit if engines count differently."""
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder, bytecode():
         work = Path(folder)
         (work / "out").mkdir()
         for name, case in CASES.items():
@@ -346,13 +315,13 @@ def _compare_one(
         if arguments is not None:
             found[engine] = _best(arguments, threads, repetitions)
     ours = found.get("shardlog")
-    counts = {taken.count for taken in found.values() if taken.count is not None}
+    counts = {count for run in found.values() if (count := _count(run)) is not None}
     if len(counts) > 1:
         raise SystemExit(f"{name}: engines do not agree: {', '.join(map(str, sorted(counts)))} tuples")
     size = f"{counts.pop():,}" if counts else f"{_lines(facts / f'{case.answer}.facts'):,}"
-    for engine, taken in found.items():
-        ratios = " | ".join(f"{ratio:.2f}" for ratio in _ratios(ours, taken)) if ours else " | | "
-        figures = f"{taken.clock:.2f} | {taken.processor:.2f} | {taken.mebibytes:.0f}"
+    for engine, run in found.items():
+        ratios = " | ".join(f"{ratio:.2f}" for ratio in _ratios(ours, run)) if ours else " | | "
+        figures = f"{run.clock:.2f} | {run.processor:.2f} | {run.mebibytes:.0f}"
         print(f"| {name} | {size} | {threads} | {engine} | {figures} | {ratios} |", flush=True)
 
 

@@ -9,13 +9,12 @@ machines. Python finds bytecode, as it does where shardlog is installed.
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import tempfile
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from .commands import Taken, process
+from .processes import Taken, bytecode, shardlog, taken
 
 LAYER = """\
   %a{i} = stablehlo.dot_general {x}, %w, contracting_dims = [1] x [0] : (T, T) -> T
@@ -67,13 +66,13 @@ def program(ops: int) -> str:
 
 
 def print_row(*cells: str) -> None:
-    """Prints a row of a table. This process imports little: its memory counts for those that it starts."""
+    """Prints a row of a table."""
     print(f"| {' | '.join(cells)} |", flush=True)
 
 
 def shardy(name: str) -> Taken:
     """What parsing, the reference pipeline and printing take."""
-    return process([sys.executable, "-c", SHARDY, f"{name}.mlir", f"{name}.shardy.mlir"])
+    return taken([sys.executable, "-c", SHARDY, f"{name}.mlir", f"{name}.shardy.mlir"])
 
 
 def measured(ops: int, commands: Collection[str]) -> None:
@@ -84,16 +83,14 @@ def measured(ops: int, commands: Collection[str]) -> None:
         theirs = shardy(name)
         print_row(f"{ops:,} ops", "s", "ratio", "MiB", "ratio")
         print_row(*["---"] * 5)
-        print_row("Shardy", f"{theirs.seconds:.2f}", "1", f"{theirs.mebibytes:.0f}", "1")
+        print_row("Shardy", f"{theirs.processor:.2f}", "1", f"{theirs.mebibytes:.0f}", "1")
         for command, arguments in COMMANDS.items():
             if command in commands:
-                found = process(
-                    [sys.executable, "-m", "shardlog", *(part.format(name) for part in arguments)]
-                )
+                found = taken(shardlog([part.format(name) for part in arguments]))
                 print_row(
                     command,
-                    f"{found.seconds:.2f}",
-                    f"{found.seconds / theirs.seconds:.2f}",
+                    f"{found.processor:.2f}",
+                    f"{found.processor / theirs.processor:.2f}",
                     f"{found.mebibytes:.0f}",
                     f"{found.mebibytes / theirs.mebibytes:.2f}",
                 )
@@ -105,9 +102,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--ops", type=int, nargs="+", default=[20_000, 200_000])
     parser.add_argument("--commands", nargs="+", choices=COMMANDS, default=list(COMMANDS))
     options = parser.parse_args(arguments)
-    os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
-    with tempfile.TemporaryDirectory() as bytecode:
-        os.environ["PYTHONPYCACHEPREFIX"] = bytecode
+    with bytecode():
         measured(100, COMMANDS)  # writes the bytecode
         for ops in options.ops:
             print(flush=True)
