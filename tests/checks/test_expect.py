@@ -17,6 +17,8 @@ from shardlog.cli.schemas import schema
 from shardlog.errors import ShardlogError
 from shardlog.program.mlir.places import wildcard
 
+from ..support.drawing import by_day
+
 MODULE = """
 sdy.mesh @mesh = <["data"=2, "model"=4]>
 func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>} loc("batch['x']"),
@@ -172,7 +174,10 @@ def test_entries_of_several_lines(file: Path) -> None:
         ("result['y']", ('[{"data"}, {"model"}]',), 4, 6),
         ("%1", ('[{"x\u2028"}, {"y"}]',), 6, 8),
     ]
-    many = 5_000  # in time that grows with their number
+
+
+@pytest.mark.parametrize("many", by_day([5_000], [5_000, 20_000]))
+def test_a_list_of_many_lines_takes_time_that_grows_with_their_number(file: Path, many: int) -> None:
     file.write_text('"%0" = [\n' + "'[{}]',\n" * many + "]\n")
     assert [len(e.shardings) for e in read_expectations(file).entries] == [many]
 

@@ -25,6 +25,7 @@ from shardlog.program.mlir.modules import bytecode_of
 from shardlog.program.shardy import installed
 
 from ..support import models
+from ..support.drawing import SEED, by_day
 
 MESH = 'sdy.mesh @mesh = <["data"=2, "model"=4]>\n'
 IDENTITY = "func.func @main(%arg0: {0}) -> {0} {{ return %arg0 : {0} }}\n"
@@ -174,13 +175,15 @@ def test_bytecode_that_is_read_without_an_end(monkeypatch: pytest.MonkeyPatch) -
     )
 
 
-def test_damaged_bytecode() -> None:
+# Of the seeds of its damage, those of the night are others each day.
+@pytest.mark.parametrize(("number", "count"), by_day([(0, 12)], [(0, 12), (SEED + 1, 50)]))
+def test_damaged_bytecode(number: int, count: int) -> None:
     """Of these, some crash MLIR, some read endlessly much, and some are a program still."""
     with make_context():
         good = bytecode_of(ir.Module.parse(models.text("transformer", train=True)))
     assert shardlog.run(good).text() == shardlog.run(models.text("transformer", train=True)).text()
-    chosen = random.Random(0)
-    for _ in range(12):
+    chosen = random.Random(number)
+    for _ in range(count):
         damaged = bytearray(good)
         for _ in range(chosen.choice([1, 3, 30])):
             damaged[chosen.randrange(len(good))] ^= 1 << chosen.randrange(8)

@@ -45,9 +45,12 @@ latency = {latency}
 """
 
 
-@pytest.fixture(scope="module")
-def lstm() -> Session:
-    return shardlog.run(models.text("lstm", depth=1))
+DEPTHS = by_day([1], [1, 2])  # layers of a model
+
+
+@pytest.fixture(scope="module", params=DEPTHS)
+def lstm(request: pytest.FixtureRequest) -> Session:
+    return shardlog.run(models.text("lstm", depth=request.param))
 
 
 def machine(folder: Path, *, memory: float = 1.0, **numbers: float) -> str:
@@ -94,12 +97,12 @@ def test_sums_of_which_a_compiler_makes_one_cost_what_one_does_to_begin(tmp_path
         assert {c.kind for c in result.partition(topology=file).collectives} == kinds
 
 
-BOUND = [("transformer", False), ("grouped_query", True)]
+BOUND = [("transformer", False, 1), ("transformer", False, 2), ("grouped_query", True, 2)]
 
 
-@pytest.mark.parametrize(("name", "scan"), by_day(BOUND[:1], BOUND))
-def test_a_bound_on_memory_holds(name: str, scan: bool) -> None:
-    result = shardlog.run(models.text(name, scan=scan, depth=1))
+@pytest.mark.parametrize(("name", "scan", "depth"), by_day(BOUND[:1], BOUND))
+def test_a_bound_on_memory_holds(name: str, scan: bool, depth: int) -> None:
+    result = shardlog.run(models.text(name, scan=scan, depth=depth))
     plain = result.partition(keep_shardings=False)
     bound = int(peak_memory(inlined(plain.module, TRAITS), Allocation(), TRAITS) * 0.98)
     smaller = result.partition(keep_shardings=False, memory=bound)
@@ -167,8 +170,11 @@ def test_half_of_what_is_sent_is_not_worth_a_third_more_memory() -> None:
     assert sum(c.total for c in program.collectives) < 0.7 * sum(c.total for c in kept.collectives)
 
 
-def test_a_program_fits_the_memory_of_the_machine_that_it_is_for(tmp_path: Path) -> None:
-    result = shardlog.run(models.text("transformer", depth=1, train=False))
+@pytest.mark.parametrize(("depth", "train"), by_day([(1, False)], [(1, False), (2, True)]))
+def test_a_program_fits_the_memory_of_the_machine_that_it_is_for(
+    depth: int, train: bool, tmp_path: Path
+) -> None:
+    result = shardlog.run(models.text("transformer", depth=depth, train=train))
 
     def needs(memory: float) -> int:
         given = machine(tmp_path, memory=memory / 2**30, flops=1e12, bandwidth=1e9, latency=1e-5)
@@ -179,9 +185,10 @@ def test_a_program_fits_the_memory_of_the_machine_that_it_is_for(tmp_path: Path)
     assert needs(1000) == plain  # nothing fits in so little
 
 
+@pytest.mark.parametrize("depth", DEPTHS)
 @pytest.mark.parametrize("name", by_day(["recommender"], ["resnet", "recommender"]))
-def test_a_bound_that_the_shardings_of_propagation_meet_is_met(name: str) -> None:
-    result, allocation = shardlog.run(models.text(name, depth=1)), known_machine("v5e").allocation
+def test_a_bound_that_the_shardings_of_propagation_meet_is_met(name: str, depth: int) -> None:
+    result, allocation = shardlog.run(models.text(name, depth=depth)), known_machine("v5e").allocation
     kept = result.partition(topology="v5e", keep_shardings=True)
     least = peak_memory(inlined(kept.module, TRAITS), allocation, TRAITS)
     bound = result.partition(topology="v5e", memory=least)

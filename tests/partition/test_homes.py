@@ -32,6 +32,7 @@ from shardlog.partition.reshards.planning import _KEPT, Planner
 from shardlog.runs.choice import ProgramChoice
 
 from ..support import models
+from ..support.drawing import by_day
 from ..support.programs import PROGRAMS, array, lowered, mesh
 from ..support.scanned import scanned_step
 
@@ -432,9 +433,10 @@ def test_what_is_to_spare_follows_axes_of_its_own_mesh() -> None:
     np.testing.assert_array_equal(got, x @ y)
 
 
+@pytest.mark.parametrize("depth", by_day([1], [1, 2]))
 @pytest.mark.parametrize("name", ["transformer", "lstm"])
-def test_less_moves_in_models(name: str) -> None:
-    result = shardlog.run(models.text(name, depth=1))
+def test_less_moves_in_models(name: str, depth: int) -> None:
+    result = shardlog.run(models.text(name, depth=depth))
     kept, moved = (sends(result.partition(keep_shardings=keep)) for keep in (True, False))
     assert moved < kept
 

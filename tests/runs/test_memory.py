@@ -10,6 +10,8 @@ import pytest
 import shardlog
 from jaxlib.mlir import ir
 
+from ..support.drawing import by_day
+
 MODULE = """\
 sdy.mesh @mesh = <["data"=2, "model"=4]>
 #rows = #sdy.sharding<@mesh, [{"data"}, {}]>
@@ -44,8 +46,10 @@ def test_a_run_is_freed_with_its_result() -> None:
         gc.enable()
 
 
+# Contexts of MLIR that stay take 1.2 MB each.
+@pytest.mark.parametrize("most", by_day([200], [200, 500]))
 @pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="where memory is read")
-def test_many_runs_take_no_more_memory_than_a_few() -> None:
+def test_many_runs_take_no_more_memory_than_a_few(most: int) -> None:
     def run(sizes: range) -> None:
         for size in sizes:
             result = shardlog.run(MODULE.replace("8x16", f"{8 * size}x16"))
@@ -58,7 +62,6 @@ def test_many_runs_take_no_more_memory_than_a_few() -> None:
     before = contexts()
     run(range(1, 51))
     few = memory()
-    run(range(51, 201))
-    # 150 contexts took 177 MB.
-    assert memory() - few < 60e6
+    run(range(51, most + 1))
+    assert memory() - few < (most - 50) * 0.4e6
     assert contexts() == before
