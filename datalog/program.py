@@ -8,7 +8,7 @@ from functools import wraps
 from pathlib import Path
 from threading import RLock
 from time import perf_counter
-from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Concatenate, ParamSpec, TypeAlias, TypeVar, cast
 
 from ..engine import Diagnostic, Limits, Relation, load
 from ..engine.evaluate.branches import Branches
@@ -68,9 +68,11 @@ class Program:
     computes only what its outputs need: a recursive relation has only the tuples that pass what all its
     readers ask for, and magic sets are used where ``.pragma`` says so. Other relations are then incomplete,
     and have no proofs. ``macros`` are defined before the program is read, and ``pragmas`` replace those of
-    the program. Several threads may use a program: their calls take turns.
+    the program. ``functors`` has a Python function for each functor that the program declares (``.functor``)
+    and calls (``@f``). It takes an array for each argument, and returns as many values as these are long; it
+    has the same value each time. Several threads may use a program: their calls take turns.
 
-    Raises DatalogError with all errors of the program.
+    Raises DatalogError with all errors of the program, and EngineError for functors that it does not declare.
     """
 
     def __init__(
@@ -83,13 +85,22 @@ class Program:
         magic: bool = False,
         macros: Mapping[str, str] | None = None,
         pragmas: Mapping[str, str] | None = None,
+        functors: Mapping[str, Callable[..., Any]] | None = None,
     ) -> None:
         is_file = isinstance(source, Path) or ("\n" not in source and source.endswith(".dl"))
         paths, texts = ([source], {}) if is_file else ([], {TEXT: str(source)})
         self.limits = limits or Limits()
-        macros, pragmas = macros or {}, pragmas or {}
+        macros, pragmas, functors = macros or {}, pragmas or {}, functors or {}
+        if magic and functors:
+            raise EngineError("a program that calls functions computes no magic sets: leave out `magic`")
         self._request = Request(
-            paths, texts=texts, include_from=include_from, updates=True, macros=macros, pragmas=pragmas
+            paths,
+            texts=texts,
+            include_from=include_from,
+            updates=True,
+            macros=macros,
+            pragmas=pragmas,
+            functors=tuple(functors),
         )
         self._program = load(
             paths,
@@ -99,10 +110,15 @@ class Program:
             magic=magic,
             macros=macros,
             pragmas=pragmas,
+            functors=tuple(functors),
         )
         self._inside = self._program.store(backend)
         plan = self._program.plan
         self._store: Store = BranchStore(self._inside, plan) if plan.branches else self._inside
+        if functors:
+            from .functors import FunctorStore
+
+            self._store = cast("Store", FunctorStore(self._store, plan, functors))
         self._turn, self._busy = RLock(), False
         self._stated = frozenset(self._store.complete())  # relations without rules
         self._computed = self._stated  # by the last run
@@ -116,7 +132,7 @@ class Program:
     def relations(self) -> dict[str, Relation]:
         """The relations of the program by name, in the order of declaration."""
         declared = self._program.relations.items()
-        return {name: relation for name, relation in declared if not {"(", "@"} & set(name)}
+        return {name: relation for name, relation in declared if not {"(", "@", "="} & set(name)}
 
     @_in_turn
     def _repr_html_(self) -> str:
@@ -293,6 +309,8 @@ class Program:
         from ..engine.plan.querying import compile_query
         from .tables import from_rows
 
+        if self._request.functors:  # which only a run calls
+            self._store.evaluate(list(self.relations), limits or self.limits)
         names = self._program.relations
         plan, shared = compile_query(self._request, body, names, self._store.complete(), self._given)
         ((_, rows),) = self._store.ask(plan.to_json(), shared, limits or self.limits).items()
@@ -364,7 +382,7 @@ class Program:
                 self._request,
                 self._written,
                 self._inside,
-                at_once=self._runs == 1,
+                at_once=self._runs == 1 and not self._request.functors,
                 limits=self.limits,
             )
         return self._proofs

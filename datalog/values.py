@@ -16,6 +16,7 @@ from ..engine.language.lexer import ESCAPES
 from ..engine.language.printing import literal_text
 from ..engine.language.syntax import Literal
 from ..engine.plan.plan import Column, QueryPlan, Relation
+from ..engine.transform.functors import VALUES, is_helper
 
 Scalars = Mapping[str, Callable[[str, int], tuple[Any, int]]]  # readers of values, by type
 
@@ -73,7 +74,14 @@ def float_text(value: float) -> str:
 def fact_text(relation: Relation, row: Sequence[Any], plan: QueryPlan) -> str:
     """A tuple as in a program."""
     columns = zip(relation.columns, row, strict=True)
-    return f"{relation.name}({', '.join(_inner(column, value, plan, _quoted) for column, value in columns)})"
+    return _atom(relation.name, [_inner(column, value, plan, _quoted) for column, value in columns])
+
+
+def _atom(name: str, values: Sequence[str]) -> str:
+    """An atom as in a program: the values of a functor are those of its calls."""
+    if is_helper(name):
+        return f"@{name.removesuffix(VALUES)}({', '.join(values[:-1])}) = {values[-1]}"
+    return f"{name}({', '.join(values)})"
 
 
 def _quoted(symbol: str) -> str:
@@ -95,7 +103,7 @@ class Texts:
     def fact(self, name: str, row: tuple[Any, ...]) -> str:
         """A tuple of a relation, as in ``path(5, 1)``."""
         if name in self._integral:
-            return f"{name}({', '.join(map(str, row))})"
+            return _atom(name, list(map(str, row)))
         relation = self._relations[name]
         (outside,) = self._branches.outward(relation, [row])
         return fact_text(relation, outside, self._plan)
@@ -247,7 +255,9 @@ def fact_of(text: str, plan: QueryPlan) -> tuple[Relation, tuple[Any, ...]]:
     """The relation and the tuple of a fact, as in ``path(1, "a")``; texts without blanks need no quotes.
     Raises EngineError."""
     match = _FACT.match(text)
-    relations = {relation.name: relation for relation in plan.relations if "@" not in relation.name}
+    relations = {
+        relation.name: relation for relation in plan.relations if not {"@", "="} & set(relation.name)
+    }
     if not match:
         raise EngineError(f"cannot read the fact {text!r}; expected one as in path(1, 5)")
     if match[1] not in relations:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import warnings
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
@@ -41,6 +41,7 @@ def load(
     magic: bool = False,
     macros: Mapping[str, str] | None = None,
     pragmas: Mapping[str, str] | None = None,
+    functors: Collection[str] = (),
     cache: PlanCache | None = None,
 ) -> LoadedProgram:
     """Read Datalog files as one program, check and plan it.
@@ -54,12 +55,23 @@ def load(
     have only the tuples that its outputs need: narrowed ones, and by magic sets where ``.pragma`` asks for
     them. ``macros`` are defined before the first file. ``pragmas`` come after the last one, so that they
     replace those of the files. A program whose plan is in ``cache`` is not compiled; other plans are stored
-    there. Warnings come from compilation, and are not cached.
+    there. Warnings come from compilation, and are not cached. ``functors`` are those that the program may
+    declare: their calls become relations, as ``transform.functors`` says, which the caller fills.
 
     Raises DatalogError with every error found.
     """
     request = Request(
-        paths, key, texts or {}, include_from, untyped, files, updates, magic, macros or {}, pragmas or {}
+        paths,
+        key,
+        texts or {},
+        include_from,
+        untyped,
+        files,
+        updates,
+        magic,
+        macros or {},
+        pragmas or {},
+        tuple(functors),
     )
     kept = cache.find(request) if cache else None
     if kept is not None:

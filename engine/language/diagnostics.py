@@ -190,7 +190,7 @@ def did_you_mean(name: str, names: Iterable[str]) -> str:
 
 def unknown_relation(name: str, relations: Iterable[str]) -> EngineError:
     """The error for a name that is not in ``relations``, which may include internal relations."""
-    theirs = [other for other in relations if not {"(", "@"} & set(other)]
+    theirs = [other for other in relations if not {"(", "@", "="} & set(other)]
     return EngineError(f"unknown relation `{name}`; {did_you_mean(name, theirs) or closest(name, theirs)}")
 
 

@@ -29,7 +29,7 @@ from .syntax import (
     Term,
     TypeDeclaration,
 )
-from .terms import DEEPEST
+from .terms import DEEPEST, NO_CODE
 from .tokens import ReportedError
 
 _QUALIFIERS = frozenset(
@@ -99,6 +99,7 @@ class _Parser(ClauseParser):
             ".pragma": self.pragma,
             ".comp": self.component,
             ".init": self.instance,
+            ".functor": self.functor,
             ".lattice": self.lattice,
             ".override": self.override,
             ".number_type": self.old_type,
@@ -124,11 +125,35 @@ class _Parser(ClauseParser):
         self.i += 1
         if kind == ".plan":
             self.error("E0102", at, "`.plan` stands behind a rule")
-        if kind == ".functor":
-            if self.kinds[self.i] == "identifier":
-                self.module.functors.add(self.texts[self.i])
-            self.error("E0105", at, "user functors are not supported", "a rule file never runs code")
         self.error("E0102", at, f"unknown directive `.{word}`", did_you_mean(word, DIRECTIVES))
+
+    def functor(self) -> None:
+        """``.functor name(types): type``, where the caller has a function of this name."""
+        start = self.places[self.i]
+        self.i += 1
+        at, name = self.places[self.i], self.texts[self.i]
+        if name not in self.module.callable:
+            if self.kinds[self.i] == "identifier":
+                self.module.functors.setdefault(name)
+            self.error("E0105", start, "user functors are not supported", NO_CODE)
+        self.i += 1
+        self.take("(", "`(`")
+        columns: list[ColumnDeclaration] = []
+        while not self.accept(")"):
+            if columns:
+                self.take(",", "`,` or `)`")
+            if self.kinds[self.i + 1] == ":":
+                self.i += 2
+            type_name, place = self.qualified("a type")
+            columns.append(ColumnDeclaration(f"x{len(columns)}", type_name, place))
+        self.take(":", "`:` and the type of the value")
+        type_name, place = self.qualified("a type")
+        columns.append(ColumnDeclaration("value", type_name, place))
+        if self.texts[self.i] == "stateful":
+            self.error("E0105", self.places[self.i], "a stateful functor has no values to ask for ahead")
+        if self.module.functors.get(name) is not None:
+            self.error("E0202", at, f"the functor `{name}` is declared twice")
+        self.module.functors[name] = RelationDeclaration(name, tuple(columns), frozenset(), at)
 
     def lattice(self) -> None:
         start = self.places[self.i]
@@ -193,6 +218,7 @@ class _Parser(ClauseParser):
             self.too_deep(kind.at)
         component, outside = Component(kind, tuple(bases), Module()), self.module
         component.body.symbols, component.body.functors = outside.symbols, outside.functors
+        component.body.callable = outside.callable
         outside.components.append(component)
         self.module = component.body
         self.around.append(component)

@@ -47,7 +47,7 @@ class IterationCount(NamedTuple):
 
 
 class Call(NamedTuple):
-    """An intrinsic functor: an operator ("+", "neg") or a name ("cat", "range")."""
+    """A functor: an operator ("+", "neg"), a name ("cat", "range"), or one of the user ("@f")."""
 
     name: str
     args: tuple[Term, ...]
@@ -280,6 +280,8 @@ class Module:
     instances: list[ComponentInstance] = field(default_factory=list)
     pragmas: list[tuple[str, str]] = field(default_factory=list)
     broken: set[str] = field(default_factory=set)
-    functors: set[str] = field(default_factory=set)  # declared ones, which no rule can use
+    # Declared ones, as the relations of their arguments and values; None for those that no rule can use.
+    functors: dict[str, RelationDeclaration | None] = field(default_factory=dict)
+    callable: frozenset[str] = frozenset()  # the functors that the caller has functions for
     unread: bool = False  # whether a statement could not be read
     symbols: dict[str, None] = field(default_factory=dict)  # in the order of the texts

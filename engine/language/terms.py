@@ -32,6 +32,7 @@ STRENGTH = {
 }  # fmt: skip
 _PREFIX = {"-": "neg", "bnot": "bnot", "lnot": "lnot"}
 _PREFIX_STRENGTH = 10  # binding strength of prefix operators, above all binary ones but power
+NO_CODE = "a rule file never runs code; in Python Program(functors={...}) names functions"
 _FUNCTORS = frozenset(
     ["cat", "ord", "range", "strlen", "substr", "to_float", "to_number", "to_string", "to_unsigned"]
 )
@@ -169,6 +170,11 @@ class TermParser(TokenReader):
             return Cast(value, type_name, at)
         if kind in _AGGREGATES:
             return self.aggregate(kind, at)
+        if kind == "@" and self.texts[self.i] in self.module.callable:
+            name = f"@{self.texts[self.i]}"
+            self.i += 1
+            self.take("(", f"`(` after `{name}`")
+            return Call(name, self.arguments(")"), at)
         self.i -= 1
         return self.not_a_term(kind, at)
 
@@ -176,7 +182,7 @@ class TermParser(TokenReader):
         if kind == "@":
             if self.texts[self.i + 1] in self.module.functors:  # as was said at its declaration
                 raise ReportedError
-            self.error("E0105", at, "user functors are not supported", "a rule file never runs code")
+            self.error("E0105", at, "user functors are not supported", NO_CODE)
         self.expected("a term")
 
     def integer(self, text: str, at: int, low: int, high: int) -> int:

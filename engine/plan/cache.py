@@ -44,6 +44,7 @@ class Request:
     magic: bool = False
     macros: Mapping[str, str] = field(default_factory=dict)
     pragmas: Mapping[str, str] = field(default_factory=dict)
+    functors: Sequence[str] = ()  # those that the caller has functions for
 
 
 @dataclass(frozen=True)
@@ -134,7 +135,7 @@ class PlanCache:
             [self._known(path) for path in request.paths],
             [(self._known(name), _hash(text.encode())) for name, text in request.texts.items()],
             [self._known(path) for path in request.include_from],
-            [[*request.macros.items()], [*request.pragmas.items()]],
+            [[*request.macros.items()], [*request.pragmas.items()], [*request.functors]],
         ]
         return f"{_hash(json.dumps(asked).encode())[:32]}.plan"
 

@@ -26,6 +26,7 @@ from ..language.syntax import Aggregate, Call, Cast, Clause, Module, RelationDec
 from ..language.walk import all_terms
 from ..transform.branches import lower_branches
 from ..transform.components import instantiate
+from ..transform.functors import lower_functors
 from ..transform.heights import Proved, by_height, computed, limited
 from ..transform.inlining import inline
 from ..transform.lattices import lower_lattices, unfolded
@@ -118,7 +119,7 @@ def _compiler(request: Request) -> _Compiler:
     """A compiler that has read a program. Raises DatalogError if a file cannot be read."""
     sources = Sources()
     reporter = Reporter(sources)
-    module = Module()
+    module = Module(callable=frozenset(request.functors))
     folders = [Path(folder).resolve() for folder in request.include_from]
     reader = FileReader(sources, reporter, module, request.texts, folders, request.macros)
     for path in request.paths:
@@ -195,6 +196,7 @@ class _Compiler:
             warn(self.module, self.reporter)
         if not lower_lattices(self.module, self.reporter) or not inline(self.module, self.reporter):
             self.reporter.finish()
+        lower_functors(self.module, self.reporter)
         types = declared_types(self.module.types, self.reporter)
         if self.key is not None and self.key not in types.kinds:
             hint = did_you_mean(self.key, types.kinds)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TypeVar
 
 from ..language.diagnostics import DatalogError, Diagnostic
+from ..transform.functors import is_helper
 from .cache import Request
 from .compiler import compile_goal, written_clauses
 from .plan import QueryPlan
@@ -33,8 +34,10 @@ def compile_query(
     written = _in_query(lambda: written_clauses(_asking(request, answer, {}, body)))
     for source, clause in written.clauses:
         if source.file == QUERY and clause.head.name != answer:
-            message = "a query is the body of one rule: nothing may stand behind it"
-            raise DatalogError([Diagnostic(QUERY, max(1, source.line - 1), 1, "E0102", message)])
+            code, message = "E0102", "a query is the body of one rule: nothing may stand behind it"
+            if is_helper(clause.head.name):
+                code, message = "E0105", "a query calls no functors: give their values a relation"
+            raise DatalogError([Diagnostic(QUERY, max(1, source.line - 1), 1, code, message)])
     kinds_by_clause = [
         kinds
         for kinds, (_, clause) in zip(written.kinds, written.clauses, strict=True)

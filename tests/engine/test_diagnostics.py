@@ -266,7 +266,7 @@ ERRORS = {
         t.dl:4:6: error[E0105]: user functors are not supported
             r(1, @f(2)).
                  ^
-          hint: a rule file never runs code
+          hint: a rule file never runs code; in Python Program(functors={...}) names functions
         """,
     ),
     "what notes no rounds": (
@@ -493,11 +493,11 @@ ERRORS = {
         t.dl:1:1: error[E0105]: user functors are not supported
             .functor f(x:number):number
             ^
-          hint: a rule file never runs code
+          hint: a rule file never runs code; in Python Program(functors={...}) names functions
         t.dl:3:13: error[E0105]: user functors are not supported
             r(@f(1)). r(@g(1)).
                         ^
-          hint: a rule file never runs code
+          hint: a rule file never runs code; in Python Program(functors={...}) names functions
         """,
     ),
     "rules that are too large": (
