@@ -42,6 +42,10 @@ LAYOUTS_IF_SMALL = 24
 SMALL = 450
 """Ops of a small program, of which equal ones count once. A guess."""
 
+STEPS = 8
+"""Steps from op to op up to which the surroundings of two values are equal if they have one variable. A
+guess."""
+
 TINY = 40
 """Ops of a program that is small enough for ways with spare axes with each layout. A guess."""
 
@@ -53,6 +57,10 @@ WAYS = 96
 
 WIDENINGS = 2
 """Rounds of adding layouts: in each, ops see the layouts that their neighbours would like. A guess."""
+
+OPEN_STEPS = 3
+"""STEPS if the boundary is open. With 8 the first and the last layers have variables of their own, and the
+search takes two to three times as long for no better plan. With 2 some sums are 0.1 % larger."""
 
 OPEN_LAYOUTS = 40
 """Layouts of a value if the boundary is open. A guess."""

@@ -14,6 +14,7 @@ import numpy as np
 from ...program.ids import Slot
 from ..facts.knowledge import Knowledge
 from ..layouts import Layout, Shape
+from . import tuning
 from .least.folding import classes
 
 Variable = NewType("Variable", int)  # equal values
@@ -118,6 +119,7 @@ class Variables:
                 for value, kind, asked in zip(number, kinds, wanted, strict=True)
             ],
             self.numbers,
+            tuning.OPEN_STEPS if opened else tuning.STEPS,
         )
         self.pinned = {Variable(int(self.of[number[value]])) for value in pinned if value in number}
         self.size = np.bincount(self.of).astype(np.float64)

@@ -8,15 +8,15 @@ import numpy as np
 import numpy.typing as npt
 
 Integers = npt.NDArray[np.int64]
-_STEPS = 8  # steps up to which surroundings are equal
 _ODD = np.uint64(0x9E3779B97F4A7C15)
 
 
 def classes(
-    spots: Sequence[Hashable], values: Sequence[Hashable], slots: Sequence[tuple[int, ...]]
+    spots: Sequence[Hashable], values: Sequence[Hashable], slots: Sequence[tuple[int, ...]], steps: int
 ) -> tuple[Integers, Integers]:
-    """The class of each spot and of each value, by their own facts and those of their surroundings. ``slots``
-    are the values of each spot, -1 for none. Spots of one class have, slot by slot, values of one class."""
+    """The class of each spot and of each value, by their own facts and those of their surroundings up to some
+    ``steps``. ``slots`` are the values of each spot, -1 for none. Spots of one class have, slot by slot,
+    values of one class."""
     count = np.asarray([len(s) for s in slots], dtype=np.int64)
     value = np.asarray([n for s in slots for n in s], dtype=np.int64)
     spot = np.repeat(np.arange(len(slots)), count)
@@ -24,7 +24,7 @@ def classes(
     spot, place, value = spot[value >= 0], place[value >= 0], value[value >= 0]
     alone = mixed(_numbered(spots))
     around = mixed(_numbered(values) + np.uint64(1 << 40))
-    for _ in range(_STEPS):
+    for _ in range(steps):
         seen = alone.copy()
         np.add.at(seen, spot, mixed(around[value] + place))
         said = around.copy()
