@@ -132,7 +132,7 @@ def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], No
             seen_links.add(search.links)
             searches.append(search)
     if not searches:
-        raise refused[0]
+        raise refused[-1]  # of most axes
     if len(searches) > 1:
         least = inf
         # Axes of sizes that differ least are often the best, so few others are searched in full.

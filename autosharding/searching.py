@@ -329,10 +329,10 @@ class Search:
         """The known strategies that were not costed, with estimates. Their time and memory are the best
         plan's, scaled by the ratio of the sums and of the estimated memory."""
         least, best = self.found(TRIFLE), min((each.cost for each in costed), key=lambda cost: cost.seconds)
-        names = {each.candidate.name for each in costed}
+        names, unit = {each.candidate.name for each in costed}, self.machine.link.bandwidth
         for candidate, (sum_, held) in self._strategies:
             cost = self._costs.get((candidate.arguments, candidate.results))
-            seconds = best.seconds * max(sum_ / least.cost, 1.0)
+            seconds = best.seconds * max(sum_ / least.cost, 1.0) if least.cost else best.seconds + sum_ / unit
             peak = round(best.peak * (held / least.held if least.held else 1.0))
             if candidate.name in names or isinstance(cost, TooLargeError):
                 continue

@@ -120,12 +120,11 @@ class Homes:
         terms = self._priced(memory, never)
         assert terms is not None
         total = sum_of(terms, self._costs.alone(memory) + self._costs.late(), self._variables.size)
-        bound, rise = 0.0, inf
-        while bound <= limit <= bound + rise:
+        before = bound = -inf
+        while bound <= limit and (before == -inf or bound + (bound - before) > limit):
             for _ in sweeps(total, tuning.SWEEPS, ONWARDS, lasting=True, stop=never):
                 pass
             before, bound = bound, total.bound()
-            rise = bound - before if before else inf
         return bound
 
     def bound_alike(self, memory: float, least: float, stop: Callable[[], bool] = never) -> float:

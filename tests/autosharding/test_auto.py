@@ -272,6 +272,23 @@ def test_a_mesh_is_left_out_by_a_bound_that_its_sum_is_not_below(mesh: str) -> N
     assert looked.look(2 * looked.sum) == looked.sum
 
 
+@pytest.mark.parametrize(
+    ("kind", "keep"), [("tensor<f32>", ()), ("tensor<8x16xf32>", ("arg0=data", "arg1=-,data"))]
+)
+def test_programs_with_nothing_to_choose_have_plans(kind: str, keep: tuple[str, ...]) -> None:
+    text = f"""func.func @main(%x: {kind}, %y: {kind}) -> ({kind}, {kind}) {{
+  return %x, %x : {kind}, {kind}
+}}
+"""
+    assert plan(text, AutoOptions(devices=6, keep=keep)).sum == 0
+
+
+def test_axes_that_no_mesh_has_are_refused_by_the_mesh_of_most_axes() -> None:
+    with pytest.raises(ShardlogError, match="has no axis nosuch") as refused:
+        plan(_text(), AutoOptions(devices=4, keep=("batch[0]=nosuch",)))
+    assert refused.value.hint == "there are: data, model"
+
+
 def test_mutation_is_never_worse(found: AutoPlan) -> None:
     options = AutoOptions(mesh="data=4,model=2", topology="h100", method="mutate", compare=False)
     chosen = [tried.seconds for tried in found.tried if tried.name.startswith("memory")]
