@@ -15,8 +15,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...program.carried import SPELLING
-from .marks import may_have_shardings
-from .normal import ANNOTATIONS
+from .marks import ANNOTATIONS, may_have_shardings
 
 _DEFINED = re.compile(
     rb"//[^\n]*|"

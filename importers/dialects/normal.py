@@ -18,7 +18,8 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -44,14 +45,13 @@ from .axes import GridAxes, axes_of
 from .checks import check_collective, collectives
 from .formats import formats
 from .grids import Grid, Spec, axis_lists, check_kind, counted, find, integers, kind_of, read_partial
+from .marks import ANNOTATIONS, SHARDINGS
 from .rfc import attributes_of, read_target, read_whole
 
 _STAND_IN = 2  # for a size that is not known: axes of size 1 shard nothing
 _OURS = ("shard.", "mesh.")
 _GRIDS = ("shard.grid", "mesh.mesh", "mesh.cluster")
-_SHARDINGS = ("shard.sharding", "mesh.sharding")
 _ASKING = ("shard.get_sharding", "mesh.get_sharding")
-ANNOTATIONS = ("shard.shard", "mesh.shard", "mesh.annotate")
 _ENCODING = "#mesh.shard"
 _SHARDING = re.compile(
     r'\s*(?:@(?P<grid>[\w$.-]+|"[^"]*")\s*,\s*)?(?P<lists>\[\s*(?:\[[\s\d,-]*\]\s*,?\s*)*\])\s*'
@@ -66,6 +66,9 @@ _NEW_NAMES = {
     "mesh.cluster_shape": "shard.grid_shape",
     "mesh.local_split": "shard.all_slice",
 }
+
+
+Labels = frozenset[str]  # of the attributes of an op
 
 
 def to_normal_form(module: ir.Module, data: bytes, place: Callable[[str], str] = str) -> bool:
@@ -107,27 +110,30 @@ class _Normal:
 
     def run(self) -> bool:
         ops = self.ops
-        names = [op.name for op in ops]
-        of_mhlo = any(name.startswith("mhlo.") for name in names)
-        named = [(op, name) for op, name in zip(ops, names, strict=True) if name.startswith(_OURS)]
-        ours = [op for op, _ in named]
+        by_name: dict[str, list[Any]] = defaultdict(list)
+        for op in ops:
+            by_name[op.name].append(op)
+        ours = {name for name in by_name if name.startswith(_OURS)}
         encoded = self.may_encode and self.has_encodings(ops)
         if not ours and not encoded:
             return False
-        spelling = self.spelling({name for _, name in named}, ours, encoded)
-        functions = [op for op, name in zip(ops, names, strict=True) if name == "func.func"]
-        grids, shardings, annotations, asking = (
-            [op for op, name in named if name in kinds]
-            for kinds in (_GRIDS, _SHARDINGS, ANNOTATIONS, _ASKING)
-        )
-        translated = (*_GRIDS, *_SHARDINGS, *ANNOTATIONS, *_ASKING)
-        others = [op for op, name in named if name not in translated]
+        spelling = self.spelling(ours, by_name, encoded)
+
+        def called(names: Iterable[str]) -> list[Any]:
+            """The ops with some names, in order."""
+            each = [by_name[name] for name in names if name in by_name]
+            return each[0] if len(each) == 1 else [op for op in ops if op.name in names] if each else []
+
+        functions, grids, shardings = called(["func.func"]), called(_GRIDS), called(SHARDINGS)
+        annotations, asking = called(ANNOTATIONS), called(_ASKING)
+        others = called(ours.difference(_GRIDS, SHARDINGS, ANNOTATIONS, _ASKING))
         if spelling == "rfc" and not grids:
             grids = [self.assumed_cluster()]
         for op in grids:
             self.look_at(op, self.read_grid)
         if annotations or shardings or spelling == "rfc":
-            self.definers = {value: op for op in ops for value in op.results}
+            makers = called([name for name in by_name if name not in ANNOTATIONS])
+            self.definers = {value: op for op in makers for value in op.results}
         if encoded:
             self.read_encodings(ops)
         for op in shardings:
@@ -135,11 +141,11 @@ class _Normal:
         for op in annotations:
             self.look_at(op, self.annotate)
         if spelling == "rfc":
-            for op, name in zip(ops, names, strict=True):
-                if not name.startswith(("shard.", "mesh.", "sdy.")) and "sharding" in op.attributes:
+            for op in called([name for name in by_name if not name.startswith((*_OURS, "sdy."))]):
+                if "sharding" in op.attributes:
                     self.read_option(op)
         for op in others:
-            self.look_at(op, self.read_collective)
+            self.look_at(op, self.read_collective, op.location)
         for op in reversed(annotations):
             op.erase()
         for op in (*asking, *shardings):
@@ -158,45 +164,47 @@ class _Normal:
         self.module.operation.attributes[SPELLING] = ir.StringAttr.get(spelling)
         if spelling == "rfc":  # whose types and collectives may contradict themselves
             self.module.operation.verify()
-        if of_mhlo:
+        if any(name.startswith("mhlo.") for name in by_name):
             _to_stablehlo(self.module)
         return True
 
-    def look_at(self, op: Any, read: Callable[[Any], None]) -> None:
-        """Reads an op. Raises ShardlogError for one that generic form has with other attributes and operands
-        than it has: MLIR does not look at ops that it does not know."""
-        name, place = op.name, op.location  # the op may be gone afterwards
-        kind = name, *op.attributes, len(op.operands)
-        if kind not in self.fitting:
-            statement = None if _RFC & {*op.attributes} else formats().of(name)
-            if statement is not None and (lacks := statement.lacks(op.attributes, len(op.operands))):
-                raise _unfitting(name, place, lacks)
+    def look_at(self, op: Any, read: Callable[[Any, Labels], None], place: Any = None) -> None:
+        """Reads an op; a ``place`` is that of one that may be gone afterwards. Raises ShardlogError for one
+        that generic form has with other attributes and operands than it has: MLIR does not look at ops that
+        it does not know."""
+        name = op.name
+        labels = frozenset(op.attributes)
+        if (kind := (name, labels, len(op.operands))) not in self.fitting:
+            statement = None if _RFC & labels else formats().of(name)
+            if statement is not None and (lacks := statement.lacks(labels, len(op.operands))):
+                raise _unfitting(name, place or op.location, lacks)
             self.fitting.add(kind)
         try:
-            read(op)
+            read(op, labels)
         except (ValueError, IndexError, KeyError, RuntimeError):  # of MLIR's bindings
             has = "attributes, operands or results of other kinds than it takes"
-            raise _unfitting(name, place, has) from None
+            raise _unfitting(name, place or op.location, has) from None
 
-    def spelling(self, names: set[str], ops: list[Any], encoded: bool) -> str:
-        """The spelling that a module is in."""
+    def spelling(self, names: set[str], by_name: Mapping[str, list[Any]], encoded: bool) -> str:
+        """The spelling that a module is in, of whose ops some names are of the dialects."""
         if encoded or names & {"mesh.cluster", "mesh.annotate"}:
             return "rfc"
         if any(name.startswith("mesh.") for name in names):
             return "mesh19"
-        old = any("scatter_axis" in op.attributes for op in ops if "scatter" in op.name)
+        scatters = (op for name in names if "scatter" in name for op in by_name[name])
+        old = any("scatter_axis" in op.attributes for op in scatters)
         return "shard22" if old else "shard"
 
     # ---- Grids ---------------------------------------------------------------------------------------------
 
-    def read_grid(self, op: Any) -> None:
+    def read_grid(self, op: Any, labels: Labels) -> None:
         name, where = text_of(op.attributes["sym_name"]), location(op)
         word = op.name.partition(".")[2]
         if name in self.grids:
             raise ShardlogError(
                 f"{word} @{name} is declared twice", where=where, hint="give each a name of its own"
             )
-        if "shape" in op.attributes:
+        if "shape" in labels:
             given = integers(op.attributes["shape"])
             sizes = tuple(None if size == DYNAMIC else size for size in given)
         else:
@@ -249,11 +257,11 @@ class _Normal:
 
     # ---- Shardings -----------------------------------------------------------------------------------------
 
-    def read_sharding(self, op: Any) -> None:
+    def read_sharding(self, op: Any, labels: Labels) -> None:
         """Reads a sharding. Those that say the same are one."""
         held, key = op.attributes, None
         if not len(op.operands):
-            key = tuple((label, held[label]) for label in held)
+            key = frozenset((label, held[label]) for label in labels)
         spec = self.alike.get(key)
         if spec is None:
             spec = self.sharding(op)
@@ -299,7 +307,7 @@ class _Normal:
             numbers.append(number)
         return tuple(numbers)
 
-    def meaning(self, op: Any, labels: Collection[str], type_: Any) -> _Meaning:
+    def meaning(self, op: Any, labels: Labels, type_: Any) -> _Meaning:
         """The meaning of an annotation of a tensor of a type. Equal ones are read once."""
         key = None
         if "shard" in labels:
@@ -394,10 +402,9 @@ class _Normal:
             "the module has several clusters, or none, and the function names none", where=where, hint=hint
         )
 
-    def annotate(self, op: Any) -> None:
+    def annotate(self, op: Any, labels: Labels) -> None:
         """Replaces an annotation by one of sdy on the same value."""
-        held, value, result = op.attributes, op.operands[0], op.results[0]
-        labels = {*held}
+        held, value, result = op.attributes, op.operands[0], op.result
         meaning = self.meaning(op, labels, type_ := result.type)
         users, beside = "annotate_for_users" in labels, meaning.beside
         if "as_result" in labels:
@@ -592,13 +599,13 @@ class _Normal:
 
     # ---- Collectives ---------------------------------------------------------------------------------------
 
-    def read_collective(self, op: Any) -> None:
+    def read_collective(self, op: Any, labels: Labels) -> None:
         """Gives a collective its newest spelling, and checks it."""
-        held, where = op.attributes, location(op)
+        where = location(op)
         if op.name == "mesh.size":
             self.read_size(op, where)
             return
-        if op.name.startswith("mesh.") and _RFC & {*held}:
+        if op.name.startswith("mesh.") and _RFC & labels:
             self.read_rfc(op, where)
             return
         newest = self.respelled(op)

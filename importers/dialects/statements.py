@@ -9,15 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from functools import cache
-from typing import Any
 
 from ...errors import ShardlogError
 from ...program.carried import DYNAMIC
 from .bodies import body
 from .cursor import STRING, WORD, Cursor, UnfittingError, error
 from .formats import Element, OpFormat, formats
-from .marks import may_have_statements
+from .marks import ANNOTATIONS, SHARDINGS, may_have_statements
 
 _KEYWORD = re.compile(r"\b(\w+)(\s*=\s*)([A-Za-z_]\w*)(?=\s*(?:,|$))")
 _BEFORE = {"", *" \t\n\r={}:)"}  # the name of an op
@@ -25,13 +25,13 @@ _ALIAS = re.compile(r"#[\w$.-]+")
 _ITERATOR = re.compile(r"#linalg\.iterator_type<(\w+)>")
 _ENCODING = re.compile(r"#mesh\.shard<[^<>\"]*>")  # of a type; MLIR compares them by their text
 _NAME = re.compile(r"(%[\w$.#-]+)")
+_SHARDING = re.compile(rf"\s*%1\s*=\s*({'|'.join(map(re.escape, (*SHARDINGS, *ANNOTATIONS)))})\b[^{{}}\"]*")
 _PLACE = re.compile(r"%(\d+)\b")
 _NUMBER = re.compile(r"-?\d+")
 _MIXED = re.compile(r"-?\d+|\?|%[\w$.#-]+(?:\s*:.*)?")
 _LISTS = re.compile(r"\[\s*(?:\[[\s\d,-]*\]\s*,?\s*)*\]")
 _WITHOUT_PROPERTIES = re.compile(r"\([^()\"]*\)\s*[:{(]")  # of an op in generic form
-_REST = re.compile(r"\s*(?:loc\([^%]*\)\s*)?(?://[^%]*)?")  # behind a statement, in its line
-_GOES_ON = re.compile(r"(?:\s|//[^\n]*)*(?:->|[:,=(<\[{]|(?:ins|outs|attrs)\b)")  # in the next line
+_GOES_ON = re.compile(r"\s*(?://[^\n]*\s*)*(?:->|[:,=(<\[{]|(?:ins|outs|attrs)\b)")  # in the next line
 _WORDS = {"true", "false", "unit", "dense", "array"}
 
 
@@ -49,9 +49,10 @@ def _heads() -> re.Pattern[str]:
     return re.compile(rf'[/"{{}}{first}](?:{comment}|{string}|{"|".join(rests)}|(?<=[{{}}]))')
 
 
-def in_generic_form(data: bytes, *, bodies: bool = False) -> bytes:
+def in_generic_form(data: bytes, *, bodies: bool = False, one_each: bool = False) -> bytes:
     """A text in which jaxlib can read every known statement; the same bytes if there is none. With ``bodies``
-    ops have the regions that generic form has and their statements do not.
+    ops have the regions that generic form has and their statements do not. With ``one_each`` only the first
+    of equal shardings remains. Then the text does not parse where anything but an annotation uses another.
 
     Raises ShardlogError for a malformed statement.
     """
@@ -62,7 +63,7 @@ def in_generic_form(data: bytes, *, bodies: bool = False) -> bytes:
     text = _ITERATOR.sub(r'"\1"', data.decode(errors="surrogateescape"))  # as statements write them
     text = _ENCODING.sub(lambda match: _spaced(match[0]), text)
     try:
-        return _Text(text, bodies).all().encode(errors="surrogateescape")
+        return _Text(text, bodies, one_each).all().encode(errors="surrogateescape")
     except RecursionError:
         hint = "programs nest a few levels deep; move the inner ops into a function"
         raise ShardlogError("regions or types nest too deeply", hint=hint) from None
@@ -73,13 +74,34 @@ def _spaced(encoding: str) -> str:
     return "".join(encoding.split()).replace(",", ", ").replace("=", " = ") + "\n" * encoding.count("\n")
 
 
-class _Text:
-    """A text whose statements are rewritten."""
+@dataclass(frozen=True)
+class _Line:
+    """The generic form of a line, with %s where a name is, and the places of the names among its words.
+    ``op`` is the op of a sharding or an annotation; ``may_go_on``: the next line may belong to it."""
 
-    def __init__(self, text: str, bodies: bool) -> None:
-        self.text, self.bodies = text, bodies
+    form: str
+    places: tuple[int, ...]
+    op: str
+    may_go_on: bool
+
+
+@dataclass
+class _Scope:
+    """The shardings between two brackets: their names by their statements, and for the name of one that is
+    left out the name of the first that says the same."""
+
+    shardings: dict[str, str] = field(default_factory=dict)
+    first: dict[str, str] = field(default_factory=dict)
+
+
+class _Text:
+    """A text whose statements are rewritten. Lines that differ only in names of values are read once."""
+
+    def __init__(self, text: str, bodies: bool, one_each: bool = False, *, by_lines: bool = True) -> None:
+        self.text, self.bodies, self.one_each, self.by_lines = text, bodies, one_each, by_lines
         self.heads = _heads()
-        self.lines: dict[tuple[str, str], list[Any] | None] = {}  # see ``_line``
+        self.lines: dict[tuple[str, ...], _Line | None] = {}
+        self.scopes = [_Scope()]  # those that are open
 
     def all(self) -> str:
         """All of it."""
@@ -89,48 +111,73 @@ class _Text:
         """The text from a place up to the bracket that closes the region that it is in, or to its end; and
         the place of that."""
         text, parts, done, depth = self.text, list[str](), at, 0
-        search = self.heads.search
-        while match := search(text, at):
-            at = match.end()
-            head = match[0]
-            if head == "{":
-                depth += 1
-            elif head == "}":
-                depth -= 1
-                if depth < 0 and closing:
-                    parts.append(text[done : match.start()])
-                    return "".join(parts), match.start()
-            elif head[0] == '"':
-                if (rewritten := self.generic(match.start(), at)) is not None:
-                    parts.append(text[done : match.start()])
-                    parts.append(rewritten[0])
+        while at < len(text):
+            end = _end_of_line(text, at)
+            if self.by_lines and (line := self.line(at, end)) is not None:
+                parts += text[done:at], line
+                done, at = end, end + 1
+                continue
+            while match := self.heads.search(text, at, end):
+                at = match.end()
+                head = match[0]
+                if head == "{":
+                    depth += 1
+                    self.scopes.append(_Scope())
+                elif head == "}":
+                    depth -= 1
+                    if depth < 0 and closing:
+                        parts.append(text[done : match.start()])
+                        return "".join(parts), match.start()
+                    if depth >= 0:
+                        self.scopes.pop()
+                elif rewritten := self.rewritten(head, match.start(), at):
+                    parts += text[done : match.start()], rewritten[0]
                     done = at = rewritten[1]
-            elif head[0] != "/" and text[match.start() - 1 : match.start()] in _BEFORE:
-                if text.startswith((" =", "=", ",", "}"), at):  # an attribute
-                    continue
-                generic, end = self.line(head, at) or self.statement(head, at)
-                if generic:
-                    parts.append(text[done : match.start()])
-                    parts.append(generic)
-                    done = at = end
+                    end = max(end, _end_of_line(text, at))
+            at = end + 1
         parts.append(text[done:])
         return "".join(parts), len(text)
 
-    def line(self, op: str, at: int) -> tuple[str, int] | None:
-        """Like ``statement``, for one that ends with the line, apart from comments and locations. Lines that
-        differ only in names of values are read once. None for others."""
-        end = self.text.find("\n", at)
-        end = len(self.text) if end < 0 else end
-        words = _NAME.split(self.text[at:end])
-        key = op, "\n".join(words[::2])
-        if key not in self.lines:
-            self.lines[key] = _line(op, words, self.bodies)
-        parts = self.lines[key]
-        if parts is None or _GOES_ON.match(self.text, end):
+    def rewritten(self, head: str, start: int, at: int) -> tuple[str, int] | None:
+        """The generic form of the op whose name or its ending is between two places, and the place behind it.
+        None for others."""
+        if head[0] == '"':
+            return self.generic(start, at)
+        if head[0] == "/" or self.text[start - 1 : start] not in _BEFORE:
             return None
-        generic = parts.copy()
-        generic[1::2] = [words[place] for place in parts[1::2]]
-        return "".join(generic), end
+        if self.text.startswith((" =", "=", ",", "}"), at):  # an attribute
+            return None
+        return self.statement(head, at)
+
+    def line(self, at: int, end: int) -> str | None:
+        """A line in generic form, or the rest of one. None if brackets or statements of it end elsewhere."""
+        words = _NAME.split(self.text[at:end])
+        key = tuple(words[::2])
+        if key not in self.lines:
+            self.lines[key] = _line(words, self.bodies)
+        line = self.lines[key]
+        if line is None or (line.may_go_on and _GOES_ON.match(self.text, end)):
+            return None
+        if self.one_each and line.op:
+            if line.op in SHARDINGS:
+                if len(words) == 3 and self.is_again(words[1], words[2].strip()):
+                    return ""
+            elif len(words) == 7:  # the names of its result, its operand and its sharding
+                words[5] = next(
+                    (each.first[words[5]] for each in self.scopes if words[5] in each.first), words[5]
+                )
+        return line.form % tuple(map(words.__getitem__, line.places))
+
+    def is_again(self, name: str, key: str) -> bool:
+        """Whether an earlier sharding says the same as one with this name. The name stands for that then."""
+        first = next((each.shardings[key] for each in self.scopes if key in each.shardings), None)
+        scope = self.scopes[-1]
+        if first is None:
+            scope.shardings[key] = name
+        elif name != first and name not in scope.first:  # or else MLIR refuses it
+            scope.first[name] = first
+            return True
+        return False
 
     def statement(self, op: str, at: int) -> tuple[str, int]:
         """The generic form of a statement, whose name ends at a place; and the place behind it. Nothing where
@@ -209,24 +256,40 @@ class _Text:
     def region(self, cursor: Cursor) -> str:
         """The contents of a region, in generic form."""
         cursor.take("{")
-        inside, cursor.at = self.until("}", cursor.at)
+        level = len(self.scopes)
+        self.scopes.append(_Scope())
+        try:
+            inside, cursor.at = self.until("}", cursor.at)
+        finally:  # it may be read again, in another format
+            del self.scopes[level:]
         cursor.take("}")
         return inside
 
 
-def _line(op: str, words: list[str], bodies: bool) -> list[Any] | None:
-    """The generic form of a statement whose line is split at the names of its values: a text, the place of a
-    name among the ``words``, a text, and so on. None where the statement and the line do not end together."""
+def _end_of_line(text: str, at: int) -> int:
+    end = text.find("\n", at)
+    return len(text) if end < 0 else end
+
+
+def _line(words: list[str], bodies: bool) -> _Line | None:
+    """The generic form of a line that is split at the names of its values. None if brackets or statements of
+    it end elsewhere."""
     text = "".join(word if i % 2 == 0 else f"%{i}" for i, word in enumerate(words))
+    heads, depth = _heads().findall(text), 0
+    for head in heads:
+        depth += (head == "{") - (head == "}")
+        if depth < 0:
+            return None
+    if depth:
+        return None
     try:
-        generic, end = _Text(text, bodies).statement(op, 0)
+        generic = _Text(text, bodies, by_lines=False).all()
     except ShardlogError:  # or it goes on in the next line
         return None
-    if not generic or not _REST.fullmatch(text, end):
-        return None
-    parts: list[Any] = _PLACE.split(generic + text[end:])
-    parts[1::2] = map(int, parts[1::2])
-    return parts
+    parts = _PLACE.split(generic)
+    form = "%s".join(part.replace("%", "%%") for part in parts[::2])
+    op = _SHARDING.fullmatch(text)
+    return _Line(form, tuple(map(int, parts[1::2])), op[1] if op else "", bool(heads))
 
 
 class _Reading:

@@ -125,7 +125,10 @@ def _of_text(text: Text) -> ir.Module:
     from ..dialects.statements import in_generic_form
 
     try:
-        module = ir.Module.parse(in_generic_form(text.data))
+        try:
+            module = ir.Module.parse(in_generic_form(text.data, one_each=True))
+        except ir.MLIRError:  # of the text, or because something else uses a sharding that was left out
+            module = ir.Module.parse(in_generic_form(text.data))
         if may_have_shardings(text.data):
             to_normal_form(module, text.data, text.place)
     except ShardlogError as error:

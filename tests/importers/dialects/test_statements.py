@@ -7,6 +7,7 @@ import re
 import pytest
 from shardlog.errors import ShardlogError
 from shardlog.importers.dialects.statements import in_generic_form
+from shardlog.importers.sources.text import Text, parse_module
 
 STATEMENTS = (
     (
@@ -168,3 +169,46 @@ def test_what_is_wrong_with_a_statement(statement: str, said: str) -> None:
         generic(statement)
     assert said in str(caught.value)
     assert "its form is: " in str(caught.value)
+
+
+SHARDED = """shard.grid @g(shape = 2)
+func.func @f(%x: tensor<4xf32>, %c: i1) -> tensor<4xf32> {
+  %s = shard.sharding @g split_axes = [[0]] : !shard.sharding
+  %0 = shard.shard %x to %s : tensor<4xf32>
+  %t = shard.sharding @g split_axes = [[0]] : !shard.sharding  // the same
+  %u = shard.sharding @g split_axes = [[0]] : !shard.sharding
+  %1 = shard.shard %0 to %u annotate_for_users : tensor<4xf32>
+  %2 = scf.if %c -> tensor<4xf32> {
+    %u = shard.sharding @g split_axes = [[]] : !shard.sharding
+    %v = shard.sharding @g split_axes = [[]] : !shard.sharding
+    %3 = shard.shard %1 to %v annotate_for_users : tensor<4xf32>
+    scf.yield %3 : tensor<4xf32>
+  } else {
+    %v = shard.sharding @g split_axes = [[0]] : !shard.sharding
+    %3 = shard.shard %1 to %v annotate_for_users : tensor<4xf32>
+    scf.yield %3 : tensor<4xf32>
+  }
+  return %2 : tensor<4xf32>
+}
+"""
+
+
+def test_equal_shardings_are_read_once() -> None:
+    lines = in_generic_form(SHARDED.replace("    %u", "    %w").encode(), one_each=True).decode().splitlines()
+    assert [i for i, line in enumerate(lines) if '"shard.sharding"' in line] == [2, 4, 8]
+    names = [line.split("(")[1].split(")")[0] for line in lines if '"shard.shard"' in line]
+    assert names == ["%x, %s", "%0, %s", "%1, %w", "%1, %s"]
+
+
+@pytest.mark.parametrize("use", ["", '"test.use"(%u) : (!shard.sharding) -> ()'])
+def test_a_sharding_that_other_ops_use_stays(use: str) -> None:
+    text = SHARDED.replace("    %u", "    %w").replace("  return", f"  {use}\n  return")
+    module = str(parse_module(Text(text.encode(), "t.mlir")))
+    assert module.count("sdy.sharding_constraint") == 3
+    assert ("test.use" in module) == bool(use)
+
+
+def test_names_of_two_shardings_are_refused_at_their_place() -> None:
+    text = SHARDED.replace("    %u", "    %s")
+    with pytest.raises(ShardlogError, match=r"t\.mlir:9:"):
+        parse_module(Text(text.encode(), "t.mlir"))
