@@ -27,15 +27,10 @@ _EXPECTED = {
 def adding(relation: Relation, facts: Any) -> Callable[[Store], None]:
     """A function that adds facts to a store. The facts are read now. Raises EngineError if they do not
     fit."""
-    columns = _columns(relation, facts)
+    columns = _fitting(relation, facts)
     if columns is None:
-        if isinstance(facts, str | bytes) or not isinstance(facts, Iterable):
-            raise EngineError(f"`{relation.name}`: expected tuples or a table, found {facts!r}")
-        rows = facts if isinstance(facts, list) else list(facts)
+        rows = _tuples(relation, facts)
         return lambda store: store.add(relation.name, rows)
-    if len(columns) != len(relation.columns):
-        wanted = counted(len(relation.columns), "column")
-        raise EngineError(f"`{relation.name}`: expected {wanted}, found {len(columns)}")
     if any(column.type == "record" for column in relation.columns):
         records = list(zip(*map(_objects, columns), strict=True))
         return lambda store: store.add(relation.name, records)
@@ -43,6 +38,27 @@ def adding(relation: Relation, facts: Any) -> Callable[[Store], None]:
     if not converted:
         raise EngineError(f"`{relation.name}`: a relation without columns is not filled from a table")
     return lambda store: store.add_columns(relation.name, converted)
+
+
+def rows_of(relation: Relation, facts: Any) -> list[Any]:
+    """Facts as tuples. Raises EngineError if they are neither tuples nor a table of so many columns."""
+    columns = _fitting(relation, facts)
+    return _tuples(relation, facts) if columns is None else list(zip(*map(_objects, columns), strict=True))
+
+
+def _tuples(relation: Relation, facts: Any) -> list[Any]:
+    if isinstance(facts, str | bytes) or not isinstance(facts, Iterable):
+        raise EngineError(f"`{relation.name}`: expected tuples or a table, found {facts!r}")
+    return facts if isinstance(facts, list) else list(facts)
+
+
+def _fitting(relation: Relation, facts: Any) -> list[Any] | None:
+    """The columns of a table, as many as the relation has; None where facts are tuples."""
+    columns = _columns(relation, facts)
+    if columns is not None and len(columns) != len(relation.columns):
+        wanted = counted(len(relation.columns), "column")
+        raise EngineError(f"`{relation.name}`: expected {wanted}, found {len(columns)}")
+    return columns
 
 
 def _columns(relation: Relation, facts: Any) -> list[Any] | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import wraps
 from pathlib import Path
 from threading import RLock
@@ -169,15 +169,15 @@ class Program:
         self._given.add(relation)
 
     def remove(self, relation: str, facts: Any) -> None:
-        """Removes facts that were added: tuples, or an array of shape (tuples, columns).
+        """Removes facts that were added, given in any form that ``add`` takes.
 
         All of them are removed, or none if one does not fit, which raises EngineError. Those that are not
         there are ignored, and facts in the program's text stay. The next run computes everything anew.
         """
-        name = self.relation_named(relation).name
-        if isinstance(facts, str | bytes) or not isinstance(facts, Iterable):
-            raise EngineError(f"`{name}`: expected tuples, found {facts!r}")
-        self._remove(name, facts.tolist() if hasattr(facts, "tolist") else list(facts))
+        from .columns import rows_of
+
+        declared = self.relation_named(relation)
+        self._remove(declared.name, rows_of(declared, facts))
 
     @_in_turn
     def _remove(self, relation: str, rows: list[Any]) -> None:

@@ -622,8 +622,28 @@ def test_what_is_removed_has_no_proof(backend: Any) -> None:
     assert program.rows("number") == [("b", 1)]
     with pytest.raises(EngineError, match=r"`edge`, fact 0: expected a tuple of 2 values, found \(1,\)"):
         program.remove("edge", [(1,)])
-    with pytest.raises(EngineError, match="`edge`: expected tuples, found 1"):
+    with pytest.raises(EngineError, match="`edge`: expected tuples or a table, found 1"):
         program.remove("edge", 1)
+
+
+@pytest.mark.parametrize("form", ["structured", "pandas", "pyarrow", "column"])
+def test_what_is_removed_has_any_form_that_is_added(form: str, backend: Any) -> None:
+    kinds = [("s", object), ("x", np.uint64)]
+    facts: Any = np.array([("a", 1), ("b", 2**64 - 1), ("absent", 3)], kinds)
+    relation, left = "r", [("a", 2)]
+    if form == "column":
+        relation, facts, left = "one", np.array(["a", "a", "absent"]), [("b",)]
+    elif form != "structured":
+        columns = {name: facts[name] for name, _ in kinds}
+        module = pytest.importorskip(form)
+        facts = module.DataFrame(columns) if form == "pandas" else module.table(columns)
+    program = Program(".decl r(s: symbol, x: unsigned)\n.decl one(s: symbol)\n", backend=backend)
+    program.add("r", [("a", 1), ("a", 2)])
+    program.add("one", [("b",)])
+    program.add(relation, facts)
+    program.remove(relation, facts)
+    program.run()
+    assert program.rows(relation) == left
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
