@@ -336,7 +336,7 @@ class _Account:
         number = self._numbers[kind]
         if number is not None:
             several, each = self._together.get(op, 1), self.program.collectives[number]
-            price = self.pricing.of_collective(each, op, several)
+            price = self.pricing.of_collective(each, which, several)
             hidden = 0.0
             if beside := self._beside.get(self.program.sent[number].op):
                 price = replace(price, seconds=beside.exposed)

@@ -22,7 +22,7 @@ class Gift:
     because they may run after the result is written. ``made_elsewhere``: the result is copied there at the
     end, because it is begun before the argument is read."""
 
-    argument: Any
+    argument: int
     read_elsewhere: bool = False
     made_elsewhere: bool = False
 
@@ -43,11 +43,11 @@ def given_to(
     return results
 
 
-def gifts(given: Mapping[Any, Any], order: Order, layouts: MemoryLayouts) -> dict[Any, Gift]:
+def gifts(given: Mapping[int, int], order: Order, layouts: MemoryLayouts) -> dict[int, Gift]:
     """The gifts of a block, by the values that reuse memory: ``given`` are results by arguments."""
     if not given:
         return {}
-    looking, by_value = _Looking(order, layouts), dict[Any, Gift]()
+    looking, by_value = _Looking(order, layouts), dict[int, Gift]()
     for argument, result in given.items():
         value = layouts.storing.memory_of(result)
         if value != argument and value not in by_value:
@@ -59,44 +59,43 @@ class _Looking:
     """Which ops of a block always run after others, whatever their order."""
 
     def __init__(self, order: Order, layouts: MemoryLayouts) -> None:
-        self.order, self.layouts = order, layouts
-        self.numbers = {op: n for n, op in enumerate(order.every)}
+        self.order, self.layouts, self.graph = order, layouts, order.graph
+        self.bits = {op: 1 << n for n, op in enumerate(order.every)}
         self.before = defaultdict[int, int](int)  # sets of ops as bit sets
         for op in sorted(order.needs):
             if op >= 0:
                 for user in order.needs[op]:
-                    self.before[user] |= self.before[op] | 1 << op
+                    self.before[user] |= self.before[op] | self.bits[op]
 
-    def gift(self, argument: Any, value: Any) -> Gift:
+    def gift(self, argument: int, value: int) -> Gift:
         """The copies that are made if a value of an op reuses the memory of an argument."""
-        reads, last = self._reads(argument), self.numbers.get(value.owner, -1)
+        last = self.graph.definers[value]
         first, in_place = self._first(argument, value)
-        early = sum(1 << op for op in reads)
-        if early & ~(self.before[last] | 1 << max(last, 0)):
-            return Gift(argument, True, first is None or not early & (self.before[first] | 1 << first))
-        done = 0 if first is None else self.before[first] | (1 << first if in_place else 0)
+        early = sum(self.bits[op] for op in self._reads(argument))
+        if early & ~(self.before[last] | self.bits.get(last, 1)):
+            return Gift(argument, True, first is None or not early & (self.before[first] | self.bits[first]))
+        done = 0 if first is None else self.before[first] | (self.bits[first] if in_place else 0)
         return Gift(argument, False, bool(early & ~done))
 
-    def _first(self, argument: Any, value: Any) -> tuple[int | None, bool]:
+    def _first(self, argument: int, value: int) -> tuple[int | None, bool]:
         """The first op that writes to the memory of a value, through the values that loops carry; and whether
         it may overwrite the argument, which is its operand. None if it is a copy of something else."""
-        storing, loop = self.layouts.storing, None
-        lowering = storing.traits.lowering
-        while not isinstance(value.owner, ir.Block) and lowering(value.owner.operation.name) == "loop":
-            loop = value.owner
-            value = storing.memory_of(loop.operands[value.result_number])
-        if isinstance(value.owner, ir.Block):
-            return (self.numbers[loop], True) if value == argument and loop is not None else (None, False)
-        return self.numbers[value.owner], argument in self.layouts.replaced(value)
+        graph, storing, loop = self.graph, self.layouts.storing, -1
+        while (maker := graph.definers[value]) >= 0 and storing.traits.lowering(graph.plain[maker]) == "loop":
+            loop = maker
+            value = storing.memory_of(graph.operands[loop][graph.number_of(value)])
+        if maker < 0:
+            return (loop, True) if value == argument and loop >= 0 else (None, False)
+        return maker, argument in self.layouts.replaced(value)
 
-    def _reads(self, argument: Any) -> set[int]:
+    def _reads(self, argument: int) -> set[int]:
         """The readers of an argument, also under another type."""
         left, readers = self.order.needing([argument]), set[int]()
         while left:
             op = left.pop()
             if op not in readers:
                 readers.add(op)
-                results = self.order.every[op].results
+                results = self.graph.results[op]
                 left += self.order.needing(
                     r for r in results if self.layouts.storing.memory_of(r) == argument
                 )

@@ -18,12 +18,14 @@ _LARGEST = 64  # ops in regions, of what is compared
 
 
 class TensorType(NamedTuple):
-    """A type: its elements, their type, its bytes, and its shape; empty for types that are not tensors."""
+    """A type: its elements, their type, its bytes, its shape, and its text. All but the text are empty for
+    types that are not tensors."""
 
     elements: int = 0
     element: str = ""
     bytes: int = 0
     shape: tuple[int, ...] = ()
+    text: str = ""
 
     @property
     def rank(self) -> int:
@@ -43,7 +45,8 @@ class OpGraph:
     (``names``) and as MLIR has it (``plain``), the region that it is in, the op around it, the op behind all
     that is inside of it (``ends``), the values that it takes and makes. By value: its type, the op that makes
     it (-1: it is an argument of a block), and its uses, each an op and the number of the operand. Values that
-    an op without results uses, such as the end of a block, are ``returned``.
+    an op without results uses, such as the end of a block, are ``returned``. By region: the op that has it
+    (``owners``), and the arguments of its first block.
     """
 
     def __init__(self) -> None:
@@ -60,6 +63,10 @@ class OpGraph:
         self.definers: list[int] = []
         self.uses: list[list[tuple[int, int]]] = []
         self.returned: set[int] = set()
+        self.owners: list[int] = []
+        self.arguments: list[range] = []
+        self._inside: dict[int, list[int]] = {}  # the regions of ops
+        self._entries: dict[int, tuple[int, int]] = {}  # of arguments: the region, and which one
         self._numbers: dict[Any, int] = {}
         self._numbered = 0  # ops whose values have numbers there
         self._users: dict[int, list[int]] = {}
@@ -69,7 +76,7 @@ class OpGraph:
         """Takes down a module. Returns the numbers of its ops, itself the first."""
         listing = listing_of(module)
         first, values = len(self.ops), len(self.types)
-        kinds, regions = (max(some, default=-1) + 1 for some in (self.kinds, self.regions))
+        kinds, regions = max(self.kinds, default=-1) + 1, len(self.owners)
         ops, starts = listing.ops, listing.operand_offsets.tolist()
         names = dict[int, tuple[str, str]]()
         for op, kind in zip(ops, listing.kinds.tolist(), strict=True):
@@ -88,6 +95,12 @@ class OpGraph:
         numbers = zip(listing.first_results.tolist(), listing.results.tolist(), strict=True)
         self.results += [range(values + begin, values + begin + count) for begin, count in numbers]
         self.definers += [first + op if op >= 0 else -1 for op in listing.definers.tolist()]
+        given = zip(listing.first_arguments.tolist(), listing.arguments.tolist(), strict=True)
+        for region, (owner, (start, count)) in enumerate(zip(listing.owners.tolist(), given, strict=True)):
+            self.owners.append(first + owner)
+            self.arguments.append(range(values + start, values + start + count))
+            self._inside.setdefault(first + owner, []).append(regions + region)
+            self._entries |= {v: (regions + region, n) for n, v in enumerate(self.arguments[-1])}
         which, begins = np.unique(listing.types, return_index=True)
         tensors = [_tensor(listing.value(n).type) for n in begins.tolist()]
         types = dict(zip(which.tolist(), tensors, strict=True))
@@ -121,14 +134,67 @@ class OpGraph:
             self._numbers.update(zip(self.ops[n].results, self.results[n], strict=True))
         self._numbered = len(self.ops)
 
+    def function(self, function: Any) -> int:
+        """The number of a function; its module is taken down where it is not yet."""
+        number = self._function(function)
+        if number < 0:
+            self.add(function.parent.operation)
+            number = self._function(function)
+        return number
+
+    def _function(self, function: Any) -> int:
+        named = (n for n, name in enumerate(self.plain) if name == "func.func")
+        return next((n for n in named if self.ops[n] == function), -1)
+
     def block(self, op: int) -> list[int]:
         """The ops beside an op, and itself, in order."""
-        region = self.regions[op]
+        return self.ops_of(self.regions[op])
+
+    def ops_of(self, region: int) -> list[int]:
+        """The ops of a region, in order, without those inside of them."""
         if region not in self._blocks:
-            first, end = self.parents[op] + 1, self.ends[self.parents[op]]
-            inside = [n for n in range(first, end) if self.regions[n] == region]
-            self._blocks[region] = inside
+            owner, regions = self.owners[region], self.regions
+            self._blocks[region] = [n for n in range(owner + 1, self.ends[owner]) if regions[n] == region]
         return self._blocks[region]
+
+    def regions_of(self, op: int) -> list[int]:
+        """The regions of an op."""
+        return self._inside.get(op, [])
+
+    def entry(self, argument: int) -> tuple[int, int]:
+        """The region that an argument belongs to, and which of its arguments it is."""
+        return self._entries[argument]
+
+    def region_of(self, value: int) -> int:
+        """The region whose op or argument a value is."""
+        definer = self.definers[value]
+        return self.regions[definer] if definer >= 0 else self._entries[value][0]
+
+    def around(self, op: int, region: int) -> int:
+        """The op of a region that an op is inside of, or is itself; -1: it is elsewhere."""
+        while op >= 0 and self.regions[op] != region:
+            op = self.parents[op]
+        return op
+
+    def number_of(self, value: int) -> int:
+        """Which of the results of its op, or of the arguments of its block, a value is."""
+        definer = self.definers[value]
+        return value - self.results[definer].start if definer >= 0 else self._entries[value][1]
+
+    def held(self, value: int) -> Any:
+        """The value with a number, as MLIR has it."""
+        definer, number = self.definers[value], self.number_of(value)
+        if definer >= 0:
+            return self.ops[definer].results[number]
+        region = self._entries[value][0]
+        owner = self.owners[region]
+        inside = self.ops[owner].regions[self._inside[owner].index(region)]
+        return inside.blocks[0].arguments[number]
+
+    def unchanged(self, loop: int, number: int) -> bool:
+        """Whether a loop passes a carried value on unchanged."""
+        body = self._inside[loop][1]
+        return self.operands[self.ops_of(body)[-1]][number] == self.arguments[body][number]
 
     def in_first_region(self, op: int) -> bool:
         """Whether an op is in the first region of the op around it, as the condition of a loop is."""
@@ -168,6 +234,6 @@ class OpGraph:
 
 def _tensor(kind: ir.Type) -> TensorType:
     if not isinstance(kind, ir.RankedTensorType):
-        return TensorType()
-    shape = tuple(kind.shape)
-    return TensorType(prod(shape), str(kind.element_type), size_of(str(kind)), shape)
+        return TensorType(text=str(kind))
+    shape, text = tuple(kind.shape), str(kind)
+    return TensorType(prod(shape), str(kind.element_type), size_of(text), shape, text)

@@ -8,13 +8,10 @@ from functools import lru_cache
 from math import prod
 from typing import Any, NamedTuple
 
-from jaxlib.mlir import ir
-
-from ..program.mlir.modules import operations_in
 from ..program.signature import Told, describe
 from ..rulebook.shipped import shipped
 from ..rulebook.traits import OpTraits
-from .storing import Storing, element_of, unchanged, used_once
+from .storing import Storing
 
 _TOLD = ("op", "slot", "dim", "element", "attribute_number", "attribute_item", "attribute_symbol")
 
@@ -43,137 +40,145 @@ _PLAIN, _OWN = Ordering({}), Form()
 
 
 class MemoryLayouts:
-    """The memory layouts of the values of one module."""
+    """The memory layouts of the values of one module. Ops and values are given by their numbers in the graph
+    of ``storing``."""
 
     def __init__(self, storing: Storing) -> None:
-        self.storing, self._lowering = storing, storing.traits.lowering
+        self.storing, self.graph, self._lowering = storing, storing.graph, storing.traits.lowering
         self._rules = forms(storing.traits, storing.allocation.platform)
         self._platform = storing.allocation.platform
         self._told = Told()
-        self._known: dict[Any, Ordering] = {}
-        self._inside: dict[Any, int] = {}
+        self._known: dict[int, Ordering] = {}
+        self._inside: dict[int, int] = {}
 
-    def of(self, op: Any) -> Ordering:
+    def of(self, op: int) -> Ordering:
         """The answers of the rules about an op."""
-        if not self._rules.asked(op.name)[0]:
+        if not self._rules.asked(self.graph.plain[op])[0]:
             return _PLAIN
         if op not in self._known:
-            facts = describe(op, False, {}, self._told)
+            facts = describe(self.graph.ops[op], False, {}, self._told)
             told = tuple((name, tuple(facts.get(name, ()))) for name in _TOLD)
             self._known[op] = self._rules.ordering(told)
         return self._known[op]
 
-    def wanted(self, op: Any, number: int) -> Form:
+    def wanted(self, op: int, number: int) -> Form:
         """The layout that an op needs of an operand."""
-        if self._platform and self._lowering(op.name) == "loop" and unchanged(op, number):
-            return Form((), self._wide_inside(op.regions[1].blocks[0].arguments[number]))
+        graph = self.graph
+        if self._platform and self._lowering(graph.plain[op]) == "loop" and graph.unchanged(op, number):
+            return Form((), self._wide_inside(graph.arguments[graph.regions_of(op)[1]][number]))
         return self.of(op).forms.get(number, _OWN)
 
-    def _wide_inside(self, value: Any) -> int:
+    def _wide_inside(self, value: int) -> int:
         """How many times as wide as its type a loop-invariant value is inside of a loop. Values that every
         iteration would widen are widened before it."""
+        graph = self.graph
         if value not in self._inside:
-            element, wide = element_of(value), [1]
-            for use in value.uses:
-                user, number = use.owner.operation, use.operand_number
-                computed = bool(user.results) and self._lowering(user.name) != "loop"
+            element, wide = graph.types[value].element, [1]
+            for user, number in graph.uses[value]:
+                name = graph.plain[user]
+                computed = bool(graph.results[user]) and self._lowering(name) != "loop"
                 wide.append(self.wanted(user, number).wide)
-                wide.append(self._rules.never_narrow(user.name, element) if computed else 1)
+                wide.append(self._rules.never_narrow(name, element) if computed else 1)
             self._inside[value] = max(wide)
         return self._inside[value]
 
-    def form(self, value: Any) -> Form:
+    def form(self, value: int) -> Form:
         """The layout of a value. A value with one user has the layout that the user needs."""
-        if isinstance(value.owner, ir.Block):
-            loop = value.owner.owner.operation
-            return self.wanted(loop, value.arg_number) if self._lowering(loop.name) == "loop" else _OWN
-        if not self.storing.of(value).loop:
-            slot = len(value.owner.operands) + value.result_number
-            return self.of(value.owner.operation).forms.get(slot, _OWN)
+        graph = self.graph
+        maker = graph.definers[value]
+        if maker < 0:
+            region, number = graph.entry(value)
+            loop = graph.owners[region]
+            return self.wanted(loop, number) if self._lowering(graph.plain[loop]) == "loop" else _OWN
+        if not self.storing.at(value).loop:
+            slot = len(graph.operands[maker]) + graph.number_of(value)
+            return self.of(maker).forms.get(slot, _OWN)
         use = self._only_use(value)
-        return self.of(use.owner.operation).forms.get(use.operand_number, _OWN) if use else _OWN
+        return self.of(use[0]).forms.get(use[1], _OWN) if use else _OWN
 
-    def _only_use(self, value: Any) -> Any:
+    def _only_use(self, value: int) -> tuple[int, int] | None:
         """The only use of a value, also under another type; None if there are several."""
+        graph = self.graph
         while True:
-            if not used_once(value):
+            if not graph.used_once(value):
                 return None
-            use = next(iter(value.uses))
-            user = use.owner.operation
-            if not user.results or self.storing.of(user.results[0]).same != use.operand_number:
-                return use
-            value = user.results[0]
+            ((user, number),) = graph.uses[value]
+            results = graph.results[user]
+            if not results or self.storing.at(results[0]).same != number:
+                return user, number
+            value = results[0]
 
-    def size(self, value: Any) -> int:
+    def size(self, value: int) -> int:
         """The bytes of a value in its memory layout."""
         return self.storing.size(value) * self.form(value).wide
 
-    def replaced(self, value: Any) -> Iterator[Any]:
+    def replaced(self, value: int) -> Iterator[int]:
         """The values that the result of an op may overwrite, if they have its size and are dead."""
-        how = self._lowering(value.owner.operation.name)
+        graph, storing = self.graph, self.storing
+        maker = graph.definers[value]
+        how = self._lowering(graph.plain[maker])
         if how == "branches":
             yield from self._handed_on(value)
-        elif self.of(value.owner.operation).in_place:
-            yield from map(self.storing.memory_of, value.owner.operands)
-        elif self.storing.of(value).in_place:
-            taken: Iterable[Any] = self.storing.inputs(value)
+        elif self.of(maker).in_place:
+            yield from map(storing.memory_of, graph.operands[maker])
+        elif storing.at(value).in_place:
+            taken: Iterable[int] = storing.inputs(value)
             if how == "loop":  # carried values stay in place
-                taken = [self.storing.memory_of(value.owner.operands[value.result_number])]
+                taken = [storing.memory_of(graph.operands[maker][graph.number_of(value)])]
             for each in taken:
-                other = self.storing.of_sums(each) and not self._for_sums(
-                    value
-                )  # partial sums have another shape
+                other = storing.of_sums(each) and not self._for_sums(value)  # they have another shape
                 if not (other or self.form(each).dims):
                     yield each
 
-    def _handed_on(self, value: Any) -> Iterator[Any]:
+    def _handed_on(self, value: int) -> Iterator[int]:
         """The value that the first branch returns unchanged, if the other branches overwrite it, or do not
         read it. XLA copies values that another branch returns unchanged."""
-        ends = [[*region.blocks[0].operations][-1] for region in value.owner.regions]
-        first, *others = ((end.operands[value.result_number], end.operation.block) for end in ends)
-        before = first[0]
-        if _block_of(before) != first[1] and all(
-            self._written_over(given, before, block) for given, block in others
+        graph, number = self.graph, self.graph.number_of(value)
+        regions = graph.regions_of(graph.definers[value])
+        given = [graph.operands[graph.ops_of(region)[-1]][number] for region in regions]
+        before = given[0]
+        if graph.region_of(before) != regions[0] and all(
+            self._written_over(each, before, region)
+            for each, region in zip(given[1:], regions[1:], strict=True)
         ):
             yield self.storing.memory_of(before)
 
-    def _written_over(self, value: Any, before: Any, block: Any) -> bool:
+    def _written_over(self, value: int, before: int, region: int) -> bool:
         """Whether a branch's result overwrites the former value, or the former value is not read there."""
+        graph = self.graph
         if value == before:
             return True
-        if _block_of(value) == block and any(
-            self._written_over(each, before, block) for each in self.replaced(value)
+        if graph.region_of(value) == region and any(
+            self._written_over(each, before, region) for each in self.replaced(value)
         ):
             return True
-        ops = (op for each in block.operations for op in (each, *operations_in(each)))
-        return not any(before in op.operands for op in ops)
+        return not any(graph.around(user, region) >= 0 for user, _ in graph.uses[before])
 
-    def _for_sums(self, value: Any) -> bool:
+    def _for_sums(self, value: int) -> bool:
         """Whether a value is the operand of partial sums, and computed in their shape."""
-        users = (use.owner.operation for use in value.uses)
-        return any(self.storing.of_sums(result) for user in users for result in user.results)
+        graph = self.graph
+        users = (user for user, _ in graph.uses[value])
+        return any(self.storing.of_sums(result) for user in users for result in graph.results[user])
 
-    def copied(self, op: Any) -> Iterator[tuple[Any, int]]:
+    def copied(self, op: int) -> dict[int, int]:
         """The operands that an op copies, as the values whose memory they are, and the bytes of copies."""
-        if not self._platform or any(self.storing.of(v).loop for v in op.results):
-            return
-        layout, any_order = self.of(op), self._rules.asked(op.name)[1]
-        for number, operand in enumerate(op.operands):
-            value = self.storing.memory_of(operand)
+        graph, storing, copies = self.graph, self.storing, dict[int, int]()
+        if not self._platform or any(storing.at(v).loop for v in graph.results[op]):
+            return copies
+        layout, any_order = self.of(op), self._rules.asked(graph.plain[op])[1]
+        for number, operand in enumerate(graph.operands[op]):
+            value = storing.memory_of(operand)
             has, wanted = self.form(value), self.wanted(op, number)
-            computed = not isinstance(value.owner, ir.Block) and self.storing.of(value).loop
+            computed = graph.definers[value] >= 0 and storing.at(value).loop
             if computed and self._only_use(value):
                 continue  # in the wanted layout
-            if not op.results and value.owner == op.operation.block:
+            given = graph.definers[value] < 0 and graph.entry(value)[0] == graph.regions[op]
+            if given and not graph.results[op]:
                 continue  # it is loop-invariant
             dims = has.dims if any_order else wanted.dims
             if has != (dims, wanted.wide) or (has.dims and value != operand) or layout.pieces > 1:
-                yield value, self.storing.size(value) * wanted.wide
-
-
-def _block_of(value: Any) -> Any:
-    """The block that defines a value."""
-    return value.owner if isinstance(value.owner, ir.Block) else value.owner.operation.block
+                copies[value] = storing.size(value) * wanted.wide
+        return copies
 
 
 class Forms:

@@ -16,6 +16,7 @@ from ..importers.listing import listing_of
 from ..program.mlir.modules import boundary_attributes, main_function, named_in, symbols
 from ..rulebook.traits import OpTraits
 from .donating import gifts, given_to
+from .graph import OpGraph
 from .layouts import MemoryLayouts
 from .machine import Allocation
 from .memories import on_host
@@ -87,30 +88,35 @@ def peaks(
     if body.operation.name == "sdy.manual_computation":  # its block has the parts of arguments
         block = body.regions[0].blocks[0]
     host = on_host(function, block, entries, traits, allocation.platform)
+    graph = storing.graph if storing else OpGraph()
+    (region,) = graph.regions_of(graph.function(function.operation))
+    if body.operation.name == "sdy.manual_computation":
+        (region,) = graph.regions_of(graph.ops_of(region)[0])
     if not host:
-        return _peak(block, entries, storing or Storing(allocation, traits)), Peak(0, 0, ())
-    of_device, of_host = (Storing(allocation, traits, host, of_host=on) for on in (False, True))
-    return _peak(block, entries, of_device), _peak(block, entries, of_host)
+        return _peak(region, entries, storing or Storing(allocation, traits, graph=graph)), Peak(0, 0, ())
+    of_device, of_host = (Storing(allocation, traits, host, of_host=on, graph=graph) for on in (False, True))
+    return _peak(region, entries, of_device), _peak(region, entries, of_host)
 
 
-def _peak(block: Any, entries: Sequence[Any], storing: Storing) -> Peak:
-    """What a block needs of the memory that is looked at; ``entries`` are the attributes of its arguments."""
-    *_, end = block.operations
-    allocation = storing.allocation
-    taken, given = ([*map(storing.size, values)] for values in (block.arguments, end.operands))
+def _peak(region: int, entries: Sequence[Any], storing: Storing) -> Peak:
+    """What the block of a region needs of the memory that is looked at; ``entries`` are the attributes of its
+    arguments."""
+    graph, allocation = storing.graph, storing.allocation
+    end, arguments = graph.ops_of(region)[-1], graph.arguments[region]
+    returns = graph.operands[end]
+    taken, given = ([*map(storing.size, values)] for values in (arguments, returns))
     pairs = given_to(taken, given, entries)
     shared = sum(taken[argument] for argument in pairs)
     layouts = MemoryLayouts(storing)
-    order = Order(block, layouts.storing)
-    copied = dict(layouts.copied(end.operation))
-    returned = {layouts.storing.memory_of(value) for value in end.operands} - set(copied)
-    had = gifts({block.arguments[n]: end.operands[m] for n, m in pairs.items()}, order, layouts)
+    order = Order(region, storing)
+    returned = set(map(storing.memory_of, returns)).difference(layouts.copied(end))
+    had = gifts({arguments[n]: returns[m] for n, m in pairs.items()}, order, layouts)
     placed = {value for value, gift in had.items() if not (gift.read_elsewhere or gift.made_elsewhere)}
-    lives, last = _lives(order, layouts, block.arguments, placed)
+    lives, last = _lives(order, layouts, arguments, placed)
     rooms, others, left = list[_Room](), list[_Life](), list[_Life]()
     times = 2 * len(order.operations)
     for life in lives:
-        if life.op != end.operation and returned.isdisjoint(life.values):
+        if life.op != end and returned.isdisjoint(life.values):
             others.append(life)
             continue
         gift = next((had[value] for value in life.values if value in had), None)
@@ -131,15 +137,16 @@ def _peak(block: Any, entries: Sequence[Any], storing: Storing) -> Peak:
     left += [life for life in others if life.apart or not space.take(life)]
     _, live = _most(left, allocation)
     live.sort(key=lambda life: -life.size)
-    held = [(life.op, allocation.room(life.size)) for life in live]
+    ops = {None: None} | {life.op: graph.ops[life.op] for life in left if life.op is not None}
+    held = [(ops[life.op], allocation.room(life.size)) for life in live]
     if live:  # no op comes after the last one
         held[-1] = held[-1][0], live[-1].size
     addresses = allocation.address * len(given) if len(given) > 1 and not storing.of_host else 0
-    every = tuple((life.op, allocation.room(life.size), life.start, life.end) for life in left)
+    every = tuple([(ops[life.op], allocation.room(life.size), life.start, life.end) for life in left])
     return Peak(sum(taken), sum(given) - shared + addresses, tuple(held), every, times)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, slots=True)
 class _Life:
     """A buffer, its live range, the op that allocates it (None: the block does), and the values in it, one
     after the other; none for a copy. Addresses are ``apart`` from everything else. The n-th op copies
@@ -148,8 +155,8 @@ class _Life:
     size: int
     start: int
     end: int
-    op: Any
-    values: list[Any]
+    op: int | None
+    values: list[int]
     apart: bool = False
 
 
@@ -234,35 +241,36 @@ def _most(lives: Sequence[_Life], allocation: Allocation) -> tuple[int, list[_Li
     return most, [life for life in lives if life.start <= at <= life.end] if most else []
 
 
-def _inside(op: Any, layouts: MemoryLayouts) -> Iterator[tuple[Any, int]]:
+def _inside(op: int, layouts: MemoryLayouts) -> Iterator[tuple[int, int]]:
     """The memory that an op needs besides its operands and results, and for which op: by the rules, and in
     its regions, besides their arguments."""
-    allocation = layouts.storing.allocation
+    graph, allocation = layouts.graph, layouts.storing.allocation
     yield op, layouts.of(op).needs
-    if layouts.storing.traits.lowering(op.name) in ("loop", "branches", "body"):
-        blocks = [block for region in op.regions for block in region]
-        every = [list(_beside(block, layouts)) for block in blocks]
+    if layouts.storing.traits.lowering(graph.plain[op]) in ("loop", "branches", "body"):
+        every = [list(_beside(region, layouts)) for region in graph.regions_of(op)]
         yield from max(every, key=lambda pieces: sum(allocation.room(size) for _, size in pieces), default=[])
 
 
-def _beside(block: Any, layouts: MemoryLayouts) -> Iterator[tuple[Any, int]]:
+def _beside(region: int, layouts: MemoryLayouts) -> Iterator[tuple[int, int]]:
     """The memory that a block needs besides its arguments, and for which op; if it has no arguments, like a
     branch, besides its results."""
-    storing = layouts.storing
-    order, allocation = Order(block, storing), storing.allocation
-    if allocation.breadth_first and len(order.every[-1].operands) == len(block.arguments) > 0:
+    storing, graph = layouts.storing, layouts.graph
+    order, allocation = Order(region, storing), storing.allocation
+    arguments, returns = order.arguments, graph.operands[order.every[-1]]
+    if allocation.breadth_first and len(returns) == len(arguments) > 0:
         lives = _around(order, layouts)
     else:
         lives, _ = _lives(order, layouts)
-    if not block.arguments:
-        given = {storing.memory_of(value) for value in order.operations[-1].operands}
+    if not arguments:
+        given = {storing.memory_of(value) for value in graph.operands[order.operations[-1]]}
         lives = [life for life in lives if given.isdisjoint(life.values)]
     whole, live = _most(lives, allocation)
-    if all(life.op for life in live):
-        yield from ((life.op, life.size) for life in live)
+    made = [(life.op, life.size) for life in live if life.op is not None]
+    if len(made) == len(live):
+        yield from made
     else:  # in the memory of dead arguments
-        taken = sum(allocation.room(storing.size(value)) for value in block.arguments)
-        yield block.owner, max(whole - taken, 0)
+        taken = sum(allocation.room(storing.size(value)) for value in arguments)
+        yield graph.owners[region], max(whole - taken, 0)
 
 
 def _around(order: Order, layouts: MemoryLayouts) -> list[_Life]:
@@ -271,10 +279,9 @@ def _around(order: Order, layouts: MemoryLayouts) -> list[_Life]:
     value is copied before. Otherwise the next value is copied there as soon as it is made. Until then the
     memory of a dead value serves others."""
     storing, end, times = layouts.storing, order.every[-1], 2 * len(order.operations)
-    arguments, given = order.block.arguments, [storing.memory_of(value) for value in end.operands]
-    makers = {value: number for number, op in enumerate(order.every) for value in op.results}
+    arguments, given = order.arguments, [*map(storing.memory_of, layouts.graph.operands[end])]
     how = [
-        _comes_around(order, argument, value, makers.get(value), layouts)
+        _comes_around(order, argument, value, layouts)
         for argument, value in zip(arguments, given, strict=True)
     ]
     there = {value for value, each in zip(given, how, strict=True) if each in ("there", "copied before")}
@@ -287,7 +294,7 @@ def _around(order: Order, layouts: MemoryLayouts) -> list[_Life]:
             left.append(_Life(had.size, 0, had.end, end, []))
             had.end = 0
         elif each == "copied behind":
-            readers = set(order.needing(next_life.values)) - {len(order.every) - 1}
+            readers = set(order.needing(next_life.values)) - {end}
             next_life.end = max([next_life.start + 1, *(order.times[reader] for reader in readers)])
         if next_life is not None and next_life in left and next_life.start >= had.end:
             if each != "copied behind":
@@ -298,49 +305,50 @@ def _around(order: Order, layouts: MemoryLayouts) -> list[_Life]:
     return [life for life in left if life.apart or not space.take(life)]
 
 
-def _comes_around(order: Order, argument: Any, value: Any, maker: int | None, layouts: MemoryLayouts) -> str:
-    """How the next value of a carried one, made by the op with this number, gets into its memory: it is
-    "there", or "copied behind", or the current one is "copied before"."""
+def _comes_around(order: Order, argument: int, value: int, layouts: MemoryLayouts) -> str:
+    """How the next value of a carried one gets into its memory: it is "there", or "copied behind", or the
+    current one is "copied before"."""
     if value == argument:
         return "there"
-    readers = set(order.needing([argument]))
-    if maker is None or not order.before(maker).issuperset(readers - {maker}):
+    readers, maker = set(order.needing([argument])), layouts.graph.definers[value]
+    inside = maker >= 0 and layouts.graph.regions[maker] == order.region
+    if not inside or not order.before(maker).issuperset(readers - {maker}):
         return "copied before"
     return "copied behind" if maker in readers and argument not in layouts.replaced(value) else "there"
 
 
 def _lives(
-    order: Order, layouts: MemoryLayouts, kept: Collection[Any] = (), placed: Collection[Any] = ()
-) -> tuple[list[_Life], dict[Any, int]]:
+    order: Order, layouts: MemoryLayouts, kept: Collection[int] = (), placed: Collection[int] = ()
+) -> tuple[list[_Life], dict[int, int]]:
     """The buffers of a block's values, and of their copies. Arguments are included unless they are ``kept``
     throughout. Values with a buffer of their own are ``placed``. And the last reads of values."""
-    storing, allocation = layouts.storing, layouts.storing.allocation
-    copied = {op: dict(layouts.copied(op)) for op in order.operations}
+    storing, allocation, graph = layouts.storing, layouts.storing.allocation, layouts.graph
+    addressed = bool(allocation.address) and not storing.of_host
+    copied = {op: layouts.copied(op) for op in order.operations}
     last = _last_reads(order, layouts, copied)
-    by_value: dict[Any, _Life] = {}
+    by_value: dict[int, _Life] = {}
     copies, kept = list[_Life](), set(kept)
-    for argument in order.block.arguments:
+    for argument in order.arguments:
         if argument not in kept:
             by_value[argument] = _Life(storing.size(argument), -1, max(last[argument], 0), None, [argument])
     dying = Counter((life.end, life.size) for life in by_value.values())
     for n, op in enumerate(order.operations):
-        time, layout = 2 * n + 1, layouts.of(op)
-        first = 0 if allocation.breadth_first else time - 1  # when arguments are copied
-        here, spent = _copies(op, (first, time), copied[op], layout.pieces, storing), list[_Life]()
-        copies += here
+        time, layout, results = 2 * n + 1, layouts.of(op), graph.results[op]
+        here, spent = list[_Life](), list[_Life]()
+        if copied[op] or layout.pieces > 1:
+            first = 0 if allocation.breadth_first else time - 1  # when arguments are copied
+            here = _copies(op, (first, time), copied[op], layout.pieces, storing)
+            dying.update((life.end, life.size) for life in here)
+            copies += here
         copies += (_Life(size, time, time, inner, []) for inner, size in _inside(op, layouts) if size)
-        if (
-            (results := max(len(op.results), layout.pieces)) > 1
-            and allocation.address
-            and not storing.of_host
-        ):
-            addresses = allocation.room(allocation.address * results)
+        if addressed and (pieces := max(len(results), layout.pieces)) > 1:
+            addresses = allocation.room(allocation.address * pieces)
             copies.append(_Life(addresses, time, time, op, [], apart=True))
-        dying.update((life.end, life.size) for life in here)
-        for value in op.results:
-            how, size = storing.of(value), layouts.size(value)
+        for value in results:
+            how = storing.at(value)
             if not how.stored or how.apart or storing.memory_of(value) != value:
                 continue
+            size = layouts.size(value)
             if how.beside_sums:  # it is made after these
                 copies.append(_Life(size + size // how.beside_sums, time, time + 1, op, []))
             place = None
@@ -363,47 +371,47 @@ def _lives(
     return list(dict.fromkeys([*by_value.values(), *copies])), last
 
 
-def _begun(value: Any, time: int, lives: Mapping[Any, _Life], layouts: MemoryLayouts) -> int:
+def _begun(value: int, time: int, lives: Mapping[int, _Life], layouts: MemoryLayouts) -> int:
     """When the buffer of a value is allocated that an op makes at a time. Values that a loop carries are
     copied before it, as soon as their initial values exist."""
-    if layouts.storing.traits.lowering(value.owner.operation.name) != "loop":
+    graph = layouts.graph
+    maker = graph.definers[value]
+    if layouts.storing.traits.lowering(graph.plain[maker]) != "loop":
         return time
-    begins = layouts.storing.memory_of(value.owner.operands[value.result_number])
-    if isinstance(begins.owner, ir.Block):
+    begins = layouts.storing.memory_of(graph.operands[maker][graph.number_of(value)])
+    if graph.definers[begins] < 0:
         return 0
     return min(lives[begins].start + 1, time) if begins in lives else time
 
 
 def _last_reads(
-    order: Order, layouts: MemoryLayouts, copied: Mapping[Any, Mapping[Any, int]]
-) -> dict[Any, int]:
+    order: Order, layouts: MemoryLayouts, copied: Mapping[int, Mapping[int, int]]
+) -> dict[int, int]:
     """The last reads of the values of a block: by users; by users of values that are not stored, are computed
     again, or share the memory; or else when they are made, -1 before the block."""
-    storing = layouts.storing
-    times, copies = order.times, [copied.get(op, ()) for op in order.every]
-    pieces = [layouts.of(op).pieces for op in order.every]
+    storing, graph, times = layouts.storing, layouts.graph, order.times
+    pieces = {op: many for op in order.every if (many := layouts.of(op).pieces) > 1}
     early = storing.allocation.breadth_first  # arguments are copied first
-    last: dict[Any, int] = {}
-    again: dict[Any, int] = {}  # when loops read their operands
+    last: dict[int, int] = {}
+    again: dict[int, int] = {}  # when loops read their operands
 
-    def read(value: Any, written: int) -> int:
+    def read(value: int, written: int) -> int:
         end = later = written
-        computed = written >= 0 and storing.of(value).again
-        for user, operand in order.uses.get(value, ()):
-            at, results = written, order.every[user].results if operand >= 0 else ()
+        computed = written >= 0 and storing.at(value).again
+        for user, operand in order.uses(value):
+            at, results = written, graph.results[user] if operand >= 0 else ()
             if user in times:
-                copied = value in copies[user] or pieces[user] > 1
-                at = 0 if copied and early and value.owner == order.block else times[user] - copied
+                copies = value in copied[user] or user in pieces
+                at = 0 if copies and early and graph.definers[value] < 0 else times[user] - copies
             for result in results:
-                how = storing.of(result)
-                shared = how.same == operand and storing.memory_of(result) != result
-                if shared or not how.stored:
+                how = storing.at(result)
+                if not how.stored or (how.same == operand and storing.memory_of(result) != result):
                     at = max(at, last[result])
                 at = max(at, again.get(result, at))
             if (
                 computed
                 and results
-                and all(storing.of(r).loop and not storing.of(r).runs_as for r in results)
+                and all(storing.at(r).loop and not storing.at(r).runs_as for r in results)
             ):
                 later = max(later, at)
             else:
@@ -412,21 +420,21 @@ def _last_reads(
             again[value] = later
         return end
 
-    for n in reversed(range(len(order.every))):
-        for value in order.every[n].results:
-            last[value] = read(value, times.get(n, -1))
-    return last | {argument: read(argument, -1) for argument in order.block.arguments}
+    for op in reversed(order.every):
+        for value in graph.results[op]:
+            last[value] = read(value, times.get(op, -1))
+    return last | {argument: read(argument, -1) for argument in order.arguments}
 
 
 def _copies(
-    op: Any, times: tuple[int, int], copied: Mapping[Any, int], pieces: int, storing: Storing
+    op: int, times: tuple[int, int], copied: Mapping[int, int], pieces: int, storing: Storing
 ) -> list[_Life]:
     """The buffers of the copies that an op makes: of arguments at the first of two times, before it runs at
     the second. An op on separate pieces also needs those of its results, until they are joined."""
-    first, time = times
+    (first, time), graph = times, storing.graph
     if pieces == 1:
-        starts = [first if isinstance(value.owner, ir.Block) else time - 1 for value in copied]
+        starts = [first if graph.definers[value] < 0 else time - 1 for value in copied]
         return [_Life(size, at, time, op, []) for at, size in zip(starts, copied.values(), strict=True)]
     taken = [_Life(size // pieces, time - 1, time - 1, op, []) for size in copied.values()]
-    given = [_Life(storing.size(value) // pieces, time - 1, time, op, []) for value in op.results]
+    given = [_Life(storing.size(value) // pieces, time - 1, time, op, []) for value in graph.results[op]]
     return [replace(life) for life in taken + given for _ in range(pieces)]

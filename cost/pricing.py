@@ -148,10 +148,10 @@ class Pricing:
         }
         return {**facts, **told(known.signature)}
 
-    def of_collective(self, collective: Collective, op: Any, together: int = 1) -> OpPrice:
+    def of_collective(self, collective: Collective, op: int, together: int = 1) -> OpPrice:
         """The price of a collective, with elements as wide as the machine sends them; its share, if this many
         are combined."""
-        link = self.machine.link_of(collective.axes, groups_of(op))
+        link = self.machine.link_of(collective.axes, groups_of(self.graph.ops[op]))
         amount = collective.bytes * self._layouts.wanted(op, 0).wide
         key = collective.kind, collective.group, amount, link, together
         if key not in self._known:

@@ -5,10 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from itertools import islice
 from typing import Any
-
-from jaxlib.mlir import ir
 
 from ..partition.finishing.combining import combination
 from ..program.signature import Told, describe
@@ -48,7 +45,7 @@ class Stored:
 class Storing:
     """How the values of one module are stored under an allocation, and how much memory they take. Values
     ``on_host`` take the host's memory; with ``of_host`` that is counted in place of the device's. Ops and
-    values are given by their numbers in a graph, or as MLIR's."""
+    values are given by their numbers in a graph, except for those ``on_host``."""
 
     def __init__(
         self,
@@ -66,17 +63,13 @@ class Storing:
         self._told = Told()
         self._known: dict[int, Stored] = {}
         self._alike: dict[Any, Stored] = {}  # values of which the same is known
-        self._sizes: dict[ir.Type, int] = {}
+        self._sizes: dict[str, int] = {}  # by type
         self._readers: dict[int, dict[int, set[int]]] = {}  # of a value: in a loop the ops that say where
         self._users_of: dict[int, list[int]] = {}
         self._times: dict[tuple[int, int], int] = {}  # the times that a loop computes an op for an element
         self._constants: dict[
             int, tuple[bool, bool]
         ] = {}  # whether ops make such, and of such are broadcasts
-
-    def of(self, value: Any) -> Stored:
-        """How a value of an op is stored."""
-        return self.at(self.graph.value(value))
 
     def at(self, value: int) -> Stored:
         """How the value with a number is stored, which an op makes."""
@@ -101,27 +94,25 @@ class Storing:
                     stored[last] = self._of(last)
         return stored[value]
 
-    def size(self, value: Any) -> int:
+    def size(self, value: int) -> int:
         """The bytes that a value takes of the memory that counts."""
-        if (value in self.on_host if self.on_host else False) != self.of_host:
+        if bool(self.on_host and self.graph.held(value) in self.on_host) != self.of_host:
             return 0
-        type_ = value.type
+        type_ = self.graph.types[value].text
         if type_ not in self._sizes:
-            self._sizes[type_] = self.allocation.size(str(type_))
+            self._sizes[type_] = self.allocation.size(type_)
         return self._sizes[type_]
 
-    def of_sums(self, value: Any) -> bool:
+    def of_sums(self, value: int) -> bool:
         """Whether a value is not stored for its users, but partial sums for it are."""
-        return not isinstance(value.owner, ir.Block) and self.of(value).sums
+        return self.graph.definers[value] >= 0 and self.at(value).sums
 
-    def memory_of(self, value: Any) -> Any:
+    def memory_of(self, value: int) -> int:
         """The value whose memory a value shares: itself, or an operand of its op."""
-        while not isinstance(value.owner, ir.Block):
-            same = self.of(value).same
-            if same is None:
-                break
-            operand = value.owner.operands[same]
-            if not (isinstance(operand.owner, ir.Block) or self.of(operand).stored):
+        definers, operands = self.graph.definers, self.graph.operands
+        while (definer := definers[value]) >= 0 and (same := self.at(value).same) is not None:
+            operand = operands[definer][same]
+            if definers[operand] >= 0 and not self.at(operand).stored:
                 break
             value = operand
         return value
@@ -134,29 +125,30 @@ class Storing:
         operand = graph.operands[graph.definers[value]][same]
         return graph.definers[operand] < 0 or self.at(operand).stored
 
-    def inputs(self, value: Any) -> Iterator[Any]:
+    def inputs(self, value: int) -> Iterator[int]:
         """The operands of a value's definer, and of ops that are fused into it and not stored. Operands of
         another shape are omitted if the value cannot be in their place."""
-        left, seen, shape = list(value.owner.operands), set[Any](), self.of(value).shape
-        while left:
-            taken = left.pop(0)
+        graph, shape = self.graph, self.at(value).shape
+        types, definers = graph.types, graph.definers
+        left, seen = [*graph.operands[definers[value]]], set[int]()
+        for taken in left:  # which grows
             operand = self.memory_of(taken)
             # Products may have the same sizes in another order: they are computed in the wanted order.
-            if operand in seen or (shape and sorted(_shape(operand)) != sorted(_shape(taken))):
+            if operand in seen or (shape and sorted(types[operand].shape) != sorted(types[taken].shape)):
                 continue
             seen.add(operand)
             yield operand
-            if not isinstance(operand.owner, ir.Block):
-                how = self.of(operand)
+            if definers[operand] >= 0:
+                how = self.at(operand)
                 if how.in_place and not how.stored:
-                    left += operand.owner.operands
+                    left += graph.operands[definers[operand]]
 
     def _of(self, value: int) -> Stored:
         graph, platform = self.graph, self.allocation.platform
         maker, used = graph.definers[value], self._users(value)
         uses, number = {user for user, _ in graph.uses[value]}, value - graph.results[maker].start
         lowering = self.traits.lowering(graph.plain[maker]) if graph.ends[maker] > maker + 1 else ""
-        if lowering == "loop" and unchanged(graph.ops[maker], number):
+        if lowering == "loop" and graph.unchanged(maker, number):
             return Stored(True, number, False)
         alone = next((taken for taken in graph.operands[maker] if graph.used_once(taken)), -1)
         made_from = graph.definers[alone] if alone >= 0 else -1
@@ -294,32 +286,9 @@ class Storing:
         return most
 
 
-def _shape(value: Any) -> list[int]:
-    type_ = value.type
-    return list(type_.shape) if isinstance(type_, ir.RankedTensorType) else []
-
-
-def element_of(value: Any) -> str:
-    """The element type of a tensor, as MLIR writes it; empty for other values."""
-    type_ = value.type
-    return str(type_.element_type) if isinstance(type_, ir.RankedTensorType) else ""
-
-
-def used_once(value: Any) -> bool:
-    """Whether a value has one use; others may have thousands."""
-    return sum(1 for _ in islice(value.uses, 2)) == 1
-
-
 def _alike(one: Any, other: Any) -> bool:
     """Whether two ops combine elements in the same way, from the same initial value."""
     return bool(one.operands[1] == other.operands[1] and combination(one) == combination(other))
-
-
-def unchanged(loop: Any, number: int) -> bool:
-    """Whether a loop passes a carried value on unchanged."""
-    block = loop.regions[1].blocks[0]
-    *_, end = block.operations
-    return bool(end.operands[number] == block.arguments[number])
 
 
 class Stores:
