@@ -630,7 +630,8 @@ def test_what_is_removed_has_no_proof(backend: Any) -> None:
 def test_what_is_removed_has_any_form_that_is_added(form: str, backend: Any) -> None:
     kinds = [("s", object), ("x", np.uint64)]
     facts: Any = np.array([("a", 1), ("b", 2**64 - 1), ("absent", 3)], kinds)
-    relation, left = "r", [("a", 2)]
+    relation = "r"
+    left: list[tuple[Any, ...]] = [("a", 2)]
     if form == "column":
         relation, facts, left = "one", np.array(["a", "a", "absent"]), [("b",)]
     elif form != "structured":
