@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -21,6 +22,8 @@ from shardlog.autosharding.texts import plan_text
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
 from shardlog.partition.improving import TooLargeError
+
+from ..support.drawing import by_day
 
 _SIZES = (64, 256, 64)
 
@@ -218,11 +221,12 @@ def test_a_known_strategy_is_taken_where_no_choice_fits(monkeypatch: pytest.Monk
     assert limited.tried[0].name in {"data parallel", "ZeRO-1", "ZeRO-3"} or "over" in limited.tried[0].name
 
 
-def test_what_is_refused_names_the_least_of_all_that_was_costed() -> None:
-    options = AutoOptions(devices=8, topology="h100", memory=100_000)
-    unlimited = plan(_text(), AutoOptions(devices=8, topology="h100"))
+@pytest.mark.parametrize("mesh", by_day(["data=4,model=2"], ["data=4,model=2", ""]))
+def test_what_is_refused_names_the_least_of_all_that_was_costed(mesh: str) -> None:
+    options = AutoOptions(mesh=mesh or None, devices=None if mesh else 8, topology="h100")
+    unlimited = plan(_text(), options)
     with pytest.raises(TooLargeError) as refused:
-        plan(_text(), options)
+        plan(_text(), replace(options, memory=100_000))
     assert refused.value.least <= min(tried.peak for tried in unlimited.tried)
 
 

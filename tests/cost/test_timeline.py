@@ -15,6 +15,7 @@ from shardlog.cost.cost import Cost
 
 from ..partition import test_collective_matmul as matmul
 from ..support import models
+from ..support.drawing import by_day
 from ..support.mlp import MLP
 
 # What Chrome's trace viewer and Perfetto need of the events that are written.
@@ -126,8 +127,10 @@ def test_each_turn_of_a_loop_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (times["dot_general"], times["tanh"], times["compare"]) == (3, 1, 4)
 
 
-@pytest.mark.parametrize("scan", [False, True])
-@pytest.mark.parametrize("topology", ["v5e", "h100"])
+TRAINED = [(True, "v5e"), (False, "v5e"), (True, "h100"), (False, "h100")]
+
+
+@pytest.mark.parametrize(("scan", "topology"), by_day([(True, "v5e"), (False, "h100")], TRAINED))
 def test_it_takes_as_long_as_the_cost_says(scan: bool, topology: str) -> None:
     program = models.lower("transformer", depth=2, scan=scan, train=True)
     cost = shardlog.run(program).partition().cost(topology)

@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 from shardlog.engine import DatalogError, load
+from shardlog.engine.language import preprocessor
 from shardlog.engine.language.diagnostics import did_you_mean
 from shardlog.engine.language.sources import LARGEST
+from shardlog.engine.transform import components
 
 from ..support.drawing import by_day
 
@@ -180,11 +182,14 @@ GROWING: dict[str, tuple[str, str]] = {
 LONGEST = ("long components", "macros that drop what they are given", "alternatives of many rules")
 
 
+@pytest.mark.parametrize("mebibytes", by_day([1], [1, 4]))
 @pytest.mark.parametrize("kind", by_day([kind for kind in GROWING if kind not in LONGEST], GROWING))
-def test_what_grows_from_line_to_line(kind: str) -> None:
-    """What a short text stands for has limits, and the error says which."""
+def test_what_grows_from_line_to_line(kind: str, mebibytes: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What a short text stands for has limits, and the error says which. By day those of texts are lower."""
+    monkeypatch.setattr(components, "_CHARACTERS", mebibytes << 20)
+    monkeypatch.setattr(preprocessor, "_MACRO_CHARACTERS", mebibytes << 20)
     text, message = GROWING[kind]
-    assert message in errors(DECLARED + text)
+    assert message.replace("4 MiB", f"{mebibytes} MiB") in errors(DECLARED + text)
 
 
 def test_a_macro_that_is_not_closed_in_a_condition() -> None:

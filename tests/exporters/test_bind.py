@@ -18,6 +18,7 @@ from shardlog.importers.sources.source import read_source
 from shardlog.importers.sources.text import parse_module
 from shardlog.program.mlir.modules import ops_in, symbols
 
+from ..support.drawing import by_day
 from ..support.programs import SIZES, P, array, lowered
 
 pytestmark = pytest.mark.versions
@@ -90,9 +91,10 @@ def check(result: shardlog.Session, bind: Literal["needed", "all"] = "all") -> i
     return compared
 
 
-@pytest.mark.parametrize(
-    "name", ["scan", "while", "cond", "train step", "attention", "inner jit", "cholesky"]
-)
+ANNOTATED = ["scan", "while", "cond", "train step", "attention", "inner jit", "cholesky"]
+
+
+@pytest.mark.parametrize("name", by_day(["scan", "cond", "inner jit", "cholesky"], ANNOTATED))
 def test_random_annotations(name: str) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -105,7 +107,7 @@ def test_functions_that_are_called_with_several_shardings(name: str) -> None:
     assert check(shardlog.run(randomly_annotated(lowered(name, 1), 1))) > 10
 
 
-@pytest.mark.parametrize("name", ["mlp", "train step", "attention", "cholesky"])
+@pytest.mark.parametrize("name", by_day(["mlp", "attention"], ["mlp", "train step", "attention", "cholesky"]))
 def test_needed_constraints(name: str) -> None:
     """A few of them are enough for XLA to decide the same."""
     with warnings.catch_warnings():

@@ -20,6 +20,8 @@ from shardlog.partition.forms import FORMS
 from shardlog.partition.improving import Aim
 from shardlog.program.mlir.modules import ops_in
 
+from ..support.drawing import by_day
+
 # On this machine the products of a part take as long as handing it on.
 MACHINE = """\
 name = "even"
@@ -187,10 +189,11 @@ def random_product(random: Random) -> tuple[str, list[Array], Array]:
     return module, [a, b], np.einsum(f"{''.join(lhs)},{''.join(rhs)}->{''.join(result)}", a, b)
 
 
-def test_random_products() -> None:
+@pytest.mark.parametrize("seeds", by_day([range(20)], [range(20), range(20, 200)]), ids=str)
+def test_random_products(seeds: range) -> None:
     """Whatever could go on beside a product does: along batch, free and contracted dimensions."""
     kinds = set[tuple[bool, bool]]()
-    for seed in range(60):
+    for seed in seeds:
         random = Random(seed)
         module, inputs, expected = random_product(random)
         result = shardlog.run(module)

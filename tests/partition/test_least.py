@@ -29,6 +29,7 @@ from shardlog.partition.choice.least.sums import (
 from shardlog.runs.choice import ProgramChoice
 
 from ..support import tools
+from ..support.drawing import drawing
 from ..support.programs import lowered
 
 pytestmark = pytest.mark.core
@@ -100,6 +101,7 @@ def bound(total: Sum, terms: Sequence[Terms], alone: Floats) -> float:
     return bound
 
 
+@drawing(30)
 @given(SEEDS)
 def test_energies_gains_and_ways_are_those_of_every_choice(seed: int) -> None:
     terms, alone = random_sum(seed)

@@ -133,9 +133,14 @@ def page(browser: webdriver.Chrome, small: Path) -> Page:
     return Page(browser, small)
 
 
+@pytest.fixture(scope="module", params=by_day([8], [8, 24]))
+def layers(request: pytest.FixtureRequest) -> int:
+    return int(request.param)
+
+
 @pytest.fixture(scope="module")
-def train_step(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    text = models.text("transformer", depth=24, scan=False, train=True)
+def train_step(tmp_path_factory: pytest.TempPathFactory, layers: int) -> Path:
+    text = models.text("transformer", depth=layers, scan=False, train=True)
     file = tmp_path_factory.mktemp("report") / "report.html"
     file.write_text(report(shardlog.run(text).programs))
     return file
@@ -406,9 +411,14 @@ return found;
 """
 
 
-@pytest.mark.parametrize("program", ["priorities", "recommender"])
-def test_every_derivation_is_that_of_why(browser: webdriver.Chrome, tmp_path: Path, program: str) -> None:
-    model = partial(models.text, "recommender", scan=False, train=True)
+ASKED = [("priorities", 1), ("recommender", 1), ("recommender", 2)]
+
+
+@pytest.mark.parametrize(("program", "depth"), by_day(ASKED[:2], ASKED))
+def test_every_derivation_is_that_of_why(
+    browser: webdriver.Chrome, tmp_path: Path, program: str, depth: int
+) -> None:
+    model = partial(models.text, "recommender", depth=depth, train=depth > 1)
     result = shardlog.run(PRIORITIES if program == "priorities" else model())
     file = tmp_path / "report.html"
     file.write_text(report(result.programs))
@@ -659,36 +669,36 @@ def test_on_paper(page: Page) -> None:
 # ---- Large programs ---------------------------------------------------------------------------------------
 
 
-def test_the_report_of_24_layers_is_small(train_step: Path) -> None:
-    assert train_step.stat().st_size < 5_000_000
+def test_the_report_of_many_layers_is_small(train_step: Path, layers: int) -> None:
+    assert train_step.stat().st_size < 600_000 + 180_000 * layers
 
 
-def test_repeated_layers_fold(browser: webdriver.Chrome, train_step: Path) -> None:
+def test_repeated_layers_fold(browser: webdriver.Chrome, train_step: Path, layers: int) -> None:
     page = Page(browser, train_step)
     page.click("#tabs button", "Program")
     assert len(page.all("#view-program .node")) < 60
     # Somewhere in the program the layers are one group.
-    page.run("""
+    page.run(f"const least = {layers - 2};" """
         const app = window.app, find = (groups, trail) => {
           for (const group of groups) {
-            if (group[1] === 1 && group[4].length >= 22) return [...trail, group];
+            if (group[1] === 1 && group[4].length >= least) return [...trail, group];
             const inside = find(group[4], [...trail, group]);
             if (inside) return inside;
           }
         };
         app.views.program.go(find(app.run.groups, []).slice(0, -1));
-    """)
+    """)  # fmt: skip
     page.click("#view-program .node.repeat")
-    assert " of 2" in page.text("#view-program .members")
+    assert int(page.text("#view-program .members").split()[-2]) >= layers - 2
     page.press(".")
-    assert "2 of 2" in page.text("#view-program .members")
+    assert page.text("#view-program .members").split()[1:3] == ["2", "of"]
     page.press(Keys.BACKSPACE)
     assert len(page.all("#view-program .node.repeat")) >= 1
     # What every layer moves is one row.
     page.click("#tabs button", "Conflicts")
     rows = [row.text.split("\n")[:3] for row in page.all("#view-conflicts .space .row")]
     assert len(rows) < 40 < page.run("return app.run.conflicts.length")
-    assert ["24", "all-gather"] in [row[1:] for row in rows]
+    assert [str(layers), "all-gather"] in [row[1:] for row in rows]
     assert page.errors == []
 
 
