@@ -23,6 +23,7 @@ from ...program.meshes import symbol
 from ...program.mlir.modules import (
     boundary_attributes,
     is_used,
+    main_function,
     operations_in,
     public,
     put_in_place_of,
@@ -51,6 +52,17 @@ def _reductions() -> dict[str, str]:
 def has_collectives(module: ir.Module) -> bool:
     """Whether a module has ops of the dialect shard that are computed on devices."""
     return any(op.name.startswith("shard.") and op.name not in _OF_SHARDINGS for op in operations_in(module))
+
+
+def _annotated(function: Any) -> Any:
+    """The function or the first op in it that has an annotation; None if there is none."""
+    given = boundary_attributes(function, "arg_attrs") + boundary_attributes(function, "res_attrs")
+    if any("sdy.sharding" in entry for entry in given):
+        return function
+    for op in operations_in(function):
+        if op.name == "sdy.sharding_constraint" or "sdy.sharding" in op.attributes:
+            return op
+    return None
 
 
 def to_global(module: ir.Module) -> None:
@@ -109,9 +121,7 @@ class Global:
         self.sizes = [size for _, size in mesh.axes]
         self.devices = Devices(self.sizes)
         self.count = self.devices.count
-        functions = [f for f in symbols(self.module, "func.func").values() if len(f.regions[0].blocks)]
-        for function in functions:
-            self.check_annotations(function)
+        functions = self.local_functions()
         self.indices = IndexValues(self.count, self.sizes)
         received = [op for op in ops if op.name == "shard.recv"]
         sent = [op for op in ops if op.name == "shard.send"]
@@ -126,27 +136,25 @@ class Global:
         for op in others:
             self.place, self.loc = ir.InsertionPoint(op), op.location
             self.rewrite(op)
-        for op in operations_in(self.module):
-            self.place, self.loc = ir.InsertionPoint(op), op.location
-            self.depend(op)
+        self.replace_dependent()
         self.erase_indices()
-        for function in functions:
-            self.wrap(function)
-        self.module.operation.attributes[LOCAL] = ir.UnitAttr.get()
+        self.wrap_all(functions)
 
-    def check_annotations(self, function: Any) -> None:
-        """Raises ShardlogError for an annotation: a device has no whole tensors."""
-        given = boundary_attributes(function, "arg_attrs") + boundary_attributes(function, "res_attrs")
-        annotated: Any = function if any("sdy.sharding" in entry for entry in given) else None
-        for op in operations_in(function):
-            if annotated is None and (
-                op.name == "sdy.sharding_constraint" or "sdy.sharding" in op.attributes
-            ):
-                annotated = op
-        if annotated is not None:
-            message = "an annotation of a whole tensor in the program of each device, which has collectives"
-            hint = "take the annotations out; or the collectives, and partitioning finds them"
-            raise ShardlogError(message, where=location(annotated), hint=hint)
+    def local_functions(self) -> list[Any]:
+        """The functions that are programs of one device: all but those of whole tensors, which have
+        annotations. Raises ShardlogError for one that has both annotations and collectives."""
+        functions = list[Any]()
+        for function in symbols(self.module, "func.func").values():
+            annotated = _annotated(function)
+            if annotated is not None and any(op.name.startswith("shard.") for op in operations_in(function)):
+                message = (
+                    "an annotation of a whole tensor in the program of each device, which has collectives"
+                )
+                hint = "take the annotations out; or the collectives, and partitioning finds them"
+                raise ShardlogError(message, where=location(annotated), hint=hint)
+            if annotated is None and len(function.regions[0].blocks):
+                functions.append(function)
+        return functions
 
     def rewrite(self, op: Any) -> None:
         if op.name in _INDICES:
@@ -160,23 +168,34 @@ class Global:
         op.results[0].replace_all_uses_with(value)
         op.erase()
 
-    def depend(self, op: Any) -> None:
-        """Rewrites an op that takes a number of the device: a choice by it, or a tensor of it."""
+    def replace_dependent(self) -> None:
+        """Replaces the ops that take a number of the device."""
+        replaced = list[Any]()
+        for op in operations_in(self.module):
+            self.place, self.loc = ir.InsertionPoint(op), op.location
+            if self.depend(op):
+                replaced.append(op)
+        for op in replaced:  # only now: numbers are known by values, and a new one may be at an old address
+            op.erase()
+
+    def depend(self, op: Any) -> bool:
+        """Replaces an op that takes a number of the device: a choice by it, or a tensor of it. Returns
+        whether it is one."""
         if op.name == "arith.select" and op.operands[0].type == ir.IntegerType.get_signless(1):
             index = self.indices.of(op.operands[0])
             if index is None:
-                return
+                return False
             _, one, other = op.operands
             replacement = self.where(index != 0, one, other)
         elif op.name == "tensor.from_elements" and len(op.operands) == 1:
             index = self.indices.of(op.operands[0])
             if index is None:
-                return
+                return False
             replacement = self.one("stablehlo.convert", [self.number(index)], op.results[0].type)
         else:
-            return
+            return False
         op.results[0].replace_all_uses_with(replacement)
-        op.erase()
+        return True
 
     def where(self, chosen: Any, one: Any, other: Any) -> Any:
         """One tensor on devices that are chosen, and another one elsewhere."""
@@ -495,6 +514,14 @@ class Global:
         self.refuse(op, "no shard.send sends to each device that receives here")
 
     # ---- The boundary --------------------------------------------------------------------------------------
+
+    def wrap_all(self, functions: Sequence[Any]) -> None:
+        """Makes programs for all devices of functions, and notes whether the one that runs is among them."""
+        for function in functions:
+            self.wrap(function)
+        every, names = symbols(self.module, "func.func"), [function.name.value for function in functions]
+        if len(names) == len(every) or main_function(every) in names:
+            self.module.operation.attributes[LOCAL] = ir.UnitAttr.get()
 
     def wrap(self, function: Any) -> None:
         """Puts the body of a function into a manual computation on all devices."""

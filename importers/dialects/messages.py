@@ -18,7 +18,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
-from ...program.carried import DYNAMIC, LOCAL
+from ...program.carried import DYNAMIC
 from ...program.devices import Devices, Table
 from ...program.function import location
 from ...program.meshes import MOST_DEVICES, Mesh
@@ -153,13 +153,9 @@ class _Calls(Global):
                 self.place, self.loc = ir.InsertionPoint(op), op.location
                 if self.call(op):
                     done.append(op)
-        for op in operations_in(self.module):
-            self.place, self.loc = ir.InsertionPoint(op), op.location
-            self.depend(op)
+        self.replace_dependent()
         self.erase(done)
-        for function in functions:
-            self.wrap(function)
-        self.module.operation.attributes[LOCAL] = ir.UnitAttr.get()
+        self.wrap_all(functions)
 
     def processes(self) -> int:
         """The number of processes, which the program asserts."""

@@ -208,6 +208,31 @@ func.func @main(%x: tensor<6xf32>) -> tensor<12xf32> {
             shardlog.run(each)
 
 
+def test_each_function_has_its_own_form() -> None:
+    text = """
+shard.grid @g(shape = 2)
+func.func @main(%x: tensor<8xf32>) -> tensor<8xf32> {
+  %s = shard.sharding @g split_axes = [[0]] : !shard.sharding
+  %0 = shard.shard %x to %s : tensor<8xf32>
+  %1 = tosa.exp %0 : (tensor<8xf32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+func.func @each(%x: tensor<4xf32>) -> tensor<8xf32> {
+  %0 = shard.all_gather %x on @g grid_axes = [0] gather_axis = 0 : tensor<4xf32> -> tensor<8xf32>
+  return %0 : tensor<8xf32>
+}
+"""
+    whole, each = shardlog.run(text), shardlog.run(text, entry="each")
+    main = "func.func @main(%arg0: tensor<4xf32>) -> "
+    assert f"{main}tensor<4xf32>" in whole.partition(form="shard").text()
+    assert f"{main}tensor<8xf32>" in each.partition(form="shard").text()
+    x = np.arange(8, dtype=np.float32)
+    (got,) = whole.partition().compile(jax.devices()[:2])(x)
+    np.testing.assert_allclose(got, np.exp(x), rtol=1e-6)
+    (got,) = each.partition().compile(jax.devices()[:2])(x.reshape(2, 4))
+    np.testing.assert_array_equal(got, [x, x])
+
+
 REDUCED = """
 shard.grid @g(shape = 2x3)
 func.func @main(%x: tensor<4xELEMENT>) -> tensor<2xELEMENT> {
