@@ -41,6 +41,17 @@ def _own_name(op: ir.OpView) -> str:
 # Of a stablehlo.composite, `name` is its attribute. No test, whatever its ops, lets anyone ask for it.
 ir.OpView.name = property(_own_name)  # type: ignore[assignment,method-assign]
 
+
+def _address(binding: Any) -> str:
+    raise AssertionError(f"the text of a {type(binding).__name__} is its address, another one in each run")
+
+
+# Texts decide, and are printed. A list of attributes or of operands has none of its own.
+_plain: Any = object.__repr__
+for _kind in [each for each in vars(ir).values() if isinstance(each, type) and each.__repr__ is _plain]:
+    if _kind.__module__.startswith("jaxlib"):
+        _kind.__repr__ = _address  # type: ignore[assignment,method-assign]
+
 # Marker -> whether what it needs is there, and how to get it.
 _NEEDS = {
     "core": (tools.core, "the parts in Rust: cargo, and then pip install -e ."),
