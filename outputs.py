@@ -81,8 +81,8 @@ def write(name: str | Path, data: bytes) -> None:
 
 
 def refuse_loss(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[str | None]) -> None:
-    """Raises ShardlogError where an output has no name, or would take the place of an input or of another
-    output.
+    """Raises ShardlogError where an output has no name or is ``-``, or would take the place of an input or of
+    another output.
 
     ``outputs`` are pairs of an option and a name; None is no file.
     """
@@ -93,6 +93,9 @@ def refuse_loss(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[str 
         if not name:
             hint = "give a name, or leave out the option"
             raise ShardlogError("the file name is empty", where=option, hint=hint)
+        if name == "-":
+            hint = "give a name; /dev/stdout is standard output"
+            raise ShardlogError("- is no name of a file", where=option, hint=hint)
         for what, other in taken:
             if _same(name, other):
                 hint = "choose another name"

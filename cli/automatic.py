@@ -122,7 +122,8 @@ def _auto(options: argparse.Namespace) -> None:
         *(("-o", options.output), ("--program", options.program)),
         *(("--plot", options.plot), ("--report", options.report)),
     ]
-    refuse_loss(written, [None if options.module == "-" else options.module, options.plan])
+    module = None if options.module == "-" else options.module
+    refuse_loss(written, [module, options.plan, options.topology])
     given = None if options.plan is None else AutoPlan.read(options.plan)
     asked = AutoOptions.of(
         mesh=options.mesh,

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
+from contextlib import nullcontext
 from typing import Any
 
 from ..console.colours import show
 from ..console.printing import print_json, warn
 from ..errors import ShardlogError
-from ..outputs import output
+from ..outputs import output, refuse_loss
 from ..program.elements import bytes_text
 from ..runs.options import machine_of_costs
 from .choosing import asked_of, choice_arguments, warn_of_memory
-from .running import add_json, session_of
+from .running import add_json, inputs, session_of
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -23,7 +25,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
         parents=[common, choice_arguments()],
         help="estimate the time and memory of the partitioned program on a machine",
     )
-    about = "write the step as a timeline in Chrome's trace event format, for Perfetto"
+    about = "write the step as a timeline in Chrome's trace event format, for Perfetto; .gz is compressed"
     command.add_argument("--trace", metavar="STEP.json", help=about)
     command.add_argument("--full", action="store_true", help="print everything")
     add_json(command, "print JSON instead of text")
@@ -35,6 +37,7 @@ def _cost(options: argparse.Namespace) -> None:
     from ..cost.text import cost_text
     from ..program.carried import has_unknown_sizes
 
+    refuse_loss([("--trace", options.trace)], inputs(options))
     topology = machine_of_costs(options.topology)
     machine(topology)  # errors in it are reported before anything runs
     session = session_of(options)
@@ -47,17 +50,21 @@ def _cost(options: argparse.Namespace) -> None:
         unknown = formulas(session.result)
         print_json(unknown.as_json()) if options.json else show(str(unknown))
         return
-    program = asked_of(options, session)
-    cost = program.cost(topology)
-    if options.topology is None and options.memory is not None and cost.peak > options.memory:
-        bound = f"the bound of {bytes_text(options.memory)} is on tensors without tiles"
-        needed = f"on {cost.machine.name}, where they take whole tiles, {bytes_text(cost.peak)} are needed"
-        warn(f"{bound}; {needed}: --topology {topology} bounds that")
-    if cost.peak > cost.machine.memory and not program.exceeds:  # reported before
-        warn_of_memory(cost.peak, cost.machine)
-    if options.trace:
-        with output(options.trace) as file:
-            file.write_text(json.dumps(cost.trace(), ensure_ascii=False) + "\n", encoding="utf-8")
+    with output(options.trace) if options.trace else nullcontext() as file:
+        program = asked_of(options, session)
+        cost = program.cost(topology)
+        if options.topology is None and options.memory is not None and cost.peak > options.memory:
+            bound = f"the bound of {bytes_text(options.memory)} is on tensors without tiles"
+            needed = (
+                f"on {cost.machine.name}, where they take whole tiles, {bytes_text(cost.peak)} are needed"
+            )
+            warn(f"{bound}; {needed}: --topology {topology} bounds that")
+        if cost.peak > cost.machine.memory and not program.exceeds:  # reported before
+            warn_of_memory(cost.peak, cost.machine)
+        if file is not None:
+            trace = f"{json.dumps(cost.trace(), ensure_ascii=False)}\n".encode()
+            compressed = options.trace.endswith(".gz")
+            file.write_bytes(gzip.compress(trace, mtime=0) if compressed else trace)
     if options.json:
         print_json(cost.as_json())
     else:

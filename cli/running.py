@@ -100,7 +100,8 @@ def inputs(options: argparse.Namespace) -> list[str]:
     """The names of the files that a run reads."""
     module = "/dev/stdin" if options.module == "-" else options.module
     schedule = options.schedule if "\n" not in (options.schedule or "") else None
-    names = [module, *options.rules, options.op_priorities, schedule, getattr(options, "other", None)]
+    others = (getattr(options, name, None) for name in ("other", "plan", "topology"))
+    names = [module, *options.rules, options.op_priorities, schedule, *others]
     return [name for name in names if name]
 
 

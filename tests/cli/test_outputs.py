@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import os
 import stat
 import subprocess
@@ -128,6 +129,8 @@ def test_a_folder_is_whole_and_keeps_other_files() -> None:
 def test_nothing_takes_the_place_of_what_was_read(capsys: pytest.CaptureFixture[str]) -> None:
     Path("same.mlir").symlink_to("m.mlir")
     Path("rules.rules").write_text("@twice: [i] -> [i]\n")
+    for other in ("plan.json", "v.toml"):
+        Path(other).touch()
     for command, message in {
         "run m.mlir -o m.mlir": "m.mlir: error: -o would replace what is read",
         "run m.mlir --save same.mlir": "same.mlir: error: --save would replace what is read",
@@ -136,6 +139,10 @@ def test_nothing_takes_the_place_of_what_was_read(capsys: pytest.CaptureFixture[
         ),
         "run m.mlir -o x --save ./x": "./x: error: --save would replace the file of -o",
         "report m.mlir -o m.mlir": "m.mlir: error: -o would replace what is read",
+        "cost m.mlir --trace m.mlir": "m.mlir: error: --trace would replace what is read",
+        "partition m.mlir --plan plan.json -o plan.json": "plan.json: error: -o would replace what is read",
+        "cost m.mlir --topology v.toml --trace v.toml": "v.toml: error: --trace would replace what is read",
+        "auto m.mlir --topology v.toml -o v.toml": "v.toml: error: -o would replace what is read",
     }.items():
         assert main(command.split()) == 2
         assert capsys.readouterr().err.splitlines() == [message, "  hint: choose another name"]
@@ -143,6 +150,21 @@ def test_nothing_takes_the_place_of_what_was_read(capsys: pytest.CaptureFixture[
     assert shell("shardlog run - -o m.mlir < m.mlir").returncode == 2
     assert Path("m.mlir").read_text() == MODULE
     assert main(["run", "m.mlir", "-o", "/dev/null", "--save", "/dev/null"]) == 0
+
+
+@pytest.mark.parametrize("name", ["", "-"])
+def test_an_output_has_a_name(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for option in ("run -o", "report -o", "cost --trace", "auto --plot"):
+        command, option = option.split()
+        assert main([command, "m.mlir", option, name]) == 2
+        assert capsys.readouterr().err.startswith(f"{option}: error: ")
+    assert files() == []
+
+
+def test_a_timeline_may_be_compressed() -> None:
+    for name in ("step.json", "step.json.gz"):
+        assert main(["cost", "m.mlir", "--trace", name]) == 0
+    assert gzip.decompress(Path("step.json.gz").read_bytes()) == Path("step.json").read_bytes()
 
 
 def test_a_saved_run_in_a_pipe_is_one() -> None:
