@@ -7,7 +7,6 @@ end of the run.
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
@@ -26,6 +25,7 @@ from .why import Explainer
 
 if TYPE_CHECKING:  # answers of saved runs need no jaxlib
     from ...runs.result import Result
+    from .nearby import Nearby
 
 _MOST_STOPS = 20  # stops on the way of an axis, at most
 End = tuple[int, int]  # a slot of an item, and a dimension of it
@@ -81,6 +81,7 @@ class WhyNotSearch:
         self.atoms = {atom.id for atom in explainer.meshes.atoms if atom.axis == axis}
         # Thousands of ops are alike: what their rules and contents say is looked up once.
         self._on_axis: dict[Content, frozenset[int]] = {}
+        self._nearby: Nearby | None = None
         self._shared: dict[tuple[int, int, int], tuple[tuple[int, int, int], ...]] = {}
 
     def explain(self, value: TensorValue, dim: int, most: int = _MOST_STOPS) -> WhyNot:
@@ -98,14 +99,14 @@ class WhyNotSearch:
         site = Site(value.name, value.type, dim, value.where, value.stack)
         if manual := self.manual(value):
             return WhyNot(site, self.axis, (manual,), (), 0)
-        self.visited: dict[tuple[Cell, int], int] = {}
+        self.seen = bytearray()  # the dimensions that it could come through
         self.dead_ends: dict[Item, None] = {}
         stops = tuple(islice(self.stops(cell, dim), most))
         here = () if any(stop.distance == 0 for stop in stops) else tuple(self.here(cell, dim))
         if not stops and not here:  # it may be on the other side of these
             ends = [(item, self.values.op(item)) for item in islice(self.dead_ends, _MOST_STOPS)]
             here = tuple(self.no_rule(item, at(op.where, op.stack)) for item, op in ends)
-        return WhyNot(site, self.axis, here, stops, len(self.visited))
+        return WhyNot(site, self.axis, here, stops, self.seen.count(1))
 
     def manual(self, value: TensorValue) -> Reason | None:
         """The reason that the axis is manual around a value, if it is."""
@@ -120,14 +121,12 @@ class WhyNotSearch:
         content = self.history.content(cell, self.history.end)
         return [(d, x) for d, _, x in self.history.facts(content).get("sharded", ())]
 
-    def on_axis(self, cell: Cell) -> frozenset[int]:
-        """The dimensions of a cell that have some of the axis at the end."""
-        content = self.history.content(cell, self.history.end)
-        dims = self._on_axis.get(content)
-        if dims is None:
-            dims = frozenset(d for d, x in self.sharded(cell) if x in self.atoms)
-            self._on_axis[content] = dims
-        return dims
+    def on_axis(self, content: Content) -> frozenset[int]:
+        """The dimensions with some of the axis, where a cell has this content."""
+        if content not in self._on_axis:
+            sharded = self.history.facts(content).get("sharded", ())
+            self._on_axis[content] = frozenset(d for d, _, x in sharded if x in self.atoms)
+        return self._on_axis[content]
 
     def here(self, cell: Cell, dim: int) -> Iterator[Reason]:
         """The reasons in the tensor itself."""
@@ -147,24 +146,45 @@ class WhyNotSearch:
 
     def stops(self, cell: Cell, dim: int) -> Iterator[Stop]:
         """The ops at which the axis stopped, nearest first."""
-        queue = deque([(cell, dim, 0)])
-        self.visited[cell, dim] = 0
-        while queue:
-            cell, dim, distance = queue.popleft()
-            for item, slot in self.items(cell):
-                places = self.history.slots(item)
-                if self.obstacles.unknown(item):
-                    yield from self.unruled(item, slot, dim, distance)
-                near: tuple[int, int, int] | None = None
-                for f, u, d in self.shared(item, slot, dim):
-                    other = self.history.cell(places[u])
-                    if d in self.on_axis(other):
-                        near = near or (f, u, d)
-                    elif (other, d) not in self.visited:
-                        self.visited[other, d] = distance + 1
-                        queue.append((other, d, distance + 1))
-                if near is not None:
-                    yield self.stop(item, slot, dim, *near, distance)
+        nearby = self.nearby(dim)
+        near, starts, looked_at, rank = nearby.near, nearby.starts, nearby.looked_at, nearby.rank
+        self.seen = seen = bytearray(len(looked_at))
+        now, distance = [cell * rank + dim], 0
+        seen[now[0]] = 1
+        while now:
+            following = list[int]()
+            for node in now:
+                if not looked_at[node]:
+                    for other in near[starts[node] : starts[node + 1]]:
+                        if not seen[other]:
+                            seen[other] = 1
+                            following.append(other)
+                    continue
+                cell, dim = Cell(node // rank), node % rank
+                for item, slot in self.items(cell):
+                    if self.obstacles.unknown(item):
+                        yield from self.unruled(item, slot, dim, distance)
+                    stopped: tuple[int, int, int] | None = None
+                    for f, u, d in self.shared(item, slot, dim):
+                        other_cell = self.history.cell(self.history.slots(item)[u])
+                        other = other_cell * rank + d
+                        if d in self.on_axis(self.history.content(other_cell, self.history.end)):
+                            stopped = stopped or (f, u, d)
+                        elif not seen[other]:
+                            seen[other] = 1
+                            following.append(other)
+                    if stopped is not None:
+                        yield self.stop(item, slot, dim, *stopped, distance)
+            now, distance = following, distance + 1
+
+    def nearby(self, dim: int) -> Nearby:
+        """The dimensions next to others, of tensors with at least this dimension."""
+        if self._nearby is None or self._nearby.rank <= dim:
+            from .nearby import Nearby  # it loads NumPy
+
+            record = self.explainer.record
+            self._nearby = Nearby(record, self.obstacles, self.shared, self.on_axis, dim)
+        return self._nearby
 
     def items(self, cell: Cell) -> list[tuple[Item, int]]:
         """The ops and edges that hold a cell, and in which slot."""

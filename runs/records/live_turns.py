@@ -13,7 +13,7 @@ import numpy.typing as npt
 from ...program.ids import Cell, Content, Item, Place
 from ...propagation.fixpoint import STATE, Fixpoint
 from ..groups import Ordered, ordered
-from .record import Change, Facts, Key, Op, RunRecord
+from .record import Change, Facts, Key, Op, RunRecord, SlotColumns
 
 if TYPE_CHECKING:
     from ...rulebook.book import RuleBook
@@ -64,6 +64,11 @@ class LiveTurns(RunRecord):
         cells, items, slots = self.by_cell
         low, high = _run(cells, cell)
         return list(zip(items[low:high].tolist(), slots[low:high].tolist(), strict=True))
+
+    def slot_columns(self) -> SlotColumns:
+        offsets, places = self._agenda.slots
+        by_item, last = self._agenda.place_cell[places], self._fixpoint.outcome.contents
+        return SlotColumns(*self.by_cell, offsets, by_item, self._classes, last)
 
     @property
     def prioritised(self) -> list[Cell]:

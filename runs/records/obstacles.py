@@ -93,6 +93,10 @@ class Obstacles:
                 self._of_op[item] = maps
         return maps
 
+    def same_in_class(self, item: Item) -> bool:
+        """Whether ``maps`` says the same of all items of its class."""
+        return self.maps(item) is self._maps.get(self._record.class_of(item))
+
     def unknown(self, item: Item) -> bool:
         """Whether an item is an op that has no rule."""
         if self.maps(item):

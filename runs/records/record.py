@@ -129,6 +129,20 @@ class Way(NamedTuple):
     needs: frozenset[Cell] | None
 
 
+class SlotColumns(NamedTuple):
+    """The slots of all items, as arrays: the cells, items and slots in the order of cells and then of items;
+    by item the ``offsets`` of its slots in ``by_item``, which has their cells, and its class; and the last
+    content of each cell."""
+
+    cells: Any
+    items: Any
+    slots: Any
+    offsets: Any
+    by_item: Any
+    classes: Any
+    last: Any
+
+
 class RunRecord(ABC):
     """A run, as explanations read it. Nothing is read before it is asked for."""
 
@@ -231,6 +245,10 @@ class RunRecord(ABC):
     @abstractmethod
     def turns(self, cell: Cell) -> list[tuple[Item, int]]:
         """The items that hold a cell, and in which slot, in order."""
+
+    @abstractmethod
+    def slot_columns(self) -> SlotColumns:
+        """The slots of all items."""
 
     @abstractmethod
     def cell(self, place: Place) -> Cell:

@@ -24,7 +24,20 @@ from ...program.mlir.places import NameScope
 from ...rulebook.book import reasons
 from ...version import __version__
 from .columns import GainColumns, rows, same
-from .record import Annotation, Change, Facts, Key, Op, Row, RunRecord, Stage, TensorValue, Way, is_file
+from .record import (
+    Annotation,
+    Change,
+    Facts,
+    Key,
+    Op,
+    Row,
+    RunRecord,
+    SlotColumns,
+    Stage,
+    TensorValue,
+    Way,
+    is_file,
+)
 from .saved_file import AGAIN, Database
 from .saved_relations import saved_relation
 
@@ -252,6 +265,11 @@ class Saved(RunRecord):
         matches = same(self._column("held.cell"), cell)
         return sorted((Item(items[row]), slots[row]) for row in matches)
 
+    def slot_columns(self) -> SlotColumns:
+        import numpy as np  # which takes longer to load than most answers take
+
+        return SlotColumns(*(np.asarray(self._column(name)) for name in _SLOTS))
+
     def cell(self, place: Place) -> Cell:
         return Cell(self._column("value.cell")[place])
 
@@ -427,6 +445,7 @@ class Saved(RunRecord):
 
 _RULE = "file, line, text, sentence, types"
 _CHANGE = ("pass", "op", "slot", "cell", "old", "new")
+_SLOTS = ("held.cell", "held.item", "held.slot", "op.slots", "slot.cell", "op.class", "cell.last")
 _GAIN = ("change", "dim", "atom", "before")
 
 
