@@ -12,7 +12,6 @@ from ..autosharding.plan import Tried
 from ..checks.findings import Finding
 from ..checks.verdict import Problem, Totals
 from ..console.schemas import (
-    EXPLANATION,
     FLAG,
     NUMBER,
     NUMBERS,
@@ -21,6 +20,7 @@ from ..console.schemas import (
     Schema,
     array,
     document,
+    of_datalog,
     of_type,
     or_null,
     record,
@@ -202,7 +202,7 @@ _LAYER = record(
 
 _DOCUMENTS = {
     "profile": _of(Profile),
-    "datalog": EXPLANATION,
+    "datalog": of_datalog(),
     "run": record(
         # With --stages, and with --fail-on.
         {"priorities": array(_of(stages.Account)), "program": TEXT, "findings": _FINDINGS},

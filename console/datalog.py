@@ -80,18 +80,20 @@ def describe(command: argparse.ArgumentParser) -> None:
     explain.add_argument(
         "--explain-not", metavar="FACT", help="explain why a tuple does not hold; writes no output"
     )
+    about = "print the steps of each rule with the rows expected and found after each; writes no output"
+    explain.add_argument("--plan", action="store_true", help=about)
     about = "with --explain: the levels of the proof to print, or all; default: 32"
     command.add_argument("--depth", metavar="N|all", type=_depth, help=about)
-    add_json(command, "print the explanation as JSON", _schema)
+    add_json(command, "print the explanation or the plan as JSON", _schema)
     for flags, why in _REFUSED.items():
         command.add_argument(*flags.split(), action=_Refused, nargs="?", help=argparse.SUPPRESS, const=why)
     command.set_defaults(carry_out=_carry_out)
 
 
 def _schema(name: str) -> Schema:
-    from .schemas import EXPLANATION, document
+    from .schemas import document, of_datalog
 
-    return document(f"what {name} --json prints", EXPLANATION)
+    return document(f"what {name} --json prints", of_datalog())
 
 
 def add_program(command: argparse.ArgumentParser) -> None:
@@ -150,12 +152,13 @@ def _pragmas(options: argparse.Namespace) -> dict[str, str]:
 
 def _carry_out(options: argparse.Namespace) -> None:
     fact = options.explain if options.explain_not is None else options.explain_not
-    if options.json and fact is None:
+    if options.json and fact is None and not options.plan:
         raise ShardlogError(
-            "--json is only for explanations", hint="add --explain FACT or --explain-not FACT"
+            "--json is only for explanations and plans",
+            hint="add --explain FACT, --explain-not FACT or --plan",
         )
-    if options.profile is not None and fact is not None:
-        raise ShardlogError("--profile is not for explanations", hint="leave one of them out")
+    if options.profile is not None and (fact is not None or options.plan):
+        raise ShardlogError("--profile is not for explanations and plans", hint="leave one of them out")
     if options.depth is not None and options.explain is None:
         raise ShardlogError("--depth is only for proofs", hint="add --explain FACT")
     souffle = options.backend == "souffle"
@@ -170,6 +173,14 @@ def _carry_out(options: argparse.Namespace) -> None:
         return
     if fact is not None:
         _explain(program, fact, options)
+        return
+    if options.plan:
+        program.read_inputs(options.fact_dir, program.outputs)
+        plan = program.plan(*program.outputs)
+        if options.json:
+            print_json(plan.as_json())
+        else:
+            print(plan)
         return
     from ..outputs import output, refuse_loss
 
@@ -190,7 +201,7 @@ def _souffle(options: argparse.Namespace) -> None:
     """Stock Soufflé carries out the program: its files take their places when all went well."""
     from ..datalog.souffle import run_souffle
 
-    for name in ("explain", "explain_not", "duckdb", "limits", "profile"):
+    for name in ("explain", "explain_not", "plan", "duckdb", "limits", "profile"):
         if getattr(options, name) not in (None, options.parser.get_default(name)):
             flag = f"--{name.replace('_', '-')}"
             raise ShardlogError(f"{flag} is not for --backend souffle", hint="leave one of them out")

@@ -82,4 +82,9 @@ _PROOF = record(fact=TEXT, height=NUMBER, steps=array(_STEP))
 _ATTEMPT = record(rule=_RULE, found=TEXTS, missing=TEXT, complete=FLAG)
 _WHY_NOT = record(fact=TEXT, attempts=array(_ATTEMPT))
 
-EXPLANATION = {"anyOf": [_PROOF, _WHY_NOT]}
+
+def of_datalog() -> Schema:
+    """The schema of what the command for Datalog prints: explanations and plans."""
+    from ..datalog.plans import Plan
+
+    return {"anyOf": [_PROOF, _WHY_NOT, of_type(Plan)]}

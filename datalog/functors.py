@@ -14,7 +14,7 @@ import numpy as np
 
 from ..engine import EngineError, QueryPlan, Relation
 from ..engine.evaluate.limits import UNLIMITED, Limits
-from ..engine.evaluate.store import NUMERIC, Noted, Store
+from ..engine.evaluate.store import NUMERIC, Counted, Noted, Store
 from ..engine.language.diagnostics import counted, did_you_mean
 from ..engine.plan.needs import needed_relations
 from ..engine.transform.functors import VALUES, call_sites
@@ -50,6 +50,11 @@ class FunctorStore:
         """Like ``evaluate``; the time of each rule once all values are given."""
         self._answer(outputs, limits)
         return self._inside.profile(outputs, limits)
+
+    def analyze(self, outputs: Sequence[str], limits: Limits = UNLIMITED) -> list[Counted]:
+        """Like ``evaluate``; what the steps of rules take once all values are given."""
+        self._answer(outputs, limits)
+        return self._inside.analyze(outputs, limits)
 
     def _answer(self, outputs: Sequence[str], limits: Limits) -> None:
         sites = self._needed(outputs)

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from ..engine.plan.compiler import CheckedClauses
     from ..engine.provenance.search import ProofSearch
     from .explanations import Explanation, WhyNot
+    from .plans import Plan
     from .profile import Profile
 
 P = ParamSpec("P")
@@ -172,7 +173,8 @@ class Program:
         """Removes facts that were added, given in any form that ``add`` takes.
 
         All of them are removed, or none if one does not fit, which raises EngineError. Those that are not
-        there are ignored, and facts in the program's text stay. The next run computes everything anew.
+        there are ignored, and facts in the program's text stay. The next run recomputes the relations that
+        depend on them.
         """
         from .columns import rows_of
 
@@ -212,6 +214,19 @@ class Program:
         noted = self._store.profile(names, limits or self.limits)
         self._computed = frozenset(self._store.complete())
         return profile_of(noted, self._program.plan, perf_counter() - start)
+
+    @_in_turn
+    def plan(self, *relations: str, limits: Limits | None = None) -> Plan:
+        """Like ``run``, on one thread; returns the steps of each rule that ran, with their numbers of rows.
+
+        Raises EngineError without the compiled evaluator, and for errors at run time.
+        """
+        from .plans import plan_of
+
+        names = self._begin(relations)
+        counted = self._store.analyze(names, limits or self.limits)
+        self._computed = frozenset(self._store.complete())
+        return plan_of(counted, self._program.plan)
 
     @_in_turn
     def write_duckdb(self, path: str | Path) -> None:

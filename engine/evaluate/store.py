@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, cast
 
+from ..language.diagnostics import EngineError
 from ..plan.needs import needed
 from ..plan.plan import QueryPlan, Relation
 from .branches import Branches
@@ -22,6 +23,9 @@ Words: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"
 # One application of a rule: the numbers of its source, stratum and round, seconds, and the number of new
 # tuples.
 Noted = tuple[int, int, int, float, int]
+# The number of a rule in the plan and of its order of joins (0 is its own), the number of applications,
+# seconds, the number of new tuples, and the rows after each step: those expected, and those that there were.
+Counted = tuple[int, int, int, float, int, list[float], list[int]]
 # The columns of a relation and the first tuple of each round but the first: see ``Store.found``.
 Found: TypeAlias = "tuple[list[Words], Words]"
 # The name of a relation in another program, and here.
@@ -76,6 +80,10 @@ class Store(Protocol):
 
     def profile(self, outputs: Sequence[str], limits: Limits = UNLIMITED) -> list[Noted]:
         """Like ``evaluate``; returns the time of each rule that ran, in order of time."""
+        ...
+
+    def analyze(self, outputs: Sequence[str], limits: Limits = UNLIMITED) -> list[Counted]:
+        """Like ``evaluate``, on one thread; returns what the steps of each rule that ran take."""
         ...
 
     def count(self, relation: str) -> int:
@@ -203,6 +211,9 @@ class ReferenceStore:
         evaluation = self._evaluation
         return [] if evaluation is None or evaluation is before else evaluation.applied
 
+    def analyze(self, outputs: Sequence[str], limits: Limits = UNLIMITED) -> list[Counted]:
+        raise EngineError("only the compiled evaluator counts the rows of steps, and it is not in use")
+
     def _evaluated(self, wanted: Iterable[str], limits: Limits) -> None:
         from .reference import Evaluation
 
@@ -297,6 +308,7 @@ class BranchStore:
         self.add_lines, self.lines = inside.add_lines, inside.lines
         self.complete, self.ask, self.ask_found = inside.complete, inside.ask, inside.ask_found
         self.profile, self.trace, self.ordinal = inside.profile, inside.trace, inside.ordinal
+        self.analyze = inside.analyze
         self.word = inside.word
         self.columns, self.found, self.symbols = inside.columns, inside.found, inside.symbols
 

@@ -42,6 +42,7 @@ DOCUMENTS = {
     "compile": ["compile exec.mlir --target cpu"],
     "profile": ["profile p.dl"],
     "datalog": ["datalog p.dl --explain", "b(1)"],
+    "datalog plan": ["datalog p.dl --plan"],
     "datalog why not": ["datalog p.dl --explain-not", "b(2)"],
     "why a collective": ["why m.mlir --collective 0"],
     "query": ["query m.mlir", "sharded(v, d, k, x), dim(v, d, n)"],

@@ -647,6 +647,28 @@ def test_what_is_removed_has_any_form_that_is_added(form: str, backend: Any) -> 
     assert program.rows(relation) == left
 
 
+@pytest.mark.core
+def test_only_what_depends_on_removed_facts_is_computed_anew() -> None:
+    program = Program(
+        ".decl a(x: number)\n.decl b(x: number)\n.decl p(x: number)\np(x) :- a(x).\n"
+        ".decl q(x: number)\nq(x) :- b(x), !a(x).\n.decl r(x: number)\nr(x) :- p(x), x > 1.\n"
+        ".decl alike(x: number, y: number) eqrel\n.decl s(x: number)\ns(x) :- alike(1, x)."
+    )
+    program.add("a", [(1,), (2,), (3,)])
+    program.add("b", [(2,), (5,)])
+    program.add("alike", [(1, 2), (2, 3)])
+    program.run()
+    program.remove("b", [(5,)])
+    assert [rule.text for rule in program.profile().rules] == ["q(x) :- b(x), !a(x)."]
+    program.remove("a", [(2,)])
+    program.add("a", [(4,)])
+    program.remove("alike", [(2, 3)])
+    assert {rule.text[0] for rule in program.profile().rules} == {"p", "q", "r", "s"}
+    found = {name: [row[0] for row in program.rows(name)] for name in "pqrs"}
+    assert found == {"p": [1, 3, 4], "q": [2], "r": [3, 4], "s": [1, 2]}
+    assert program.rows("alike") == [(1, 1), (1, 2), (2, 1), (2, 2)]
+
+
 @pytest.mark.parametrize("width", [1, 2, 3, 4, 5])
 @pytest.mark.parametrize("prefix", ["", "java.lang.Object.a", "é"])
 def test_tables_are_sorted_by_value(width: int, prefix: str, backend: Any) -> None:

@@ -105,7 +105,8 @@ pub struct Compiler<'a> {
 }
 
 impl Compiler<'_> {
-    pub fn rule(&mut self, rule: &plan::Rule) -> Compiled<Arc<Rule>> {
+    /// The rule of this number in the plan, with its joins in one of its orders; 0 is its own.
+    pub fn rule(&mut self, rule: &plan::Rule, number: usize, order: usize) -> Compiled<Arc<Rule>> {
         self.registers = rule.registers;
         let steps = self.steps(&rule.steps)?;
         let args = self.expressions(&rule.args)?;
@@ -123,13 +124,18 @@ impl Compiler<'_> {
             emit: emitted(&args, &steps),
             cut: cut(&args, &steps),
             plain: is_plain(&args, &steps),
-            orders: rule.orders.iter().map(|order| self.rule(order)).collect::<Compiled<_>>()?,
+            orders: (1..)
+                .zip(&rule.orders)
+                .map(|(i, order)| self.rule(order, number, i))
+                .collect::<Compiled<_>>()?,
             searches: searches.into(),
             args,
             needs: needs.collect(),
             steps,
             registers,
             source: rule.source,
+            number,
+            order,
         }))
     }
 

@@ -10,11 +10,12 @@ pub(crate) mod range;
 pub(crate) mod threads;
 
 use std::sync::Arc;
+use std::time::Instant;
 
 use crate::budget::{Budget, Limits};
 use crate::compile::step::{RelationId, Rule};
 use crate::machine::body::{Body, Head, Run, Scratch};
-use crate::machine::cost::cheapest;
+use crate::machine::cost::{cheapest, estimates};
 use crate::machine::pool::Pool;
 use crate::machine::profile::Profile;
 use crate::machine::threads::{pieces, Found};
@@ -55,7 +56,8 @@ impl<'a> Machine<'a> {
     /// Derive all tuples of a prepared rule.
     pub fn apply(&mut self, rule: &Arc<Rule>) -> Run {
         let Database { relations, values } = &mut *self.database;
-        let most = if rule.plain { self.budget.limits.threads } else { 1 };
+        let counts = self.profile.as_ref().is_some_and(|profile| profile.steps.is_some());
+        let most = if rule.plain && !counts { self.budget.limits.threads } else { 1 };
         let (mut rule, mut parts) = (rule, 1);
         if most > 1 || !rule.orders.is_empty() {
             let (cheapest, cost) = cheapest(rule, relations);
@@ -66,8 +68,11 @@ impl<'a> Machine<'a> {
             threads::prepare(pool, rule, relations, &mut self.budget, most)?;
         }
         for &(relation, version, index) in &rule.searches {
-            relations[relation.0].prepare(version, index)?;
+            relations[relation.0].prepare(version, index, relation == rule.head)?;
         }
+        let (start, expected) =
+            (Instant::now(), if counts { estimates(rule, relations) } else { Vec::new() });
+        self.scratch.counts.resize(if counts { rule.steps.len() + 1 } else { 0 }, 0);
         let before = self.budget.derived;
         let mut sink = std::mem::take(&mut relations[rule.head.0].sink);
         let (budget, scratch) = (&mut self.budget, &mut self.scratch);
@@ -79,7 +84,12 @@ impl<'a> Machine<'a> {
             Body::new(rule, relations, values, budget, &mut head, scratch).run(&rule.steps).map(|_| ())
         };
         self.database.relations[rule.head.0].sink = sink;
-        self.made[rule.source] += self.budget.derived - before;
+        let new = self.budget.derived - before;
+        self.made[rule.source] += new;
+        if let (true, Some(profile)) = (counts, &mut self.profile) {
+            profile.count(rule, start.elapsed(), new, &expected, &self.scratch.counts[1..]);
+            self.scratch.counts.clear();
+        }
         result
     }
 

@@ -137,7 +137,7 @@ impl Program {
         let mut strata = Vec::new();
         for stratum in &plan.strata {
             let mut compile = |rules: &Vec<usize>| -> Result<Box<[Arc<Rule>]>, Error> {
-                rules.iter().map(|&rule| compiler.rule(&plan.rule(rule)?)).collect()
+                rules.iter().map(|&rule| compiler.rule(&plan.rule(rule)?, rule, 0)).collect()
             };
             let after = compile(&stratum.after)?;
             let heads = after.iter().map(|rule| rule.head);

@@ -394,8 +394,11 @@ impl Relation {
         end - start
     }
 
-    /// How many tuples an index has yet to be made of.
-    pub fn uncovered(&self, IndexId(index): IndexId) -> usize {
+    /// How many tuples an index has yet to be made of for a search, in a rule whose `head` this may be.
+    pub fn uncovered(&self, version: Version, IndexId(index): IndexId, head: bool) -> usize {
+        if !head && self.is_whole(version, self.indexes[index].columns().len()) {
+            return 0;
+        }
         self.indexes[index].uncovered(self.end)
     }
 
@@ -404,12 +407,30 @@ impl Relation {
         self.indexes[index].share(&self.rows, self.arity, self.end)
     }
 
-    /// Bring the index up to date that a search needs.
-    pub fn prepare(&mut self, version: Version, IndexId(index): IndexId) -> Result<(), Fault> {
-        if self.count(version) >= FEW {
+    /// Bring up to date what a search needs, in a rule whose `head` this may be: the index, or the set that keeps
+    /// tuples distinct. The head's is not there while the rule runs.
+    pub fn prepare(&mut self, version: Version, IndexId(index): IndexId, head: bool) -> Result<(), Fault> {
+        if !head && self.is_whole(version, self.indexes[index].columns().len()) {
+            self.sink.cover(&self.rows)?;
+        } else if self.count(version) >= FEW {
             self.indexes[index].cover(&self.rows, self.arity, self.delta, self.end)?;
         }
         Ok(())
+    }
+
+    /// Whether a search with so many known columns looks for a tuple that the set has, if any.
+    #[inline]
+    pub fn is_whole(&self, version: Version, columns: usize) -> bool {
+        columns == self.arity
+            && version == Version::All
+            && self.sink.count() == self.end
+            && self.sink.fresh().len() == 0
+    }
+
+    /// Whether a tuple is in the set, which is up to date.
+    #[inline]
+    pub fn contains(&self, tuple: &[i64]) -> bool {
+        self.sink.contains(&self.rows, tuple)
     }
 
     /// The tables of an index, so many, for `cover_in`, and then for `unite`.

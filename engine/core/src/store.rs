@@ -7,7 +7,7 @@ use rustc_hash::{FxHashMap, FxHashSet};
 use crate::budget::Limits;
 use crate::compile::step::RelationId;
 use crate::error::Error;
-use crate::machine::profile::{Profile, Record};
+use crate::machine::profile::{Profile, Record, Steps};
 use crate::machine::Machine;
 use crate::program::{Program, Stratum, StratumId};
 use crate::relation::rows::Rows;
@@ -34,8 +34,10 @@ pub struct Store {
     noted: Vec<usize>,
     /// How many symbols there were at the end of the last evaluation.
     symbols: usize,
-    /// What was computed no longer follows: one of these has got another ordinal, or facts were taken away.
+    /// What was computed no longer follows: a symbol has got another ordinal.
     outdated: bool,
+    /// The relations from which facts were taken since: what depends on them is computed anew.
+    taken: Vec<bool>,
     /// What the rules of this evaluation take, if someone asks.
     profile: Option<Profile>,
 }
@@ -64,7 +66,7 @@ impl Store {
             derived[relation.0] = true;
         }
         let (mut database, done) = (program.database(), vec![false; program.strata.len()]);
-        let seen = vec![0; given.len()];
+        let (seen, taken) = (vec![0; given.len()], vec![false; given.len()]);
         let stated = program.initial.relations.iter().zip(&derived);
         let noted = stated.map(|(facts, &derived)| if derived { 0 } else { facts.len() }).collect();
         program.appear_in_text(&mut database.values);
@@ -81,6 +83,7 @@ impl Store {
             noted,
             symbols,
             outdated: false,
+            taken,
             profile: None,
         }
     }
@@ -117,7 +120,7 @@ impl Store {
     }
 
     /// Take facts away that were given. Those that are not there are ignored, and those in the program's text stay.
-    /// The next evaluation computes everything anew.
+    /// The next evaluation computes anew what depends on them.
     pub fn take(&mut self, relation: RelationId, facts: &FxHashSet<Box<[i64]>>) -> Result<(), Error> {
         self.note_appearances();
         let stated: FxHashSet<Box<[i64]>> =
@@ -143,8 +146,10 @@ impl Store {
                 kept.clear();
             }
             self.noted[relation.0] = kept.len();
+            self.seen[relation.0] = kept.len();
         }
-        (self.settled, self.outdated) = (false, true);
+        (self.settled, self.taken[relation.0]) = (false, true);
+        self.outdated |= self.program.ordinals;
         Ok(())
     }
 
@@ -201,9 +206,16 @@ impl Store {
         if std::mem::take(&mut self.outdated) {
             self.begin_anew()?;
         }
+        for relation in
+            (0..self.given.len()).filter(|&relation| self.taken[relation] && self.derived[relation])
+        {
+            reset(&self.program, &mut self.database, &self.given, RelationId(relation))?;
+            self.seen[relation] = 0;
+        }
         let result = self.update(&wanted, limits);
         self.settled = result.is_ok();
         self.symbols = self.database.values.count();
+        self.taken.fill(false);
         if result.is_err() {
             self.begin_anew()?;
         }
@@ -284,6 +296,14 @@ impl Store {
         result.map(|()| records)
     }
 
+    /// As `evaluate`; returns what the steps of each rule take, by the number of the rule in the plan and of its order.
+    pub fn analyze(&mut self, outputs: &[RelationId], limits: &Limits) -> Result<Steps, Error> {
+        self.profile = Some(Profile::of_steps());
+        let result = self.evaluate(outputs, limits);
+        let steps = self.profile.take().and_then(|profile| profile.steps).unwrap_or_default();
+        result.map(|()| steps)
+    }
+
     fn update(&mut self, wanted: &[bool], limits: &Limits) -> Result<(), Error> {
         let program = self.program.clone();
         let mut changes = vec![Change::None; self.given.len()];
@@ -294,12 +314,16 @@ impl Store {
             if machine.database.relations[relation].start_at(self.seen[relation])? {
                 *change = Change::Grown;
             }
+            if self.taken[relation] {
+                *change = Change::Anew;
+            }
         }
         for (number, stratum) in program.strata.iter().enumerate().filter(|(number, _)| wanted[*number]) {
             if let Some(profile) = &mut machine.profile {
                 profile.begin_stratum(number);
             }
-            let change = if self.done[number] { needed(stratum, &changes) } else { Change::Anew };
+            let stale = stratum.relations.iter().any(|relation| self.taken[relation.0]);
+            let change = if self.done[number] && !stale { needed(stratum, &changes) } else { Change::Anew };
             let Some(rules) = stratum.updates.as_deref().filter(|_| change == Change::Grown) else {
                 if change != Change::None {
                     if self.done[number] {

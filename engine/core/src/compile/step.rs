@@ -76,6 +76,9 @@ pub struct Rule {
     pub steps: Box<[Step]>,
     pub registers: usize,
     pub source: usize,
+    /// The number of the rule in the plan, and of its order of joins.
+    pub number: usize,
+    pub order: usize,
     /// The relations that the rule scans: it derives nothing while one of these is empty.
     pub needs: Box<[(RelationId, Version)]>,
     /// The indexes that the body searches.

@@ -25,13 +25,15 @@ pub struct Scratch {
     next: i64,
     /// The number of the round.
     pub round: i64,
+    /// How often each step of the rule was come to, and its end; empty unless someone asks.
+    pub counts: Vec<u64>,
 }
 
 impl Default for Scratch {
     /// With room for most rules.
     fn default() -> Self {
         let [registers, tuple, fields] = [64, 16, 16].map(Vec::with_capacity);
-        Scratch { registers, tuple, fields, next: 0, round: 0 }
+        Scratch { registers, tuple, fields, next: 0, round: 0, counts: Vec::new() }
     }
 }
 
@@ -130,6 +132,9 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
 
     /// Run steps. True: the tuple that they derive is derived, so that no more solutions need be found.
     pub fn run(&mut self, steps: &'r [Step]) -> Run<bool> {
+        if !self.scratch.counts.is_empty() {
+            self.count_rows(steps.len(), 1);
+        }
         let Some((step, rest)) = steps.split_first() else {
             return self.finish();
         };
@@ -263,8 +268,19 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
         self.run(rest)
     }
 
+    /// Count rows for which so many steps are left.
+    #[cold]
+    fn count_rows(&mut self, left: usize, rows: usize) {
+        if self.aggregate.is_none() {
+            self.scratch.counts[self.rule.steps.len() - left] += rows as u64;
+        }
+    }
+
     /// Derive a tuple for each of the words that the last scan finds, which stand in one column.
     fn emit(&mut self, column: usize, words: &[u32]) -> Run<bool> {
+        if !self.scratch.counts.is_empty() {
+            self.count_rows(0, words.len());
+        }
         self.fill_tuple()?;
         self.head.extend(&mut self.scratch.tuple, column, words, self.budget)?;
         if self.budget.is_over(words.len()) {
@@ -335,25 +351,32 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
         Ok(self.head.contains(&self.scratch.tuple))
     }
 
+    /// The values of the bound columns, which stay in their registers.
     #[inline]
-    fn search(&mut self, pattern: &Pattern) -> Run<Matches<'r>> {
+    fn key(&mut self, pattern: &Pattern) -> Run<&[i64]> {
         let Register(keys) = pattern.keys;
         for (i, value) in pattern.values.iter().enumerate() {
             self.scratch.registers[keys + i] = self.value(value)?;
         }
-        let key = &self.scratch.registers[keys..keys + pattern.values.len()];
-        Ok(self.relations[pattern.relation.0].search(pattern.version, pattern.index, key))
+        Ok(&self.scratch.registers[keys..keys + pattern.values.len()])
+    }
+
+    #[inline]
+    fn search(&mut self, pattern: &Pattern) -> Run<Matches<'r>> {
+        let relations = self.relations;
+        Ok(relations[pattern.relation.0].search(pattern.version, pattern.index, self.key(pattern)?))
     }
 
     fn exists(&mut self, pattern: &Pattern) -> Run<bool> {
-        Ok(match self.search(pattern)? {
+        let relation = &self.relations[pattern.relation.0];
+        let key = self.key(pattern)?;
+        if relation.is_whole(pattern.version, key.len()) {
+            return Ok(relation.contains(key));
+        }
+        Ok(match relation.search(pattern.version, pattern.index, key) {
             Matches::Every(start, end) => start < end,
             Matches::Entries(Entries::Rows(found) | Entries::Words(found)) => !found.is_empty(),
-            Matches::Among(start, end, index) => {
-                let key = &self.scratch.registers[pattern.keys.0..pattern.keys.0 + pattern.values.len()];
-                let relation = &self.relations[pattern.relation.0];
-                (start..end).any(|row| relation.has(row, index, key))
-            }
+            Matches::Among(start, end, index) => (start..end).any(|row| relation.has(row, index, key)),
         })
     }
 

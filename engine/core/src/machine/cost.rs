@@ -35,10 +35,24 @@ fn cost(rule: &Rule, relations: &mut [Relation]) -> f64 {
             _ => cost += ways,
         }
     }
-    for &(relation, _, index) in &rule.searches {
-        cost += relations[relation.0].uncovered(index) as f64;
+    for &(relation, version, index) in &rule.searches {
+        cost += relations[relation.0].uncovered(version, index, relation == rule.head) as f64;
     }
     cost
+}
+
+/// The number of rows after each step.
+pub fn estimates(rule: &Rule, relations: &mut [Relation]) -> Vec<f64> {
+    let mut rows = 1.0;
+    let after = rule.steps.iter().map(|step| {
+        rows *= match step {
+            Step::Scan(pattern, _) => expected(pattern, relations),
+            Step::Exists(pattern) => expected(pattern, relations).min(1.0),
+            _ => 1.0,
+        };
+        rows
+    });
+    after.collect()
 }
 
 /// How many tuples a search finds.

@@ -68,8 +68,9 @@ pub fn prepare(
     budget: &mut Budget,
     threads: usize,
 ) -> Run {
-    for &(RelationId(relation), _, index) in &rule.searches {
-        if relations[relation].uncovered(index) < ROWS {
+    for &(RelationId(relation), version, index) in &rule.searches {
+        let own = RelationId(relation) == rule.head;
+        if relations[relation].uncovered(version, index, own) < ROWS {
             continue;
         }
         let tables = closed(relations[relation].divide(index, threads));

@@ -33,6 +33,9 @@ pub struct Store {
 /// A `profile::Record`: the source of a rule, the stratum, the round, seconds, new tuples.
 type Noted = (usize, usize, usize, f64, usize);
 
+/// A `profile::Counted` with the numbers of the rule and of its order.
+type Counted = (usize, usize, usize, f64, usize, Vec<f64>, Vec<u64>);
+
 type Found<'py> = (Vec<Bound<'py, PyAny>>, Bound<'py, PyArray1<i64>>);
 
 /// A column of facts.
@@ -282,6 +285,21 @@ impl Store {
         let records = letting_go(py, limits, |limits| store.profile(&outputs, limits))?;
         let record = |r: profile::Record| (r.source, r.stratum, r.round, r.time.as_secs_f64(), r.new);
         Ok(records.into_iter().map(record).collect())
+    }
+
+    /// As `evaluate`. Returns, for each rule in each order of its joins: its number in the plan, that of the order,
+    /// the number of applications, seconds, the number of new tuples, and the rows after each step, as many as were
+    /// expected and as many as there were.
+    #[pyo3(signature = (outputs, limits=Limits::default()))]
+    fn analyze(&self, py: Python, outputs: Vec<String>, limits: Limits) -> PyResult<Vec<Counted>> {
+        let outputs = outputs.iter().map(|name| self.program.relation(name));
+        let outputs = outputs.collect::<Result<Vec<_>, _>>()?;
+        let store = &mut *self.lock(py);
+        let steps = letting_go(py, limits, |limits| store.analyze(&outputs, limits))?;
+        let counted = |((number, order), c): ((usize, usize), profile::Counted)| {
+            (number, order, c.applied, c.time.as_secs_f64(), c.new, c.expected, c.rows)
+        };
+        Ok(steps.into_iter().map(counted).collect())
     }
 
     /// How many tuples a relation has.

@@ -280,7 +280,7 @@ impl Sink {
 
     /// Put all tuples into the set.
     #[inline]
-    fn cover(&mut self, rows: &Rows) -> Result<(), Fault> {
+    pub fn cover(&mut self, rows: &Rows) -> Result<(), Fault> {
         if self.covered < self.count {
             self.cover_all(rows)?;
         }
