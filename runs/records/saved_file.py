@@ -12,6 +12,7 @@ import zlib
 from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO
+from weakref import finalize
 
 from ...errors import ShardlogError
 from .columns import Column, DistinctTexts, numbers_of
@@ -98,9 +99,9 @@ def _size(header: bytes) -> int:
 class _Columns(dict[str, Column]):
     """Columns of numbers by name, each read when it is asked for."""
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, rows: _Rows) -> None:
         super().__init__()
-        self._all = database.all
+        self._all = rows.all
 
     def __missing__(self, name: str) -> Column:
         rows = self._all("SELECT width, numbers FROM column WHERE name = ?", name)
@@ -108,6 +109,46 @@ class _Columns(dict[str, Column]):
             raise KeyError(name)
         self[name] = column = numbers_of(*rows[0])
         return column
+
+
+def _damaged(path: Path, why: object) -> ShardlogError:
+    message = f"the file is damaged: {why}"
+    return ShardlogError(message, where=str(path), hint=f"copy it again, or {AGAIN}")
+
+
+class _Steps:
+    """Says when a query takes more steps than any query over all rows."""
+
+    def __init__(self, most: int) -> None:
+        self.taken, self._most = 0, most
+
+    def __call__(self) -> bool:
+        self.taken += 1
+        return self.taken > self._most
+
+
+class _Rows:
+    """The rows of a file, which is closed with the object: nothing that it holds refers to it."""
+
+    def __init__(self, path: Path, size: int) -> None:
+        self._path = path
+        # Whose bytes are known needs no locks, and no journal beside it is read.
+        uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
+        self._database = sqlite3.connect(uri, uri=True, check_same_thread=False)  # any may close it
+        finalize(self, self._database.close)
+        self._database.execute(f"PRAGMA mmap_size = {_MAPPED}")
+        self._steps = _Steps(10 + 8 * size // _EVERY)
+        self._database.set_progress_handler(self._steps, _EVERY)
+
+    def all(self, query: str, *arguments: Any) -> list[tuple[Any, ...]]:
+        """The rows of a query."""
+        self._steps.taken = 0
+        try:
+            return self._database.execute(query, arguments).fetchall()
+        except OverflowError:  # of a number that is asked for: none in the file is as large
+            return []
+        except (sqlite3.Error, UnicodeDecodeError) as error:
+            raise _damaged(self._path, error) from error
 
 
 class Database:
@@ -121,14 +162,8 @@ class Database:
                 self._check(file, size)
         except OSError as error:
             raise ShardlogError(f"cannot read the run: {error.strerror}", where=str(path)) from error
-        # Whose bytes are known needs no locks, and no journal beside it is read.
-        uri = f"{path.resolve().as_uri()}?mode=ro&immutable=1"
-        self._database = sqlite3.connect(uri, uri=True)
-        self._database.execute(f"PRAGMA mmap_size = {_MAPPED}")
-        self.columns = _Columns(self)
-        self._steps = 0
-        self._most = 10 + 8 * size // _EVERY  # more than any query over all rows takes
-        self._database.set_progress_handler(self._goes_on, _EVERY)
+        self._rows = _Rows(path, size)
+        self.columns = _Columns(self._rows)
         statements = self.all("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL ORDER BY rowid")
         if statements != [(statement,) for statement in TABLES]:
             raise self.damaged("it has other tables than a saved run")
@@ -155,22 +190,11 @@ class Database:
 
     def damaged(self, why: object) -> ShardlogError:
         """The error for a file that is not as it was written."""
-        message = f"the file is damaged: {why}"
-        return ShardlogError(message, where=str(self.path), hint=f"copy it again, or {AGAIN}")
-
-    def _goes_on(self) -> bool:
-        self._steps += 1
-        return self._steps > self._most
+        return _damaged(self.path, why)
 
     def all(self, query: str, *arguments: Any) -> list[tuple[Any, ...]]:
         """The rows of a query."""
-        self._steps = 0
-        try:
-            return self._database.execute(query, arguments).fetchall()
-        except OverflowError:  # of a number that is asked for: none in the file is as large
-            return []
-        except (sqlite3.Error, UnicodeDecodeError) as error:
-            raise self.damaged(error) from error
+        return self._rows.all(query, *arguments)
 
     @cached_property
     def texts(self) -> DistinctTexts:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import re
 import sqlite3
@@ -314,6 +315,28 @@ def test_other_things_in_the_api(
 def test_a_file_without_its_tables_is_not_opened(file: Path, tmp_path: Path) -> None:
     with pytest.raises(ShardlogError, match="the file is damaged"):
         shardlog.open(edited(file, tmp_path, "DELETE FROM run"))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="where open files are listed")
+@pytest.mark.parametrize(
+    "command", [["why", "%0"], ["conflicts"], ["query", "value(v, t)"], ["what-if", "--drop", "%arg0"]]
+)
+def test_a_command_closes_the_file(file: Path, command: list[str]) -> None:
+    """At once: nothing in a saved run refers to itself, so no collector is needed."""
+
+    def opened() -> bool:
+        return file in (each.resolve() for each in Path("/proc/self/fd").iterdir())
+
+    gc.collect()
+    gc.disable()
+    try:
+        record = shardlog.open(file)
+        assert opened()
+        del record
+        assert main([command[0], str(file), *command[1:]]) == 0
+        assert not opened()
+    finally:
+        gc.enable()
 
 
 def test_a_line_that_no_file_has(file: Path) -> None:
