@@ -42,10 +42,10 @@ def _region(op: str, rest: str) -> str | None:
         elements = [_element(type_) for type_ in cursor.types()]
     except UnfittingError:
         return None
-    sizes = _SEGMENTS.search(attributes)
-    if sizes is None or None in elements:
+    if None in elements:
         return None
-    count = int(sizes[1])
+    sizes = _SEGMENTS.search(attributes)
+    count = int(sizes[1]) if sizes else len(elements) - 1
     given = [element for element in elements if element is not None]
     region = body(op, given[:count], given[count:], {"": attributes[1:-1]}, "\n  ")
     return None if region is None else f" ({{\n{region.rstrip()}\n}})"

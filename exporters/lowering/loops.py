@@ -112,7 +112,9 @@ class Nest:
                 computed = self.writer.repeated(computed, self._shape(space))
                 results.append(self._placed(computed, self.operands + i))
             return results
-        (value,), combine = list(returned), self.loops.combine
+        if len(returned) != 1:
+            raise self._refused("it reduces, and has several results")
+        value, combine = returned[0], self.loops.combine
         accumulated = block.arguments[inputs] if len(block.arguments) > inputs else None
         if not combine or accumulated is None or isinstance(value.owner, ir.Block):
             raise self._refused("its body combines elements in a way that is not known")

@@ -223,8 +223,8 @@ class Recorder(Walk):
         """The bytes of an element of a value."""
         type_ = int(self.kinds.listing.types[value])
         if type_ not in self._widths:
-            held = ir.ShapedType(self.kinds.listing.value(value).type)
-            self._widths[type_] = bytes_of(held.element_type)
+            held: Any = self.kinds.listing.value(value).type
+            self._widths[type_] = bytes_of(getattr(held, "element_type", held))
         return self._widths[type_]
 
     def _cheapest(

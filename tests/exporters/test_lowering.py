@@ -515,6 +515,33 @@ def test_tensor() -> None:
         np.testing.assert_array_equal(one, other)
 
 
+TWO_RESULTS = """
+func.func @main(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>, %z: tensor<4xf32>)
+    -> (tensor<4x4xf32>, tensor<4xf32>) {
+  %0:2 = linalg.generic {iterator_types = ["parallel", "reduction"], indexing_maps =
+      [affine_map<(i, j) -> (i, j)>, affine_map<(i, j) -> (j, i)>, affine_map<(i, j) -> (i)>]}
+      ins(%x : tensor<4x4xf32>) outs(%y, %z : tensor<4x4xf32>, tensor<4xf32>) {
+  ^bb0(%a: f32, %b: f32, %c: f32):
+    %s = arith.addf %c, %a : f32
+    linalg.yield %a, %s : f32, f32
+  } -> (tensor<4x4xf32>, tensor<4xf32>)
+  return %0#0, %0#1 : tensor<4x4xf32>, tensor<4xf32>
+}
+"""
+LOOP = """
+func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %a = arith.constant 0 : index
+  %b = arith.constant 3 : index
+  %c = arith.constant 1 : index
+  %0 = scf.for %i = %a to %b step %c iter_args(%y = %x) -> (tensor<4xf32>) {
+    %1 = tosa.tanh %y : (tensor<4xf32>) -> tensor<4xf32>
+    scf.yield %1 : tensor<4xf32>
+  }
+  return %0 : tensor<4xf32>
+}
+"""
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -534,6 +561,8 @@ def test_tensor() -> None:
             "linalg.generic cannot run: its body combines elements in a way that is not known",
         ),
         (program([("tosa.resize", [0], F)], [A]), "XLA does not have the op tosa.resize"),
+        (TWO_RESULTS, "linalg.generic cannot run: it reduces, and has several results"),
+        (LOOP, "XLA does not have the op scf.for"),
     ],
 )
 def test_what_cannot_run(text: str, message: str) -> None:

@@ -144,3 +144,15 @@ def test_three_layers(dialect: str) -> None:
     """The second product is summed, 32x512 elements of 4 bytes: for two devices, each sends as much."""
     text, arrays = _layers(dialect)
     assert moved(text, arrays) == [("all_reduce", 32 * 512 * 4)]
+
+
+def test_a_scalar_may_be_repeated() -> None:
+    text = """
+sdy.mesh @m = <["x"=2]>
+func.func @main(%x: tensor<4xf32> {sdy.sharding = #sdy.sharding<@m, [{"x"}]>}, %v: f32) -> tensor<8xf32> {
+  %0 = tensor.splat %v : tensor<4xf32>
+  %1 = tensor.concat dim(0) %x, %0 : (tensor<4xf32>, tensor<4xf32>) -> tensor<8xf32>
+  return %1 : tensor<8xf32>
+}
+"""
+    assert "tensor.splat" in shardlog.run(text).partition("shard").text()

@@ -160,6 +160,18 @@ def test_what_is_shifted_in_from_nowhere_is_zero() -> None:
     assert "dense<[0, 1, 1, 0, 1, 1]> : tensor<6xindex>" in done and "arith.select" in done
 
 
+def test_ops_of_linalg_with_one_output_have_regions() -> None:
+    text = """
+func.func @main(%x: tensor<4x8xf32>, %y: tensor<8x4xf32>, %z: tensor<2x8x4xf32>) -> tensor<2x8x4xf32> {
+  %0 = linalg.transpose ins(%x : tensor<4x8xf32>) outs(%y : tensor<8x4xf32>) permutation = [1, 0]
+  %1 = linalg.broadcast ins(%0 : tensor<8x4xf32>) outs(%z : tensor<2x8x4xf32>) dimensions = [0]
+  return %1 : tensor<2x8x4xf32>
+}
+"""
+    written = shardlog.run(text).text("shard")
+    assert len(re.findall(r'"linalg.\w+"\(.*\) \(\{\n *\^bb0\(%\w+: f32, %\w+: f32\):', written)) == 2
+
+
 def test_ops_of_linalg_have_regions() -> None:
     """LLVM reads none without, in generic form."""
     text = """
