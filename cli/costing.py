@@ -52,7 +52,7 @@ def _cost(options: argparse.Namespace) -> None:
         return
     with output(options.trace) if options.trace else nullcontext() as file:
         program = asked_of(options, session)
-        cost = program.cost(topology)
+        cost = program.cost(topology, step=options.trace is not None)
         if options.topology is None and options.memory is not None and cost.peak > options.memory:
             bound = f"the bound of {bytes_text(options.memory)} is on tensors without tiles"
             needed = (

@@ -109,7 +109,8 @@ class Cost:
 
     ``peak`` is the most device memory that it needs, in bytes, and ``host`` the most host memory. ``held`` is
     what it holds at these peaks, largest first. ``open`` says that loops of unknown trip count count as one
-    iteration. ``timeline`` has what it does in order, and ``usage`` its memory over the step.
+    iteration. ``timeline`` has what it does in order, and ``usage`` its memory over the step; None where they
+    were not asked for.
     ``docs/cost.md`` describes the model.
     """
 
@@ -122,8 +123,8 @@ class Cost:
     open: bool = False
     host: int = 0
     late: float = 0.0
-    timeline: Timeline = field(default_factory=Timeline, repr=False, compare=False)
-    usage: Usage = field(default_factory=Usage, repr=False, compare=False)
+    timeline: Timeline | None = field(default=None, repr=False, compare=False)
+    usage: Usage | None = field(default=None, repr=False, compare=False)
 
     @property
     def seconds(self) -> float:
@@ -222,8 +223,10 @@ class Cost:
         """The step in Chrome's trace event format, which Perfetto reads.
 
         A track has the ops that compute, and others the collectives of each set of axes; times are in
-        microseconds.
+        microseconds. Raises ShardlogError where the cost has no timeline.
         """
+        if self.timeline is None:
+            raise ShardlogError("this cost has no timeline", where="trace", hint="use session.cost().trace()")
         about = {"program": str(self.program), "machine": self.machine.name, "seconds": self.seconds}
         return self.timeline.trace(about)
 
@@ -253,13 +256,13 @@ class Cost:
 
 
 @no_collections()
-def cost(program: PartitionedRun, machine: Machine) -> Cost:
-    """The cost of a partitioned program on a machine."""
+def cost(program: PartitionedRun, machine: Machine, *, step: bool = False) -> Cost:
+    """The cost of a partitioned program on a machine; only with ``step`` with a timeline and ``usage``."""
     pricing = Pricing(machine, RuleReader(program.result.book))
     traits = program.traits
     module = inlined(numbered(program.module, [sent.op for sent in program.sent]), traits)
     with module.context:
-        account = _Account(program, pricing, module)
+        account = _Account(program, pricing, module, Timeline() if step else None)
         counts = Executions(module, traits)
         open_ = False
         for number, outermost in _computed(pricing.graph, module, traits):
@@ -288,7 +291,7 @@ def cost(program: PartitionedRun, machine: Machine) -> Cost:
             host.bytes,
             account.late(),
             account.timeline,
-            account.usage(most),
+            account.usage(most) if step else None,
         )
 
 
@@ -309,10 +312,11 @@ def kernels(program: PartitionedRun, machine: Machine) -> list[tuple[Facts, int]
 class _Account:
     """Adds up the work of a device: by collective, by op and place, and op by op in program order."""
 
-    def __init__(self, program: PartitionedRun, pricing: Pricing, module: ir.Module) -> None:
-        self.program, self.pricing = program, pricing
+    def __init__(
+        self, program: PartitionedRun, pricing: Pricing, module: ir.Module, timeline: Timeline | None
+    ) -> None:
+        self.program, self.pricing, self.timeline = program, pricing, timeline
         self.lines: list[TimedOp] = []
-        self.timeline = Timeline()
         self._source = program.result.source
         besides = Besides(program.axes, pricing)
         self._beside = {window.sent.op: besides.of(window) for window in program.windows}
@@ -335,16 +339,24 @@ class _Account:
             self._numbers[kind] = _number(op)
         number = self._numbers[kind]
         if number is not None:
-            several, each = self._together.get(op, 1), self.program.collectives[number]
+            sent, each, several = (
+                self.program.sent[number],
+                self.program.collectives[number],
+                self._together.get(op, 1),
+            )
             price = self.pricing.of_collective(each, which, several)
             hidden = 0.0
-            if beside := self._beside.get(self.program.sent[number].op):
+            if beside := self._beside.get(sent.op):
                 price = replace(price, seconds=beside.exposed)
                 hidden = max(beside.apart - beside.beside, 0.0)
-            leads = self.program.sent[number].kind == "all_gather"
-            work = self._work(each.kind, origin, (each.where, each.stack), price)
-            work = work._replace(axes=each.axes, hidden=hidden, leads=leads, number=number, serves=each.op)
-            item = self.program.names.item(self.program.sent[number].purpose)
+            if self.timeline is not None:
+                work = _work(each.kind, origin, (each.where, each.stack), price)
+                leads = sent.kind == "all_gather"
+                work = work._replace(
+                    axes=each.axes, hidden=hidden, leads=leads, number=number, serves=each.op
+                )
+                self.timeline.add(work, times, around)
+            item = self.program.names.item(sent.purpose)
             self._sent[number] = self._sent.get(number, (0, price))[0] + times, price
         else:
             price = self.pricing.of(which)
@@ -354,8 +366,8 @@ class _Account:
             amounts = (1, price.seconds, price.flops, price.bytes, price.launches, waits)
             for i, amount in enumerate(amounts):
                 row[i] += amount * times
-            work = self._work(name, origin, place, price)
-        self.timeline.add(work, times, around)
+            if self.timeline is not None:
+                self.timeline.add(_work(name, origin, place, price), times, around)
         if not self.pricing.in_loop(which):
             self._outside[0] += price.launches * times
             self._outside[1] += price.seconds * times
@@ -436,15 +448,16 @@ class _Account:
         """The line and the name stack of an op in the user's source; empty if unknown."""
         return self._origin(op)[1]
 
-    def _work(self, op: str, origin: Origin, place: tuple[str, str], price: OpPrice) -> Work:
-        return Work(op, origin, *place, price.seconds, price.flops, price.bytes, price.limited)
-
     def _origin(self, op: Any) -> tuple[Origin, tuple[str, str]]:
         key = op.location.attr
         if key not in self._origins:
             come_from = origin(self._source.location(op))
             self._origins[key] = come_from, come_from.place
         return self._origins[key]
+
+
+def _work(op: str, origin: Origin, place: tuple[str, str], price: OpPrice) -> Work:
+    return Work(op, origin, *place, price.seconds, price.flops, price.bytes, price.limited)
 
 
 def _around(number: int, graph: OpGraph, counts: Executions, traits: OpTraits) -> list[Around]:

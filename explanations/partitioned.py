@@ -55,14 +55,15 @@ class Partitioned(PartitionedRun):
         pairs = zip(super().collectives, causes(self._explains(), self), strict=True)
         return tuple(replace(each, causes=given) for each, given in pairs)
 
-    def cost(self, topology: str = TOPOLOGY) -> Cost:
+    def cost(self, topology: str = TOPOLOGY, *, step: bool = True) -> Cost:
         """The ``Cost`` of the program for one device, in seconds and bytes; see ``docs/cost.md``.
 
-        ``topology`` is a machine, by name or as a TOML file. Raises ShardlogError for an unknown machine.
+        ``topology`` is a machine, by name or as a TOML file. Without ``step`` it has no timeline.
+        Raises ShardlogError for an unknown machine.
         """
         from ..cost.cost import cost
 
-        return cost(self, machine_of(self, topology))
+        return cost(self, machine_of(self, topology), step=step)
 
     def compile_ahead(self, target: str) -> Ahead:
         """The program compiled for a target, as an ``Ahead``; see ``docs/cost.md``.

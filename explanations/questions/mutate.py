@@ -32,5 +32,5 @@ def _metrics(program: Partitioned) -> Metrics:
     received = defaultdict[str, int](int)
     for collective in program.collectives:  # in a ring, a device receives as much as it sends
         received[collective.kind] += collective.total
-    cost = program.cost(machine_of_costs(program.choice.topology))
+    cost = program.cost(machine_of_costs(program.choice.topology), step=False)
     return Metrics(dict(sorted(received.items())), cost.flops, cost.redundant, cost.peak)

@@ -174,7 +174,7 @@ def _change(before: Partitioned, after: Partitioned, topology: str) -> ProgramCh
 
 
 def _total(program: Partitioned, topology: str) -> Total:
-    cost = program.cost(topology)
+    cost = program.cost(topology, step=False)
     return Total(round(cost.sent), cost.seconds, cost.peak)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...cost.cost import Cost
 from ...cost.timeline import COMPUTE, TimelineEvent
+from ...cost.usage import Usage
 from ...program.mlir.origins import numberless
 
 _MOST_LAYERS = 12  # that are named; the smaller ones are one
@@ -19,10 +20,12 @@ _OTHERS, _NONE = "others", "outside of layers"
 
 def pictures(cost: Cost) -> dict[str, Any]:
     """The timeline, the memory over the step, the links, and the collectives by layer, of a cost."""
-    events = list(cost.timeline.events)
+    timeline, usage = cost.timeline, cost.usage
+    assert timeline is not None and usage is not None, "the cost is asked for with its step"
+    events = list(timeline.events)
     return {
         "timeline": _timeline(events, cost.seconds),
-        "usage": _usage(cost),
+        "usage": _usage(usage),
         "links": _links(events, cost.seconds),
         "matrix": _matrix(events),
     }
@@ -78,9 +81,8 @@ def _timeline(events: Sequence[TimelineEvent], total: float) -> dict[str, Any]:
     return {"tracks": list(tracks), "layers": layers.names, "pieces": pieces, "whole": _WHOLE}
 
 
-def _usage(cost: Cost) -> dict[str, Any]:
+def _usage(usage: Usage) -> dict[str, Any]:
     """``moments`` are ``[time, bytes of each layer]``."""
-    usage = cost.usage
     layers = _Layers((life.layer, float(life.bytes)) for life in usage.lives)
     moments = usage.moments(_SPANS, layers)
     return {
