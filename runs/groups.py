@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 
 from ..program.folding import LEAST, PART, Group, fold, scope
 from ..program.ids import Item
@@ -40,7 +41,7 @@ def in_order(record: RunRecord, ops: Mapping[Item, Op]) -> Iterator[Item]:
         op = ops[item]
         constants |= {v: item for v, role in zip(op.values, op.roles, strict=True) if role == "result"}
     for item in order:
-        for value in (ops.get(item) or record.op(item)).values:
+        for value in (ops.get(item) or record.op(item)).values if constants else ():
             if value in constants:
                 yield constants.pop(value)
         yield item
@@ -53,6 +54,7 @@ def groups_of(record: RunRecord, items: Sequence[Item], ops: Mapping[Item, Op], 
     scopes, follows = list[tuple[str, ...]](), list[bool]()
     read: dict[Origin | None, tuple[str, ...]] = {}
     caller: tuple[str, ...] = ()
+    type_of = cache(record.type_of)
     for item in items:
         op, origin = ops.get(item) or record.op(item), record.origin(item)
         if op.roles[-1:] == ("function result",):
@@ -65,7 +67,7 @@ def groups_of(record: RunRecord, items: Sequence[Item], ops: Mapping[Item, Op], 
         if not called and not follows[-1]:
             caller = read[origin] or caller
         scopes.append((*caller, called[1]) if called else read[origin])
-        key = (op.name, *map(record.type_of, op.values))
+        key = (op.name, *map(type_of, op.values))
         tokens.append(numbers.setdefault(key, len(numbers)))
     for i in reversed(range(len(scopes) - 1)):
         if follows[i]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -75,8 +76,13 @@ class Text:
 
     def location(self, op: Any) -> str:
         """The location of an op as MLIR writes it, with the name of the program where MLIR has none."""
+        return location_text(op).replace('"-":', self._quoted)
+
+    @cached_property
+    def _quoted(self) -> str:
+        """The name as locations have it."""
         name = self.name.replace("\\", "\\\\").replace('"', "\\22")
-        return location_text(op).replace('"-":', f'"{name}":')
+        return f'"{name}":'
 
     def place(self, location: str) -> str:
         """A location as MLIR has it, with the name of the program where MLIR has none."""

@@ -67,8 +67,11 @@ class Origin(NamedTuple):
         """The line of the user's program; empty where nothing says it."""
         if not self.frames:
             return ""
+        first = self.frames[0]
+        if not is_library(first.file):
+            return str(first)
         nearest = self.nearest
-        first, own = self.frames[0], self.frames[nearest]
+        own = self.frames[nearest]
         return f"{own} ({first})" if nearest else str(own)
 
     @property
