@@ -16,7 +16,8 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 90, 190, 46, 56
 _COLOURS = ("#3366aa", "#cc5533", "#338855", "#885599", "#aa8822", "#228899", "#993355", "#666666")
 _TICKS = 6  # ticks of an axis, about
 _FOUND = ("memory at", "mutated", "applied", "found")  # names of plans that are no known strategy
-_APART = 13  # pixels between labels
+_APART, _BESIDE, _LETTER = 13, 9, 6.5  # pixels between labels, between a point and its label, of a letter
+_NAMED = 4  # points in one place that have labels, at most
 
 
 @dataclass(frozen=True)
@@ -112,15 +113,31 @@ def _said(point: PlotPoint) -> str:
 
 
 def _labels(points: Sequence[PlotPoint], across: _Scale, up: _Scale) -> Iterable[str]:
-    """Labels to the right of their points, lower where they would cover others."""
-    taken = list[tuple[float, float]]()
-    for point in sorted(points, key=lambda each: (-each.peak, each.seconds, each.label)):
-        x, y = across.of(point.seconds) + 9, up.of(point.peak) + 4
-        while any(abs(y - other) < _APART and abs(x - at) < 6 * len(point.label) + 40 for at, other in taken):
-            y += _APART
-        taken.append((x, y))
-        weight = ' font-weight="bold"' if point.chosen else ""
-        yield f'<text x="{x:.1f}" y="{y:.1f}"{weight}>{joined(point.label)}</text>'
+    """Labels beside their points, lower where they would cover others. Of many points in one place a few are
+    named."""
+    places = dict[tuple[float, float], list[PlotPoint]]()
+    for point in sorted(points, key=lambda each: (-each.peak, each.seconds, not each.chosen, each.label)):
+        place = round(across.of(point.seconds), 1), round(up.of(point.peak), 1)
+        places.setdefault(place, []).append(point)
+    taken = list[tuple[float, float, float]]()
+    for (x, y), here in places.items():
+        named = here if len(here) <= _NAMED else here[: _NAMED - 1]
+        labels = [(point.label, point.chosen) for point in named]
+        if named is not here:
+            labels.append((f"and {len(here) - len(named)} others", False))
+        for label, chosen in labels:
+            width = _LETTER * len(label)
+            fits = x + _BESIDE + width <= _WIDTH
+            left = x + _BESIDE if fits else x - _BESIDE - width
+            low = y + 4
+            while any(
+                abs(low - at) < _APART and left < last and first < left + width for first, last, at in taken
+            ):
+                low += _APART
+            taken.append((left, left + width, low))
+            start = f'x="{left:.1f}"' if fits else f'x="{x - _BESIDE:.1f}" text-anchor="end"'
+            weight = ' font-weight="bold"' if chosen else ""
+            yield f'<text {start} y="{low:.1f}"{weight}>{joined(label)}</text>'
 
 
 class _Scale:

@@ -292,3 +292,18 @@ def test_a_front_has_what_nothing_beats() -> None:
     texts = [element.text for element in tree.iter("{http://www.w3.org/2000/svg}text")]
     assert {"x", "y", "z", "a < b"} <= set(texts)
     assert len(list(tree.iter("{http://www.w3.org/2000/svg}circle"))) == 3
+
+
+def test_labels_stay_in_the_picture_and_of_many_in_one_place_a_few_are_named() -> None:
+    points = [PlotPoint("a", f"plan {number}", 1.0, 9) for number in range(9)]
+    long = "a long name " * 8
+    tree = ElementTree.fromstring(picture([*points, PlotPoint("a", long, 2.0, 9)], "title"))
+    texts = {text.text: text for text in tree.iter("{http://www.w3.org/2000/svg}text")}
+    assert [name for name in texts if name and ("plan " in name or "others" in name)] == [
+        "plan 0",
+        "plan 1",
+        "plan 2",
+        "and 6 others",
+    ]
+    assert texts[long].get("text-anchor") == "end"
+    assert len(list(tree.iter("{http://www.w3.org/2000/svg}circle"))) == 10

@@ -274,6 +274,41 @@ def test_a_tapped_conflict_opens_beside_it_on_a_phone(phone: webdriver.Chrome, s
     assert not page.one("#details").is_displayed()
 
 
+def test_many_kinds_of_collectives_and_long_names_of_layers_fit_on_a_phone(
+    phone: webdriver.Chrome, tmp_path: Path
+) -> None:
+    layers, long = range(3), "a_long_name" * 20
+    square = "tensor<4096x4096xbf16>"
+    axes = ['{}, {"data"}', '{}, {"model"}', '{}, {"data"}']
+    text = f"""sdy.mesh @mesh = <["data"=8, "fsdp"=8, "model"=8]>
+func.func @main(%h0: {square} {{sdy.sharding = #sdy.sharding<@mesh, [{{"data"}}, {{}}]>}},
+    {", ".join(f"%w{i}: {square} {{sdy.sharding = #sdy.sharding<@mesh, [{axes[i]}]>}}" for i in layers)}
+) -> {square} {{
+"""
+    for i in layers:
+        text += f"""%h{i + 1} = stablehlo.dot_general %h{i}, %w{i}, contracting_dims = [1] x [0]
+      : ({square}, {square}) -> {square} loc("jit(f)/{long if i == 1 else i}/dot"("m.py":{i + 1}:1))\n"""
+    result = shardlog.run(f"{text}  return %h3 : {square}\n}}")
+    assert len({item.op for item in result.cost().collectives()}) == 3
+    (tmp_path / "report.html").write_text(report(result.programs))
+    page = Page(phone, tmp_path / "report.html")
+    page.click("#tabs button", "Cost")
+    page.one(".matrix tr")
+    over = page.run("""
+        const found = [];
+        for (const row of document.querySelectorAll(".matrix tbody tr")) {
+          const boxes = [...row.querySelectorAll("th, .cell")].map((cell) => cell.getBoundingClientRect());
+          for (const one of boxes) for (const other of boxes)
+            if (one !== other && one.left < other.right && other.left < one.right
+                && one.top < other.bottom && other.top < one.bottom) found.push(row.textContent);
+        }
+        return found;
+    """)
+    assert over == []
+    wide = "[...document.querySelectorAll('.legend li, [aria-label=\"Where the time goes\"] th')]"
+    assert page.run(f"return Math.max(...{wide}.map((e) => e.getBoundingClientRect().right))") <= 390
+
+
 def test_what_differs_of_a_conflict_is_marked(page: Page) -> None:
     page.run("app.show('conflicts')")
     page.one("#view-conflicts .space .row")
