@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Any
 
@@ -33,13 +34,30 @@ Rows = list[tuple[Any, ...]]
 
 @dataclass(frozen=True)
 class FunctionNames:
-    """The name of every value of a function, and the location of every op, as text and as an origin, in the
-    order of their numbers. ``also`` maps further names to the numbers of values."""
+    """The name of every value of a function, and the place of every op, in the order of their numbers.
+    ``also`` maps further names to the numbers of values."""
 
     values: list[str]
-    locations: list[str]
-    origins: list[Origin]
+    places: list[OpPlace]
     also: dict[str, int]
+
+
+class OpPlace:
+    """The place of an op: its ``location`` as MLIR writes it, and the ``origin`` that this names. They are
+    read when they are asked for: most answers name few ops."""
+
+    def __init__(self, location: Any, source: Text) -> None:
+        self._read = location, source
+
+    @cached_property
+    def location(self) -> str:
+        location, source = self._read
+        del self._read  # it keeps the context of a module
+        return source.text_of(location)
+
+    @cached_property
+    def origin(self) -> Origin:
+        return origin(self.location)
 
 
 def relations(
@@ -124,7 +142,7 @@ def _instance(
     for node in function.order:
         op = instance.item + node
         rows["op"].append((op, function.names[node]))
-        where = names.locations[function.source(node)].replace('"', "")
+        where = names.places[function.source(node)].location.replace('"', "")
         rows["location"].append((op, where if where != UNKNOWN else f"op {function.names[node]}"))
         rows["operand"].extend((op, i, value_of[v]) for i, v in enumerate(function.operands[node]))
         rows["result"].extend((op, i, value_of[v]) for i, v in enumerate(function.results[node]))
@@ -179,20 +197,21 @@ def names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> di
     """The same of a module that was read from a text, and that nothing has changed since."""
     state = ir.AsmState(module.operation)
     names: dict[str, FunctionNames] = {}
-    read: dict[Any, tuple[str, Origin]] = {}  # locations are many an op's, and long
+    places: dict[Any, OpPlace] = {}  # locations are many an op's, and long
 
-    def located(op: Any) -> tuple[str, Origin]:
-        key = op.location.attr
-        if key not in read:
-            location = text.location(op)
-            read[key] = location, origin(location)
-        return read[key]
+    def located(op: Any) -> OpPlace:
+        location = op.location
+        key = location.attr
+        place = places.get(key)
+        if place is None:
+            place = places[key] = OpPlace(location, text)
+        return place
 
     read_in = {function.name: function for function in functions}
     wanted, in_text = set(read_in), _names_in_text(text.data, module)
     for name, op in symbols(module, "func.func").items():
         if name in wanted:
-            _read_region(op.regions[0], names.setdefault(name, FunctionNames([], [], [], {})), state, located)
+            _read_region(op.regions[0], names.setdefault(name, FunctionNames([], [], {})), state, located)
             if (said := in_text(op)) is not None:
                 names[name].values[:] = said.of
                 names[name].also.update(said.also)
@@ -213,7 +232,7 @@ def _name_inserted(function: Function, names: FunctionNames) -> None:
     own = sum(
         node not in function.originals and node not in function.created for node in range(len(function.ops))
     )
-    if own <= len(names.locations):
+    if own <= len(names.places):
         return
     taken = {*names.values}
     for node in sorted(function.inserted):
@@ -225,21 +244,18 @@ def _name_inserted(function: Function, names: FunctionNames) -> None:
         taken.add(name)
         names.values.insert(result, name)
         names.also.update({also: value + (value >= result) for also, value in names.also.items()})
-        user = min(node, len(names.locations) - 1)  # it stands where its user does
-        names.locations.insert(node, names.locations[user])
-        names.origins.insert(node, names.origins[user])
+        user = min(node, len(names.places) - 1)  # it stands where its user does
+        names.places.insert(node, names.places[user])
 
 
 def _read_region(
-    region: Any, names: FunctionNames, state: ir.AsmState, located: Callable[[Any], tuple[str, Origin]]
+    region: Any, names: FunctionNames, state: ir.AsmState, located: Callable[[Any], OpPlace]
 ) -> None:
     # No function inside of another: one that calls itself is a cycle, which would keep the module.
     block = region.blocks[0]
     names.values.extend(argument.get_name(state) for argument in block.arguments)
     for op in block.operations:
         names.values.extend(result.get_name(state) for result in op.results)
-        location, where = located(op)
-        names.locations.append(location)
-        names.origins.append(where)
+        names.places.append(located(op))
         for inner in op.regions:
             _read_region(inner, names, state, located)

@@ -13,7 +13,7 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError
 from ...program.mlir.diagnostics import explain
 from ...program.mlir.modules import copy_of, make_main
-from ...program.mlir.origins import location_text, origin
+from ...program.mlir.origins import origin, written
 from ..dialects.marks import may_have_shardings, may_have_statements
 from .jax import Interface
 from .nesting import open_module
@@ -76,7 +76,11 @@ class Text:
 
     def location(self, op: Any) -> str:
         """The location of an op as MLIR writes it, with the name of the program where MLIR has none."""
-        return location_text(op).replace('"-":', self._quoted)
+        return self.text_of(op.location)
+
+    def text_of(self, location: ir.Location) -> str:
+        """The same of a location."""
+        return written(location).replace('"-":', self._quoted)
 
     @cached_property
     def _quoted(self) -> str:

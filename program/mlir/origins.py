@@ -132,7 +132,12 @@ def is_library(file: str) -> bool:
 
 def location_text(op: Any) -> str:
     """The location of an op, as MLIR writes it between ``loc(`` and ``)``."""
-    return str(op.location)[4:-1]
+    return written(op.location)
+
+
+def written(location: Any) -> str:
+    """A location as MLIR writes it, without ``loc(`` and ``)``."""
+    return str(location)[4:-1]
 
 
 @lru_cache(maxsize=1 << 16)

@@ -290,7 +290,7 @@ class Live(LiveTurns):
 
     def _own(self, instance: Instance, node: int) -> Origin:
         function = instance.function
-        return self.run.names[function.name].origins[function.source(node)]
+        return self.run.names[function.name].places[function.source(node)].origin
 
     # ---- Shardings --------------------------------------------------------------------------------------
 
@@ -482,7 +482,7 @@ class Live(LiveTurns):
         """The location of an op, as MLIR writes it."""
         instance, node = self._node(item)
         function = instance.function
-        return self.run.names[function.name].locations[function.source(node)]
+        return self.run.names[function.name].places[function.source(node)].location
 
     def whole_origin(self, item: Item) -> Origin | None:
         """Where an op comes from, and the calls around it; None for other items."""

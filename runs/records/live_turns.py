@@ -150,6 +150,11 @@ class LiveTurns(RunRecord):
         turns, item, slot, place, old, new = (int(column[number]) for column in self._log)
         return Change(turns, Item(item), slot, self.cell(Place(place)), Content(old), Content(new))
 
+    def log_columns(self) -> list[list[int]]:
+        """The columns of the log: for each change its pass, item, slot and cell, and both contents."""
+        turns, items, slots, _, old, new = (column.tolist() for column in self._log)
+        return [turns, items, slots, [*self._log_cells], old, new]
+
     def log(self) -> Iterator[tuple[Key, Change]]:
         """The changes in order, with the neighbourhoods in which they were made."""
         turns, items, slots, _, old, new = (column.tolist() for column in self._log)

@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from ...exporters.relations import live_values, sharding_rows
+from ...exporters.relations import OpPlace, live_values, sharding_rows
 from ...importers.graph.graph import Instance
 from ...program.columns import numbers, spread_ranges, widths
 from ...program.ids import Item, Place
@@ -95,7 +95,11 @@ class SaveColumns:
 
     def _own(self, instance: Instance) -> list[Origin]:
         """The own origin of every node of an instance."""
-        return self._of_nodes(instance, self.result.names[instance.function.name].origins)
+        return [place.origin for place in self._op_places(instance)]
+
+    def _op_places(self, instance: Instance) -> list[OpPlace]:
+        """The place of every node of an instance."""
+        return self._of_nodes(instance, self.result.names[instance.function.name].places)
 
     @staticmethod
     def _of_nodes(instance: Instance, in_module: list[T]) -> list[T]:
@@ -203,13 +207,13 @@ class SaveColumns:
             function, first = instance.function, instance.item
             nodes = slice(first, first + len(function.ops))
             other[nodes] = False
-            names, own = self.result.names[function.name], self._own(instance)
+            own = self._own(instance)
             text["name"][nodes] = self._texts.of(function.names)
             text["where"][nodes], text["stack"][nodes] = (
                 self._where[instance.number],
                 self._stack[instance.number],
             )
-            text["source"][nodes] = self._texts.of(self._of_nodes(instance, names.locations))
+            text["source"][nodes] = self._texts.of([place.location for place in self._op_places(instance)])
             around, whole = record.around(instance.number), dict[int, int]()
             for origin in own:
                 if id(origin) not in whole:

@@ -440,7 +440,10 @@ class Saved(RunRecord):
 
     def _changed(self, result: Result) -> bool:
         """Whether the log of a run differs from the file's."""
-        return any(self.change(number) != result.record.change(number) for number in range(self.end))
+        columns = (self._column(f"change.{name}") for name in _CHANGE)
+        return any(
+            list(mine) != theirs for mine, theirs in zip(columns, result.record.log_columns(), strict=True)
+        )
 
 
 _RULE = "file, line, text, sentence, types"
