@@ -462,31 +462,39 @@ class Global:
             self.refuse(op, "its halo sizes are not known before it runs")
         sharded = [(d, axes) for d, axes in enumerate(lists) if axes]
         for (d, axes), low, high in zip(sharded, halos[::2], halos[1::2], strict=True):
-            for count, forward in ((low, True), (high, False)):
-                if count:
-                    value = self.with_halo(value, d, axes, (low, high), forward)
+            own, parts = value.type.shape[d] - low - high, self.devices.along(axes).shape[1]
+            for distance in range(1, parts) if own else ():  # one neighbour may have fewer rows than a halo
+                done = own * (distance - 1)
+                if (count := min(own, low - done)) > 0:
+                    places = low + own - count, low - done - count
+                    value = self.with_halo(value, d, axes, count, places, distance)
+                if (count := min(own, high - done)) > 0:
+                    value = self.with_halo(value, d, axes, count, (low, low + own + done), -distance)
         return value
 
     def with_halo(
-        self, value: Any, dim: int, axes: Sequence[int], halo: tuple[int, int], forward: bool
+        self,
+        value: Any,
+        dim: int,
+        axes: Sequence[int],
+        count: int,
+        places: tuple[int, int],
+        distance: int,
     ) -> Any:
-        """A value whose halo before its own rows (``forward``) or after them comes from the neighbour.
-        Without a neighbour the halo is unchanged."""
-        low, high = halo
-        size, own = value.type.shape[dim], self.devices.index(axes)
-        groups = self.devices.along(axes)
+        """A value of which some rows come from the neighbour at a distance: before it, if that is above 0.
+        ``places`` are the first row there and here. Without a neighbour the rows are unchanged."""
+        own, groups = self.devices.index(axes), self.devices.along(axes)
         neighbour = np.full(self.count, -1)
         for row in groups:
-            if forward:
-                neighbour[row[1:]] = row[:-1]
+            if distance > 0:
+                neighbour[row[distance:]] = row[:-distance]
             else:
-                neighbour[row[:-1]] = row[1:]
-        count, everywhere = low if forward else high, np.ones(self.count, np.int64)
-        rows = self.part(value, dim, count, everywhere * (size - high - low if forward else low))
+                neighbour[row[:distance]] = row[-distance:]
+        everywhere, (there, at) = np.ones(self.count, np.int64), places
+        rows = self.part(value, dim, count, everywhere * there)
         taken = self.permuted(rows, neighbour)
-        at = 0 if forward else size - high
         held = self.part(value, dim, count, everywhere * at)
-        inside = own > 0 if forward else own < groups.shape[1] - 1
+        inside = (own >= distance) & (own < groups.shape[1] + distance)
         rows = self.where(inside, taken, held)
         zero = self.number(np.zeros(self.count, np.int64))
         places = [self.number(everywhere * at) if d == dim else zero for d in range(len(value.type.shape))]

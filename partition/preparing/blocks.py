@@ -52,13 +52,12 @@ class Blocks:
 
     @property
     def halo(self) -> tuple[int, int] | None:
-        """How many rows before and after its own each part holds, if parts are equal, and neighbours have
-        these rows; else None."""
+        """How many rows before and after its own each part holds, if parts are equal; else None."""
         sizes = {end - first for first, end in self.own}
         halos = {
             (first - low, high - end) for (first, end), (low, high) in zip(self.own, self.held, strict=True)
         }
-        if len(sizes) > 1 or len(halos) > 1 or max(max(halos)) > max(sizes):
+        if len(sizes) > 1 or len(halos) > 1 or not max(sizes):
             return None
         return max(halos)
 
@@ -240,14 +239,21 @@ class _Putting:
         before, after = blocks.halo or (0, 0)
         dim, said = blocks.dim, _by_part(sharding, blocks.dim)
         own = self.by_part(value, blocks, sharding)
-        size, parts = shape_of(own)[dim + 1], [own]
-        if before:
-            last = self.cut(own, dim + 1, size - before, size, said)
-            parts.insert(0, self.pad(last, nothing, dim, (1, -1), said))
-        if after:
-            first = self.cut(own, dim + 1, 0, after, said)
-            parts.append(self.pad(first, nothing, dim, (-1, 1), said))
-        return self.of_parts(self.beside(parts, dim + 1, said), dim, sharding)
+        count, size, parts = len(blocks.own), shape_of(own)[dim + 1], [own]
+        reach = size * (count - 1)  # farther away there are no rows
+        for distance in range(1, count):
+            done = size * (distance - 1)
+            if (rows := min(size, before - done)) > 0:
+                last = self.cut(own, dim + 1, size - rows, size, said)
+                parts.insert(0, self.pad(last, nothing, dim, (distance, -distance), said))
+            if (rows := min(size, after - done)) > 0:
+                first = self.cut(own, dim + 1, 0, rows, said)
+                parts.append(self.pad(first, nothing, dim, (-distance, distance), said))
+        beside = self.beside(parts, dim + 1, said)
+        if max(before, after) > reach:
+            padding = max(before - reach, 0), max(after - reach, 0)
+            beside = self.pad(beside, nothing, dim + 1, padding, said)
+        return self.of_parts(beside, dim, sharding)
 
     def by_part(self, value: Value, blocks: Blocks, sharding: Any) -> Any:
         """A value with a dimension for the parts, before that of their rows."""

@@ -211,9 +211,16 @@ def test_a_stencil_of_halos_receives_rows_of_its_neighbours_only(op: str) -> Non
             np.testing.assert_array_equal(program.compile()(*given)[0], expected)
 
 
-def test_an_elementwise_op_between_halos_computes_on_them() -> None:
+@pytest.mark.parametrize(
+    ("halos", "held"),
+    [
+        ([1, 2, 0, 3], "6x6"),
+        ([4, 2, 7, 3], "9x13"),
+    ],  # of parts of 3x3: neighbours of neighbours have rows, too
+)
+def test_an_elementwise_op_between_halos_computes_on_them(halos: list[int], held: str) -> None:
     text = module(
-        sharding("s", [[0], [1]], "halo_sizes = [1, 2, 0, 3]"),
+        sharding("s", [[0], [1]], f"halo_sizes = {halos}"),
         *annotated("x", "p", "tensor<6x9xf32>", "s"),
         "  %y = stablehlo.tanh %p : tensor<6x9xf32>",
         *annotated("y", "q", "tensor<6x9xf32>", "s"),
@@ -224,7 +231,8 @@ def test_an_elementwise_op_between_halos_computes_on_them() -> None:
     )
     program = shardlog.run(text, propagation="completion").partition(keep_shardings=True)
     lines = program.text().splitlines()
-    assert sum("stablehlo.tanh" in line and "tensor<6x6xf32>" in line for line in lines) == 1
+    assert sum("stablehlo.tanh" in line and f"tensor<{held}xf32>" in line for line in lines) == 1
+    assert {sent.kind for sent in program.collectives} == {"collective-permute"}
     assert sum("stablehlo.negate" in line and "tensor<3x3xf32>" in line for line in lines) == 1
     x = np.random.default_rng(1).uniform(-1, 1, (6, 9)).astype(np.float32)
     np.testing.assert_allclose(program.compile()(x)[0], -np.tanh(x), rtol=1e-5)

@@ -30,6 +30,7 @@ OPS = {
     "rotate": f"shard.shift %x on @g grid_axes = [0, 1] shift_axis = 1 offset = -1 rotate : {T} -> {T}",
     "shift": f"shard.shift %x on @g grid_axes = [1] shift_axis = 1 offset = 1 : {T} -> {T}",
     "halo": f"shard.update_halo %x on @g split_axes = [[1]] halo_sizes = [2, 1] : {T}",
+    "wide": f"shard.update_halo %x on @g split_axes = [[1]] halo_sizes = [3, 1] : {T}",
 }
 
 
@@ -64,6 +65,17 @@ def expected(x: Values) -> dict[str, Values]:
             value[5:] = x[row, column + 1][2:3]
         return value
 
+    def wide(device: tuple[int, ...]) -> Any:
+        value = x[device].copy()
+        row, column = device
+        if column > 0:
+            value[1:3] = x[row, column - 1][3:5]  # the core is rows 3 and 4
+        if column > 1:
+            value[:1] = x[row, column - 2][4:5]
+        if column < 2:
+            value[5:] = x[row, column + 1][3:4]
+        return value
+
     def along(device: tuple[int, ...], axes: Sequence[int]) -> list[Any]:
         return [x[other] for other in group(device, axes)]
 
@@ -80,6 +92,7 @@ def expected(x: Values) -> dict[str, Values]:
         "rotate": each(lambda d: x[d[0], (d[1] + 1) % 3]),
         "shift": each(lambda d: x[d[0], d[1] - 1] if d[1] else None),
         "halo": each(halo),
+        "wide": each(wide),
     }
 
 
