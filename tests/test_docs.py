@@ -11,7 +11,7 @@ import shlex
 import subprocess
 import sys
 from contextlib import chdir, redirect_stderr, redirect_stdout, suppress
-from io import BytesIO, TextIOWrapper
+from io import BytesIO, StringIO, TextIOWrapper
 from pathlib import Path
 
 import pytest
@@ -34,7 +34,10 @@ CASES = by_day(
 )
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^\$ (.*(?:\n> .*)*)\n?((?:(?!\$ ).*\n?)*)", re.MULTILINE)
-PLAIN = re.compile(r"shardlog [^|<>&;$()*?#\n]*")  # without signs of the shell, but for quotes
+# Without signs of the shell, but for quotes, lines that go on, and a pipe to other tools.
+PLAIN = re.compile(
+    r"(shardlog (?:'[^']*'|\\\n> |(?<! )#|[^'|<>&;$()*?#\\\n])*)(?:\| ((?:(?!shardlog|python).)*))?"
+)
 TOOLS = 'shardlog() {{ "{0}" -m shardlog "$@"; }}\npython() {{ "{0}" "$@"; }}\n'
 
 
@@ -52,13 +55,21 @@ def printed_by(command: str, folder: Path, python: str | Path) -> str:
     return done.stdout
 
 
-def printed_here(command: str, folder: Path) -> str:
-    """What a plain command of shardlog prints, run in this process: most of a process is spent on imports."""
+def printed_here(command: str, rest: str | None, folder: Path) -> str:
+    """What a plain command of shardlog prints, run in this process: most of a process is spent on imports.
+    A shell runs the rest, behind a pipe."""
     said = TextIOWrapper(BytesIO(), encoding="utf-8", write_through=True)
-    with chdir(folder), redirect_stdout(said), redirect_stderr(said), suppress(SystemExit):
-        main(shlex.split(command)[1:])
+    errors = said if rest is None else StringIO()
+    words = shlex.split(command.replace("\\\n> ", " ").replace("\n> ", "\n"))
+    with chdir(folder), redirect_stdout(said), redirect_stderr(errors), suppress(SystemExit):
+        main(words[1:])
     said.seek(0)
-    return said.read()
+    if rest is None:
+        return said.read()
+    shell = ["bash", "-c", rest]
+    done = subprocess.run(shell, input=said.read(), cwd=folder, capture_output=True, text=True, check=False)
+    assert not done.stderr, done.stderr
+    return errors.getvalue() + done.stdout
 
 
 def run_page(page: Path, folder: Path, python: str | Path | None = None) -> int:
@@ -71,8 +82,8 @@ def run_page(page: Path, folder: Path, python: str | Path | None = None) -> int:
         if file:
             (folder / file).write_text(content)
         for command, expected in COMMAND.findall(content) if language == "console" else ():
-            if python is None and PLAIN.fullmatch(command):
-                said = printed_here(command, folder)
+            if python is None and (plain := PLAIN.fullmatch(command)):
+                said = printed_here(*plain.groups(), folder)
             else:
                 said = printed_by(command, folder, python or sys.executable)
             printed = expected.strip(), said.strip()
