@@ -20,6 +20,8 @@ from shardlog.engine.language.parser import parse
 from shardlog.engine.language.sources import Sources
 from shardlog.engine.language.syntax import Module
 
+from ..support.drawing import in_turn
+
 ROOT = Path(__file__).parents[2]
 SHIPPED = sorted((ROOT / "rules").rglob("*.dl"))
 PROGRAMS = sorted((ROOT / "tests/engine/programs").rglob("*.dl"))
@@ -124,7 +126,9 @@ def shape(text: str) -> object:
     return [[stripped(node) for node in part] for part in parts]
 
 
-@pytest.mark.parametrize("path", [*SHIPPED, *PROGRAMS], ids=lambda path: str(path.relative_to(ROOT)))
+@pytest.mark.parametrize(
+    "path", in_turn(0, [*SHIPPED, *PROGRAMS], 3), ids=lambda path: str(path.relative_to(ROOT))
+)
 def test_the_meaning_stays(path: Path) -> None:
     text = path.read_text()
     # With all white space changed there is more to do.

@@ -16,6 +16,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 from shardlog.program.mlir.modules import is_custom_call, ops_in
 
+from ..support.drawing import in_turn
 from ..support.programs import PROGRAMS, P, arguments, mesh
 
 pytestmark = pytest.mark.versions
@@ -92,13 +93,13 @@ def decided(value: Any) -> Any:
     return NamedSharding(mesh(), P(*(tuple(each) for each in axes)))  # type: ignore[no-untyped-call]
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        *("train step", "gradient of a scan", "cholesky", "attention", "gather"),
-        *("random", "inner jit", "remat", "while", "shard_map"),
-    ],
-)
+INSPECTED = [
+    *("train step", "gradient of a scan", "cholesky", "attention", "gather"),
+    *("random", "inner jit", "remat", "while", "shard_map"),
+]
+
+
+@pytest.mark.parametrize("name", in_turn(1, INSPECTED))
 def test_inspected_values(name: str) -> None:
     function = Inspecting(PROGRAMS[name][0])
     program = jax.jit(function).lower(*arguments(name, 2))

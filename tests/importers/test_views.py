@@ -15,6 +15,7 @@ import shardlog
 from jax.sharding import AbstractMesh, AxisType, NamedSharding
 from shardlog.explanations.questions.match import matched
 
+from ..support.drawing import in_turn
 from ..support.programs import PROGRAMS, P, array, lowered
 
 pytestmark = pytest.mark.versions
@@ -53,7 +54,7 @@ def boundary(of: Any) -> list[Any]:
     return specs((of.input_shardings[0], of.output_shardings))
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", in_turn(0, PROGRAMS))
 def test_compiled(name: str) -> None:
     program = lowered(name, 0)
     result = run(program, view="compiled")
@@ -62,7 +63,7 @@ def test_compiled(name: str) -> None:
     assert boundary(result) == boundary(program.compile())
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", in_turn(1, PROGRAMS))
 def test_round_trip(name: str) -> None:
     program = lowered(name, 1)
     assert boundary(run(program, view="roundtrip")) == boundary(program.compile())

@@ -13,7 +13,7 @@ from .single_ops import FAMILIES
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_family(family: str) -> None:
-    @drawing(20)
+    @drawing(10)
     @given(FAMILIES[family], st.booleans())
     def equal(text: str, conservative: bool) -> None:
         note(text)

@@ -21,6 +21,7 @@ from shardlog.partition.forms import FORMS
 from shardlog.program.mlir.modules import ops_in
 from shardlog.runs.collectives import Collective
 
+from ..support.drawing import in_turn
 from ..support.programs import PROGRAMS, array, lowered
 from ..support.traits import TRAITS
 
@@ -234,7 +235,7 @@ def test_all_forms_run(name: str, form: Any) -> None:
         np.testing.assert_allclose(mine, theirs, rtol=2e-3, atol=2e-3)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", in_turn(1, PROGRAMS))
 def test_bytes_are_those_of_the_compiled_program(name: str) -> None:
     partitioned = shardlog.run(lowered(name, 3)).partition()
     counted = sum(collective.total for collective in partitioned.collectives)

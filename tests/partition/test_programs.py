@@ -20,7 +20,7 @@ from shardlog.program.shardings import read_mesh
 from shardlog.session import Session
 
 from ..support import models
-from ..support.drawing import by_day
+from ..support.drawing import by_day, in_turn
 from ..support.models.expert_parallel import expert_parallel
 from ..support.programs import PROGRAMS, lowered
 
@@ -96,12 +96,12 @@ def scattered(text: str, seed: int) -> str:
         return str(module)
 
 
-@pytest.mark.parametrize("name", PROGRAMS)
+@pytest.mark.parametrize("name", in_turn(0, PROGRAMS))
 def test_programs_as_derived(name: str) -> None:
     assert_right(shardlog.run(lowered(name, 2).as_text()))
 
 
-@pytest.mark.parametrize("name", [name for name in PROGRAMS if name != "shard_map"])
+@pytest.mark.parametrize("name", in_turn(1, [name for name in PROGRAMS if name != "shard_map"]))
 def test_programs_under_random_shardings(name: str) -> None:
     assert_right(shardlog.run(scattered(lowered(name, 3).as_text(), 3)), keep=True)
 

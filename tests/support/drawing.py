@@ -32,3 +32,10 @@ def by_day(kept: Iterable[Any], cases: Iterable[Any]) -> list[Any]:
         case if case in days else pytest.param(*(case if isinstance(case, tuple) else (case,)), marks=nightly)
         for case in found
     ]
+
+
+def in_turn(place: int, cases: Iterable[Any], of: int = 2) -> list[Any]:
+    """The cases of a test, of which ``make test`` runs one of so many: of tests that run much of the same
+    code, each takes others."""
+    found = list(cases)
+    return by_day(found[place::of], found)
