@@ -52,12 +52,15 @@ class OpPlace:
     @cached_property
     def location(self) -> str:
         location, source = self._read
-        del self._read  # it keeps the context of a module
+        del self._read
         return source.text_of(location)
 
     @cached_property
     def origin(self) -> Origin:
         return origin(self.location)
+
+    def __repr__(self) -> str:
+        return f"OpPlace({self.location!r})"
 
 
 def relations(
@@ -190,7 +193,11 @@ def read_names(text: Text, mesh: str | None, functions: Iterable[Function]) -> d
     """The names of the values and the places of the ops of each function, as ``text`` has them in sdy."""
     module = parse_module(text)
     to_sdy(module, text, mesh)
-    return names_in(module, text, functions)
+    names = names_in(module, text, functions)
+    for each in names.values():
+        for place in each.places:
+            _ = place.location  # or the context of the module stays
+    return names
 
 
 def names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> dict[str, FunctionNames]:
