@@ -497,8 +497,8 @@ class Global:
         inside = (own >= distance) & (own < groups.shape[1] + distance)
         rows = self.where(inside, taken, held)
         zero = self.number(np.zeros(self.count, np.int64))
-        places = [self.number(everywhere * at) if d == dim else zero for d in range(len(value.type.shape))]
-        return self.one("stablehlo.dynamic_update_slice", [value, rows, *places], value.type)
+        starts = [self.number(everywhere * at) if d == dim else zero for d in range(len(value.type.shape))]
+        return self.one("stablehlo.dynamic_update_slice", [value, rows, *starts], value.type)
 
     def pair(self, op: Any, sends: Sequence[Any]) -> None:
         """Makes one permutation of a receive and the send before it, between devices that name each other."""
