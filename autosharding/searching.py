@@ -6,6 +6,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import zip_longest
 from math import ceil, inf, prod, sqrt
 from typing import Any
 
@@ -45,6 +46,7 @@ TRIFLE = 1 / 1024  # bytes sent for a byte held: what costs the same is divided
 PRICES = (TRIFLE, 1 / 64)  # of memory, of the plans that are costed wherever they fit
 _LARGEST = 3  # arguments that a message about memory names
 _NEAR = 0.03  # the part of the least sum by which that of a plan is larger that is written as well
+_EQUAL = 0.002  # the same for a plan that is written in place of another one
 MUTATIONS = 24  # of a plan, at most: each is costed
 _DEARER, _DEAREST = 8.0, 1e3  # from one price to the next, where memory is short
 
@@ -254,9 +256,9 @@ class Search:
     def _at(self, price: float) -> SpecCandidate:
         return self.candidate(f"memory at {price:.2g}", self.found(price))
 
-    def _is_near(self, sum_: tuple[float, float]) -> bool:
-        """Whether a sum is so near the least that the program may be as good."""
-        return sum_[0] <= self.found(TRIFLE).cost * (1 + _NEAR)
+    def _is_near(self, sum_: float, near: float = _NEAR) -> bool:
+        """Whether a sum, in bytes, is so near the least that the program may be as good."""
+        return sum_ <= self.found(TRIFLE).cost * (1 + near)
 
     def mutated(self, best: Costed) -> Iterator[Costed]:
         """Plans, each better than the one before. Each changes the layout of arguments that are laid out
@@ -296,11 +298,12 @@ class Search:
         """The candidates that fit, the best first."""
         fitting = list[Costed]()
         low, high = 0.0, 0.0
-        for price in prices_of_memory():
-            if fitting and price not in PRICES:
+        sums = [self._sum_of(self._at(price))[0] for price in PRICES]
+        for price, then in zip_longest(prices_of_memory(), sums[1:]):
+            if fitting and (price not in PRICES or not self._is_near(sums[PRICES.index(price)])):
                 break
-            if fitting and not self._is_near(self._sum_of(self._at(price))):
-                continue
+            if then is not None and self._is_near(then, _EQUAL):
+                continue  # the next one needs no more memory, and its sum is as good
             try:
                 fitting.append(self.at(price))
                 high = high or price
@@ -317,7 +320,7 @@ class Search:
 
     def rivals(self) -> Iterator[Costed]:
         """The known strategies that fit and may be as good as the best plan so far, by increasing sum."""
-        return self._known([candidate for candidate, sum_ in self._strategies if self._is_near(sum_)])
+        return self._known([candidate for candidate, sum_ in self._strategies if self._is_near(sum_[0])])
 
     def _known(self, candidates: Sequence[SpecCandidate]) -> Iterator[Costed]:
         for candidate in candidates:

@@ -229,8 +229,9 @@ class Improving:
         homes: Homes | None = None
         if aim.move:
             self._weigh_collectives()
-            homes = homes_of(self.annotated, self.first.facts, self.first.plan.pinned)
-            homes_found = homes.find(bound=aim.seconds is not None, stop=self._late)
+            bound = aim.seconds is not None
+            homes = homes_of(self.annotated, self.first.facts, self.first.plan.pinned, bound=bound)
+            homes_found = homes.find(bound=bound, stop=self._late)
             other = self._with(homes_found) if homes_found is not NOTHING else best
             best = other if self._is_better(other, best) else replace(best, found=homes_found)
             if (

@@ -110,10 +110,15 @@ class Boundary:
 
 
 def homes_of(
-    annotated: Annotated, facts: Facts, pinned: Collection[int] = (), boundary: Boundary | None = None
+    annotated: Annotated,
+    facts: Facts,
+    pinned: Collection[int] = (),
+    boundary: Boundary | None = None,
+    *,
+    bound: bool = False,
 ) -> Homes:
     """A search for the homes of a program's values. Those ``pinned`` keep theirs, and those at an open
-    ``boundary`` may have any."""
+    ``boundary`` may have any. ``bound``: a lower bound will be asked for."""
     kinds, chooser = annotated.kinds, annotated.chooser
     runs = Runs(annotated)
 
@@ -144,5 +149,6 @@ def homes_of(
     if boundary is not None:
         spots += boundary.handed_on(annotated, facts)
     carried = {value: runs.counts.turns(kinds.ops[loop]) is not None for value, loop in facts.carried.items()}
-    variables = Variables(spots, needs, pinned, carried, boundary.opened if boundary else ())
+    steps = tuning.STEPS_IF_BOUNDED if bound else tuning.OPEN_STEPS if boundary else tuning.STEPS
+    variables = Variables(spots, needs, pinned, carried, boundary.opened if boundary else (), steps)
     return Homes(Candidates(variables, chooser, annotated.planner))

@@ -66,7 +66,7 @@ class ValueKind(NamedTuple):
 class Variables:
     """The variables and rows of a program. They come from ops, the layouts that values are needed in, values
     that are ``pinned`` to their homes, and values that loops carry (``carried``, with whether the trip count
-    is known).
+    is known). Values and ops are equal if their surroundings are, up to some ``steps``.
 
     For each variable: ``kinds``; ``wanted``, the layouts that it is needed in, with counts; ``size``, the
     number of its values; ``weights``, the number of executions of its users. For each row: ``spots``, its
@@ -82,6 +82,7 @@ class Variables:
         pinned: Collection[int] = (),
         carried: Mapping[int, bool] = MappingProxyType({}),
         opened: Collection[int] = (),
+        steps: int = tuning.STEPS,
     ) -> None:
         computed, uses = set(opened), dict[int, int]()  # used by ops that need them in certain layouts
         for spot in spots:
@@ -119,7 +120,7 @@ class Variables:
                 for value, kind, asked in zip(number, kinds, wanted, strict=True)
             ],
             self.numbers,
-            tuning.OPEN_STEPS if opened else tuning.STEPS,
+            steps,
         )
         self.pinned = {Variable(int(self.of[number[value]])) for value in pinned if value in number}
         self.size = np.bincount(self.of).astype(np.float64)

@@ -62,6 +62,23 @@ def test_a_batch_is_divided_and_costs_no_more_than_data_parallel(found: AutoPlan
     assert found.bound is not None and found.sum is not None and found.bound <= found.sum
 
 
+def test_more_equal_layers_are_no_larger_problem() -> None:
+    def rows(depth: int) -> int:
+        shaped: Any = jax.ShapeDtypeStruct
+        arguments = [shaped((64, 64), jnp.float32)] * depth, [shaped((256, 64), jnp.float32)] * 2
+        text = jax.jit(_step).trace(*arguments).lower(lowering_platforms=("cpu",)).as_text()
+        search = Search(text, "data=4,model=2", AutoOptions(topology="h100"), lambda what, done: None)
+        return len(search._open._homes._variables.rows)
+
+    assert rows(6) == rows(12)
+
+
+def test_of_plans_with_equal_sums_one_program_is_written(found: AutoPlan) -> None:
+    assert [each.name for each in found.tried if each.written and each.name.startswith("memory")] == [
+        "memory at 0.016"
+    ]
+
+
 def test_seconds_and_peak_are_those_of_the_program(found: AutoPlan) -> None:
     cost = session_of(_text(), found).cost(topology="h100")
     assert (cost.seconds, cost.peak) == (found.seconds, found.peak)
