@@ -40,10 +40,23 @@ _MACRO_CHARACTERS = 4 << 20  # characters that macros of a text stand for, also 
 
 @dataclass(frozen=True)
 class Macro:
-    """``parameters`` is None for an object-like macro."""
+    """``parameters`` is None for an object-like macro. The last one of a ``variadic`` macro has all arguments
+    from its own on."""
 
     parameters: tuple[str, ...] | None
     body: tuple[str, ...]
+    variadic: bool = False
+
+    def fitting(self, arguments: list[list[str]]) -> dict[str, list[str]] | None:
+        """The tokens of each parameter; None where there are too few or too many arguments."""
+        parameters = self.parameters or ()
+        if self.variadic:
+            own = len(parameters) - 1
+            rest = [token for argument in arguments[own:] for token in (",", " ", *argument)][2:]
+            arguments = [*arguments[:own], rest]
+        if len(arguments) != len(parameters) and (parameters or arguments != [[]]):
+            return None
+        return dict(zip(parameters, arguments, strict=False))
 
 
 def at_home(text: str) -> str:
@@ -184,13 +197,15 @@ class _Expansion:
         name = _NAME.match(rest)
         if name is None:
             raise PreprocessingError("`#define` needs a name")
-        body, parameters = rest[name.end() :], None
+        body, parameters, variadic = rest[name.end() :], None, False
         if body.startswith("("):
             inside, closed, body = body[1:].partition(")")
             parameters = tuple(p.strip() for p in inside.split(",")) if inside.strip() else ()
+            variadic = parameters[-1:] == ("...",)
+            parameters = (*parameters[:-1], "__VA_ARGS__") if variadic else parameters
             if not closed or not all(_NAME.fullmatch(p) for p in parameters):
                 raise PreprocessingError(f"the parameters of `{name[0]}` cannot be read")
-        self.state.macros[name[0]] = Macro(parameters, tuple(_TOKEN.findall(body.strip())))
+        self.state.macros[name[0]] = Macro(parameters, tuple(_TOKEN.findall(body.strip())), variadic)
 
     def holds(self, condition: str) -> bool:
         condition = re.sub(
@@ -244,13 +259,23 @@ class _Expansion:
                     expanded.append(token)
                     continue
                 arguments, i = _arguments(waiting, after)
-                if len(arguments) != len(macro.parameters) and (macro.parameters or arguments != [[]]):
-                    wanted = f"{len(macro.parameters)} arguments, not {len(arguments)}"
-                    raise PreprocessingError(f"the macro `{token}` takes {wanted}")
-                raw = dict(zip(macro.parameters, arguments, strict=False))
+                raw = macro.fitting(arguments)
+                if raw is None:
+                    least = (
+                        f"at least {len(macro.parameters) - 1}" if macro.variadic else len(macro.parameters)
+                    )
+                    raise PreprocessingError(
+                        f"the macro `{token}` takes {least} arguments, not {len(arguments)}"
+                    )
                 full = {name: self.tokens(tokens, hidden, depth + 1) for name, tokens in raw.items()}
                 body = self.substituted(macro.body, raw, full)
-            expanded += self.tokens(_pasted(body), hidden | {token}, depth + 1)
+            inside = hidden | {token}
+            made = self.tokens(_pasted(body), inside, depth + 1)
+            # The name of another macro at the end may have its arguments behind this one.
+            name = self.state.macros.get(made[-1]) if made and made[-1] not in inside else None
+            if name is not None and name.parameters is not None:
+                waiting.insert(i, made.pop())
+            expanded += made
         return expanded
 
     def substituted(

@@ -1036,6 +1036,29 @@ def test_line_directives_alone(tmp_path: Path) -> None:
         load(texts={"t.dl": "#line one\n.decl r(x:number)\n"})
 
 
+MACROS = """\
+#define COUNT(...) PICK(__VA_ARGS__, 3, 2, 1)
+#define PICK(a, b, c, n, ...) n
+#define JOIN(...) NAMED(COUNT(__VA_ARGS__))(__VA_ARGS__)
+#define NAMED(n) PASTED(n)
+#define PASTED(n) JOIN ## n
+#define JOIN1(a) a
+#define JOIN2(a, ...) cat(a, JOIN1(__VA_ARGS__))
+#define JOIN3(a, ...) cat(a, JOIN2(__VA_ARGS__))
+#define QUOTED(a, ...) #__VA_ARGS__
+.decl r(x: symbol)
+.output r
+r(JOIN("a")). r(JOIN("b", "c")). r(JOIN("d", "e", "f")). r(QUOTED(1, (2, 3), 4)). r(QUOTED(1)).
+"""
+
+
+def test_macros_of_any_number_of_arguments() -> None:
+    rows = load(texts={"t.dl": MACROS}).evaluate({})["r"]
+    assert [row[0] for row in rows] == ["", "(2, 3), 4", "a", "bc", "def"]
+    with pytest.raises(DatalogError, match=r"t\.dl:2:1: .* the macro `F` takes at least 2 arguments, not 1"):
+        load(texts={"t.dl": "#define F(a, b, ...) a\nF(1)"})
+
+
 def test_macros_hold_what_looks_like_a_comment() -> None:
     text = '#define URL "http://x/*y*/" // not this\n.decl r(x:symbol)\nr(URL).\n.output r\n'
     assert load(texts={"t.dl": text}).evaluate({}) == {"r": [("http://x/*y*/",)]}
