@@ -172,7 +172,7 @@ class Inference:
     def _together(self, terms: tuple[Term, ...], expected: str | None) -> str | None:
         """Visit terms that must have one kind; returns it, None if it is not known yet."""
         kind = expected
-        for term in terms:
+        for term in sorted(terms, key=lambda term: isinstance(term, Record)):  # known by the others
             kind = kind or self._visit(term, None)
         if kind is None and self._default and any(map(_is_numeric, terms)):
             kind = "number"
