@@ -9,13 +9,13 @@ SEED := $(shell date +%Y%m%d)
 CRATES := engine/core importers/core partition/choice/least/core
 SOURCES := pyproject.toml Cargo.toml Cargo.lock $(shell find $(CRATES) -name Cargo.toml -o -path "*/src/*.rs")
 
-.PHONY: test test-crates test-python test-nightly test-versions test-clusters lint demo bench docs screenshots vscode clean
+.PHONY: test test-crates test-python test-newest test-nightly test-versions test-clusters lint demo bench docs screenshots vscode clean
 
 # Without the compiled files of Python, each of the processes that tests start would compile the package anew.
 unexport PYTHONDONTWRITEBYTECODE
 
 # With -j2, as in CI, what runs on one core only has company.
-test: lint test-crates test-python
+test: lint test-crates test-python test-newest
 
 test-crates: .venv/ready
 	@if command -v $(CARGO) >/dev/null; then $(CARGO) test --workspace --no-default-features --quiet; \
@@ -23,6 +23,9 @@ test-crates: .venv/ready
 
 test-python: .venv/ready
 	SHARDLOG_REQUIRE_CORE=$$(command -v $(CARGO)) $(BIN)/python -m pytest -q -n auto --maxprocesses 4 --dist worksteal
+
+# What depends on the line of JAX, with the newest one.
+test-newest: .venv/ready
 	$(BIN)/python -m shardlog.tests.versions --newest
 
 # All that make test leaves out for its time, and twelve times as many random cases: those of the day, or of SEED.
