@@ -16,8 +16,9 @@ from ..engine import EngineError, QueryPlan, Relation
 from ..engine.evaluate.limits import UNLIMITED, Limits
 from ..engine.evaluate.store import NUMERIC, Counted, Noted, Store
 from ..engine.language.diagnostics import counted, did_you_mean
+from ..engine.language.syntax import VALUES
 from ..engine.plan.needs import needed_relations
-from ..engine.transform.functors import VALUES, call_sites
+from ..engine.transform.functors import call_sites
 from .columns import adding
 
 Function = Callable[..., Any]

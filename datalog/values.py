@@ -14,9 +14,9 @@ from ..engine.evaluate.facts import DEEPEST, real
 from ..engine.language.diagnostics import EngineError, unknown_relation
 from ..engine.language.lexer import ESCAPES
 from ..engine.language.printing import literal_text
-from ..engine.language.syntax import Literal
+from ..engine.language.syntax import VALUES, Literal
 from ..engine.plan.plan import Column, QueryPlan, Relation
-from ..engine.transform.functors import VALUES, is_helper
+from ..engine.transform.functors import is_helper
 
 Scalars = Mapping[str, Callable[[str, int], tuple[Any, int]]]  # readers of values, by type
 

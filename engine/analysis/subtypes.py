@@ -1,6 +1,6 @@
 """Subtypes: values of a type fit where a type above it is expected, and not where an unrelated one is.
 
-The type of a variable is the common part of the columns that bind it. Results of arithmetic and constants fit
+The type of a variable is the common part of the columns that bind it. Results of functors and constants fit
 every type of their kind, as in Soufflé.
 """
 
@@ -10,7 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ..language.diagnostics import Reporter
-from ..language.syntax import Aggregate, Atom, Cast, Clause, Comparison, Term, Variable
+from ..language.syntax import VALUES, Aggregate, Atom, Cast, Clause, Comparison, Term, Variable
 from ..language.walk import literals
 from .scopes import own_name
 from .types import Types
@@ -72,7 +72,8 @@ def _meet_in_atoms(
     for literal in literals(clause):
         if not isinstance(literal, Atom) or literal is clause.head:
             continue
-        for term, type_name in zip(literal.args, columns[literal.name], strict=True):
+        bound = len(literal.args) - literal.name.endswith(VALUES)
+        for term, type_name in zip(literal.args[:bound], columns[literal.name], strict=False):
             if type(term) is not Variable:
                 continue
             name, possible = term.name, held.common.get(term.name)

@@ -133,6 +133,9 @@ class Truth(NamedTuple):
 
 Literal: TypeAlias = Atom | Negation | Comparison | Truth
 
+# Behind the name of a functor of the user: the relation of its arguments and values.
+VALUES = "="
+
 # ---- Declarations and clauses ---------------------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ from ..analysis.checks import grounded_by
 from ..analysis.scopes import direct_names, variables
 from ..language.diagnostics import Reporter, did_you_mean
 from ..language.syntax import (
+    VALUES,
     Aggregate,
     Atom,
     Call,
@@ -35,7 +36,7 @@ from ..language.syntax import (
 )
 from ..language.walk import all_terms, rewrite_clause
 
-VALUES, MISSING = "=", "!"
+MISSING = "!"
 
 
 def is_helper(name: str) -> bool:

@@ -127,6 +127,17 @@ def test_calls_that_are_refused(rule: str, code: str, line: int) -> None:
     assert [(d.code, d.line) for d in error.value.diagnostics] == [(code, line)]
 
 
+def test_values_fit_subtypes_of_their_type() -> None:
+    program = Program(
+        ".type Set <: symbol\n.functor with(symbol, number): symbol\n.decl n(x: number)\n.decl set(s: Set)\n"
+        'set("") :- n(_).\nset(@with(s, x)) :- set(s), n(x), strlen(s) < 2.',
+        functors={"with": lambda sets, xs: [f"{s}{x}" for s, x in zip(sets, xs, strict=True)]},
+    )
+    program.add("n", [(1,), (2,)])
+    program.run()
+    assert [s for (s,) in program.rows("set")] == ["", "1", "11", "12", "2", "21", "22"]
+
+
 def test_functions_without_a_functor_and_magic_sets() -> None:
     with pytest.raises(EngineError, match="declares no functor `g`; declare it"):
         Program(".functor f(number): number", functors={"f": _next, "g": _next})
