@@ -198,11 +198,8 @@ def test_a_stencil_of_halos_receives_rows_of_its_neighbours_only(op: str) -> Non
         session = shardlog.run(text, propagation=propagation)
         for keep in (True, False):
             program = session.partition(keep_shardings=keep)
-            if propagation == "shardy":  # completion lets no op of StableHLO read rows of neighbours
-                assert {sent.kind for sent in program.collectives} == {"collective-permute"}
-                assert (
-                    sum(sent.total for sent in program.collectives) <= 2 * 8 * 3 * 4
-                )  # a row to either side
+            assert {sent.kind for sent in program.collectives} == {"collective-permute"}
+            assert sum(sent.total for sent in program.collectives) <= 2 * 8 * 3 * 4  # a row to either side
             draw = np.random.default_rng(0)
             sizes = [tuple(map(int, t[7:-1].split("x")[:-1])) for t in (type_, other)]
             given = [draw.integers(-3, 4, size).astype(np.float32) for size in sizes]
