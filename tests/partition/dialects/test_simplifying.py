@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
+import shardlog
 from shardlog.cli import main
 from shardlog.importers.sources.text import Text, parse_module
 from shardlog.partition.dialects.simplifying import rewrites, simplify
@@ -109,6 +112,24 @@ def test_a_rewrite_is_done_alone_and_among_all(name: str) -> None:
     assert done(text)[1] == left
     others = [other for other in rewrites() if other != name]
     assert name not in done(text, *others)[0]
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_a_rewrite_keeps_the_results(name: str, tmp_path: Path) -> None:
+    text, left = CASES[name]
+    (tmp_path / "before.mlir").write_text(text)
+    assert main(["simplify", str(tmp_path / "before.mlir"), "-o", str(tmp_path / "after.mlir")]) == 0
+    given = (
+        np.random.default_rng(0).normal(size=(2, 6, 6)).astype(np.float32)
+    )  # of two arguments, six devices
+
+    def result(file: str) -> Any:
+        (result,) = shardlog.run(tmp_path / file).partition().compile()(*given)
+        return result
+
+    # A program that keeps no op is one of whole tensors, and gives its argument.
+    expected = result("after.mlir") if left else given[0]
+    np.testing.assert_allclose(result("before.mlir"), expected, rtol=1e-5)
 
 
 def test_every_rewrite_has_a_case() -> None:
