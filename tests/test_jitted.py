@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from functools import partial, wraps
 from inspect import Parameter, signature
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ import shardlog
 from jax.experimental.layout import Format, Layout
 from jax.sharding import NamedSharding
 
+from .support.drawing import by_day
 from .support.programs import P, mesh
 
 OWN = {"devices", "partitioner", "options"}  # parameters that jax.jit has not
@@ -350,12 +352,14 @@ CASES = [
     formats, host_memory, donated, unused, weak_types, wide, devices, one_device, options, keys, nested,
     ahead, shapes, uncompiled, traced_once, effects, closures, explicit, manual, other_orders,
 ]  # fmt: skip
+# By day each case with one of the two.
+IN_TURN = [([*JITS][number % 2], case) for number, case in enumerate(CASES)]
 
 
 @pytest.mark.filterwarnings("ignore:Some donated buffers were not usable")
-@pytest.mark.parametrize("case", CASES)
-def test_as_jax(jit: Jit, case: Callable[[Jit], Any]) -> None:
-    check_equal(case(jit), case(jax.jit))
+@pytest.mark.parametrize(("name", "case"), by_day(IN_TURN, product(JITS, CASES)))
+def test_as_jax(name: str, case: Callable[[Jit], Any]) -> None:
+    check_equal(case(JITS[name]), case(jax.jit))
 
 
 def leak(jit: Jit) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from itertools import product
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from shardlog.program.shardy import installed
 
 from ..support import models
 from ..support.compare import differences
-from ..support.drawing import drawing
+from ..support.drawing import by_day, drawing
 from ..support.generators.random_modules import modules
 from ..support.oracle import OracleError, forked, refused_unreduced, with_explicit_reshards
 
@@ -173,8 +174,11 @@ def test_they_are_shardys(text: str, mode: str) -> None:
     assert differences(written(text, mode), expected(text, mode)) == []
 
 
-@pytest.mark.parametrize("mode", ["", "full"])
-@pytest.mark.parametrize("name", models.MODELS)
+MODES = ["", "full"]
+EACH = [(name, MODES[number % 2]) for number, name in enumerate(models.MODELS)]
+
+
+@pytest.mark.parametrize(("name", "mode"), by_day(EACH, product(models.MODELS, MODES)))
 def test_models(name: str, mode: str) -> None:
     text = models.text(name, train=name != "decode")
     assert differences(written(text, mode), expected(text, mode)) == []

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 import jax
@@ -13,6 +14,7 @@ import pytest
 import shardlog
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
+from ..support.drawing import in_turn
 from .running import run_partitioned
 
 P: Any = PartitionSpec
@@ -32,9 +34,12 @@ def lowered(function: Callable[..., Any], spec: Any, value: Any) -> jax.stages.L
     return jax.jit(function, out_shardings=sharding).lower(argument)
 
 
-@pytest.mark.parametrize("reverse", [False, True], ids=["from the first", "from the last"])
-@pytest.mark.parametrize("op", OPS)
-@pytest.mark.parametrize("spec", [P("a", "b"), P(("b", "a")), P(None, ("a", "b"))], ids=str)
+SPECS = [P("a", "b"), P(("b", "a")), P(None, ("a", "b"))]
+
+
+@pytest.mark.parametrize(
+    ("spec", "op", "reverse"), in_turn(0, product(SPECS, OPS, [False, True]), 3), ids=str
+)
 def test_of_each_part_one_row_is_sent(op: str, reverse: bool, spec: Any) -> None:
     x = np.random.default_rng(0).normal(size=(32, 64)).astype(np.float32)
     axis = 1 if len(spec) > 1 else 0

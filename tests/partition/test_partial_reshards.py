@@ -147,8 +147,11 @@ def check_pairs(axes: Axes, shape: Shape, start: Layout, goals: Sequence[Layout]
         assert np.array_equal(COMBINE[kind](got, axis=0), expected), f"{start} to {goal}"
 
 
-@pytest.mark.parametrize("kind", COMBINE)
-@pytest.mark.parametrize("shape", [(12, 12), (7, 5)], ids=["even", "padded"])
+SHAPES = [(12, 12), (7, 5)]  # even, and padded
+PADDED = [(kind, SHAPES[number % 2]) for number, kind in enumerate(COMBINE)]
+
+
+@pytest.mark.parametrize(("kind", "shape"), by_day(PADDED, product(COMBINE, SHAPES)), ids=str)
 def test_all_pairs_on_2x3(kind: str, shape: Shape) -> None:
     among = states(GRID, kind)
     for start in among:

@@ -16,6 +16,7 @@ from shardlog.propagation.schedules.tactics import ReadTactic, TacticRule, read_
 
 from ..support import oracle
 from ..support.compare import differences
+from ..support.drawing import in_turn
 from ..support.schedules import CASES, case
 
 MLP = """\
@@ -203,7 +204,7 @@ def annotated(text: str, tactics: Sequence[Applied]) -> str:
     return re.sub(r'(%arg\d+: tensor<([\dx]+)\w+>) loc\("([^"]+)"\)', annotation, text)
 
 
-@pytest.mark.parametrize(("name", "scan"), CASES)
+@pytest.mark.parametrize(("name", "scan"), in_turn(0, CASES))
 def test_the_result_is_what_shardy_makes_of_the_priorities(name: str, scan: bool) -> None:
     text, schedule = case(name, scan)
     result = shardlog.run(text, schedule=schedule, strict_shardy=True)
@@ -212,7 +213,7 @@ def test_the_result_is_what_shardy_makes_of_the_priorities(name: str, scan: bool
     assert not differing, "\n".join(differing)
 
 
-@pytest.mark.parametrize(("name", "scan"), CASES)
+@pytest.mark.parametrize(("name", "scan"), in_turn(1, CASES))
 def test_a_later_tactic_changes_nothing_of_what_was_before(name: str, scan: bool) -> None:
     text, schedule = case(name, scan)
     whole = shardlog.run(text, schedule=schedule)

@@ -40,7 +40,7 @@ def test_random_module(text: str, strategy: str, closed: bool) -> None:
     check_like_shardy(text, strategy, closed)
 
 
-@drawing(30)
+@drawing(15)
 @given(modules(manual=True), st.sampled_from([*PROPAGATE][::-1]), st.booleans())
 def test_random_manual_computations(text: str, strategy: str, closed: bool) -> None:
     check_like_shardy(text, strategy, closed)
