@@ -270,7 +270,7 @@ def cost(program: PartitionedRun, machine: Machine, *, step: bool = False) -> Co
             account.add(
                 number,
                 1 if outermost else counts.often(op),
-                () if outermost else _around(number, pricing.graph, counts, traits),
+                () if outermost or not step else _around(number, pricing.graph, counts, traits),
             )
             open_ |= not outermost and counts.of(op) is None
         layers_found = layers(account.lines, program.result.record)

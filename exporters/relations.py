@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from itertools import count, groupby
 from typing import TYPE_CHECKING, Any
 
@@ -46,18 +45,24 @@ class OpPlace:
     """The place of an op: its ``location`` as MLIR writes it, and the ``origin`` that this names. They are
     read when they are asked for: most answers name few ops."""
 
+    __slots__ = ("_location", "_origin", "_source")  # there is one for each op
+
     def __init__(self, location: Any, source: Text) -> None:
-        self._read = location, source
+        self._location, self._source = location, source
+        self._origin: Origin | None = None
 
-    @cached_property
+    @property
     def location(self) -> str:
-        location, source = self._read
-        del self._read
-        return source.text_of(location)
+        if not isinstance(self._location, str):
+            self._location = self._source.text_of(self._location)
+        location: str = self._location
+        return location
 
-    @cached_property
+    @property
     def origin(self) -> Origin:
-        return origin(self.location)
+        if self._origin is None:
+            self._origin = origin(self.location)
+        return self._origin
 
     def __repr__(self) -> str:
         return f"OpPlace({self.location!r})"
