@@ -59,9 +59,14 @@ def printed_here(command: str, rest: str | None, folder: Path) -> str:
     """What a plain command of shardlog prints, run in this process: most of a process is spent on imports.
     A shell runs the rest, behind a pipe."""
     said = TextIOWrapper(BytesIO(), encoding="utf-8", write_through=True)
-    errors = said if rest is None else StringIO()
+    errors = StringIO()
     words = shlex.split(command.replace("\\\n> ", " ").replace("\n> ", "\n"))
-    with chdir(folder), redirect_stdout(said), redirect_stderr(errors), suppress(SystemExit):
+    with (
+        chdir(folder),
+        redirect_stdout(said),
+        redirect_stderr(said if rest is None else errors),
+        suppress(SystemExit),
+    ):
         main(words[1:])
     said.seek(0)
     if rest is None:
@@ -83,7 +88,7 @@ def run_page(page: Path, folder: Path, python: str | Path | None = None) -> int:
             (folder / file).write_text(content)
         for command, expected in COMMAND.findall(content) if language == "console" else ():
             if python is None and (plain := PLAIN.fullmatch(command)):
-                said = printed_here(*plain.groups(), folder)
+                said = printed_here(plain[1], plain[2], folder)
             else:
                 said = printed_by(command, folder, python or sys.executable)
             printed = expected.strip(), said.strip()
