@@ -24,7 +24,7 @@ from .searching import Costed, Search, prices_of_memory
 
 _COSTED = 2  # meshes whose programs are written and costed; more, if no program fits into memory
 _APART = 0.1  # the part of the least sum by which that of a mesh may be larger for its programs to be written
-_RIVALS = 1  # known strategies that are written and costed; all, if nothing else fits
+_RIVALS = 4  # known strategies that are written and costed, at most; all, if nothing else fits
 _SLOWER, _SMALLER = 0.005, 0.05  # the parts of time and memory at which a plan is better than the fastest
 
 
