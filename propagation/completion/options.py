@@ -58,7 +58,7 @@ class OptionChooser:
             facts: Facts = {
                 "slot": list(asked.get("slot", ())),
                 "factor": said["factor"] if said["known"] else [],
-                **{name: said[name] for name in ("kind", "maps", "blocked")},
+                **{name: said[name] for name in ("kind", "maps", "blocked", "windowed")},
             }
             if self.mode:
                 facts["combines"] = [(name,) for name in self._combines(signature, asked)]
