@@ -29,7 +29,12 @@ def applied(
     Raises ShardlogError for a program of another model, for axes that the mesh does not have, and if the
     program needs more memory than ``options`` allow.
     """
-    search = Search(source, options.mesh or plan.mesh, options, progress or (lambda what, done: None))
+    try:
+        search = Search(source, options.mesh or plan.mesh, options, progress or (lambda what, done: None))
+    except ShardlogError as error:
+        if options.mesh is None and error.where.startswith("--mesh"):  # which was not given
+            raise error.at(f"{_WHERE}, its mesh {plan.mesh}") from None
+        raise
     axes, notes = dict(search.axes), list[str]()
     missing = next((name for name in _axes(plan) if name not in axes), None)
     if missing is not None:

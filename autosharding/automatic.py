@@ -132,7 +132,14 @@ def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], No
             seen_links.add(search.links)
             searches.append(search)
     if not searches:
-        raise refused[-1]  # of most axes
+        last = refused[-1]  # of most axes
+        if last.where.startswith("--mesh"):  # which was not given
+            last = ShardlogError(
+                f"no mesh of {options.devices} devices fits: {last.message}",
+                where="--devices",
+                hint="leave it out to plan on the mesh of the module, or give a mesh with these axes",
+            )
+        raise last
     if len(searches) > 1:
         least = inf
         # Axes of sizes that differ least are often the best, so few others are searched in full.

@@ -165,6 +165,26 @@ def test_what_is_no_plan_is_refused_and_nothing_written(
     assert _run(["diff-plan", given, given]) == 2
 
 
+def test_a_mesh_that_was_not_given_is_not_refused_as_if_it_was(
+    small: AutoPlan, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    module, given = tmp_path / "m.mlir", tmp_path / "given.json"
+    given.write_text(small.text.replace('"data=4,model=2"', '"data="', 1))
+    module.write_text(_text())
+    assert _run(["auto", module, "--plan", given]) == 2
+    assert "--plan, its mesh data=: error: not a mesh" in capsys.readouterr().err
+    sharding = '{sdy.sharding = #sdy.sharding<@mesh, [{"own"}, {}]>}'
+    module.write_text(
+        'sdy.mesh @mesh = <["own"=2]>\n'
+        f"func.func @main(%x: tensor<8x8xf32> {sharding}) -> tensor<8x8xf32> {{\n"
+        "return %x : tensor<8x8xf32>\n}"
+    )
+    assert _run(["auto", module, "--devices", "4"]) == 2
+    said = capsys.readouterr().err
+    assert said.startswith("--devices: error: no mesh of 4 devices fits: ")
+    assert "leave it out to plan on the mesh of the module" in said
+
+
 def test_a_function_takes_a_plan(small: AutoPlan, tmp_path: Path) -> None:
     (tmp_path / "plan.json").write_text(small.text)
     params, batch = _values(layers=2, width=32)
