@@ -69,7 +69,7 @@ class Besides:
 
     def _part(self, product: Product, count: int) -> float:
         """The seconds of a product of one part. A partial sum is read and written again."""
-        contraction, touched = product.known, 0
+        contraction, touched = product.knowledge, 0
         for slot, (shape, width) in enumerate(zip(contraction.shapes, contraction.widths, strict=True)):
             size = width * prod(shape or ())
             summed = contraction.roles[slot] == "result" and product.dim(slot) is None

@@ -53,11 +53,11 @@ class Timing:
 class Gpu:
     """The kernels of one module on one machine."""
 
-    def __init__(self, machine: Machine, known: Known) -> None:
-        self._traits = known.reader.traits
+    def __init__(self, machine: Machine, rules: Known) -> None:
+        self._traits = rules.reader.traits
         self.timing = Timing(machine, self._traits)
-        self._machine, self._rules, self._graph = machine, known, known.graph
-        self._kernels = Kernels(self._traits, known.graph)
+        self._machine, self._rules, self._graph = machine, rules, rules.graph
+        self._kernels = Kernels(self._traits, rules.graph)
         self._known: dict[Any, tuple[Facts, Taken]] = {}
 
     def of(self, op: int) -> tuple[float, Taken] | None:
@@ -73,10 +73,10 @@ class Gpu:
         kernel = self._kernel(op)
         return None if kernel is None else self._asked(kernel, self._kernels.amounts(kernel))[0]
 
-    def part(self, name: str, known: Knowledge, touched: int, parts: int) -> Taken:
+    def part(self, name: str, knowledge: Knowledge, touched: int, parts: int) -> Taken:
         """The time of one of this many equal parts of a product, which moves this many bytes, while a
         collective sends others."""
-        key = name, known, touched, parts
+        key = name, knowledge, touched, parts
         if key not in self._known:
             whole = {
                 "root": ((name,),),
@@ -85,7 +85,7 @@ class Gpu:
                 "part": ((float(parts),),),
                 "beside": ((),),
             }
-            facts = {**whole, "reads": ((0, float(touched)),), **self._product(known)}
+            facts = {**whole, "reads": ((0, float(touched)),), **self._product(knowledge)}
             self._known[key] = facts, self.timing.of(facts)
         return self._known[key][1]
 
@@ -96,8 +96,8 @@ class Gpu:
         return self._kernels.of(op)
 
     def _asked(self, kernel: Kernel, amounts: Amounts) -> tuple[Facts, Taken]:
-        name, known = self._graph.plain[kernel.root], self._rules.of(kernel.root)
-        key = name, known, kernel.form, kernel.elements, amounts
+        name, knowledge = self._graph.plain[kernel.root], self._rules.of(kernel.root)
+        key = name, knowledge, kernel.form, kernel.elements, amounts
         if key not in self._known:
             facts: dict[str, Any] = {
                 "root": ((name,),),
@@ -114,19 +114,19 @@ class Gpu:
                 "followed": ((),) if amounts.followed else (),
                 "after_product": ((),) if amounts.after_product else (),
                 "part": ((1.0,),),
-                **self._product(known),
+                **self._product(knowledge),
             }
             self._known[key] = facts, self.timing.of(facts)
         return self._known[key]
 
-    def _product(self, known: Knowledge) -> dict[str, Any]:
-        multiplied = known.multiplications
+    def _product(self, knowledge: Knowledge) -> dict[str, Any]:
+        multiplied = knowledge.multiplications
         return {
-            "peak": ((self._machine.peak(known.element),),),
-            "combines": ((),) if known.combine else (),
+            "peak": ((self._machine.peak(knowledge.element),),),
+            "combines": ((),) if knowledge.combine else (),
             "multiplied": () if multiplied is None else ((float(multiplied),),),
             "slot_elements": tuple(
-                (slot, float(prod(shape or ()))) for slot, shape in enumerate(known.shapes)
+                (slot, float(prod(shape or ()))) for slot, shape in enumerate(knowledge.shapes)
             ),
-            **told(known.signature),
+            **told(knowledge.signature),
         }

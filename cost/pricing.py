@@ -101,19 +101,19 @@ class Pricing:
 
     def flops(self, op: int) -> float:
         """The operations of the op of the graph with a number."""
-        known = self._rules.of(op)
-        if known not in self._flops:
-            self._flops[known] = self._price(self.graph.plain[op], known, BytesMoved()).flops
-        return self._flops[known]
+        knowledge = self._rules.of(op)
+        if knowledge not in self._flops:
+            self._flops[knowledge] = self._price(self.graph.plain[op], knowledge, BytesMoved()).flops
+        return self._flops[knowledge]
 
-    def of_part(self, name: str, known: Knowledge, touched: int, count: int) -> OpPrice:
+    def of_part(self, name: str, knowledge: Knowledge, touched: int, count: int) -> OpPrice:
         """The price of one of this many equal parts of a contraction, which reads and writes this many
         bytes."""
         if self._gpu is not None:
-            taken = self._gpu.part(name, known, touched, count)
-            flops = self._price(name, known, BytesMoved(touched), count).flops
+            taken = self._gpu.part(name, knowledge, touched, count)
+            flops = self._price(name, knowledge, BytesMoved(touched), count).flops
             return OpPrice(taken.seconds, flops, float(touched), taken.limited, taken.sure, taken.launches)
-        return self._price(name, known, BytesMoved(touched, 0, 0, True), count)
+        return self._price(name, knowledge, BytesMoved(touched, 0, 0, True), count)
 
     def facts(self, op: int) -> Facts | None:
         """The facts for the rules about the op with this number in the graph. On a GPU they describe the
@@ -122,20 +122,22 @@ class Pricing:
             return self._gpu.facts(op)
         return self._facts(self.graph.plain[op], self._rules.of(op), _moved(op, self.storing))
 
-    def _price(self, name: str, known: Knowledge, moved: BytesMoved, count: int = 1) -> OpPrice:
-        key = name, known, moved, count
+    def _price(self, name: str, knowledge: Knowledge, moved: BytesMoved, count: int = 1) -> OpPrice:
+        key = name, knowledge, moved, count
         if key not in self._known:
-            facts = self._facts(name, known, moved, count)
+            facts = self._facts(name, knowledge, moved, count)
             self._known[key] = self._solved(facts, moved.touched, self.machine.sure)
         return self._known[key]
 
     def _facts(
-        self, name: str, known: Knowledge, moved: BytesMoved, count: int = 1
+        self, name: str, knowledge: Knowledge, moved: BytesMoved, count: int = 1
     ) -> dict[str, Iterable[Any]]:
-        sizes = [prod(shape or ()) for shape in known.shapes]
-        result_elements = sum(n for n, role in zip(sizes, known.roles, strict=True) if role == "result")
-        taken = max((n for n, role in zip(sizes, known.roles, strict=True) if role == "operand"), default=0)
-        multiplied = known.multiplications
+        sizes = [prod(shape or ()) for shape in knowledge.shapes]
+        result_elements = sum(n for n, role in zip(sizes, knowledge.roles, strict=True) if role == "result")
+        taken = max(
+            (n for n, role in zip(sizes, knowledge.roles, strict=True) if role == "operand"), default=0
+        )
+        multiplied = knowledge.multiplications
         facts: dict[str, Iterable[Any]] = {
             "kind": [(name,)],
             "taken": [(float(taken),)],
@@ -143,10 +145,10 @@ class Pricing:
             "touched": [(float(moved.touched),)],
             "inside": [(float(moved.inside), float(moved.largest))] if moved.inside else [],
             "stores": [()] if moved.stores else [],
-            "peak": [(self.machine.peak(known.element),)],
+            "peak": [(self.machine.peak(knowledge.element),)],
             "multiplied": [] if multiplied is None else [(multiplied / count,)],
         }
-        return {**facts, **told(known.signature)}
+        return {**facts, **told(knowledge.signature)}
 
     def of_collective(self, collective: Collective, op: int, together: int = 1) -> OpPrice:
         """The price of a collective, with elements as wide as the machine sends them; its share, if this many

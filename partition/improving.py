@@ -181,8 +181,8 @@ class PlannedProgram:
             total += (price.byte * each.bytes + once) * each.times
         if computed := self.facts.computed_as:
             chooser, runs = self.annotated.chooser, Runs(self.annotated)
-            for number, known, factors in computed:
-                total += chooser.work(known, factors) * runs.of(number)
+            for number, knowledge, factors in computed:
+                total += chooser.work(knowledge, factors) * runs.of(number)
         return total
 
 
@@ -213,7 +213,7 @@ class Improving:
         chosen = {
             value
             for _, spot in facts.spots
-            for value, role in zip(spot.values, spot.known.roles, strict=True)
+            for value, role in zip(spot.values, spot.knowledge.roles, strict=True)
             if role == "result"
         }
         for number in sorted(plan.pinned):

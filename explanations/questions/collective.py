@@ -59,7 +59,7 @@ class Asked:
     def moved(self, number: int) -> Moved:
         """Why there is a collective."""
         purpose = self.program.movements[number].purpose
-        known, choice = purpose.known, purpose.choice
+        knowledge, choice = purpose.knowledge, purpose.choice
         before, partial, after = self.layouts(purpose)
         return Moved(
             self.program.choice,
@@ -72,8 +72,10 @@ class Asked:
             tuple(self._placed(number)),
             self.program.traits.lowering(purpose.op.name) == "collective",
             purpose.inside,
-            tuple(self._ways(known, choice)) if choice is not None and known is not None else (),
-            tuple(self._because(known, choice.taken)) if choice is not None and known is not None else (),
+            tuple(self._ways(knowledge, choice)) if choice is not None and knowledge is not None else (),
+            tuple(self._because(knowledge, choice.taken))
+            if choice is not None and knowledge is not None
+            else (),
             tuple(self._causes(number)),
             self.program.besides.get(number),
         )
@@ -150,7 +152,7 @@ class Asked:
 
     # ---- The choice -------------------------------------------------------------------------------------
 
-    def _ways(self, known: Knowledge, choice: Any) -> Iterator[ComparedWay]:
+    def _ways(self, knowledge: Knowledge, choice: Any) -> Iterator[ComparedWay]:
         """The way that was taken, and others, the cheapest first."""
         compared = choice.compared
         taken = [c.factors for c in compared.candidates].index(choice.taken.factors)
@@ -161,15 +163,15 @@ class Asked:
             lost, rule = self._said(proof, "this way", "the one that is taken")
             yield ComparedWay(factors, round(compared.costs[n]), n == taken, lost, rule)
 
-    def _because(self, known: Knowledge, taken: Candidate) -> Iterator[Because]:
+    def _because(self, knowledge: Knowledge, taken: Candidate) -> Iterator[Because]:
         """Why the op can be computed in these parts, for each of its factors."""
         for factor, pieces in taken.factors:
             relation, row = "splits", tuple[int, ...]((factor,))
             if factor <= PICKING:
                 relation, row = "picks", (PICKING - factor,)
             elif factor <= PASSING:
-                relation, row = "passes_partial", (PASSING - factor, min(known.passes[PASSING - factor]))
-            sentence, rule = self._said(self._book.because(known.signature, relation, row))
+                relation, row = "passes_partial", (PASSING - factor, min(knowledge.passes[PASSING - factor]))
+            sentence, rule = self._said(self._book.because(knowledge.signature, relation, row))
             yield Because(_factor(factor), self._text(pieces), sentence, rule)
 
     def _said(self, proof: Proof | None, *candidates: str) -> tuple[str, str]:

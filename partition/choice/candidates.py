@@ -41,9 +41,9 @@ class Candidates:
         self._copies: list[dict[LayoutId, None]] = [{} for _ in variables.kinds]
         kind: dict[Any, int] = {}  # by number, because hashing nested values is slow
         spots = variables.spots
-        self.kind_of = [kind.setdefault((s.known, s.held, s.free), len(kind)) for s in spots]
+        self.kind_of = [kind.setdefault((s.knowledge, s.held, s.free), len(kind)) for s in spots]
         self._computed_as = [
-            kind.setdefault((chooser.computed_as(s.known), s.held), len(kind)) for s in spots
+            kind.setdefault((chooser.computed_as(s.knowledge), s.held), len(kind)) for s in spots
         ]
         self._fixed = [[of_homes([layouts.number(layout)]) for layout in s.held] for s in spots]
         self._way_numbers: dict[Way, WayId] = {}
@@ -102,7 +102,7 @@ class Candidates:
             if stop():
                 return
             slots = self.variables.slots[number]
-            roles = self.variables.spots[number].known.roles
+            roles = self.variables.spots[number].knowledge.roles
             for t, wanted in self._wanted_by(number):
                 n = slots[t]
                 if n < 0:
@@ -153,7 +153,7 @@ class Candidates:
         """For each slot of an op, the layouts that ways to compute it would give that slot."""
         key = self.kind_of[number], self.around(number)
         if key not in self._wanted:
-            layouts, shapes = self.layouts, self.variables.spots[number].known.shapes
+            layouts, shapes = self.layouts, self.variables.spots[number].knowledge.shapes
             by_slot = list[tuple[int, tuple[LayoutId, ...]]]()
             needed = [self.layouts_by(number, way) for way in self.ways_of(number)]
             for t, column in enumerate(zip(*needed, strict=True)):
@@ -173,13 +173,13 @@ class Candidates:
         key = self.kind_of[number], self.around(number)
         if key not in self._ways:
             spot = self.variables.spots[number]
-            every = [self._numbered(self.chooser.ways(spot.known, spot.held))]
+            every = [self._numbered(self.chooser.ways(spot.knowledge, spot.held))]
             if self._open:
                 every += self._ways_anywhere(number, key[1])
             for t, domain in enumerate(() if self._open else key[1]):
                 every += [self._ways_with(number, t, home) for home in self.domains[domain].homes]
             if spot.sends:
-                every.append(self._numbered(self.chooser.ways(spot.known, spot.held, True)))
+                every.append(self._numbered(self.chooser.ways(spot.knowledge, spot.held, True)))
             different = {id(ways): ways for ways in every}  # many are the same
             numbers = dict.fromkeys(chain.from_iterable(different.values()))
             self._ways[key] = tuple(numbers)[: tuning.OPEN_WAYS if self._open else tuning.WAYS]
@@ -191,14 +191,14 @@ class Candidates:
         spot, layouts = self.variables.spots[number], self.layouts
         whole = tuple([replicated(len(has.dims)) for has in spot.held])
         helds = {whole: None}
-        for t in sorted(spot.known.passing):
+        for t in sorted(spot.knowledge.passing):
             sums = (layouts[home] for home in self.domains[around[t]].homes if layouts[home].partial)
             for partial in dict.fromkeys(each.partial for each in sums if each.combine == SUM):
                 summed = Layout(whole[t].dims, partial, SUM)
                 helds[*whole[:t], summed, *whole[t + 1 :]] = None
-        for t, maps in enumerate(spot.known.maps if spot.known.picks else ()):
-            picked = [bool(spot.known.picks.keys() & set(factors)) for factors in maps]
-            if spot.known.roles[t] == "operand" and any(picked):
+        for t, maps in enumerate(spot.knowledge.maps if spot.knowledge.picks else ()):
+            picked = [bool(spot.knowledge.picks.keys() & set(factors)) for factors in maps]
+            if spot.knowledge.roles[t] == "operand" and any(picked):
                 for home in self.domains[around[t]].homes:
                     pairs = zip(layouts[home].dims, picked, strict=True)
                     there = Layout(tuple([pieces if is_picked else () for pieces, is_picked in pairs]))
@@ -206,7 +206,7 @@ class Candidates:
         for held in helds:
             key = self._computed_as[number], held
             if key not in self._ways_held:
-                ways = self.chooser.ways(spot.known, held, True, anywhere=True)
+                ways = self.chooser.ways(spot.knowledge, held, True, anywhere=True)
                 self._ways_held[key] = self._numbered(ways)
             yield self._ways_held[key]
 
@@ -216,7 +216,7 @@ class Candidates:
         if key not in self._ways_held:
             spot, tiny = self.variables.spots[number], len(self.variables.spots) <= tuning.TINY
             held = *spot.held[:t], self.layouts[home], *spot.held[t + 1 :]
-            self._ways_held[key] = self._numbered(self.chooser.ways(spot.known, held, tiny))
+            self._ways_held[key] = self._numbered(self.chooser.ways(spot.knowledge, held, tiny))
         return self._ways_held[key]
 
     def _numbered(self, ways: Sequence[Way]) -> tuple[WayId, ...]:
@@ -236,10 +236,12 @@ class Candidates:
         key = self.kind_of[number], way
         if key not in self._needed:
             spot = self.variables.spots[number]
-            alike = None if spot.known.reads else (spot.known, way)  # then the layouts of slots do not matter
+            alike = (
+                None if spot.knowledge.reads else (spot.knowledge, way)
+            )  # then the layouts of slots do not matter
             numbers = None if alike is None else self._needed_by.get(alike)
             if numbers is None:
-                layouts = self.chooser.layouts(spot.known, spot.held, spot.free, self._way[way])
+                layouts = self.chooser.layouts(spot.knowledge, spot.held, spot.free, self._way[way])
                 numbers = tuple(map(self.layouts.number, layouts))
                 if alike is not None:
                     self._needed_by[alike] = numbers

@@ -127,31 +127,31 @@ class Chooser:
     # ---- Choices ----------------------------------------------------------------------------------------
 
     def choose(
-        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[Slot], also: Way | None = None
+        self, knowledge: Knowledge, held: tuple[Layout, ...], free: frozenset[Slot], also: Way | None = None
     ) -> Choice:
         """How an op with these layouts of slots is computed. Operands in ``free`` can be computed in any
         layout. ``also`` is the way by which all ops together cost least, if they were chosen together."""
         if also is not None:
-            taken, _ = self._candidate(known, held, free, also)
-            return Choice(taken, lambda: self._among(known, held, free, False, also)[0])
-        key = known.deciding, held, free
+            taken, _ = self._candidate(knowledge, held, free, also)
+            return Choice(taken, lambda: self._among(knowledge, held, free, False, also)[0])
+        key = knowledge.deciding, held, free
         choices: dict[Any, Choice] = self.planner.kept.choices.setdefault(self.planner.weighed_by, {})
         if key not in choices:
-            compared = self._chosen(known, held, free)
+            compared = self._chosen(knowledge, held, free)
             choices[key] = Choice(compared.candidates[compared.cheapest], lambda: compared)
         return choices[key]
 
-    def _chosen(self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[Slot]) -> Compared:
-        compared, price = self._among(known, held, free, False)
+    def _chosen(self, knowledge: Knowledge, held: tuple[Layout, ...], free: frozenset[Slot]) -> Compared:
+        compared, price = self._among(knowledge, held, free, False)
         if any(compared.candidates[compared.cheapest].sends):
             # Sending less in more collectives must be worth their fixed cost.
-            other, less = self._among(known, held, free, True)
+            other, less = self._among(knowledge, held, free, True)
             compared = other if less < price else compared
         return compared
 
     def _among(
         self,
-        known: Knowledge,
+        knowledge: Knowledge,
         held: tuple[Layout, ...],
         free: frozenset[Slot],
         moves: bool,
@@ -159,45 +159,45 @@ class Chooser:
     ) -> tuple[Compared, float]:
         """The candidates: with spare axes if something ``moves``, and with the way ``also`` given. And the
         price of the cheapest, with the fixed cost of its collectives."""
-        ways = self.ways(known, held, moves)
+        ways = self.ways(knowledge, held, moves)
         if also is not None and also not in ways:
             ways = [*ways, also]
-        candidates = [self._candidate(known, held, free, way) for way in ways]
+        candidates = [self._candidate(knowledge, held, free, way) for way in ways]
         counts = [count for _, count in candidates]
-        compared = self._cheapest(known, held, [c for c, _ in candidates], counts)
+        compared = self._cheapest(knowledge, held, [c for c, _ in candidates], counts)
         return compared, compared.costs[compared.cheapest] + self.planner.prices.once * counts[
             compared.cheapest
         ]
 
     def ways(
-        self, known: Knowledge, held: tuple[Layout, ...], moves: bool = False, *, anywhere: bool = False
+        self, knowledge: Knowledge, held: tuple[Layout, ...], moves: bool = False, *, anywhere: bool = False
     ) -> list[Way]:
         """The ways to compute an op with these layouts of slots: the pieces that each factor is split on.
         With ``moves``, because something must be sent, also the ways on spare axes."""
-        number, facts = self._splitting(known)
+        number, facts = self._splitting(knowledge)
         if not moves:  # a partial sum is whole for ops that do not pass it on
-            passing = known.passing
+            passing = knowledge.passing
             held = tuple(
                 [has if t in passing or not has.partial else has.complete for t, has in enumerate(held)]
             )
         key = number, held, moves, anywhere
         if key not in self._ways:
-            alike = number, moves, anywhere, self._splits_alike(known, held, moves)
+            alike = number, moves, anywhere, self._splits_alike(knowledge, held, moves)
             if alike not in self._ways:
-                ways = self._find_ways(known, facts, held, moves, anywhere)
+                ways = self._find_ways(knowledge, facts, held, moves, anywhere)
                 self._ways[alike] = sorted(ways, key=lambda way: way[::-1])  # in whichever slots
             self._ways[key] = self._ways[alike]
         return self._ways[key]
 
     @staticmethod
-    def _splits_alike(known: Knowledge, held: tuple[Layout, ...], moves: bool) -> Hashable:
+    def _splits_alike(knowledge: Knowledge, held: tuple[Layout, ...], moves: bool) -> Hashable:
         """Everything that the ways to compute an op depend on: the pieces that factors are split on in any
         slot, except those that begin longer ones; the slots that are partial sums; and if something
         ``moves``, the pieces that are used at all."""
-        if known.picks or not known.plain:
+        if knowledge.picks or not knowledge.plain:
             return held
         split: dict[int, set[Pieces]] = {}
-        for factors, layout in zip(known.maps, held, strict=True):
+        for factors, layout in zip(knowledge.maps, held, strict=True):
             for factor, pieces in zip(factors, layout.dims, strict=True):
                 if pieces and factor:
                     split.setdefault(factor[0], set()).add(pieces)
@@ -208,14 +208,14 @@ class Chooser:
             if not any(pieces == other[: len(pieces)] != other for other in each)
         )
         sums = [
-            (t, layout.partial) for t, layout in enumerate(held) if known.passes and layout.combine == SUM
+            (t, layout.partial) for t, layout in enumerate(held) if knowledge.passes and layout.combine == SUM
         ]
         used = frozenset(p for layout in held for p in layout.pieces) if moves else frozenset()
         return longest, tuple(sums), used
 
-    def parts_if_stays(self, known: Knowledge, held: tuple[Layout, ...]) -> int:
+    def parts_if_stays(self, knowledge: Knowledge, held: tuple[Layout, ...]) -> int:
         """The number of parts in which an op would be computed if every tensor kept its layout."""
-        number, facts = self._splitting(known)
+        number, facts = self._splitting(knowledge)
         key = number, held
         if key not in self._parts_if_stays:
             sharded = _sharded(held)
@@ -225,26 +225,26 @@ class Chooser:
             self._parts_if_stays[key] = self.axes.product(piece for _, _, piece in stays)
         return self._parts_if_stays[key]
 
-    def computed_as(self, known: Knowledge) -> int:
+    def computed_as(self, knowledge: Knowledge) -> int:
         """A number that is equal for ops that can be computed in the same ways."""
-        return self._splitting(known)[0]
+        return self._splitting(knowledge)[0]
 
-    def _splitting(self, known: Knowledge) -> tuple[int, dict[str, Rows]]:
+    def _splitting(self, knowledge: Knowledge) -> tuple[int, dict[str, Rows]]:
         """The facts about how an op can be computed in parts, and a number for equal ones. Sizes do not
         matter if they divide evenly into any parts that may be wanted."""
-        if known not in self._facts_of:
-            facts, even = dict(known.splitting), 2 * self.axes.count
+        if knowledge not in self._facts_of:
+            facts, even = dict(knowledge.splitting), 2 * self.axes.count
             facts["factor"] = [
-                (factor, size if size % even or known.picks.get(factor) else even)
-                for factor, size in known.sizes.items()
+                (factor, size if size % even or knowledge.picks.get(factor) else even)
+                for factor, size in knowledge.sizes.items()
             ]
             key = tuple((name, tuple(rows)) for name, rows in facts.items())
-            self._facts_of[known] = self._alike.setdefault(key, len(self._alike)), facts
-        return self._facts_of[known]
+            self._facts_of[knowledge] = self._alike.setdefault(key, len(self._alike)), facts
+        return self._facts_of[knowledge]
 
     def _find_ways(
         self,
-        known: Knowledge,
+        knowledge: Knowledge,
         about: Mapping[str, Rows],
         held: tuple[Layout, ...],
         moves: bool,
@@ -258,7 +258,7 @@ class Chooser:
             for position, piece in enumerate(layout.partial)
         ]
         divided = bool(sharded) or anywhere
-        if not ((divided and (known.splits or known.picks)) or (held_partial and known.passes)):
+        if not ((divided and (knowledge.splits or knowledge.picks)) or (held_partial and knowledge.passes)):
             return [()]
         facts = {
             **about,
@@ -274,70 +274,72 @@ class Chooser:
         return list(dict.fromkeys(_way(choice, axes) for (choice,) in answers["candidate"])) or [()]
 
     def layouts(
-        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[Slot], factors: Way
+        self, knowledge: Knowledge, held: tuple[Layout, ...], free: frozenset[Slot], factors: Way
     ) -> list[Layout]:
         """The layouts of operands and results in a way to compute an op."""
         way = dict(factors)
-        picking = {factor: Factor(PICKING - factor) for factor in known.picks}
+        picking = {factor: Factor(PICKING - factor) for factor in knowledge.picks}
         picked = {factor: way[number] for factor, number in picking.items() if number in way}
-        loose = tuple(sorted(chain(*picked.values(), *(p for f, p in way.items() if f in known.partial))))
+        loose = tuple(sorted(chain(*picked.values(), *(p for f, p in way.items() if f in knowledge.partial))))
         passed: Pieces = ()
         passing = frozenset[Slot]()
-        for number, slots in known.passes.items():
+        for number, slots in knowledge.passes.items():
             if pieces := way.get(Factor(PASSING - number)):
                 passed, passing = pieces, slots
         layouts = list[Layout]()
-        for t, role, shape, has in zip(known.slots, known.roles, known.shapes, held, strict=True):
+        for t, role, shape, has in zip(knowledge.slots, knowledge.roles, knowledge.shapes, held, strict=True):
             if shape is None:
                 layouts.append(replicated(0))
                 continue
             dims: Dims = tuple(
-                [tuple([p for f in factors for p in way.get(f, ())]) for factors in known.maps[t]]
+                [tuple([p for f in factors for p in way.get(f, ())]) for factors in knowledge.maps[t]]
             )
-            if role == "operand" and known.reads:
+            if role == "operand" and knowledge.reads:
                 # A stretch of a whole operand is cut out, and so is one of an operand that is made anywhere.
-                whole = {r.dim for r in known.reads if r.slot == t and (t in free or not has.dims[r.dim])}
+                whole = {r.dim for r in knowledge.reads if r.slot == t and (t in free or not has.dims[r.dim])}
                 dims = tuple([() if d in whole else pieces for d, pieces in enumerate(dims)])
             if role == "operand" and picked:
-                each = zip(known.maps[t], dims, strict=True)
+                each = zip(knowledge.maps[t], dims, strict=True)
                 dims = tuple([next((picked[f] for f in fs if f in picked), had) for fs, had in each])
-            partial = loose if role == "result" else self._started(known, t, way) if known.starts else ()
-            combine = (known.combine or "itself") if partial else ""
+            partial = (
+                loose if role == "result" else self._started(knowledge, t, way) if knowledge.starts else ()
+            )
+            combine = (knowledge.combine or "itself") if partial else ""
             if passed and (role == "result" or t in passing):
                 partial, combine = tuple(sorted((*partial, *passed))), SUM
             layouts.append(Layout(dims, partial, combine))
         return layouts
 
     def _candidate(
-        self, known: Knowledge, held: tuple[Layout, ...], free: frozenset[Slot], way: Way
+        self, knowledge: Knowledge, held: tuple[Layout, ...], free: frozenset[Slot], way: Way
     ) -> tuple[Candidate, int]:
         """A candidate, and its number of collectives."""
-        layouts, sends, count = self.layouts(known, held, free, way), list[float](), 0.0
-        exchanged = self.exchanged(known, layouts)
-        for t, role, shape, has in zip(known.slots, known.roles, known.shapes, held, strict=True):
+        layouts, sends, count = self.layouts(knowledge, held, free, way), list[float](), 0.0
+        exchanged = self.exchanged(knowledge, layouts)
+        for t, role, shape, has in zip(knowledge.slots, knowledge.roles, knowledge.shapes, held, strict=True):
             layout = layouts[t]
             sends.append(0.0)
             if shape is None or t in free:
                 continue
-            gathered, rounds, layout = self.gathering(known, t, layout)
+            gathered, rounds, layout = self.gathering(knowledge, t, layout)
             sends[-1] += gathered
             count += rounds
             ends = (layout, has) if role == "result" else (has, layout)
             price, turns = exchanged.get(t, (0.0, 0.0))
             sends[-1] += price
             count += turns
-            route = self.planner.best(self.planner.likely(shape, *ends, known.taken), known.widths[t])
-            sends[-1] += self.planner.total(route, known.widths[t])
+            route = self.planner.best(self.planner.likely(shape, *ends, knowledge.taken), knowledge.widths[t])
+            sends[-1] += self.planner.total(route, knowledge.widths[t])
             count += route.sends
         return Candidate(way, tuple(layouts), tuple(sends)), round(count)
 
-    def exchanged(self, known: Knowledge, layouts: Sequence[Layout]) -> dict[Slot, tuple[float, float]]:
+    def exchanged(self, knowledge: Knowledge, layouts: Sequence[Layout]) -> dict[Slot, tuple[float, float]]:
         """The halo exchanges of operands for slots with these layouts: for each operand the price in bytes,
         and the number of sends. Rounds in which no device sends or receives twice are merged, across operands
         too."""
-        if not known.reads:
+        if not knowledge.reads:
             return {}
-        all_sent = [(t, *each) for t in known.slots for each in self._stretches(known, t, layouts)]
+        all_sent = [(t, *each) for t in knowledge.slots for each in self._stretches(knowledge, t, layouts)]
         busy: dict[Pieces, Any] = {}
         mean: dict[Pieces, float] = {}
         for _, pieces, _, exchange in all_sent:
@@ -346,7 +348,7 @@ class Chooser:
                 mean[pieces] = mean.get(pieces, 0.0) + exchange.turns
         by_operand = dict[Slot, tuple[float, float]]()
         for t, pieces, elements, exchange in all_sent:
-            size, before = elements * known.widths[t], by_operand.get(t, (0.0, 0.0))
+            size, before = elements * knowledge.widths[t], by_operand.get(t, (0.0, 0.0))
             if exchange:
                 share = float(busy[pieces].max()) / mean[pieces] if mean[pieces] else 0.0
                 rounds, permuting = exchange.turns * share, self.planner.weighed("collective_permute", pieces)
@@ -363,55 +365,60 @@ class Chooser:
         price = self.planner.weighed("all_gather", pieces)
         return price.once * rounds + price.byte * (self.axes.product(pieces) - 1) * size
 
-    def gathering(self, known: Knowledge, slot: Slot, layout: Layout) -> tuple[float, int, Layout]:
+    def gathering(self, knowledge: Knowledge, slot: Slot, layout: Layout) -> tuple[float, int, Layout]:
         """For an op that combines partial results itself: the price of its collective in bytes, the number of
         sends, and the layout of the slot afterwards. All results are sent together."""
-        shape, partial = known.shapes[slot], layout.partial
-        if not (known.combined_by_itself and partial and shape is not None and known.roles[slot] == "result"):
+        shape, partial = knowledge.shapes[slot], layout.partial
+        if not (
+            knowledge.combined_by_itself
+            and partial
+            and shape is not None
+            and knowledge.roles[slot] == "result"
+        ):
             return 0.0, 0, layout
-        rounds = int(slot == known.roles.index("result"))
-        size = known.widths[slot] * prod(self.axes.local(shape, layout.dims))
+        rounds = int(slot == knowledge.roles.index("result"))
+        size = knowledge.widths[slot] * prod(self.axes.local(shape, layout.dims))
         return self._gathered(partial, size, rounds), rounds, layout.complete
 
-    def work(self, known: Knowledge, way: Way) -> float:
+    def work(self, knowledge: Knowledge, way: Way) -> float:
         """The price in bytes of the work of each device, for a way to compute an op."""
-        key = known, way
+        key = knowledge, way
         if key not in self._work:
-            ((_, self._work[key]),) = self._choice.solve(self._facts(known, [way], 1), ["does"])["does"]
+            ((_, self._work[key]),) = self._choice.solve(self._facts(knowledge, [way], 1), ["does"])["does"]
         return self._work[key]
 
     def weighs(
-        self, known: Knowledge, held: tuple[Layout, ...], ways: Sequence[Way]
+        self, knowledge: Knowledge, held: tuple[Layout, ...], ways: Sequence[Way]
     ) -> npt.NDArray[np.float64]:
         """The price of work in bytes, for each way to compute an op when all ops are chosen together. For
         products, and with a machine for every op, this is all work; otherwise only redundant work."""
-        facts = self._facts(known, ways, self.parts_if_stays(known, held))
-        if known.multiplies and self.planner.prices.product_touched is not None:
-            facts["local"] = [(n, self._local(known, held, way)) for n, way in enumerate(ways)]
+        facts = self._facts(knowledge, ways, self.parts_if_stays(knowledge, held))
+        if knowledge.multiplies and self.planner.prices.product_touched is not None:
+            facts["local"] = [(n, self._local(knowledge, held, way)) for n, way in enumerate(ways)]
         weights: dict[int, float] = dict(self._choice.solve(facts, ["weighs"])["weighs"])
         return np.asarray([weights[n] for n in range(len(ways))])
 
-    def _local(self, known: Knowledge, held: tuple[Layout, ...], way: Way) -> float:
+    def _local(self, knowledge: Knowledge, held: tuple[Layout, ...], way: Way) -> float:
         """The bytes of an op's operands and results on each device, computed in a way."""
-        layouts = self.layouts(known, held, frozenset(), way)
-        sizes = zip(known.shapes, known.widths, layouts, strict=True)
+        layouts = self.layouts(knowledge, held, frozenset(), way)
+        sizes = zip(knowledge.shapes, knowledge.widths, layouts, strict=True)
         return float(
             sum(prod(self.axes.local(s, at.dims)) * width for s, width, at in sizes if s is not None)
         )
 
     def _stretches(
-        self, known: Knowledge, slot: Slot, layouts: Sequence[Layout]
+        self, knowledge: Knowledge, slot: Slot, layouts: Sequence[Layout]
     ) -> Iterator[tuple[Pieces, int, Exchange | None]]:
         """The exchanges that fetch the stretches of an operand: the pieces on which it is split, the elements
         of a row, and who sends which rows. None if a row of each part is gathered."""
-        dims, shape = layouts[slot].dims, known.shapes[slot]
-        reads = [read for read in known.reads if read.slot == slot and dims[read.dim]]
+        dims, shape = layouts[slot].dims, knowledge.shapes[slot]
+        reads = [read for read in knowledge.reads if read.slot == slot and dims[read.dim]]
         if not reads:
             return
         assert shape is not None
         local, exchanged = list(self.axes.local(shape, dims)), list[tuple[Read, int]]()
         for read in reads:
-            parts = known.shapes[read.part_slot]
+            parts = knowledge.shapes[read.part_slot]
             assert parts is not None
             if layouts[read.part_slot].dims[read.part_dim]:
                 exchanged.append((read, parts[read.part_dim]))
@@ -427,13 +434,13 @@ class Chooser:
             local[read.dim] = exchange.length
 
     @staticmethod
-    def _started(known: Knowledge, slot: Slot, way: dict[Factor, Pieces]) -> Pieces:
-        pieces = (way.get(factor, ()) for t, factor in known.starts if t == slot)
+    def _started(knowledge: Knowledge, slot: Slot, way: dict[Factor, Pieces]) -> Pieces:
+        pieces = (way.get(factor, ()) for t, factor in knowledge.starts if t == slot)
         return tuple(sorted(chain.from_iterable(pieces)))
 
     def _cheapest(
         self,
-        known: Knowledge,
+        knowledge: Knowledge,
         held: tuple[Layout, ...],
         candidates: list[Candidate],
         counts: list[int],
@@ -441,7 +448,7 @@ class Chooser:
         if len(candidates) == 1:
             return Compared(tuple(candidates), (sum(candidates[0].sends),))
         numbers, ways = range(len(candidates)), [candidate.factors for candidate in candidates]
-        facts = self._facts(known, ways, self.parts_if_stays(known, held))
+        facts = self._facts(knowledge, ways, self.parts_if_stays(knowledge, held))
         facts["sends"] = [(n, t, cost) for n in numbers for t, cost in enumerate(candidates[n].sends)]
         facts["collectives"] = [(n, counts[n]) for n in numbers]
         answers = self._choice.solve(facts, ["costs", "cheapest"])
@@ -449,11 +456,11 @@ class Chooser:
         costs: dict[int, float] = dict(answers["costs"])
         return Compared(tuple(candidates), tuple(costs[n] for n in numbers), number, facts | self._shared)
 
-    def _facts(self, known: Knowledge, ways: Sequence[Way], parts_if_stays: int) -> dict[str, Rows]:
+    def _facts(self, knowledge: Knowledge, ways: Sequence[Way], parts_if_stays: int) -> dict[str, Rows]:
         """The facts about work for ``rules/partition/choice.dl``, for ways to compute an op."""
         prices = self.planner.prices
-        touched = prices.product_touched if known.multiplies else None
-        rate = prices.multiplications(known.element, known.signature)
+        touched = prices.product_touched if knowledge.multiplies else None
+        rate = prices.multiplications(knowledge.element, knowledge.signature)
         return {
             "exchange": [(rate, prices.touched if touched is None else touched)],
             "begins": [(prices.begins,)],
@@ -461,8 +468,8 @@ class Chooser:
                 (n, self.axes.product(chain(*(p for f, p in way if f >= 0)))) for n, way in enumerate(ways)
             ],
             "parts_if_stays": [(parts_if_stays,)],
-            "touched": [(float(known.touched),)],
-            "multiplied": [] if known.multiplications is None else [(float(known.multiplications),)],
+            "touched": [(float(knowledge.touched),)],
+            "multiplied": [] if knowledge.multiplications is None else [(float(knowledge.multiplications),)],
         }
 
 

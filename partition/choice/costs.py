@@ -82,18 +82,20 @@ class Costs:
         """The cost of each way to compute an op: on its own, and by the layouts of its slots. Slots with the
         ``same`` variable count together."""
         spot, ways = self._variables.spots[number], self._candidates.ways_of(number)
-        known, once, layouts = spot.known, self._planner.prices.once, self._layouts
+        knowledge, once, layouts = spot.knowledge, self._planner.prices.once, self._layouts
         base = self._work(number, domains).copy()
         needed = [self._candidates.layouts_by(number, way) for way in ways]
         exchanged = [
-            self._chooser.exchanged(known, [layouts[n] for n in each]) for each in needed if known.reads
+            self._chooser.exchanged(knowledge, [layouts[n] for n in each])
+            for each in needed
+            if knowledge.reads
         ]
         share = [weight / (spot.weight or 1.0) for weight in spot.resharded]
         tables: dict[int, SlotCosts] = {}
-        for t, shape, role in zip(known.slots, known.shapes, known.roles, strict=True):
+        for t, shape, role in zip(knowledge.slots, knowledge.shapes, knowledge.roles, strict=True):
             if shape is None or t in spot.free:
                 continue
-            if same[t] >= 0 and any(read.slot == t for read in known.reads):
+            if same[t] >= 0 and any(read.slot == t for read in knowledge.reads):
                 read = np.asarray([self._read(number, way, t, domains[t]) for way in ways])
                 _add(tables, same[t], (np.arange(len(ways)), read * share[t]))
                 continue
@@ -101,16 +103,16 @@ class Costs:
                 price, rounds = sent.get(t, (0.0, 0.0))
                 base[w] += price + once * rounds
             column = [each[t] for each in needed]
-            if role == "result" and known.combined_by_itself:
+            if role == "result" and knowledge.combined_by_itself:
                 for w, layout in enumerate(column):
-                    gathered, count, behind = self._chooser.gathering(known, t, layouts[layout])
+                    gathered, count, behind = self._chooser.gathering(knowledge, t, layouts[layout])
                     base[w] += gathered + once * count
                     column[w] = layouts.number(behind)
             lines: dict[LayoutId, int] = {}
             line = np.asarray([lines.setdefault(layout, len(lines)) for layout in column], np.int64)
-            result, width = role == "result", known.widths[t]
+            result, width = role == "result", knowledge.widths[t]
             table = self._domains.table(
-                shape, width, tuple(lines), domains[t], result=result, at_home=known.at_home
+                shape, width, tuple(lines), domains[t], result=result, at_home=knowledge.at_home
             )
             if memory and (often := spot.weight * share[t]):
                 besides = self._domains.besides(shape, width, tuple(lines), domains[t])
@@ -124,7 +126,7 @@ class Costs:
         for t in slots:
             if t not in tables:  # it can be made in any layout
                 tables[t] = none, np.zeros((1, len(self._domains[domains[t]].places)))
-        weight = spot.weight * (tuning.HANDED_ON if known.touches == "nothing" else 1.0)
+        weight = spot.weight * (tuning.HANDED_ON if knowledge.touches == "nothing" else 1.0)
         return base * spot.weight, [(tables[t][0], tables[t][1] * weight) for t in slots]
 
     def _work(self, number: Row, domains: tuple[DomainId, ...]) -> Floats:
@@ -133,15 +135,15 @@ class Costs:
         if key not in self._works:
             spot = self._variables.spots[number]
             ways = [self._candidates.way(way) for way in self._candidates.ways_of(number)]
-            self._works[key] = self._chooser.weighs(spot.known, spot.held, ways)
+            self._works[key] = self._chooser.weighs(spot.knowledge, spot.held, ways)
         return self._works[key]
 
     def _read(self, number: Row, way: WayId, t: Slot, domain: DomainId) -> Floats:
         """The cost of each place of an operand for an op that reads stretches of it. Whole operands are
         sliced, others exchanged."""
-        known, _, held, free, *_ = self._variables.spots[number]
-        shape, width = known.shapes[t] or (), known.widths[t]
-        dims = {read.dim for read in known.reads if read.slot == t}
+        knowledge, _, held, free, *_ = self._variables.spots[number]
+        shape, width = knowledge.shapes[t] or (), knowledge.widths[t]
+        dims = {read.dim for read in knowledge.reads if read.slot == t}
         by_whole: dict[frozenset[int], Floats] = {}
         costs = list[float]()
         for n, place in enumerate(self._domains[domain].places):
@@ -149,8 +151,8 @@ class Costs:
             whole = frozenset(d for d in dims if not home.dims[d])
             if whole not in by_whole:
                 with_it = *held[:t], home, *held[t + 1 :]
-                needed = self._chooser.layouts(known, with_it, free, self._candidates.way(way))
-                price, rounds = self._chooser.exchanged(known, needed).get(t, (0.0, 0.0))
+                needed = self._chooser.layouts(knowledge, with_it, free, self._candidates.way(way))
+                price, rounds = self._chooser.exchanged(knowledge, needed).get(t, (0.0, 0.0))
                 prices = self._domains.table(shape, width, (self._layouts.number(needed[t]),), domain)[0]
                 by_whole[whole] = prices + price + self._planner.prices.once * rounds
             costs.append(float(by_whole[whole][n]))

@@ -37,7 +37,9 @@ class Holding:
         """The bytes of values without an op that have one user: they keep propagation's layout."""
         variables, axes, total = self._variables, self._candidates.planner.axes, 0.0
         for spot, slots, often in zip(variables.spots, variables.slots, variables.often, strict=True):
-            for t, (shape, width) in enumerate(zip(spot.known.shapes, spot.known.widths, strict=True)):
+            for t, (shape, width) in enumerate(
+                zip(spot.knowledge.shapes, spot.knowledge.widths, strict=True)
+            ):
                 if shape and slots[t] < 0 and t not in spot.free:
                     total += often * prod(axes.local(shape, spot.held[t].dims)) * width
         return total
@@ -73,8 +75,8 @@ class Holding:
             way = candidates.ways_of(row)[taken[at.terms][at.row]]
             slots = zip(self._variables.slots[row], candidates.layouts_by(row, way), strict=True)
             for t, (variable, layout) in enumerate(slots):
-                if variable >= 0 and (shape := spot.known.shapes[t]):
+                if variable >= 0 and (shape := spot.knowledge.shapes[t]):
                     domain = candidates.domains[candidates.domain_of[variable]]
                     if layout != domain.places[best[variable]].home:
-                        beside[row] += candidates.domains.held_in(shape, spot.known.widths[t], layout)
+                        beside[row] += candidates.domains.held_in(shape, spot.knowledge.widths[t], layout)
         return beside

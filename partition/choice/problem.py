@@ -97,10 +97,10 @@ class Boundary:
             if not (shape := static_shape(type_)):
                 continue
             home = held.get(value, replicated(len(shape)))
-            known = reader.handing_on(shape, bytes_of(element_of(listing.value(value))), False)
+            knowledge = reader.handing_on(shape, bytes_of(element_of(listing.value(value))), False)
             free = frozenset() if value in held else frozenset([Slot(0)])
             at = held.get(to, replicated(len(shape)))
-            spots.append(Spot(known, (value, to), (home, at), free, False))
+            spots.append(Spot(knowledge, (value, to), (home, at), free, False))
         return spots
 
     def given(self, annotated: Annotated) -> tuple[list[Layout], list[Layout]]:
@@ -135,7 +135,7 @@ def homes_of(
         weight = runs.of(number)
         weights: tuple[float, ...] = ()
         if runs.in_loop(number):
-            roles = zip(spot.values, spot.known.roles, strict=True)
+            roles = zip(spot.values, spot.knowledge.roles, strict=True)
             each = [anew(value, number, weight) if role == "operand" else weight for value, role in roles]
             weights = tuple(each) if any(often != weight for often in each) else ()
         spots.append(Spot(*spot[:5], weight, weights))

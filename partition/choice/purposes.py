@@ -17,7 +17,7 @@ class Computed:
     """An op that is computed: the rules' knowledge, the layouts of its slots, and the choice among its
     ways."""
 
-    known: Knowledge
+    knowledge: Knowledge
     held: tuple[Layout, ...]
     choice: Choice
 
@@ -56,9 +56,9 @@ class Purpose:
     inside: bool = False
 
     @property
-    def known(self) -> Knowledge | None:
+    def knowledge(self) -> Knowledge | None:
         """The rules' knowledge of the op."""
-        return self.computed.known if self.computed else None
+        return self.computed.knowledge if self.computed else None
 
     @property
     def held(self) -> tuple[Layout, ...]:

@@ -27,7 +27,7 @@ class Spot(NamedTuple):
     can be made in any layout, whether these layouts send anything, and how often it runs. For each slot, how
     often it is resharded, if that differs: less often if the value is loop-invariant."""
 
-    known: Knowledge
+    knowledge: Knowledge
     values: tuple[int, ...]
     held: tuple[Layout, ...]
     free: frozenset[Slot]
@@ -87,7 +87,7 @@ class Variables:
         computed, uses = set(opened), dict[int, int]()  # used by ops that need them in certain layouts
         for spot in spots:
             free = spot.free
-            for t, (value, role) in enumerate(zip(spot.values, spot.known.roles, strict=True)):
+            for t, (value, role) in enumerate(zip(spot.values, spot.knowledge.roles, strict=True)):
                 if role == "result":
                     computed.add(value)
                 elif t not in free:
@@ -95,13 +95,13 @@ class Variables:
         number: dict[int, int] = {}
         kinds: list[ValueKind] = []
         for spot in spots:
-            for t, (value, shape) in enumerate(zip(spot.values, spot.known.shapes, strict=True)):
+            for t, (value, shape) in enumerate(zip(spot.values, spot.knowledge.shapes, strict=True)):
                 if not shape or value in number:
                     continue
                 several = uses.get(value, 0) > 1
                 if value in computed or (several and t not in spot.free):
                     number[value] = len(kinds)
-                    width, home, goes_around = spot.known.widths[t], spot.held[t], carried.get(value)
+                    width, home, goes_around = spot.knowledge.widths[t], spot.held[t], carried.get(value)
                     kind = ValueKind(
                         shape, width, home, value in computed, several, goes_around, value in opened
                     )
@@ -114,7 +114,7 @@ class Variables:
         self.values = list(number)
         self.numbers = [tuple([number.get(value, -1) for value in spot.values]) for spot in spots]
         alike, self.of = classes(
-            [(spot.known, spot.held, spot.free, spot.weight, spot.weights) for spot in spots],
+            [(spot.knowledge, spot.held, spot.free, spot.weight, spot.weights) for spot in spots],
             [
                 (*kind, tuple(asked.items()), value in pinned)
                 for value, kind, asked in zip(number, kinds, wanted, strict=True)
@@ -144,5 +144,6 @@ class Variables:
                 if n >= 0:
                     self.weights[n] = max(self.weights[n], weight)
         self.results = [
-            s.values[s.known.roles.index("result")] if "result" in s.known.roles else None for s in spots
+            s.values[s.knowledge.roles.index("result")] if "result" in s.knowledge.roles else None
+            for s in spots
         ]

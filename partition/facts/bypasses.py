@@ -21,7 +21,7 @@ class Cut(NamedTuple):
     """A skipped op: what is known of the op that slices or pads a value, that value, and its number. ``fill``
     is the padding value, if a function that the op calls does the padding."""
 
-    known: Knowledge
+    knowledge: Knowledge
     value: Any
     number: int
     fill: Any = None
@@ -38,7 +38,7 @@ class Bypasses:
         self._reading = reading
         self._cuts: dict[int, Cut] = {}
 
-    def take(self, number: int, known: Knowledge) -> bool:
+    def take(self, number: int, knowledge: Knowledge) -> bool:
         """Whether to skip an op. It may slice its operand for a single op that joins the rows with others, as
         in a rotation. Or it may pad an operand for ops that slice as much off again, as in stencils. These
         users then read the operand itself."""
@@ -46,10 +46,10 @@ class Bypasses:
         if self.touch(kinds.operands(number)):
             return False
         cut: Cut | None
-        if read := only_read(known):
-            cut = Cut(known, kinds.ops[number].operands[0], kinds.operands(number)[0])
+        if read := only_read(knowledge):
+            cut = Cut(knowledge, kinds.ops[number].operands[0], kinds.operands(number)[0])
         else:
-            cut = self._padded(number, known)
+            cut = self._padded(number, knowledge)
         if cut is None:
             return False
         (result,) = kinds.results(number)
@@ -57,7 +57,7 @@ class Bypasses:
         if read:
             through = len(users) == 1 and joins(*users[0], read.dim) and self._pays(number, read.dim)
         else:
-            through = bool(users) and all(shifts(user, cut.known) for user, _ in users)
+            through = bool(users) and all(shifts(user, cut.knowledge) for user, _ in users)
         if through:
             self._cuts[result] = cut
         return through
@@ -73,13 +73,13 @@ class Bypasses:
         same = [maker for maker in makers if maker.operands and maker.operands[0] == op.operands[0]]
         return len(same) > 1 or op.operands[0] in list(use.owner.operands)
 
-    def _padded(self, number: int, known: Knowledge) -> Cut | None:
+    def _padded(self, number: int, knowledge: Knowledge) -> Cut | None:
         """The operand that an op pads, or that its function pads and does nothing else; None for other
         ops."""
         op, operands = self._kinds.ops[number], self._kinds.operands(number)
-        if known.lowering == "pad":
-            return Cut(known, op.operands[0], operands[0])
-        if known.lowering != "call":
+        if knowledge.lowering == "pad":
+            return Cut(knowledge, op.operands[0], operands[0])
+        if knowledge.lowering != "call":
             return None
         func = self._functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
         *before, last = [each.operation for each in func.regions[0].blocks[0].operations]
@@ -99,15 +99,15 @@ class Bypasses:
         """Whether any of these values is skipped."""
         return bool(self._cuts) and not self._cuts.keys().isdisjoint(operands)
 
-    def reading(self, number: int, known: Knowledge) -> tuple[Knowledge, list[int]]:
+    def reading(self, number: int, knowledge: Knowledge) -> tuple[Knowledge, list[int]]:
         """What is known of an op that skips slices, and the values that it reads."""
         operands = self._kinds.operands(number)
         cuts = [self._cuts.get(value) for value in operands]
         read = [cut.number if cut else value for cut, value in zip(cuts, operands, strict=True)]
-        if (first := cuts[0]) and not only_read(first.known):
-            return shifting(known, first.known), read
-        sources = (*(cut and cut.known for cut in cuts), *[None] * (len(known.roles) - len(operands)))
-        return reading_through(known, sources), read
+        if (first := cuts[0]) and not only_read(first.knowledge):
+            return shifting(knowledge, first.knowledge), read
+        sources = (*(cut and cut.knowledge for cut in cuts), *[None] * (len(knowledge.roles) - len(operands)))
+        return reading_through(knowledge, sources), read
 
     def taken(self, number: int) -> list[Any]:
         """The operands of an op, or the sources of skipped slices."""

@@ -24,12 +24,12 @@ from .reading import static_shape
 from .recording import Facts, Recorder
 
 
-def _made(walk: Recorder, number: int, known: Knowledge) -> None:
+def _made(walk: Recorder, number: int, knowledge: Knowledge) -> None:
     op, (result,) = walk.kinds.ops[number], walk.kinds.results(number)
     walk.define_made(result, static_shape(op.results[0].type) or (), walk.reading.homes(op)[0], anew)
 
 
-def _identity(walk: Recorder, number: int, known: Knowledge) -> None:
+def _identity(walk: Recorder, number: int, knowledge: Knowledge) -> None:
     op, (value,), (result,) = (
         walk.kinds.ops[number],
         walk.kinds.operands(number),
@@ -46,11 +46,11 @@ def _identity(walk: Recorder, number: int, known: Knowledge) -> None:
     walk.define(result, home, walk.get(value, home, use))
 
 
-def _nothing(walk: Recorder, number: int, known: Knowledge) -> None:
+def _nothing(walk: Recorder, number: int, knowledge: Knowledge) -> None:
     """Ops that matter only to propagation."""
 
 
-def _pass(walk: Recorder, number: int, known: Knowledge) -> None:
+def _pass(walk: Recorder, number: int, knowledge: Knowledge) -> None:
     homes, results = walk.homes(number), walk.kinds.results(number)
     values = walk.entering(number, homes, results, chosen=True)
     name = walk.kinds.ops[number].name
@@ -58,7 +58,7 @@ def _pass(walk: Recorder, number: int, known: Knowledge) -> None:
     walk.define_all(results, homes, [given_on] * len(results))
 
 
-def _loop(walk: Recorder, number: int, known: Knowledge) -> None:
+def _loop(walk: Recorder, number: int, knowledge: Knowledge) -> None:
     op, kinds = walk.kinds.ops[number], walk.kinds
     test, body = kinds.blocks(number)
     ends = kinds.arguments(test), kinds.arguments(body), kinds.results(number)
@@ -97,7 +97,7 @@ def _loop(walk: Recorder, number: int, known: Knowledge) -> None:
     receive(ends[2], results_of(loop, len(around)))
 
 
-def _branches(walk: Recorder, number: int, known: Knowledge) -> None:
+def _branches(walk: Recorder, number: int, knowledge: Knowledge) -> None:
     op, homes, results = walk.kinds.ops[number], walk.homes(number), walk.kinds.results(number)
     which = walk.kinds.operands(number)[0]
     use = Use(number, Slot(0), which)
@@ -112,11 +112,11 @@ def _branches(walk: Recorder, number: int, known: Knowledge) -> None:
     walk.define_all(results, homes, results_of(result, len(results)))
 
 
-def _call(walk: Recorder, number: int, known: Knowledge) -> None:
+def _call(walk: Recorder, number: int, knowledge: Knowledge) -> None:
     _calls(walk, number, "callee")
 
 
-def _composite(walk: Recorder, number: int, known: Knowledge) -> None:
+def _composite(walk: Recorder, number: int, knowledge: Knowledge) -> None:
     _calls(walk, number, "decomposition")
 
 
@@ -133,7 +133,7 @@ def _calls(walk: Recorder, number: int, label: str) -> None:
     walk.received(number, results, given, homes)
 
 
-def _body(walk: Recorder, number: int, known: Knowledge) -> None:
+def _body(walk: Recorder, number: int, knowledge: Knowledge) -> None:
     op, kinds = walk.kinds.ops[number], walk.kinds
     cut, entering, leaving = walk.reading.around(op)
     values = walk.entering(number, entering)
@@ -147,15 +147,15 @@ def _body(walk: Recorder, number: int, known: Knowledge) -> None:
     walk.define_all(kinds.results(number), leaving, returned)
 
 
-def _collective(walk: Recorder, number: int, known: Knowledge) -> bool:
+def _collective(walk: Recorder, number: int, knowledge: Knowledge) -> bool:
     """A collective inside of a manual computation."""
     op, results = walk.kinds.ops[number], walk.kinds.results(number)
-    kept = walk.computed(number, known)
+    kept = walk.computed(number, knowledge)
     groups, paired = walk.reading.groups(op), PAIRS in op.attributes
     pieces = walk.axes.between(groups) if paired else walk.axes.along(groups)
-    kind, known = op.name.partition(".")[2], walk.recipe.computed.known
+    kind, knowledge = op.name.partition(".")[2], walk.recipe.computed.knowledge
     sizes = [
-        prod(walk.axes.local(known.shapes[slot] or (), layout.dims)) * known.widths[slot]
+        prod(walk.axes.local(knowledge.shapes[slot] or (), layout.dims)) * knowledge.widths[slot]
         for slot, layout, _ in walk.recipe.takes
     ]
     sends, group = sends_of(kind, sum(sizes), groups, paired=paired)
@@ -169,11 +169,11 @@ def _collective(walk: Recorder, number: int, known: Knowledge) -> bool:
     return kept
 
 
-def _callback(walk: Recorder, number: int, known: Knowledge) -> None:
+def _callback(walk: Recorder, number: int, knowledge: Knowledge) -> None:
     raise lacking(walk.kinds.ops[number])
 
 
-def _device(walk: Recorder, number: int, known: Knowledge) -> None:
+def _device(walk: Recorder, number: int, knowledge: Knowledge) -> None:
     walk.define_all(walk.kinds.results(number), [replicated(0)], [Made(pure=False)])
 
 

@@ -26,7 +26,7 @@ class Kind:
     program does not have."""
 
     types: list[Any]  # of the results
-    known: Knowledge | None
+    knowledge: Knowledge | None
     closed: bool
     outside: tuple[str, ...]
 
@@ -161,10 +161,10 @@ class Kinds:
         kind = self._known.get(which)
         if kind is None:
             op = self.ops[number]
-            known = None if reader.looks_around(op) else reader.knowledge(op)
+            knowledge = None if reader.looks_around(op) else reader.knowledge(op)
             closed = min(self._used(number), default=0) >= 0
             outside = tuple([name for name in OUTSIDE if name in op.attributes])
-            kind = self._known[which] = Kind(list(op.results.types), known, closed, outside)
+            kind = self._known[which] = Kind(list(op.results.types), knowledge, closed, outside)
         return kind
 
     def _inside(self, number: int) -> Hashable:

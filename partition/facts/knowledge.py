@@ -213,32 +213,33 @@ def handing_on(shape: Shape, width: int, at_home: bool) -> Knowledge:
     )
 
 
-def inside(known: Knowledge, taken: PieceSet) -> Knowledge:
+def inside(knowledge: Knowledge, taken: PieceSet) -> Knowledge:
     """Knowledge of an op inside of manual computations over these axes."""
-    return known.changed(("inside", taken), lambda: replace(known, taken=taken))
+    return knowledge.changed(("inside", taken), lambda: replace(knowledge, taken=taken))
 
 
-def only_read(known: Knowledge) -> Read | None:
+def only_read(knowledge: Knowledge) -> Read | None:
     """The window of an op that slices one dimension of its operand; None for other ops."""
-    if known.lowering != "slice" or len(known.reads) != 1:
+    if knowledge.lowering != "slice" or len(knowledge.reads) != 1:
         return None
-    (read,) = known.reads
+    (read,) = knowledge.reads
     return read if (read.stride, read.dilation, read.backwards) == (1, 1, False) else None
 
 
-def joins(known: Knowledge, slot: Slot, dim: int) -> bool:
+def joins(knowledge: Knowledge, slot: Slot, dim: int) -> bool:
     """Whether an op joins rows of an operand's dimension with others."""
-    return known.lowering == "concatenate" and any((r.slot, r.dim) == (slot, dim) for r in known.reads)
+    read = ((r.slot, r.dim) for r in knowledge.reads)
+    return knowledge.lowering == "concatenate" and (slot, dim) in read
 
 
-def reading_through(known: Knowledge, cut: tuple[Knowledge | None, ...]) -> Knowledge:
+def reading_through(knowledge: Knowledge, cut: tuple[Knowledge | None, ...]) -> Knowledge:
     """Knowledge of an op that joins rows and reads some slots from the sources that they are ``cut`` from,
     instead of from the slices."""
-    return known.changed(("through", cut), lambda: _reading_through(known, cut))
+    return knowledge.changed(("through", cut), lambda: _reading_through(knowledge, cut))
 
 
-def _reading_through(known: Knowledge, cut: tuple[Knowledge | None, ...]) -> Knowledge:
-    shapes, reads = list(known.shapes), list(known.reads)
+def _reading_through(knowledge: Knowledge, cut: tuple[Knowledge | None, ...]) -> Knowledge:
+    shapes, reads = list(knowledge.shapes), list(knowledge.reads)
     for slot, source in enumerate(cut):
         read = source and only_read(source)
         if source and read:
@@ -246,37 +247,43 @@ def _reading_through(known: Knowledge, cut: tuple[Knowledge | None, ...]) -> Kno
             first, size = -read.low, (source.shapes[read.slot + 1] or ())[read.dim]
             reads[n] = replace(reads[n], low=reads[n].low - first, first=first, last=first + size)
             shapes[slot] = source.shapes[read.slot]
-    return replace(known, shapes=tuple(shapes), reads=tuple(reads))
+    return replace(knowledge, shapes=tuple(shapes), reads=tuple(reads))
 
 
-def shifts(known: Knowledge, padded: Knowledge) -> bool:
+def shifts(knowledge: Knowledge, padded: Knowledge) -> bool:
     """Whether an op slices off as much as was ``padded``: together they shift the rows."""
-    plain = ((read.stride, read.dilation, read.backwards) for read in (*known.reads, *padded.reads))
+    plain = ((read.stride, read.dilation, read.backwards) for read in (*knowledge.reads, *padded.reads))
     return (
-        known.lowering == "slice"
-        and known.shapes[-1] == padded.shapes[0]
+        knowledge.lowering == "slice"
+        and knowledge.shapes[-1] == padded.shapes[0]
         and all(each == (1, 1, False) for each in plain)
     )
 
 
-def shifting(known: Knowledge, padded: Knowledge) -> Knowledge:
+def shifting(knowledge: Knowledge, padded: Knowledge) -> Knowledge:
     """Knowledge of an op that slices off as much as was ``padded``, if it reads the unpadded operand."""
-    return known.changed(("shifting", padded), lambda: _shifting(known, padded))
+    return knowledge.changed(("shifting", padded), lambda: _shifting(knowledge, padded))
 
 
-def _shifting(known: Knowledge, padded: Knowledge) -> Knowledge:
-    shape, lows = known.shapes[-1] or (), Counter[int]()
-    for read in (*known.reads, *padded.reads):
+def _shifting(knowledge: Knowledge, padded: Knowledge) -> Knowledge:
+    shape, lows = knowledge.shapes[-1] or (), Counter[int]()
+    for read in (*knowledge.reads, *padded.reads):
         lows[read.dim] += read.low
-    operand, result = known.slots[:2]
+    operand, result = knowledge.slots[:2]
     reads = [
         Read(operand, d, result, d, 1, low, 1, 1, False, False, False)
         for d, low in sorted(lows.items())
         if low
     ]
-    sizes = {factor: n for n, factors in zip(shape, known.maps[0], strict=True) for factor in factors}
+    sizes = {factor: n for n, factors in zip(shape, knowledge.maps[0], strict=True) for factor in factors}
     return replace(
-        known, lowering="shift", shapes=(shape, shape), sizes=sizes, reads=tuple(reads), picks={}, passes={}
+        knowledge,
+        lowering="shift",
+        shapes=(shape, shape),
+        sizes=sizes,
+        reads=tuple(reads),
+        picks={},
+        passes={},
     )
 
 

@@ -78,26 +78,26 @@ class Recipes:
         return self._tensors[key]
 
     def find(
-        self, kind: Kind, known: Knowledge, operands: Iterable[TensorFacts | None], chosen: Chosen
+        self, kind: Kind, knowledge: Knowledge, operands: Iterable[TensorFacts | None], chosen: Chosen
     ) -> Recipe | None:
         """How an equal op with these operands was computed; None if there was none."""
-        return self._known.get((kind, known, self.reading.manual[-1], chosen, *operands))
+        return self._known.get((kind, knowledge, self.reading.manual[-1], chosen, *operands))
 
     def of(
-        self, op: Operation, kind: Kind, known: Knowledge, operands: Sequence[TensorFacts], chosen: Chosen
+        self, op: Operation, kind: Kind, knowledge: Knowledge, operands: Sequence[TensorFacts], chosen: Chosen
     ) -> Recipe:
         """How an op with these operands is computed."""
-        key = kind, known, self.reading.manual[-1], chosen, *operands
+        key = kind, knowledge, self.reading.manual[-1], chosen, *operands
         recipe = self._known.get(key)
         if recipe is None:
-            recipe = self._known[key] = self._new(op, kind, known, operands, chosen)
+            recipe = self._known[key] = self._new(op, kind, knowledge, operands, chosen)
         return recipe
 
     def _new(
         self,
         op: Operation,
         kind: Kind,
-        known: Knowledge,
+        knowledge: Knowledge,
         operands: Sequence[TensorFacts],
         chosen: Chosen,
     ) -> Recipe:
@@ -106,19 +106,19 @@ class Recipes:
             others, way = chosen
             homes = [other or home for other, home in zip(others, homes, strict=True)]
         held = tuple([tensor.home for tensor in operands] + homes)
-        free = frozenset([t for t, tensor in zip(known.slots, operands, strict=False) if tensor.made])
-        choice = self.chooser.choose(known, held, free, way)
+        free = frozenset([t for t, tensor in zip(knowledge.slots, operands, strict=False) if tensor.made])
+        choice = self.chooser.choose(knowledge, held, free, way)
         layouts, count = choice.taken.layouts, len(operands)
         given = list(layouts[count:])
-        if known.combined_by_itself:  # by the lowering itself
+        if knowledge.combined_by_itself:  # by the lowering itself
             given = [layout.complete if layout.partial else layout for layout in given]
-        lower = COMPUTED.get(known.lowering)
-        gathered = known.combined_by_itself and any(layout.partial for layout in layouts[count:])
-        computed = Computed(known, held, choice)
+        lower = COMPUTED.get(knowledge.lowering)
+        gathered = knowledge.combined_by_itself and any(layout.partial for layout in layouts[count:])
+        computed = Computed(knowledge, held, choice)
         site = LocalSite(self.builder, op, computed, lambda _: None)
         kept = kind.closed and (lower is parts or (lower is reduce and not gathered)) and site.plain
         at_home = given == homes
-        pairs = zip(known.slots, operands, strict=False)
+        pairs = zip(knowledge.slots, operands, strict=False)
         takes = [(t, layouts[t], layouts[t] == tensor.home) for t, tensor in pairs]
         needed = [each for each in takes if not (kept and each[2] and operands[each[0]].kept)]
         return Recipe(

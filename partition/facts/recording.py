@@ -216,7 +216,11 @@ class Recorder(Walk):
             definer = max(self.kinds.definer(value), 0)
             return definer, Slot(len(self.kinds.operands(definer))), "shared"
         if use.computed is not None:
-            return use.op, use.slot, "result" if use.computed.known.roles[use.slot] == "result" else "operand"
+            return (
+                use.op,
+                use.slot,
+                "result" if use.computed.knowledge.roles[use.slot] == "result" else "operand",
+            )
         return use.op, use.slot, "handed on" if use.to >= 0 else "needed"
 
     def _width(self, value: int) -> int:
@@ -260,14 +264,14 @@ class Recorder(Walk):
 
     def _computed_at(self, number: int, layout: Layout, way: Way | None = None) -> Computed:
         """How an op with one operand and one result is computed for a layout of the result."""
-        known = self.chooser.reader.knowledge(self.kinds.ops[number])
+        knowledge = self.chooser.reader.knowledge(self.kinds.ops[number])
         if self.reading.manual[-1]:
-            known = inside(known, self.reading.manual[-1])
+            knowledge = inside(knowledge, self.reading.manual[-1])
         held = self.tensors[self.kinds.operands(number)[0]].home, layout
-        choice: Choice = self.chooser.choose(known, held, frozenset())
+        choice: Choice = self.chooser.choose(knowledge, held, frozenset())
         if way is not None and choice.taken.factors != way:
-            choice = self.chooser.choose(known, held, frozenset(), way)
-        return Computed(known, held, choice)
+            choice = self.chooser.choose(knowledge, held, frozenset(), way)
+        return Computed(knowledge, held, choice)
 
     def _computed_once_more(self, reshard: Reshard) -> Computed:
         """How an op is computed once more, as the plan says."""
@@ -353,44 +357,44 @@ class Recorder(Walk):
         self.clock += 1
         kinds, reader = self.kinds, self.chooser.reader
         kind = kinds.of(number, reader)
-        known = kind.known or reader.knowledge(kinds.ops[number])
+        knowledge = kind.knowledge or reader.knowledge(kinds.ops[number])
         if self.reading.manual[-1]:
-            known = inside(known, self.reading.manual[-1])
+            knowledge = inside(knowledge, self.reading.manual[-1])
         operands = kinds.operands(number)
-        if (known.reads or known.lowering == "call") and self.bypasses.take(number, known):
+        if (knowledge.reads or knowledge.lowering == "call") and self.bypasses.take(number, knowledge):
             return False
         if self.bypasses.touch(operands):
-            known, operands = self.bypasses.reading(number, known)
+            knowledge, operands = self.bypasses.reading(number, knowledge)
             self._reads[number] = operands
-        flow = self._flows.get(known.lowering)
+        flow = self._flows.get(knowledge.lowering)
         if flow is None:
-            recipe = self.recipes.find(kind, known, map(self.tensors.get, operands), self._chosen(number))
+            recipe = self.recipes.find(kind, knowledge, map(self.tensors.get, operands), self._chosen(number))
             if recipe is not None:
                 return self.take(number, recipe, operands)
         op = kinds.ops[number]
-        if known.refused and self.refuses:
-            hint = f"{op.name} cannot be partitioned: {known.refused}"
+        if knowledge.refused and self.refuses:
+            hint = f"{op.name} cannot be partitioned: {knowledge.refused}"
             raise RefusedError(f"{op.name} cannot run on each device", where=location(op), hint=hint)
         self.builder.loc = op.location
         if flow is None:
-            return self.computed(number, known, operands)
-        kept = bool(flow(self, number, known))
+            return self.computed(number, knowledge, operands)
+        kept = bool(flow(self, number, knowledge))
         if isinstance(within := self._ops[number], Recipe):
             self._within[number] = within
-        self._ops[number] = known
+        self._ops[number] = knowledge
         return kept
 
-    def computed(self, number: int, known: Knowledge, operands: list[int] | None = None) -> bool:
+    def computed(self, number: int, knowledge: Knowledge, operands: list[int] | None = None) -> bool:
         """Processes an op that is computed, in the cheapest way. Returns whether its op is the copy of it."""
-        if (known.expands and self._spread(number)) or known.gives_nothing:
-            self._ops[number] = known
-            if known.gives_nothing:
+        if (knowledge.expands and self._spread(number)) or knowledge.gives_nothing:
+            self._ops[number] = knowledge
+            if knowledge.gives_nothing:
                 self._empty(number)
             return False
         kind, op = self.kinds.of(number, self.chooser.reader), self.kinds.ops[number]
         operands = self.kinds.operands(number) if operands is None else operands
         tensors = [self.tensors[value] for value in operands]
-        recipe = self.recipes.of(op, kind, known, tensors, self._chosen(number))
+        recipe = self.recipes.of(op, kind, knowledge, tensors, self._chosen(number))
         return self.take(number, recipe, operands)
 
     def _chosen(self, number: int) -> Chosen:
@@ -427,15 +431,15 @@ class Recorder(Walk):
     def take(self, number: int, recipe: Recipe, operands: Sequence[int]) -> bool:
         """Records an op that is computed, the layouts of its slots, and its way."""
         about = self._recipes.get(recipe) or self._about(number, recipe)
-        known, held, factors, sends, pure, effect, name = about
+        knowledge, held, factors, sends, pure, effect, name = about
         results, locals_ = self.kinds.results(number), self.locals
         self._ops[number] = self.recipe = recipe
         if results:
             self._ways[results.start] = factors
         if self.asked:
-            self.spots.append((number, Spot(known, (*operands, *results), held, recipe.free, sends)))
-        if known.multiplies or self.planner.prices.all_work:
-            self.computed_as.append((number, known, factors))
+            self.spots.append((number, Spot(knowledge, (*operands, *results), held, recipe.free, sends)))
+        if knowledge.multiplies or self.planner.prices.all_work:
+            self.computed_as.append((number, knowledge, factors))
         takes, known_here = list[Made](), self._scope.find
         for slot, layout, home in recipe.takes:
             value = operands[slot]
@@ -443,7 +447,7 @@ class Recorder(Walk):
             if operand is None and ((operand := known_here((value, layout))) is None or self.plan.again):
                 operand = self.get(value, layout, Use(number, slot, value, recipe.computed))
             takes.append(operand)
-        if known.lowering == "shift":
+        if knowledge.lowering == "shift":
             takes.append(self.bypasses.filling(number, lambda _, of: self.made_of(of), self.get))
         if not recipe.kept:
             every = self.lower(self.kinds.ops[number], recipe.computed, takes)
@@ -461,7 +465,7 @@ class Recorder(Walk):
         """The common facts of ops that are computed by a recipe."""
         computed, name = recipe.computed, self.kinds.ops[number].name
         taken, pure = computed.choice.taken, name in self.pure
-        about = computed.known, computed.held, taken.factors, any(taken.sends), pure
+        about = computed.knowledge, computed.held, taken.factors, any(taken.sends), pure
         about_all = self._recipes[recipe] = (*about, has_effect(name, self.traits), name)
         return about_all
 
@@ -469,7 +473,7 @@ class Recorder(Walk):
 
     def lower(self, op: Operation, computed: Computed, values: list[Any]) -> Sequence[Any]:
         """The stand-ins for the results of an op that is not a copy."""
-        sends, captured = computed.known.lowering in SENDING, list[Made]()
+        sends, captured = computed.knowledge.lowering in SENDING, list[Made]()
         if len(op.regions) or (sends and computed not in self._templates):
             self._templates[computed] = self._written(op, computed, len(values), captured)
         template = self._templates.get(computed)
@@ -498,7 +502,7 @@ class Recorder(Walk):
         locals_ = []
         for n in range(operands):
             layout = layouts[n] if n < count else replicated(0)
-            shape = computed.known.shapes[n] if n < count else ()
+            shape = computed.knowledge.shapes[n] if n < count else ()
             type_ = types[n] if n < count else builder.tensor((), ir.ShapedType(types[0]).element_type)
             if shape is not None:
                 element = ir.ShapedType(type_).element_type
@@ -526,7 +530,7 @@ class Recorder(Walk):
         outer, before = builder.scope, len(builder.sent)
         builder.scope, builder.loc = Scope(block), op.location
         results = list(
-            LOWERINGS[computed.known.lowering](
+            LOWERINGS[computed.knowledge.lowering](
                 LocalSite(builder, op, computed, capture), list(block.arguments)
             )
         )
@@ -586,11 +590,11 @@ class Recorder(Walk):
             self.needs.append((use.op, Need(use.value, layout)))
             return
         received = start is not None  # from another region, where only its home exists
-        known = self.chooser.reader.handing_on(tensor.shape, self._width(use.value), received)
-        known = inside(known, self.reading.manual[-1])
+        knowledge = self.chooser.reader.handing_on(tensor.shape, self._width(use.value), received)
+        knowledge = inside(knowledge, self.reading.manual[-1])
         free = frozenset([Slot(0)] if value in self.makes else [])
         held = start or tensor.home, layout
-        spot = Spot(known, (use.value, use.to), held, free, held[0] != layout and not free)
+        spot = Spot(knowledge, (use.value, use.to), held, free, held[0] != layout and not free)
         self.spots.append((use.op if use.beside < 0 else use.beside, spot))
 
     def _body_of(self, func: Operation) -> list[int]:

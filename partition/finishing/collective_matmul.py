@@ -30,13 +30,13 @@ class Product:
     """A product of a window: its slot that is gathered or scattered, and the factor along which."""
 
     op: Any
-    known: Knowledge
+    knowledge: Knowledge
     slot: int
     factor: int
 
     def dim(self, slot: int) -> int | None:
         """The dimension of a slot along the factor; None without one."""
-        dims = [d for d, factors in enumerate(self.known.maps[slot]) if self.factor in factors]
+        dims = [d for d, factors in enumerate(self.knowledge.maps[slot]) if self.factor in factors]
         return dims[0] if dims else None
 
 
@@ -106,15 +106,30 @@ def _product(op: Operation, slot: int, dim: int, collective: Operation, reader: 
     """An op as a product along a dimension of one of its slots, if it can be computed part by part."""
     if op.block != collective.block or len(op.regions) or len(op.results) != 1:
         return None
-    known = reader.knowledge(op)
-    special = known.refused or known.reads or known.local_sizes or known.counts or known.looks_up
-    if not known.multiplies or special or known.lowering != "parts" or len(known.maps[slot][dim]) != 1:
+    knowledge = reader.knowledge(op)
+    special = (
+        knowledge.refused
+        or knowledge.reads
+        or knowledge.local_sizes
+        or knowledge.counts
+        or knowledge.looks_up
+    )
+    if (
+        not knowledge.multiplies
+        or special
+        or knowledge.lowering != "parts"
+        or len(knowledge.maps[slot][dim]) != 1
+    ):
         return None
-    (factor,) = known.maps[slot][dim]
-    alone = all(factors == (factor,) for maps in known.maps for factors in maps if factor in factors)
-    once = all(sum(factor in factors for factors in maps) <= 1 for maps in known.maps)
-    summed = factor not in known.partial or known.combine == SUM
-    return Product(op, known, slot, factor) if factor in known.splits and alone and once and summed else None
+    (factor,) = knowledge.maps[slot][dim]
+    alone = all(factors == (factor,) for maps in knowledge.maps for factors in maps if factor in factors)
+    once = all(sum(factor in factors for factors in maps) <= 1 for maps in knowledge.maps)
+    summed = factor not in knowledge.partial or knowledge.combine == SUM
+    return (
+        Product(op, knowledge, slot, factor)
+        if factor in knowledge.splits and alone and once and summed
+        else None
+    )
 
 
 # ---- Writing --------------------------------------------------------------------------------------------

@@ -331,7 +331,7 @@ class Writer(Walk):
         self.clock += 1
         computed = recipe.computed
         values = self._needed(number, recipe) if recipe.needed else []
-        if computed.known.lowering == "shift":
+        if computed.knowledge.lowering == "shift":
             self.builder.loc = self.kinds.ops[number].location
             values.append(self.bypasses.filling(number, self.builder.copy_of, self.get))
         if recipe.kept:
@@ -346,7 +346,7 @@ class Writer(Walk):
             results: Sequence[Any] = list(copy.results)
         else:
             op = self.kinds.ops[number]
-            if computed.known.names_functions or len(op.regions):
+            if computed.knowledge.names_functions or len(op.regions):
                 self.keep_named(op)
             results = self.lower(op, computed, values)
         self.give(number, recipe, results, len(recipe.takes))
@@ -369,12 +369,12 @@ class Writer(Walk):
 
     def lower(self, op: Operation, computed: Computed, values: list[Any]) -> Sequence[Any]:
         """The results of an op by its lowering, from operands in the layouts that it needs."""
-        builder, known = self.builder, computed.known
+        builder, knowledge = self.builder, computed.knowledge
         builder.loc = op.location
         site = LocalSite(builder, op, computed, self.captured)
         with site.sends(len(op.operands)):
-            results = LOWERINGS[known.lowering](site, values)
-        if known.looks_up:
+            results = LOWERINGS[knowledge.lowering](site, values)
+        if knowledge.looks_up:
             builder.looked_up.update(results)
         return results
 

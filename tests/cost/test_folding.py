@@ -25,8 +25,8 @@ def test_equal_ops_have_the_price_of_each_on_its_own(model: str, topology: str) 
     priced = 0
     with module.context:
         for op, _ in _computed(pricing.graph, module, program.traits):
-            graph, known = pricing.graph, pricing._rules.of(op)
-            alone = pricing._price(graph.plain[op], known, _moved(op, pricing.storing))
+            graph, knowledge = pricing.graph, pricing._rules.of(op)
+            alone = pricing._price(graph.plain[op], knowledge, _moved(op, pricing.storing))
             assert pricing.of(op) == alone, graph.ops[op]
             priced += 1
     assert len(pricing._alike) < priced / 2

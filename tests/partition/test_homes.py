@@ -479,7 +479,7 @@ def test_ways_are_those_that_the_rules_give_each_time(name: str, monkeypatch: py
     _KEPT.clear()
     shared = result.partition().text()
     assert result.programs.made(ProgramChoice()).text() == shared
-    monkeypatch.setattr(Chooser, "_splits_alike", lambda self, known, held, moves: (held,))
+    monkeypatch.setattr(Chooser, "_splits_alike", lambda self, knowledge, held, moves: (held,))
     _KEPT.clear()
     assert result.programs.made(ProgramChoice()).text() == shared
     _KEPT.clear()

@@ -74,7 +74,7 @@ def _result(walk: Writer, number: int) -> tuple[Any, int, Layout]:
     return op.results[0].type, walk.kinds.results(number)[0], walk.reading.homes(op)[0]
 
 
-def _constant(walk: Writer, number: int, known: Knowledge) -> None:
+def _constant(walk: Writer, number: int, knowledge: Knowledge) -> None:
     op, (type_, result, home) = walk.kinds.ops[number], _result(walk, number)
     shape, loc, held = static_shape(type_) or (), op.location, value_of(op)
     name, value = held or ("", None)
@@ -93,7 +93,7 @@ def _constant(walk: Writer, number: int, known: Knowledge) -> None:
     walk.define_made(result, shape, home, make)
 
 
-def _empty(walk: Writer, number: int, known: Knowledge) -> None:
+def _empty(walk: Writer, number: int, knowledge: Knowledge) -> None:
     """A tensor of any contents, in any shape."""
     op, (type_, result, home) = walk.kinds.ops[number], _result(walk, number)
 
@@ -113,7 +113,7 @@ def _shaped(walk: Writer, op: Operation, type_: ir.Type, attributes: dict[str, i
     return copied.results[0]
 
 
-def _iota(walk: Writer, number: int, known: Knowledge) -> None:
+def _iota(walk: Writer, number: int, knowledge: Knowledge) -> None:
     op, (type_, result, home) = walk.kinds.ops[number], _result(walk, number)
     shape, loc, attribute = static_shape(type_) or (), op.location, op.attributes["iota_dimension"]
     d: int = ir.IntegerAttr(attribute).value
@@ -134,7 +134,7 @@ def _iota(walk: Writer, number: int, known: Knowledge) -> None:
 # ---- Ops that pass values on -----------------------------------------------------------------------------
 
 
-def _identity(walk: Writer, number: int, known: Knowledge) -> None:
+def _identity(walk: Writer, number: int, knowledge: Knowledge) -> None:
     op = walk.kinds.ops[number]
     (home,), (value,), (result,) = (
         walk.reading.homes(op),
@@ -149,11 +149,11 @@ def _identity(walk: Writer, number: int, known: Knowledge) -> None:
     walk.define(result, home, walk.get(value, home, Use(number, Slot(0), value, to=result)))
 
 
-def _nothing(walk: Writer, number: int, known: Knowledge) -> None:
+def _nothing(walk: Writer, number: int, knowledge: Knowledge) -> None:
     """Ops that matter only to propagation."""
 
 
-def _pass(walk: Writer, number: int, known: Knowledge) -> None:
+def _pass(walk: Writer, number: int, knowledge: Knowledge) -> None:
     op = walk.kinds.ops[number]
     homes = walk.homes(number)
     values = walk.entering(number, homes, walk.kinds.results(number), chosen=True)
@@ -161,7 +161,7 @@ def _pass(walk: Writer, number: int, known: Knowledge) -> None:
     walk.define_all(walk.kinds.results(number), homes, written.results)
 
 
-def _loop(walk: Writer, number: int, known: Knowledge) -> None:
+def _loop(walk: Writer, number: int, knowledge: Knowledge) -> None:
     """A loop. It carries the values that it changes, and others unless they need no data: those are made
     where they are used, also in its iterations."""
     op, kinds = walk.kinds.ops[number], walk.kinds
@@ -209,7 +209,7 @@ def _erase_arguments(block: ir.Block, kept: Sequence[int]) -> None:
         block.erase_argument(number)
 
 
-def _branches(walk: Writer, number: int, known: Knowledge) -> None:
+def _branches(walk: Writer, number: int, knowledge: Knowledge) -> None:
     op = walk.kinds.ops[number]
     homes = walk.homes(number)
     types = [walk.local(r.type, home) for r, home in zip(op.results, homes, strict=True)]
@@ -240,11 +240,11 @@ def _return(walk: Writer, values: Sequence[Value]) -> None:
     walk.builder.op("stablehlo.return", values, [])
 
 
-def _call(walk: Writer, number: int, known: Knowledge) -> None:
+def _call(walk: Writer, number: int, knowledge: Knowledge) -> None:
     _calls(walk, number, _plain(walk.kinds.ops[number]))  # it may say where to run
 
 
-def _composite(walk: Writer, number: int, known: Knowledge) -> None:
+def _composite(walk: Writer, number: int, knowledge: Knowledge) -> None:
     _calls(walk, number, {"callee": walk.kinds.ops[number].attributes["decomposition"]})
 
 
@@ -261,7 +261,7 @@ def _calls(walk: Writer, number: int, attributes: dict[str, ir.Attribute]) -> No
     walk.received(number, walk.kinds.results(number), given, homes)
 
 
-def _body(walk: Writer, number: int, known: Knowledge) -> None:
+def _body(walk: Writer, number: int, knowledge: Knowledge) -> None:
     """Inlines a computation with a body. The body of a manual computation is a device program already: it
     takes and returns parts."""
     op = walk.kinds.ops[number]
@@ -282,7 +282,7 @@ def _body(walk: Writer, number: int, known: Knowledge) -> None:
     walk.define_all(walk.kinds.results(number), leaving, returned)
 
 
-def _collective(walk: Writer, number: int, known: Knowledge) -> bool:
+def _collective(walk: Writer, number: int, knowledge: Knowledge) -> bool:
     """A collective inside of a manual computation, over the same groups of devices."""
     op, first = walk.kinds.ops[number], walk.kinds.results(number)[0]
     kept = walk.computed(number)
@@ -292,13 +292,13 @@ def _collective(walk: Writer, number: int, known: Knowledge) -> bool:
     return kept
 
 
-def _callback(walk: Writer, number: int, known: Knowledge) -> None:
+def _callback(walk: Writer, number: int, knowledge: Knowledge) -> None:
     """An op whose function says what each device computes. If the function is available, its ``Computation``
     has replaced the op already."""
     raise lacking(walk.kinds.ops[number])
 
 
-def _device(walk: Writer, number: int, known: Knowledge) -> None:
+def _device(walk: Writer, number: int, knowledge: Knowledge) -> None:
     op = walk.kinds.ops[number]
     device = walk.builder.device_id(op.results[0].type, op.name)
     walk.define(walk.kinds.results(number)[0], replicated(0), device)
@@ -309,15 +309,15 @@ def _plain(op: Operation) -> dict[str, Any]:
     return {n: attributes[n] for n in attributes if n not in ("sdy.sharding", "mhlo.sharding")}
 
 
-def hand_on(walk: Writer, number: int, known: Knowledge) -> bool:
+def hand_on(walk: Writer, number: int, knowledge: Knowledge) -> bool:
     """Writes an op that passes values on, or has its results made where they are used if they need no data.
 
     Returns whether the op that is written is the copy of it.
     """
-    flow = FLOW.get(known.lowering)
+    flow = FLOW.get(knowledge.lowering)
     if flow is not None:
-        return bool(flow(walk, number, known))
-    if not (known.expands and spread_scalar(walk, number)):
+        return bool(flow(walk, number, knowledge))
+    if not (knowledge.expands and spread_scalar(walk, number)):
         empty(walk, number)
     return False
 

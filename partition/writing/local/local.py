@@ -39,9 +39,9 @@ class LocalSite:
     _purposes: dict[int, Purpose] = field(default_factory=dict)
 
     @property
-    def known(self) -> Knowledge:
+    def knowledge(self) -> Knowledge:
         """The rules' knowledge of the op."""
-        return self.computed.known
+        return self.computed.knowledge
 
     @property
     def taken(self) -> Candidate:
@@ -51,7 +51,7 @@ class LocalSite:
     def types(self) -> list[Any]:
         """The types of the local parts of results; None if they are whole."""
         types_of = self.builder.types_of
-        key = self.known, id(self.taken)
+        key = self.knowledge, id(self.taken)
         if key not in types_of:
             types_of[key] = self._types()
         return types_of[key]
@@ -59,7 +59,7 @@ class LocalSite:
     def _types(self) -> list[Any]:
         count, types = len(self.op.operands), list[Any]()
         for i, type_ in enumerate(self.op.results.types):
-            shape, dims = self.known.shapes[count + i], self.taken.layouts[count + i].dims
+            shape, dims = self.knowledge.shapes[count + i], self.taken.layouts[count + i].dims
             if not shape or not any(dims):
                 types.append(None)
                 continue
@@ -82,7 +82,7 @@ class LocalSite:
 
     def size(self, slot: int, dim: int) -> int:
         """The size of a dimension of the whole tensor."""
-        shape = self.known.shapes[slot]
+        shape = self.knowledge.shapes[slot]
         assert shape is not None
         return shape[dim]
 
@@ -100,13 +100,13 @@ class LocalSite:
         """The sizes and counts of parts, as replacements for attributes of the op."""
         attributes: dict[str, ir.Attribute] = {}
         lists: dict[str, list[int]] = {}
-        for name, index, slot, dim in self.known.local_sizes:
+        for name, index, slot, dim in self.knowledge.local_sizes:
             if self.pieces(slot, dim):
                 values = lists.setdefault(name, list(self.op.attributes[name]))
                 values[index] = self.builder.axes.tile(self.size(slot, dim), self.pieces(slot, dim))
         for name, values in lists.items():
             attributes[name] = self.builder.integers(values)
-        for name, factor in self.known.counts:
+        for name, factor in self.knowledge.counts:
             if pieces := self.taken.of(factor):
                 attribute: Any = self.op.attributes[name]
                 count = self.builder.axes.tile(attribute.value, pieces)
@@ -116,22 +116,22 @@ class LocalSite:
     @property
     def plain(self) -> bool:
         """Whether the local op is just the op on the parts of its operands."""
-        known = self.known
-        if known.names_functions or known.looks_up or known.sized_by:
+        knowledge = self.knowledge
+        if knowledge.names_functions or knowledge.looks_up or knowledge.sized_by:
             return False
         return not any(
             self.taken.of(factor) and self.size(slot, dim) % self.builder.axes.product(self.pieces(slot, dim))
-            for (slot, factor) in known.fills
-            for dim, factors in enumerate(known.maps[slot])
+            for (slot, factor) in knowledge.fills
+            for dim, factors in enumerate(knowledge.maps[slot])
             if factor in factors
         )
 
     def filled(self, operands: list[Value], slot: int) -> Any:
         """An operand whose padding is filled with values that do not change the result."""
         value = operands[slot]
-        for dim, factors in enumerate(self.known.maps[slot]):
+        for dim, factors in enumerate(self.knowledge.maps[slot]):
             for factor in factors:
-                what = self.known.fills.get((Slot(slot), factor))
+                what = self.knowledge.fills.get((Slot(slot), factor))
                 if what is not None and self.taken.of(factor):
                     fill = self._fill(what, operands, slot)
                     value = self.builder.mask(value, self.size(slot, dim), self.pieces(slot, dim), dim, fill)
@@ -141,8 +141,8 @@ class LocalSite:
         element = element_of(operands[slot])
         if what != "initial":
             return self.builder.zero(element)
-        if self.known.combine:
-            return self.builder.neutral(self.known.combine, element)
+        if self.knowledge.combine:
+            return self.builder.neutral(self.knowledge.combine, element)
         return operands[slot + len(operands) // 2]
 
 
@@ -193,11 +193,11 @@ def copied(site: LocalSite) -> Any:
 
 def parts(site: LocalSite, operands: list[Value]) -> list[Any]:
     """The same op on parts, with sizes of parts among its attributes."""
-    if site.known.fills:
+    if site.knowledge.fills:
         operands = [site.filled(operands, t) for t in range(len(operands))]
-    if site.known.sized_by and site.types()[0] is not None:
-        operands = [_sizes(site, v) if t in site.known.sized_by else v for t, v in enumerate(operands)]
-    special = site.known.local_sizes or site.known.counts
+    if site.knowledge.sized_by and site.types()[0] is not None:
+        operands = [_sizes(site, v) if t in site.knowledge.sized_by else v for t, v in enumerate(operands)]
+    special = site.knowledge.local_sizes or site.knowledge.counts
     return clone(site, operands, site.attributes() if special else None)
 
 
@@ -222,7 +222,7 @@ def reduce(site: LocalSite, operands: list[Value]) -> list[Any]:
     gathered and reduced once more."""
     results = parts(site, operands)
     partial = site.taken.layouts[len(operands)].partial
-    if not partial or not site.known.combined_by_itself:
+    if not partial or not site.knowledge.combined_by_itself:
         return results
     builder, all_parts = site.builder, list[Any]()
     for i, value in enumerate(results):
@@ -281,8 +281,8 @@ def gather(site: LocalSite, operands: list[Value]) -> list[Any]:
     builder, (operand, indices) = site.builder, operands
     operand, numbers = builder.fenced(operand), "dimension_numbers"
     columns = site.items(f"{numbers}.start_index_map")
-    shared = {f for f, _ in site.taken.factors if f in site.known.partial}
-    dims = [d for d, factors in enumerate(site.known.maps[0]) if shared.intersection(factors)]
+    shared = {f for f, _ in site.taken.factors if f in site.knowledge.partial}
+    dims = [d for d, factors in enumerate(site.knowledge.maps[0]) if shared.intersection(factors)]
     if not dims:
         return parts(site, [operand, indices])
     vector = _vector_dim(site, numbers)
@@ -315,10 +315,12 @@ def scatter(site: LocalSite, operands: list[Value]) -> list[Any]:
     builder, numbers = site.builder, "scatter_dimension_numbers"
     inputs = len(site.op.results)
     columns = site.items(f"{numbers}.scattered_dims_to_operand_dims")
-    written = {factor for factors in site.known.maps[inputs + 1] for factor in factors}  # with the updates
+    written = {
+        factor for factors in site.knowledge.maps[inputs + 1] for factor in factors
+    }  # with the updates
     slot, vector = inputs, _vector_dim(site, numbers)
     indices = operands[slot]
-    split = [d for d in columns if site.pieces(0, d) and written.isdisjoint(site.known.maps[0][d])]
+    split = [d for d in columns if site.pieces(0, d) and written.isdisjoint(site.knowledge.maps[0][d])]
     padded = [
         d
         for d in range(len(shape_of(indices)))
@@ -343,7 +345,7 @@ def scatter(site: LocalSite, operands: list[Value]) -> list[Any]:
 def picked_dims(site: LocalSite) -> list[int]:
     """The dimensions of operand 0 along which each device gives its part of the slice."""
     count = len(site.op.operands)
-    dims = range(len(site.known.shapes[0] or ()))
+    dims = range(len(site.knowledge.shapes[0] or ()))
     return [d for d in dims if site.pieces(0, d) and not site.pieces(count, d)]
 
 

@@ -32,7 +32,7 @@ def _stretch(site: LocalSite, read: Read) -> Stretch:
 
 def _split(site: LocalSite, slot: int) -> list[Read]:
     """The stretches of an operand that parts read."""
-    return [read for read in site.known.reads if read.slot == slot and _pieces(site, read)]
+    return [read for read in site.knowledge.reads if read.slot == slot and _pieces(site, read)]
 
 
 def _rows(site: LocalSite, value: Value, read: Read, fill: Value | None) -> Any:
@@ -131,7 +131,7 @@ def shift(site: LocalSite, operands: list[Value]) -> list[Any]:
     (value, fill), split = operands, _split(site, 0)
     value = _fetched(site, value, split, fill)
     low, none = ([0] * len(shape_of(value)) for _ in range(2))
-    for read in site.known.reads:
+    for read in site.knowledge.reads:
         low[read.dim] = 0 if read in split else read.low
     if not any(low):
         return [value]
@@ -204,7 +204,7 @@ def _joined(site: LocalSite, operands: list[Value]) -> Any | None:
 
 def _cut(site: LocalSite, slot: int, value: Value) -> Any:
     """The source of a skipped slice, sliced."""
-    for read in site.known.reads:
+    for read in site.knowledge.reads:
         if read.slot == slot and read.last is not None:
             value = site.builder.rows(value, read.dim, read.first, read.last - read.first)
     return value
@@ -288,7 +288,7 @@ def select_and_scatter(site: LocalSite, operands: list[Value]) -> list[Any]:
     reads = _split(site, 0)
     if not reads:
         return parts(site, operands)
-    builder, name, own = site.builder, site.known.combine, list[tuple[int, Any, int]]()
+    builder, name, own = site.builder, site.knowledge.combine, list[tuple[int, Any, int]]()
     neutral, edges = builder.neutral(name, element_of(value)), list[_Edges]()
     for read, given in zip(reads, _split(site, 1), strict=True):
         dim, size, pieces = read.dim, site.size(0, read.dim), _pieces(site, read)
