@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import ShardlogError, closest
 from .ends import End
-from .options import AutoOptions
+from .options import METHODS, AutoOptions
 from .plan import AutoPlan, Placed, Spec, axes_of, indices_of, pattern_of, spec_of
 from .searching import Costed, Search
 
@@ -27,8 +27,11 @@ def applied(
     another. ``sum`` and ``bound`` are None: nothing is searched.
 
     Raises ShardlogError for a program of another model, for axes that the mesh does not have, and if the
-    program needs more memory than ``options`` allow.
+    program needs more memory than ``options`` allow. Also for ``options`` with a method of search.
     """
+    if options.method != METHODS[0]:
+        message = f"a search, {options.method}, and a plan to apply, with which nothing is searched"
+        raise ShardlogError(message, where="--method", hint="leave one of them out")
     try:
         search = Search(source, options.mesh or plan.mesh, options, progress or (lambda what, done: None))
     except ShardlogError as error:

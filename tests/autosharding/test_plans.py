@@ -173,6 +173,8 @@ def test_a_mesh_that_was_not_given_is_not_refused_as_if_it_was(
     module.write_text(_text())
     assert _run(["auto", module, "--plan", given]) == 2
     assert "--plan, its mesh data=: error: not a mesh" in capsys.readouterr().err
+    assert _run(["auto", module, "--plan", given, "--method", "mutate"]) == 2
+    assert capsys.readouterr().err.startswith("--method: error: a search, mutate, and a plan to apply")
     sharding = '{sdy.sharding = #sdy.sharding<@mesh, [{"own"}, {}]>}'
     module.write_text(
         'sdy.mesh @mesh = <["own"=2]>\n'
