@@ -107,7 +107,7 @@ def test_the_documentation_shows_each_screenshot() -> None:
 
 def test_each_picture_is_there_and_says_in_words_what_it_shows(page: Page) -> None:
     page.click("#tabs button", "Cost")
-    said = [each.text for each in page.all("#view-cost .picture figcaption")]
+    said = page.texts("#view-cost .picture figcaption")
     assert [text.split(" ")[0] for text in said] == ["Timeline", "Memory", "Links", "Layers"]
     assert "busy: compute" in said[0]
     assert "at most" in said[1]

@@ -92,7 +92,22 @@ class Page:
         self.until(clicks)
 
     def text(self, selector: str) -> str:
-        return self.one(selector).text
+        self.one(selector)
+        return self.texts(selector)[0]
+
+    def texts(self, selector: str) -> list[str]:
+        """The texts of all elements, at one time."""
+        texts = list[str]()
+
+        def read() -> bool:
+            try:
+                texts[:] = [element.text for element in self.all(selector)]
+            except StaleElementReferenceException:
+                return False
+            return True
+
+        self.until(read)
+        return texts
 
     def press(self, *keys: str) -> None:
         for key in keys:
@@ -342,7 +357,7 @@ func.func @main(%x: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"data"}
     (tmp_path / "report.html").write_text(report(shardlog.run(module).programs))
     page = Page(browser, tmp_path / "report.html")
     page.run("app.select(app.run.tensor('%11'))")
-    layers = [e.text.replace("\n", " ") for e in page.all("#details .layer-steps > summary")]
+    layers = [e.replace("\n", " ") for e in page.texts("#details .layer-steps > summary")]
     assert layers == [f"layer_{i} 4 steps: tanh" for i in (2, 1, 0)]
     page.click("#details .layer-steps summary")
     page.until(lambda: len(page.all("#details .layer-steps[open] .step > summary")) == 4)
@@ -472,7 +487,7 @@ def test_every_derivation_is_that_of_why(
 def test_search(page: Page) -> None:
     page.one("#search").send_keys("axis:model tensor<8x32")
     page.until(lambda: "2 of" in page.text("#view-tensors .tools"))
-    assert [row.text.split("\n")[0] for row in page.all("#view-tensors .space .row")] == ["%0", "%1"]
+    assert [row.split("\n")[0] for row in page.texts("#view-tensors .space .row")] == ["%0", "%1"]
     page.one("#search").clear()
     page.one("#search").send_keys("params")
     page.until(lambda: "2 of" in page.text("#view-tensors .tools"))
@@ -487,7 +502,7 @@ def test_sorting(page: Page) -> None:
     page.click("#view-tensors .head button", "Size")
     page.click("#view-tensors .head button", "Size")
     assert page.text("#view-tensors [aria-sort=ascending]").startswith("Size")
-    names = [row.text.split("\n")[0] for row in page.all("#view-tensors .space .row")]
+    names = [row.split("\n")[0] for row in page.texts("#view-tensors .space .row")]
     assert names == ["batch['x']", "%2", "result#0", "%0", "%1", "params['w']", "params['v']"]
 
 
@@ -544,10 +559,10 @@ def test_steps_have_their_lines_and_a_single_one_is_not_hidden(
     (tmp_path / "report.html").write_text(report(shardlog.run(chain(steps)).programs))
     page = Page(browser, tmp_path / "report.html")
     page.run(f"app.select(app.run.tensor('%{steps - 1}'))")
-    lines = [line.text for line in page.all("#details .step .place")]
+    lines = page.texts("#details .step .place")
     shown = 12 if more else steps
     assert lines == [f"attention.py:{steps - i}" for i in range(shown)]
-    assert [button.text for button in page.all("#details .more button")] == [more] * bool(more)
+    assert page.texts("#details .more button") == [more] * bool(more)
 
 
 def test_stages(page: Page) -> None:
@@ -731,7 +746,7 @@ def test_repeated_layers_fold(browser: webdriver.Chrome, train_step: Path, layer
     assert len(page.all("#view-program .node.repeat")) >= 1
     # What every layer moves is one row.
     page.click("#tabs button", "Conflicts")
-    rows = [row.text.split("\n")[:3] for row in page.all("#view-conflicts .space .row")]
+    rows = [row.split("\n")[:3] for row in page.texts("#view-conflicts .space .row")]
     assert len(rows) < 40 < page.run("return app.run.conflicts.length")
     assert [str(layers), "all-gather"] in [row[1:] for row in rows]
     assert page.errors == []
