@@ -64,11 +64,12 @@ bench: .venv/ready
 
 # The documentation as a site, in build/site; runs the notebooks. Warnings are errors.
 docs: .venvs/docs/ready
+	rm -rf .venvs/docs/root && mkdir -p .venvs/docs/root/shardlog
+	ln -s $(addprefix ../../../../,$(wildcard *)) .venvs/docs/root/shardlog/ # without environments, which link back
 	JAX_PLATFORMS=cpu NO_MKDOCS_2_WARNING=1 .venvs/docs/bin/python -m mkdocs build --strict --site-dir build/site
 
 .venvs/docs/ready: pyproject.toml
 	$(PYTHON) -m venv .venvs/docs
-	mkdir -p .venvs/docs/root && ln -sfn ../../.. .venvs/docs/root/shardlog
 	.venvs/docs/bin/python -m pip install --quiet --editable '.[docs]'
 	touch $@
 

@@ -24,6 +24,7 @@ _FILE_BLOCK = re.compile(r"^```(\w+) (\S+)$", re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)#:\s]+)(#[^)]*)?\)")
 _CODE = re.compile(r"(^```.*?^```$|`[^`\n]+`)", re.MULTILINE | re.DOTALL)
 _MATHJAX = re.compile(r"<script data-mkdocs-jupyter-mathjax=.*?</script>", re.DOTALL)
+_MERMAID = re.compile(r'<script type="module">(?:(?!</script>).)*?jp-Mermaid.*?</script>', re.DOTALL)
 _ELSEWHERE = re.compile(r"https?://[\w.]*(?:cdn|unpkg|jsdelivr|googleapis)[\w./-]*")
 _log = logging.getLogger("mkdocs.hooks.shardlog")
 
@@ -88,8 +89,8 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
 
 
 def on_post_page(output: str, **_: Any) -> str:
-    """Leaves out what would load MathJax from elsewhere: no page has formulas."""
-    return _MATHJAX.sub("", output)
+    """Leaves out what would load MathJax and Mermaid from elsewhere: no page has formulas or diagrams."""
+    return _MERMAID.sub("", _MATHJAX.sub("", output))
 
 
 class _Links(HTMLParser):
