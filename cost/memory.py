@@ -84,14 +84,13 @@ def peaks(
     function = functions[main_function(functions)]
     entries = boundary_attributes(function, "arg_attrs")
     block = function.regions[0].blocks[0]
-    body = block.operations[0]
-    if body.operation.name == "sdy.manual_computation":  # its block has the parts of arguments
-        block = body.regions[0].blocks[0]
-    host = on_host(function, block, entries, traits, allocation.platform)
     graph = storing.graph if storing else OpGraph()
     (region,) = graph.regions_of(graph.function(function.operation))
-    if body.operation.name == "sdy.manual_computation":
-        (region,) = graph.regions_of(graph.ops_of(region)[0])
+    first = graph.ops_of(region)[0]
+    if graph.plain[first] == "sdy.manual_computation":  # its block has the parts of arguments
+        block = block.operations[0].regions[0].blocks[0]
+        (region,) = graph.regions_of(first)
+    host = on_host(function, block, entries, traits, allocation.platform)
     if not host:
         return _peak(region, entries, storing or Storing(allocation, traits, graph=graph)), Peak(0, 0, ())
     of_device, of_host = (Storing(allocation, traits, host, of_host=on, graph=graph) for on in (False, True))

@@ -32,7 +32,7 @@ def adding(relation: Relation, facts: Any) -> Callable[[Store], None]:
         rows = _tuples(relation, facts)
         return lambda store: store.add(relation.name, rows)
     if any(column.type == "record" for column in relation.columns):
-        records = list(zip(*map(_objects, columns), strict=True))
+        records = _by_row(columns)
         return lambda store: store.add(relation.name, records)
     converted = [_converted(relation, *pair) for pair in zip(relation.columns, columns, strict=True)]
     if not converted:
@@ -43,7 +43,7 @@ def adding(relation: Relation, facts: Any) -> Callable[[Store], None]:
 def rows_of(relation: Relation, facts: Any) -> list[Any]:
     """Facts as tuples. Raises EngineError if they are neither tuples nor a table of so many columns."""
     columns = _fitting(relation, facts)
-    return _tuples(relation, facts) if columns is None else list(zip(*map(_objects, columns), strict=True))
+    return _tuples(relation, facts) if columns is None else _by_row(columns)
 
 
 def _tuples(relation: Relation, facts: Any) -> list[Any]:
@@ -187,6 +187,10 @@ def _numbers(array: Array, kind: str, misfit: Any) -> Array:
         except (TypeError, ValueError, OverflowError):
             raise misfit(f"{value!r}") from None
     return result
+
+
+def _by_row(columns: Iterable[Any]) -> list[tuple[Any, ...]]:
+    return list(zip(*map(_objects, columns), strict=True))
 
 
 def _objects(column: Any) -> list[Any]:

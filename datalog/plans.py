@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from ..engine.evaluate.store import Counted
-from ..engine.plan.plan import PlanStep, QueryPlan, Rule
+from ..engine.plan.plan import PlanStep, QueryPlan, Relation, Rule
 
 _VERSIONS = {"all": "", "delta": " of the last round", "old": " of earlier rounds"}
 
@@ -90,18 +90,13 @@ def _text(step: PlanStep, plan: QueryPlan, names: dict[int, str]) -> str:
     if kind == "scan":
         _, number, version, bound, free = parts
         relation = plan.relations[number]
-        columns = [column.name for column in relation.columns]
-        known = ", ".join(f"{columns[column]} = {_value(value, names)}" for column, value in bound)
+        where = _where(relation, bound, names)
         for column, register in free:
-            names[register] = f"{relation.name}.{columns[column]}"
-        how = f" where {known}" if known else ""
-        return f"{'' if free else 'exists '}{relation.name}{_VERSIONS[version]}{how}"
+            names[register] = f"{relation.name}.{relation.columns[column].name}"
+        return f"{'' if free else 'exists '}{relation.name}{_VERSIONS[version]}{where}"
     if kind == "absent":
         relation = plan.relations[parts[1]]
-        known = ", ".join(
-            f"{relation.columns[column].name} = {_value(value, names)}" for column, value in parts[2]
-        )
-        return f"not {relation.name}" + (f" where {known}" if known else "")
+        return f"not {relation.name}{_where(relation, parts[2], names)}"
     if kind == "test":
         return f"{_value(parts[3], names)} {parts[1]} {_value(parts[4], names)}"
     if kind == "let":
@@ -122,6 +117,12 @@ def _text(step: PlanStep, plan: QueryPlan, names: dict[int, str]) -> str:
         return f"{parts[2]}{target} : {{ {inner} }}"
     names[parts[1]] = {"next": "autoinc()", "round": "recursive_iteration_cnt()"}[kind]
     return f"compute {names[parts[1]]}"
+
+
+def _where(relation: Relation, bound: Iterable[tuple[int, Sequence[Any]]], names: dict[int, str]) -> str:
+    """The values that columns must have."""
+    values = ", ".join(f"{relation.columns[column].name} = {_value(value, names)}" for column, value in bound)
+    return f" where {values}" if values else ""
 
 
 def _value(expression: Sequence[Any], names: dict[int, str]) -> str:

@@ -94,25 +94,16 @@ class Program:
         macros, pragmas, functors = macros or {}, pragmas or {}, functors or {}
         if magic and functors:
             raise EngineError("a program that calls functions computes no magic sets: leave out `magic`")
-        self._request = Request(
-            paths,
-            texts=texts,
-            include_from=include_from,
-            updates=True,
-            macros=macros,
-            pragmas=pragmas,
-            functors=tuple(functors),
-        )
-        self._program = load(
-            paths,
-            texts=texts,
-            include_from=include_from,
-            updates=True,
-            magic=magic,
-            macros=macros,
-            pragmas=pragmas,
-            functors=tuple(functors),
-        )
+        asked: dict[str, Any] = {
+            "texts": texts,
+            "include_from": include_from,
+            "updates": True,
+            "macros": macros,
+            "pragmas": pragmas,
+            "functors": tuple(functors),
+        }
+        self._request = Request(paths, **asked)
+        self._program = load(paths, magic=magic, **asked)
         self._inside = self._program.store(backend)
         plan = self._program.plan
         self._store: Store = BranchStore(self._inside, plan) if plan.branches else self._inside

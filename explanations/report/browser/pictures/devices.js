@@ -15,18 +15,21 @@ function axisPart(text, sizes) {
 
 const axisTexts = (text) => (text ? text.split(/,\s*/) : []);
 
+/** The place along each axis that has a number, the last axis first. */
+function placesOf(number, axes) {
+  const at = new Map();
+  let rest = number;
+  for (const [name, size] of axes.slice().reverse()) {
+    at.set(name, rest % size);
+    rest = Math.floor(rest / size);
+  }
+  return at;
+}
+
 /** The devices of a mesh in its order: `{device, at}`, `at` is their place along each axis. */
 function devicesOf(mesh) {
   const count = mesh.axes.reduce((product, [, size]) => product * size, 1);
-  return Array.from({ length: count }, (_, number) => {
-    const at = new Map();
-    let rest = number;
-    for (const [name, size] of mesh.axes.slice().reverse()) {
-      at.set(name, rest % size);
-      rest = Math.floor(rest / size);
-    }
-    return { device: mesh.devices[number] ?? number, at };
-  });
+  return Array.from({ length: count }, (_, number) => ({ device: mesh.devices[number] ?? number, at: placesOf(number, mesh.axes) }));
 }
 
 /** How a tensor lies on a mesh: `counts` are the parts of each dimension, `partOf` those that a device holds. */
@@ -56,13 +59,8 @@ const manualTexts = (run, tensor) => run.manualAxes(tensor).map((axis) => run.ax
 /** The places along manual axes that have a number: "x=1, y=0". */
 function manualText(mesh, names, number) {
   const sizes = new Map(mesh.axes);
-  const texts = [];
-  let rest = number;
-  for (const name of names.slice().reverse()) {
-    texts.unshift(`${name}=${rest % sizes.get(name)}`);
-    rest = Math.floor(rest / sizes.get(name));
-  }
-  return texts.join(", ");
+  const at = placesOf(number, names.map((name) => [name, sizes.get(name)]));
+  return names.map((name) => `${name}=${at.get(name)}`).join(", ");
 }
 
 const partColour = (number, count) => `hsl(${(205 + Math.round((360 * number) / count)) % 360} 65% 55% / .45)`;
