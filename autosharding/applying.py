@@ -32,12 +32,9 @@ def applied(
     if options.method != METHODS[0]:
         message = f"a search, {options.method}, and a plan to apply, with which nothing is searched"
         raise ShardlogError(message, where="--method", hint="leave one of them out")
-    try:
-        search = Search(source, options.mesh or plan.mesh, options, progress or (lambda what, done: None))
-    except ShardlogError as error:
-        if options.mesh is None and error.where.startswith("--mesh"):  # which was not given
-            raise error.at(f"{_WHERE}, its mesh {plan.mesh}") from None
-        raise
+    where = "" if options.mesh is not None else f"{_WHERE}, its mesh {plan.mesh}"
+    tell = progress or (lambda what, done: None)
+    search = Search(source, options.mesh or plan.mesh, options, tell, where)
     axes, notes = dict(search.axes), list[str]()
     missing = next((name for name in _axes(plan) if name not in axes), None)
     if missing is not None:

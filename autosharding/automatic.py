@@ -22,6 +22,7 @@ from .options import AutoOptions
 from .plan import AutoPlan, front
 from .searching import Costed, Search, prices_of_memory
 
+_DEVICES = "--devices"
 _COSTED = 2  # meshes whose programs are written and costed; more, if no program fits into memory
 _APART = 0.1  # the part of the least sum by which that of a mesh may be larger for its programs to be written
 _RIVALS = 4  # known strategies that are written and costed, at most; all, if nothing else fits
@@ -120,11 +121,12 @@ def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], No
     that cannot be near the best one only a lower bound is found.
     """
     searches, refused, seen_links = list[Search](), list[ShardlogError](), set[Hashable]()
+    tries = options.devices is not None and options.mesh is None  # meshes that nobody gave
     for mesh in _meshes(options):
         try:
-            search = Search(source, mesh, options, tell)
+            search = Search(source, mesh, options, tell, _DEVICES if tries else "")
         except ShardlogError as error:  # a topology that this mesh does not fit
-            if options.devices is None or options.mesh is not None:
+            if not tries:
                 raise
             refused.append(error)
             continue
@@ -133,10 +135,10 @@ def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], No
             searches.append(search)
     if not searches:
         last = refused[-1]  # of most axes
-        if last.where.startswith("--mesh"):  # which was not given
+        if last.where == _DEVICES:
             last = ShardlogError(
                 f"no mesh of {options.devices} devices fits: {last.message}",
-                where="--devices",
+                where=_DEVICES,
                 hint="leave it out to plan on the mesh of the module, or give a mesh with these axes",
             )
         raise last

@@ -81,20 +81,22 @@ class Costed:
 class Search:
     """The search on one mesh; on the module's own if ``mesh`` is None.
 
-    Raises ShardlogError for bad input.
+    Raises ShardlogError for bad input. Errors in the mesh are at ``where``, or else at the option --mesh.
     """
 
-    def __init__(self, source: Any, mesh: str | None, options: AutoOptions, tell: Progress) -> None:
+    def __init__(
+        self, source: Any, mesh: str | None, options: AutoOptions, tell: Progress, where: str = ""
+    ) -> None:
         self.options, self._tell = options, tell
         tell("reading", 0.0)
         text, module = view_of(source, "lowered")
         with text.places(), module.context, ir.Location.unknown():
-            to_sdy(module, text, mesh)
+            to_sdy(module, text, mesh, where)
             ends, own = ends_of(module, options.tie), _main_mesh(module, text)
         self.axes, axes = own.axes, dict(own.axes)
         self.mesh = axes_text(own.axes)
         self.ends, self._kept = kept(options.keep, ends, axes)
-        self._check(prod(axes.values()))
+        self._check(prod(axes.values()), where or f"--mesh {self.mesh}")
         self._source, self._of_run = source, Options(mesh=mesh)
         self.base = run_with(source, replace(self._of_run, annotate=self._kept))
         self.machine: Machine = machine(options.topology, list(axes), prod(axes.values()))
@@ -103,15 +105,15 @@ class Search:
         self._sums: dict[float, Opened] = {}
         self.least = 0.0
 
-    def _check(self, devices: int) -> None:
+    def _check(self, devices: int, where: str) -> None:
         """Refuses a mesh of another number of devices, one that divides nothing, and a limit that the
-        arguments alone exceed."""
+        arguments alone exceed. The mesh is from ``where``."""
         if self.options.devices not in (None, devices):
             message = f"a mesh of {devices:,} devices, and --devices {self.options.devices:,}"
-            raise ShardlogError(message, where=f"--mesh {self.mesh}", hint="leave one of them out")
+            raise ShardlogError(message, where=where, hint="leave one of them out")
         if devices > MOST_DEVICES:
             message, hint = f"a mesh of {devices:,} devices", f"expected at most {MOST_DEVICES:,}"
-            raise ShardlogError(message, where=f"--mesh {self.mesh}", hint=hint)
+            raise ShardlogError(message, where=where, hint=hint)
         sides = (*self.ends.arguments, *self.ends.results)
         sizes = {size for end in sides if _is_free(end) for size in end.shape or ()}
         kept_axes = any('"' in end.fixed for end in sides)
@@ -127,8 +129,8 @@ class Search:
             message = (
                 f"the arguments alone need at least {exact_text(ceil(least))} on each of {devices} devices"
             )
-            where = f"--memory {exact_text(memory)} on {self.mesh}"
-            raise ShardlogError(message, where=where, hint=f"the largest: {named}")
+            limit = f"--memory {exact_text(memory)} on {self.mesh}"
+            raise ShardlogError(message, where=limit, hint=f"the largest: {named}")
 
     @property
     def links(self) -> Hashable:

@@ -41,15 +41,16 @@ _ANNOTATION = re.compile(
 )
 
 
-def to_sdy(module: ir.Module, text: Text, mesh: str | None) -> bool:
+def to_sdy(module: ir.Module, text: Text, mesh: str | None, where: str = "") -> bool:
     """Converts a module, in place, to the form in which values and ops are numbered and named: with the given
     mesh, with sdy's shardings instead of GSPMD's and XLA's strings, without an outer module, and without
-    notes on the origins of other shardings. Returns whether the module changed."""
+    notes on the origins of other shardings. Returns whether the module changed. Errors in the mesh are at
+    ``where``, or else at the option --mesh."""
     with module.context, ir.Location.unknown():
         changed = open_module(module) | drop_origins(module, text.data) | (mesh is not None)
         from_xla = may_have_strings(text.data) and _from_strings(module)
         if mesh is not None:
-            replace_mesh(module, mesh)
+            replace_mesh(module, mesh, where)
         from_gspmd = b"mhlo.sharding" in text.data and not from_xla
         if from_gspmd:
             from ..notations.gspmd.read import read_gspmd
@@ -78,13 +79,14 @@ def _from_devices(module: ir.Module, text: Text) -> bool:
     return of_devices or of_processes
 
 
-def replace_mesh(module: ir.Module, text: str) -> None:
-    """Replaces the mesh of the module by that in ``text`` (``data=2,model=4``).
+def replace_mesh(module: ir.Module, text: str, where: str = "") -> None:
+    """Replaces the mesh of the module by that in ``text`` (``data=2,model=4``). Errors are at ``where``, or
+    else at the option --mesh.
 
     A module with several meshes needs the name of one: ``name: data=2,model=4``. Quote names that are not
     words. The axes of a grid of MLIR's sharding dialects are sized by ``grid=2x3``.
     """
-    where = f"--mesh '{text}'"
+    where = where or f"--mesh '{text}'"
     if _set_sizes(module, text, where):
         return
     match = _MESH.fullmatch(text)
