@@ -320,7 +320,7 @@ def _add_maps(facts: Facts, name: str, attributes: Sequence[Any]) -> None:
 
 
 def _add_elements(facts: Facts, name: str, attribute: Any) -> None:
-    shape = ir.RankedTensorType(attribute.type).shape
+    shape = ir.ShapedType(attribute.type).shape  # of a tensor or a vector
     if len(shape) > 2:
         return
     if len(attribute) > _LARGEST_LIST:

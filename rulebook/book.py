@@ -91,6 +91,8 @@ LOCAL = (
     *("combined_by_itself", "expands_scalar", "multiplies", "fills", "local_size", "counts", "starts"),
     *(
         "needs_stretch",
+        "padding_of",
+        "stands_for_zero",
         "reads_backwards",
         "accumulates",
         "reads_around",

@@ -91,6 +91,38 @@ def test_tosa(op: str, operands: list[int], result: str, shardings: list[str], k
     assert [kind for kind, _ in sent] == kinds
 
 
+_ROWS = "pad = array<i64: 0, 1, 2, 2>, stride = array<i64: 2, 1>"
+_OVER_ROWS = f"tosa.conv2d {{acc_type = f32, {_ROWS}, dilation = array<i64: 1, 2>}}"
+_POOLED = f"tosa.max_pool2d {{kernel = array<i64: 3, 5>, {_ROWS}}}"
+_SQUARE = draw(2, 8, 8, 4)
+
+
+@pytest.mark.parametrize(
+    ("op", "operands", "result", "sharding"),
+    [
+        (_OVER_ROWS, [0, 1, 2, -1, -1], "tensor<2x4x8x5xf32>", ",x,,"),
+        (_OVER_ROWS, [0, 1, 2, -1, -1], "tensor<2x4x8x5xf32>", ",x,y,"),
+        (_POOLED, [0], "tensor<2x4x8x4xf32>", ",x,,"),
+    ],
+)
+def test_windows_read_rows_of_neighbours(op: str, operands: list[int], result: str, sharding: str) -> None:
+    inputs: list[Array] = [_SQUARE, draw(5, 3, 3, 4), BIAS][: max(operands) + 1]
+    sent = moved(annotated(program([(op, operands, result)], inputs, _ZEROS), [sharding]), inputs)
+    assert {kind for kind, _ in sent} == {"collective_permute"}
+    assert sum(size for _, size in sent) < _SQUARE.nbytes / 2  # than a gather
+
+
+def test_padding_of_integers_is_their_zero_point() -> None:
+    """Zeros would be taken for -3."""
+    zero = '  %z1 = "tosa.const"() {values = dense<3> : tensor<1xi8>} : () -> tensor<1xi8>'
+    inputs = [draw(*shape, kind="int8") for shape in ((2, 8, 8, 4), (5, 3, 3, 4))]
+    inputs.append(np.arange(5, dtype=np.int32))
+    op = _OVER_ROWS.replace("acc_type = f32", "acc_type = i32")
+    text = program([(op, [0, 1, 2, -1, -1], "tensor<2x4x8x5xi32>")], inputs, zero)
+    text = text.replace("tensor<1xf32>", "tensor<1xi8>")
+    assert {kind for kind, _ in moved(annotated(text, [",x,,"]), inputs)} == {"collective_permute"}
+
+
 def _layers(dialect: str) -> tuple[str, list[Any]]:
     """Three layers [64, 128] -> 512 -> 512 -> 128; the second product leaves partial sums."""
     widths, batch = (128, 512, 512, 128), "1x" if dialect == "tosa" else ""

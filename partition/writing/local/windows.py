@@ -374,6 +374,36 @@ def convolution(site: LocalSite, operands: list[Value]) -> list[Any]:
     return clone(site, filled, attributes)
 
 
+def windows(site: LocalSite, operands: list[Value]) -> list[Any]:
+    """The loops over the stretches that a device needs, without the padding along them."""
+    facts, filled = site.knowledge.facts, list(operands)
+    reads = {slot: each for slot in range(len(operands)) if (each := _split(site, slot))}
+    if not reads:
+        return parts(site, operands)
+    attributes = site.attributes()
+    for slot in range(len(operands)):
+        filled[slot] = site.filled(operands, slot)
+        if slot in reads:
+            filled[slot] = _fetched(site, filled[slot], reads[slot], _outside(site, slot, operands))
+    dims = {(read.slot, read.dim) for each in reads.values() for read in each}
+    padding: dict[str, list[int]] = {}
+    for name, index, slot, dim in facts["padding_of"]:
+        if (slot, dim) in dims:
+            padding.setdefault(name, list(site.op.attributes[name]))[index] = 0
+    return clone(site, filled, attributes | {n: site.builder.integers(v) for n, v in padding.items()})
+
+
+def _outside(site: LocalSite, slot: int, operands: Sequence[Value]) -> Any:
+    """What the padding of an operand holds; None if it has none."""
+    builder, element = site.builder, element_of(operands[slot])
+    if not site.knowledge.facts["padding_of"]:
+        return None
+    for of, point in site.knowledge.facts["stands_for_zero"]:
+        if of == slot:
+            return builder.one("stablehlo.reshape", [operands[point]], builder.tensor([], element))
+    return builder.neutral(site.knowledge.combine, element)
+
+
 def _unpadded(site: LocalSite, dims: Sequence[int], reset: set[int], dilation: str) -> dict[str, Any]:
     """The attributes of windows without padding and dilation along dimensions."""
     builder, held = site.builder, site.op.attributes
@@ -400,4 +430,5 @@ WINDOWS = {
     "reduce_window": reduce_window,
     "select_and_scatter": select_and_scatter,
     "convolution": convolution,
+    "windows": windows,
 }
