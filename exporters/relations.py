@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count, groupby
+from itertools import count, groupby, islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from ..importers.program import ImportedModule
 from ..importers.sources.text import Text, parse_module
 from ..program.function import Function
 from ..program.meshes import Mesh, axis_text
-from ..program.mlir.modules import symbols
+from ..program.mlir.modules import operations_in, symbols
 from ..program.mlir.origins import UNKNOWN, Origin, origin
 from ..program.mlir.places import argument_path, result_path
 from ..program.shardings import Sharding
@@ -223,7 +223,9 @@ def names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> di
     wanted, in_text = set(read_in), _names_in_text(text.data, module)
     for name, op in symbols(module, "func.func").items():
         if name in wanted:
-            _read_region(op.regions[0], names.setdefault(name, FunctionNames([], [], {})), state, located)
+            function, named = read_in[name], names.setdefault(name, FunctionNames([], [], {}))
+            ops = function.ops if function.op == op else operations_in(op)
+            _read_region(op.regions[0], named, state, located, iter(ops))
             if (said := in_text(op)) is not None:
                 names[name].values[:] = said.of
                 names[name].also.update(said.also)
@@ -261,13 +263,21 @@ def _name_inserted(function: Function, names: FunctionNames) -> None:
 
 
 def _read_region(
-    region: Any, names: FunctionNames, state: ir.AsmState, located: Callable[[Any], OpPlace]
+    region: Any,
+    names: FunctionNames,
+    state: ir.AsmState,
+    located: Callable[[Any], OpPlace],
+    ops: Iterator[Any],
 ) -> None:
+    """Reads a region, whose ``ops`` come first, those inside of others behind these."""
     # No function inside of another: one that calls itself is a cycle, which would keep the module.
     block = region.blocks[0]
     names.values.extend(argument.get_name(state) for argument in block.arguments)
-    for op in block.operations:
-        names.values.extend(result.get_name(state) for result in op.results)
-        names.places.append(located(op))
-        for inner in op.regions:
-            _read_region(inner, names, state, located)
+    values, places = names.values, names.places
+    for op in islice(ops, len(block.operations)):
+        for result in op.results:
+            values.append(result.get_name(state))
+        places.append(located(op))
+        if len(op.regions):
+            for inner in op.regions:
+                _read_region(inner, names, state, located, ops)

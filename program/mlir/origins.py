@@ -140,11 +140,17 @@ def written(location: Any) -> str:
     return str(location)[4:-1]
 
 
+def frame(location: str) -> Frame | None:
+    """The place that a location names, if it names nothing else."""
+    place = _PLACE.fullmatch(location)  # most are, in modules that are written as text
+    return Frame("", place[1], int(place[2]), int(place[3])) if place else None
+
+
 @lru_cache(maxsize=1 << 16)
 def origin(location: str) -> Origin:
     """The origin that a location names, as ``location_text`` gives it. All other parts are names."""
-    if place := _PLACE.fullmatch(location):  # most are, in modules that are written as text
-        return Origin((), (Frame("", place[1], int(place[2]), int(place[3])),))
+    if place := frame(location):
+        return Origin((), (place,))
     try:
         whole, end = _read(location, 0, inside=False)
     except (RecursionError, ValueError):

@@ -6,6 +6,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, cached_property
+from itertools import chain
 from typing import Any, NamedTuple
 
 from ...engine import LoadedProgram
@@ -115,9 +116,13 @@ class Live(LiveTurns):
             by_name.setdefault(self._result_path(i), [self._first_result + i])
         tensors = set(self.tensors)
         by_name = {name: numbers for name, numbers in by_name.items() if tensors.issuperset(numbers)}
+        names = list(chain.from_iterable(self.value_names))
         for number in self.tensors:
-            same = by_name.setdefault(self._name(number), [])
-            if same[:1] != [number]:  # it may be there by its path; thousands share a name
+            name = names[number] if number < self._first_result else self._name(number)
+            same = by_name.get(name)
+            if same is None:
+                by_name[name] = [number]
+            elif same[0] != number:  # it may be there by its path; thousands share a name
                 same.append(number)
         for name, v in self.run.names[main.function.name].also.items():
             if main.place + v in tensors:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
-from itertools import chain
+from collections.abc import Iterable
+from itertools import chain, count
+from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -14,7 +15,7 @@ from ...exporters.relations import OpPlace, live_values, sharding_rows
 from ...importers.graph.graph import Instance
 from ...program.columns import numbers, spread_ranges, widths
 from ...program.ids import Item, Place
-from ...program.mlir.origins import Origin
+from ...program.mlir.origins import Frame, Origin, frame
 from ..result import Result
 from .columns import WIDTHS
 from .live import Live
@@ -36,6 +37,22 @@ class Distinct(dict[T, int]):
         return np.fromiter(map(self.__getitem__, things), np.int32)
 
 
+class Texts(dict[str, int]):
+    """Texts by number. They are looked up once each, so some numbers are of no text."""
+
+    end = 0  # the first number that is free
+
+    def of(self, texts: Iterable[str]) -> Ints:
+        """The number of each text."""
+        found = np.fromiter(map(self.setdefault, texts, count(self.end)), np.int32)
+        self.end += len(found)
+        return found
+
+    def __missing__(self, text: str) -> int:
+        (number,) = self.of([text]).tolist()
+        return int(number)
+
+
 class SaveColumns:
     """The columns ``numbers`` by name, and ``tables``: rows that many ops share."""
 
@@ -44,10 +61,11 @@ class SaveColumns:
         self.agenda = result.fixpoint.graph
         self.numbers: dict[str, Ints] = {}
         self.tables: dict[str, list[Row]] = {}
-        self._texts = Distinct[str]()
+        self._texts = Texts()
         self._of_texts = set[str]()  # the columns of texts
-        self._places = dict[int, tuple[int, int]]()  # id of an op's own origin -> the texts of its place
-        self._where, self._stack = self._wheres()
+        self._origins = Distinct[Origin | Frame]()  # a frame alone stands for an origin of just that
+        # By instance: the texts of the lines, name stacks and locations of nodes, and their origins.
+        self._places = [self._located(instance) for instance in self.graph.instances]
         self._values()
         self._names()
         self._ops()
@@ -65,11 +83,10 @@ class SaveColumns:
 
     def written(self) -> list[tuple[str, str, bytes]]:
         """The name, the width and the bytes of every column."""
-        texts = sorted(self._texts)
-        rank = np.empty(len(texts) + 1, np.int32)
-        rank[self._texts.of(texts)] = np.arange(len(texts), dtype=np.int32)
-        rank[-1] = -1  # no text is none
-        data = [text.encode() for text in texts]
+        texts = sorted(self._texts.items(), key=itemgetter(0))
+        rank = np.full(self._texts.end + 1, -1, np.int32)  # no text is none
+        rank[[number for _, number in texts]] = np.arange(len(texts), dtype=np.int32)
+        data = [text.encode() for text, _ in texts]
         columns = {name: rank[c] if name in self._of_texts else c for name, c in self.numbers.items()}
         columns["text.end"] = np.cumsum(np.fromiter(map(len, data), np.int64, len(data)))
         order = np.lexsort((columns["name.value"], columns["name.text"]))
@@ -78,24 +95,31 @@ class SaveColumns:
 
     # ---- Values -----------------------------------------------------------------------------------------
 
-    def _wheres(self) -> tuple[list[Ints], list[Ints]]:
-        """For each instance, the texts of the line and the name stack of every node."""
-        wheres, stacks = list[Ints](), list[Ints]()
-        for instance in self.graph.instances:
-            own, texts, seen = self._own(instance), self._texts, dict[int, tuple[int, int]]()
-            around = self.record.around(instance.number)
-            for origin in own:
-                if id(origin) not in seen:
-                    where, stack = origin.within(around).place
-                    seen[id(origin)] = texts[where], texts[stack]
-            pairs = np.array([seen[id(origin)] for origin in own], np.int32).reshape(-1, 2)
-            wheres.append(pairs[:, 0])
-            stacks.append(pairs[:, 1])
-        return wheres, stacks
-
-    def _own(self, instance: Instance) -> list[Origin]:
-        """The own origin of every node of an instance."""
-        return [place.origin for place in self._op_places(instance)]
+    def _located(self, instance: Instance) -> tuple[Ints, Ints, Ints, Ints]:
+        """The line, the name stack and the location of every node of an instance, as texts, and its origin,
+        the calls around included."""
+        around = self.record.around(instance.number)
+        alone, places = around == _NOWHERE, self._op_places(instance)
+        wheres, stacks, sources, origins = list[str](), list[str](), list[str](), list[int]()
+        which, seen = list[int](), dict[int, int]()  # many nodes may be at one place
+        for place in places:
+            if (number := seen.get(id(place), -1)) < 0:
+                number = seen[id(place)] = len(seen)
+                location = place.location
+                sources.append(location)
+                if alone and (said := frame(location)):
+                    where, stack = str(said), ""
+                    origins.append(self._origins[said])
+                else:
+                    origin = place.origin.within(around)
+                    where, stack = origin.place
+                    origins.append(self._origins[_alone(origin) or origin])
+                wheres.append(where)
+                stacks.append(stack)
+            which.append(number)
+        nodes = np.asarray(which, np.int32)
+        columns = [self._texts.of(texts)[nodes] for texts in (wheres, stacks, sources)]
+        return columns[0], columns[1], columns[2], np.asarray(origins, np.int32)[nodes]
 
     def _op_places(self, instance: Instance) -> list[OpPlace]:
         """The place of every node of an instance."""
@@ -114,7 +138,7 @@ class SaveColumns:
         parts: dict[str, list[Any]] = {name: [] for name in ("name", "place", "type", "where", "stack", "op")}
         for instance, names in zip(self.graph.instances, record.value_names, strict=True):
             definer, place = numbers(instance.function.definer), instance.layout.place
-            where, stack = (self._born(instance, w, definer[place]) for w in (self._where, self._stack))
+            where, stack = (self._born(of, definer[place]) for of in self._places[instance.number][:2])
             for v in np.flatnonzero(definer[place] < 0).tolist():
                 texts = record.born(Place(instance.place + int(place[v])))
                 where[v], stack[v] = self._texts[texts[0]], self._texts[texts[1]]
@@ -143,8 +167,7 @@ class SaveColumns:
         self._shardings()
 
     @staticmethod
-    def _born(instance: Instance, texts: Sequence[Ints], node: Ints) -> Ints:
-        of_nodes = texts[instance.number]
+    def _born(of_nodes: Ints, node: Ints) -> Ints:
         return of_nodes[np.maximum(node, 0)] if len(of_nodes) else np.zeros(len(node), np.int32)
 
     def _shardings(self) -> None:
@@ -198,7 +221,7 @@ class SaveColumns:
         text = {name: np.full(items, -1, np.int32) for name in ("name", "where", "stack", "source")}
         columns = {name: np.full(items, -1, np.int32) for name in ("origin", "known", "roles", "rows")}
         values, roles, fact_texts = slots.astype(np.int32), Distinct[tuple[str, ...]](), Distinct[str]()
-        origins, statics, listed = Distinct[Origin](), Distinct[str](), list[Ints]()
+        statics = Distinct[str]()
         answers, relations = dict[int, int](), dict[int, int]()
         there = np.ones(items, bool)
         there[: len(self.graph.classes)] = self.graph.classes >= 0
@@ -207,21 +230,14 @@ class SaveColumns:
             function, first = instance.function, instance.item
             nodes = slice(first, first + len(function.ops))
             other[nodes] = False
-            own = self._own(instance)
             text["name"][nodes] = self._texts.of(function.names)
-            text["where"][nodes], text["stack"][nodes] = (
-                self._where[instance.number],
-                self._stack[instance.number],
+            text["where"][nodes], text["stack"][nodes], text["source"][nodes], columns["origin"][nodes] = (
+                self._places[instance.number]
             )
-            text["source"][nodes] = self._texts.of([place.location for place in self._op_places(instance)])
-            around, whole = record.around(instance.number), dict[int, int]()
-            for origin in own:
-                if id(origin) not in whole:
-                    whole[id(origin)] = origins[origin.within(around)]
-            columns["origin"][nodes] = [whole[id(origin)] for origin in own]
             counts = np.column_stack([function.operands.counts, numbers(function.results.counts)])
-            pairs, which = np.unique(counts, axis=0, return_inverse=True)
-            of_pairs = roles.of(_roles(*pair) for pair in pairs.tolist())
+            most = int(counts[:, 1].max(initial=0)) + 1
+            pairs, which = np.unique(counts @ (most, 1), return_inverse=True)
+            of_pairs = roles.of(_roles(*divmod(pair, most)) for pair in pairs.tolist())
             columns["roles"][nodes] = of_pairs[which.reshape(-1)] if len(of_pairs) else 0
             self._slot_values(instance, counts, values, there)
             signatures, classes = function.signature.tolist(), instance.layout.classes.tolist()
@@ -234,7 +250,6 @@ class SaveColumns:
                 static = self.result.program.classes.known[class_].static
                 relations[class_] = statics[_json({name: static[name] for name in ("factor", "maps")})]
             columns["rows"][first + order] = [relations[classes[node]] for node in order.tolist()]
-            listed.append(first + order)
         nothing = fact_texts[_json({})]
         for item in np.flatnonzero(other).tolist():
             op = record.op(Item(item))
@@ -253,11 +268,15 @@ class SaveColumns:
         self.tables["known"] = [(number, facts) for facts, number in fact_texts.items()]
         self.tables["roles"] = [(number, _json(said)) for said, number in roles.items()]
         self.tables["op_rows"] = [(number, facts) for facts, number in statics.items()]
-        self.texts("origin.path", (origin.path for origin in origins))
+        self.texts("origin.path", ["" if isinstance(o, Frame) else o.path for o in self._origins])
         frames = [
             (number, *line)
-            for origin, number in origins.items()
-            for line in dict.fromkeys((f.file, f.line) for f in origin.frames)
+            for origin, number in self._origins.items()
+            for line in (
+                ((origin.file, origin.line),)
+                if isinstance(origin, Frame)
+                else dict.fromkeys((f.file, f.line) for f in origin.frames)
+            )
         ]
         self.column("frame.origin", np.array([number for number, _, _ in frames], np.int32))
         self.texts("frame.file", (file for _, file, _ in frames))
@@ -303,6 +322,11 @@ class SaveColumns:
         self.column("change.by_cell", np.argsort(cells, kind="stable"))
 
 
+def _alone(origin: Origin) -> Frame | None:
+    """The frame that is all that there is of an origin."""
+    return origin.frames[0] if not origin.names and len(origin.frames) == 1 else None
+
+
 def _roles(operands: int, results: int) -> tuple[str, ...]:
     roles = [f"operand {i}" for i in range(operands)]
     return (*roles, *(f"result {i}" if results > 1 else "result" for i in range(results)))
@@ -315,4 +339,5 @@ def _packed(column: Ints) -> tuple[str, bytes]:
     return width, column.astype(f"<{width}").tobytes()
 
 
+_NOWHERE = Origin()
 _json = json.JSONEncoder(separators=(",", ":")).encode
