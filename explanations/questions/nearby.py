@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from ...program.ids import Content, Item
 from ...runs.records.obstacles import Obstacles
-from ...runs.records.record import RunRecord, SlotColumns
+from ...runs.records.record import RunRecord
 
 Ints = npt.NDArray[np.int64]
 Shared = Callable[[Item, int, int], Sequence[tuple[int, int, int]]]  # item, slot, dimension
@@ -35,47 +35,60 @@ class Nearby:
         on_axis: Callable[[Content], Collection[int]],
         dim: int,
     ) -> None:
-        # In files columns are as narrow as their numbers.
-        held = SlotColumns(*(column.astype(np.int64) for column in record.slot_columns()))
-        kept = held.items < record.items
-        cells, items, slots = (column[kept] for column in held[:3])
-        classes = held.classes[items]
+        held = record.slot_columns()
+        kept = np.flatnonzero(held.items < record.items)
+        cells, items, slots = (column[kept].astype(np.int64) for column in held[:3])
         several = int(slots.max(initial=0)) + 1
-        _, first, which = np.unique(classes * several + slots, return_index=True, return_inverse=True)
+        first, which = _numbered(held.classes[items] * np.int64(several) + slots)
         representatives = [
             (Item(item), slot)
             for item, slot in zip(items[first].tolist(), slots[first].tolist(), strict=True)
         ]
+        maps = [obstacles.maps(item) for item, _ in representatives]
         dims = [
-            sorted({row.dim for row in obstacles.maps(item) if row.slot == slot})
-            for item, slot in representatives
+            sorted({row.dim for row in rows if row.slot == slot})
+            for rows, (_, slot) in zip(maps, representatives, strict=True)
         ]
-        self.rank = max([dim, *(row.dim for item, _ in representatives for row in obstacles.maps(item))]) + 1
-        count = len(held.last) * self.rank
-        looked_at = np.zeros(count, bool)
-        edges = [np.zeros((4, 0), np.int64)]  # from, the row, which one, to
+        self.rank = max([dim, *(row.dim for rows in maps for row in rows)]) + 1
+        has, looked_at = self._has(held.last, on_axis), np.zeros((len(held.last), self.rank), bool)
+        begins, most = held.offsets[items].astype(np.int64), 1 + max(map(len, maps), default=0)
+        edges = [np.zeros((2, 0), np.int64)]  # their places in the order, and to
         rows_of = np.split(np.argsort(which, kind="stable"), np.cumsum(np.bincount(which))[:-1])
         for (item, slot), there, rows in zip(representatives, dims, rows_of, strict=True):
             if not there and not obstacles.unknown(item):
                 continue
+            of = cells[rows]
             if not there or not obstacles.same_in_class(item):
-                looked_at.reshape(-1, self.rank)[cells[rows]] = True
+                looked_at[of] = True
                 continue
-            begins = held.offsets[items[rows]]
             for d in there:
                 for number, (_, other, e) in enumerate(shared(item, slot, d)):
-                    to = held.by_item[begins + other] * self.rank + e
-                    edges.append(
-                        np.array([cells[rows] * self.rank + d, rows, np.full(len(rows), number), to])
-                    )
-        contents, held_by = np.unique(held.last, return_inverse=True)
-        has = np.zeros((len(contents), self.rank), bool)
-        for number, content in enumerate(contents.tolist()):
+                    to = held.by_item[begins[rows] + other].astype(np.int64)
+                    looked_at[of[has[to, e]], d] = True
+                    place = ((of * self.rank + d) * len(cells) + rows) * most + number
+                    edges.append(np.array([place, to * self.rank + e]))
+        places, targets = np.concatenate(edges, axis=1)
+        order = np.argsort(places, kind="stable")  # which is fast for runs that are in order
+        per_source = np.bincount(places // max(1, len(cells) * most), minlength=looked_at.size)
+        self.looked_at: Sequence[int] = looked_at.reshape(-1).data
+        self.near: Sequence[int] = targets[order].data
+        self.starts: Sequence[int] = np.append(0, np.cumsum(per_source)).data
+
+    def _has(self, last: Ints, on_axis: Callable[[Content], Collection[int]]) -> npt.NDArray[np.bool_]:
+        """Whether a dimension of a cell has the axis at the end."""
+        first, held_by = _numbered(last)
+        has = np.zeros((len(first), self.rank), bool)
+        for number, content in enumerate(last[first].tolist()):
             has[number, [d for d in on_axis(Content(content)) if d < self.rank]] = True
-        sources, row, number, targets = np.concatenate(edges, axis=1)
-        near = has[held_by].reshape(-1)[targets]
-        looked_at[sources[near]] = True
-        order = np.lexsort((number, row, sources))
-        self.looked_at: list[bool] = looked_at.tolist()
-        self.near: list[int] = targets[order].tolist()
-        self.starts: list[int] = np.append(0, np.cumsum(np.bincount(sources, minlength=count))).tolist()
+        return has[held_by]
+
+
+def _numbered(codes: Ints) -> tuple[Ints, Ints]:
+    """Where each code first stands, by code, and the number of each code among these. Codes are small, so
+    nothing is sorted."""
+    codes = codes - codes.min(initial=0)
+    first = np.full(int(codes.max(initial=-1)) + 1, -1, np.int64)
+    first[codes[::-1]] = np.arange(len(codes) - 1, -1, -1)  # the last one stays
+    there = first >= 0
+    numbers = np.cumsum(there) - 1
+    return first[there], numbers.astype(np.min_scalar_type(len(first)))[codes]

@@ -29,7 +29,7 @@ def test_arrays_agree_with_each_op(axis: str, tmp_path: Path) -> None:
                     other = history.cell(history.slots(item)[u])
                     has_axis |= d in search.on_axis(record.contents(other)[1])
                     near.append(other * nearby.rank + d)
-            assert looked_at or nearby.near[nearby.starts[number] : nearby.starts[number + 1]] == near
+            assert looked_at or [*nearby.near[nearby.starts[number] : nearby.starts[number + 1]]] == near
             assert looked_at or not (has_axis or unknown)
             stopped += looked_at
         assert 0 < stopped < len(nearby.looked_at) == len(columns.last) * nearby.rank
