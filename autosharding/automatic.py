@@ -9,7 +9,6 @@ from itertools import islice
 from math import inf
 from typing import Any
 
-from ..cost.cost import Cost
 from ..cost.machine import machine
 from ..errors import ShardlogError
 from ..explanations.partitioned import Partitioned
@@ -26,7 +25,8 @@ _DEVICES = "--devices"
 _COSTED = 2  # meshes whose programs are written and costed; more, if no program fits into memory
 _APART = 0.1  # the part of the least sum by which that of a mesh may be larger for its programs to be written
 _RIVALS = 4  # known strategies that are written and costed, at most; all, if nothing else fits
-_SLOWER, _SMALLER = 0.005, 0.05  # the parts of time and memory at which a plan is better than the fastest
+_SLOWER = 0.005  # the part of the least time by which a plan may be slower that needs less memory
+_SQUARED = 2  # 1 % of time is worth this many percent of memory
 
 
 def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], None] | None = None) -> AutoPlan:
@@ -56,9 +56,8 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
         too_large = [least for search in searches if (least := search.too_large())]
         raise min(too_large, key=lambda each: each.least) if too_large else refused[0]
     costed.sort(key=lambda each: each[1].cost.seconds)
-    fastest = costed[0][1].cost
-    near = [each for each in costed if _as_good(each[1].cost, fastest)]
-    search, best = min(near, key=lambda each: each[1].cost.peak, default=costed[0])
+    near = [each for each in costed if each[1].cost.seconds <= costed[0][1].cost.seconds * (1 + _SLOWER)]
+    search, best = min(near, key=lambda each: each[1].cost.seconds ** _SQUARED * each[1].cost.peak)
     if options.method == "mutate":
         start = next((each for of, each in costed if of is search and each.opened), best)
         for changed in search.mutated(start):
@@ -74,11 +73,6 @@ def _limit(costed: Sequence[tuple[Search, Costed]]) -> float:
     """The sum, in seconds, from which on a mesh is too far from the fastest plan to be costed."""
     search, best = min(costed, key=lambda each: each[1].cost.seconds)
     return search.sum_of(best.candidate) * (1 + _APART)
-
-
-def _as_good(cost: Cost, fastest: Cost) -> bool:
-    """Whether a plan is hardly slower than the fastest, and needs much less memory."""
-    return cost.seconds <= fastest.seconds * (1 + _SLOWER) and cost.peak <= fastest.peak * (1 - _SMALLER)
 
 
 def pareto(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -101,6 +101,7 @@ class Search:
         self.base = run_with(source, replace(self._of_run, annotate=self._kept))
         self.machine: Machine = machine(options.topology, list(axes), prod(axes.values()))
         self._costs: dict[Any, Cost | TooLargeError] = {}
+        self._freely: dict[Any, Cost] = {}  # whatever memory is needed
         self._given: dict[Any, tuple[Spec, ...]] = {}
         self._sums: dict[float, Opened] = {}
         self.least = 0.0
@@ -236,18 +237,40 @@ class Search:
         """The cost of a candidate's program. Raises TooLargeError if it does not fit into memory."""
         key = candidate.arguments, candidate.results
         if key not in self._costs:
-            result = self.run(candidate)
-            self._given[key] = _given(candidate, result)
-            choice = ProgramChoice(topology=self.options.topology, memory=self.options.memory)
+            free, most = self._free(candidate), self._most
             try:
-                program, besides = Partitioning(result).program(choice, {}, refuse=False)
-                self._costs[key] = cost(PartitionedRun(result, program, choice, besides), self.machine)
+                fits = most is None or free.peak <= most
+                self._costs[key] = free if fits else self._cost_of(self.run(candidate), bounded=True)
             except TooLargeError as error:
                 self._costs[key] = error
         outcome = self._costs[key]
         if isinstance(outcome, TooLargeError):
             raise outcome
         return outcome
+
+    @property
+    def _most(self) -> int | None:
+        """The memory that a program may need, in bytes; None if any."""
+        return self.machine.memory if self.options.memory is None else self.options.memory
+
+    def _fits(self, candidate: SpecCandidate) -> bool:
+        """Whether a candidate's fastest program fits into memory. Another one with the same boundary, which
+        takes much longer to find, may need less."""
+        return self._most is None or self._free(candidate).peak <= self._most
+
+    def _free(self, candidate: SpecCandidate) -> Cost:
+        """The cost of a candidate's fastest program, whatever memory that needs."""
+        key = candidate.arguments, candidate.results
+        if key not in self._freely:
+            result = self.run(candidate)
+            self._given[key] = _given(candidate, result)
+            self._freely[key] = self._cost_of(result, bounded=False)
+        return self._freely[key]
+
+    def _cost_of(self, result: Result, *, bounded: bool) -> Cost:
+        choice = ProgramChoice(topology=self.options.topology, memory=self.options.memory)
+        program, besides = Partitioning(result).program(choice, {}, refuse=False, bounded=bounded)
+        return cost(PartitionedRun(result, program, choice, besides), self.machine)
 
     def at(self, price: float) -> Costed:
         """The candidate where memory has a price. Raises TooLargeError where it does not fit."""
@@ -298,36 +321,57 @@ class Search:
 
     def costed(self) -> list[Costed]:
         """The candidates that fit, the best first."""
-        fitting = list[Costed]()
-        low, high = 0.0, 0.0
+        fitting, tight = list[Costed](), list[float]()
+        high = 0.0
         sums = [self._sum_of(self._at(price))[0] for price in PRICES]
         for price, then in zip_longest(prices_of_memory(), sums[1:]):
             if fitting and (price not in PRICES or not self._is_near(sums[PRICES.index(price)])):
                 break
             if then is not None and self._is_near(then, _EQUAL):
                 continue  # the next one needs no more memory, and its sum is as good
-            try:
+            candidate = self._at(price)
+            self._tell(f"costing {candidate.name} on {self.mesh}", 0.6)
+            if self._fits(candidate):
                 fitting.append(self.at(price))
                 high = high or price
-            except TooLargeError:
-                low = price
-        if 0 < low < high:  # the least price that fits is between them
-            with suppress(TooLargeError):
-                fitting.append(self.at(sqrt(low * high)))
+            else:
+                tight.append(price)
+        if tight and high:  # the least price that fits is between them
+            between = sqrt(tight[-1] * high)
+            if self._fits(self._at(between)):
+                fitting.append(self.at(between))
+        # Programs in which values within need less memory: those with the smallest boundaries first.
+        for price in sorted(tight, key=lambda price: self._free(self._at(price)).peak):
+            try:
+                smaller = self.at(price)
+            except TooLargeError:  # others seldom fit then
+                break
+            slower = any(each.cost.seconds <= smaller.cost.seconds for each in fitting)
+            fitting.append(smaller)
+            if slower:
+                break
         return sorted(fitting, key=lambda each: each.cost.seconds)
 
     def known(self) -> Iterator[Costed]:
-        """The known strategies that fit and keep the kept shardings, by increasing sum."""
-        return self._known([candidate for candidate, _ in self._strategies])
+        """The known strategies that fit and keep the kept shardings: those that fit as they are by increasing
+        sum, and others by increasing memory, until one does not fit in any way."""
+        candidates = [candidate for candidate, _ in self._strategies]
+        yield from self._fitting(candidates)
+        tight = [candidate for candidate in candidates if not self._fits(candidate)]
+        with suppress(TooLargeError):
+            for candidate in sorted(tight, key=lambda each: self._free(each).peak):
+                yield Costed(candidate, self.cost(candidate))
 
     def rivals(self) -> Iterator[Costed]:
-        """The known strategies that fit and may be as good as the best plan so far, by increasing sum."""
-        return self._known([candidate for candidate, sum_ in self._strategies if self._is_near(sum_[0])])
+        """The known strategies that fit as they are, and may be as good as the best plan so far, by
+        increasing sum."""
+        near = (candidate for candidate, sum_ in self._strategies if self._is_near(sum_[0]))
+        return self._fitting(near)
 
-    def _known(self, candidates: Sequence[SpecCandidate]) -> Iterator[Costed]:
+    def _fitting(self, candidates: Iterable[SpecCandidate]) -> Iterator[Costed]:
         for candidate in candidates:
             self._tell(f"costing {candidate.name} on {self.mesh}", 0.8)
-            with suppress(TooLargeError):
+            if self._fits(candidate):
                 yield Costed(candidate, self.cost(candidate))
 
     def estimated(self, costed: Sequence[Costed]) -> Iterator[Tried]:

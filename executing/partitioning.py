@@ -38,18 +38,20 @@ class Partitioning:
         self.result = result
 
     def program(
-        self, choice: ProgramChoice, pins: Mapping[Any, Sharding], *, refuse: bool
+        self, choice: ProgramChoice, pins: Mapping[Any, Sharding], *, refuse: bool, bounded: bool = True
     ) -> tuple[DeviceProgram, Mapping[int, Beside]]:
         """The program of a choice, and the times of its collectives that go on beside products, by number.
 
-        ``pins`` are shardings by value of the annotated module. Raises ShardlogError where the program cannot
-        be made; without ``refuse``, ops that cannot run on each device stay in it.
+        ``pins`` are shardings by value of the annotated module. If it is not ``bounded``, it may need any
+        memory; if that is within the choice's limit, it is the same program. Raises ShardlogError where the
+        program cannot be made; without ``refuse``, ops that cannot run on each device stay in it.
         """
         result = self.result
         with result.source.places():
             plan = SavedPlan(choice.plan) if isinstance(choice.plan, PlanFile) else None
             begins = {} if choice.keep_shardings or plan else self._further
             aim = replace(_aim(result, choice), pins=pins, begins=begins)
+            aim = aim if bounded else replace(aim, memory=None)
             make = partial(
                 partition,
                 self._prepare,
