@@ -118,7 +118,8 @@ def _searches(source: Any, options: AutoOptions, tell: Callable[[str, float], No
     tries = options.devices is not None and options.mesh is None  # meshes that nobody gave
     for mesh in _meshes(options):
         try:
-            search = Search(source, mesh, options, tell, _DEVICES if tries else "")
+            like = searches[0] if searches else None
+            search = Search(source, mesh, options, tell, _DEVICES if tries else "", like)
         except ShardlogError as error:  # a topology that this mesh does not fit
             if not tries:
                 raise

@@ -18,7 +18,7 @@ from ..cost.exchange import prices
 from ..cost.machine import Machine, machine
 from ..errors import ShardlogError
 from ..executing.partitioning import Partitioning
-from ..importers.annotations import to_sdy
+from ..importers.annotations import replace_mesh, to_sdy
 from ..importers.asked import axes_text
 from ..importers.sources.text import Text
 from ..importers.sources.views import view_of
@@ -27,9 +27,9 @@ from ..partition.improving import Aim, TooLargeError
 from ..partition.opening import Opened, Opening
 from ..partition.preparing.preparing import Preparing
 from ..program.elements import bytes_text, exact_text
-from ..program.meshes import MOST_DEVICES, Mesh
+from ..program.meshes import MOST_DEVICES, Mesh, Meshes
 from ..program.mlir.modules import symbols
-from ..program.shardings import Sharding, read_mesh
+from ..program.shardings import Sharding, Shardings, read_mesh
 from ..runs.choice import ProgramChoice
 from ..runs.options import Options
 from ..runs.partitioned import PartitionedRun
@@ -85,20 +85,40 @@ class Search:
     """
 
     def __init__(
-        self, source: Any, mesh: str | None, options: AutoOptions, tell: Progress, where: str = ""
+        self,
+        source: Any,
+        mesh: str | None,
+        options: AutoOptions,
+        tell: Progress,
+        where: str = "",
+        like: Search | None = None,
     ) -> None:
+        """``like`` is a search for the same program and options on another mesh. If nothing in it
+        ``names_axes``, the program is not read again."""
         self.options, self._tell = options, tell
-        tell("reading", 0.0)
-        text, module = view_of(source, "lowered")
-        with text.places(), module.context, ir.Location.unknown():
-            to_sdy(module, text, mesh, where)
-            ends, own = ends_of(module, options.tie), _main_mesh(module, text)
+        self._source, self._of_run = source, Options(mesh=mesh)
+        self._like = None if like is None or like.names_axes else like
+        if self._like is None:
+            tell("reading", 0.0)
+            text, module = view_of(source, "lowered")
+            with text.places(), module.context, ir.Location.unknown():
+                to_sdy(module, text, mesh, where)
+                ends, own = ends_of(module, options.tie), _main_mesh(module, text)
+            self.ends, self._kept = kept(options.keep, ends, dict(own.axes))
+        else:
+            own = _mesh_of(mesh or "", self._like.base)
+            self.ends, self._kept = self._like.ends, self._like._kept
         self.axes, axes = own.axes, dict(own.axes)
         self.mesh = axes_text(own.axes)
-        self.ends, self._kept = kept(options.keep, ends, axes)
         self._check(prod(axes.values()), where or f"--mesh {self.mesh}")
-        self._source, self._of_run = source, Options(mesh=mesh)
-        self.base = run_with(source, replace(self._of_run, annotate=self._kept))
+        self.base: Result
+        if self._like is None:
+            self.base = run_with(source, replace(self._of_run, annotate=self._kept))
+            self._prepare = Preparing(self.base.module, self.base.book.traits)
+            self._shardings = self.base.program.shardings
+        else:
+            self.base, self._prepare = self._like.base, self._like._prepare
+            self._shardings = Shardings(Meshes([own]), self.base.program.shardings.names)
         self.machine: Machine = machine(options.topology, list(axes), prod(axes.values()))
         self._costs: dict[Any, Cost | TooLargeError] = {}
         self._freely: dict[Any, Cost] = {}  # whatever memory is needed
@@ -153,12 +173,18 @@ class Search:
         read = self.machine.memory_bandwidth / self.machine.link.bandwidth
         aim = Aim(True, replace(prices(self.machine, result.book.traits), product_touched=read))
         free = Free(frozenset(arguments), results)
-        prepare = Preparing(result.module, result.book.traits)
-        return Opening(prepare, result.program.shardings, result.book, result.options.modes, aim, free)
+        like = self._like._open if self._like else None
+        modes = result.options.modes
+        return Opening(self._prepare, self._shardings, result.book, modes, aim, free, like)
 
     @cached_property
     def _open(self) -> Opening:
         return self._opening()
+
+    @property
+    def names_axes(self) -> bool:
+        """Whether anything in the program, or that is kept, names axes of the mesh."""
+        return bool(self._kept) or self._open.names_axes
 
     def found(self, price: float) -> Opened:
         """The boundary by which the sum is least where memory has a price, in bytes sent for a byte held."""
@@ -503,6 +529,14 @@ def _given(candidate: SpecCandidate, result: Result) -> tuple[Spec, ...]:
         _stays(end) if spec is None else spec
         for end, spec in zip(ends.results, candidate.results, strict=True)
     )
+
+
+def _mesh_of(text: str, base: Result) -> Mesh:
+    """The mesh in a text, for the module of a run."""
+    with base.module.context, ir.Location.unknown():
+        module = ir.Module.create()
+        replace_mesh(module, text)
+        return _main_mesh(module, base.source)
 
 
 def _main_mesh(module: ir.Module, text: Text) -> Mesh:

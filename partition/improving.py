@@ -20,7 +20,7 @@ from ..program.function import location
 from ..program.shardings import Sharding
 from .choice import tuning
 from .choice.homes import NOTHING, FoundHomes, Homes
-from .choice.problem import Runs, homes_of, often, times
+from .choice.problem import Runs, homes_of, often, times, variables_of
 from .device_program import DeviceProgram, Planned, Written
 from .executions import Executions
 from .facts.annotated import Annotated
@@ -230,7 +230,10 @@ class Improving:
         if aim.move:
             self._weigh_collectives()
             bound = aim.seconds is not None
-            homes = homes_of(self.annotated, self.first.facts, self.first.plan.pinned, bound=bound)
+            pinned = self.first.plan.pinned
+            homes = homes_of(
+                self.annotated, variables_of(self.annotated, self.first.facts, pinned, bound=bound)
+            )
             homes_found = homes.find(bound=bound, stop=self._late)
             other = self._with(homes_found) if homes_found is not NOTHING else best
             best = other if self._is_better(other, best) else replace(best, found=homes_found)

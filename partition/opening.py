@@ -13,11 +13,11 @@ from ..program.shardings import Sharding, Shardings
 from ..rulebook.book import RuleBook
 from .choice.homes import FoundHomes, never
 from .choice.least.sums import FAR
-from .choice.problem import Boundary, Free, homes_of
+from .choice.problem import Boundary, Free, homes_of, variables_of
 from .facts.flow import facts_of
 from .improving import Aim
 from .layouts import Layout
-from .partitioning import annotated_of
+from .partitioning import annotated_of, names_axes
 from .preparing.preparing import Preparing
 
 Dims = Sequence[Sequence[str]]  # the axes of each dimension
@@ -59,15 +59,25 @@ class Opening:
         modes: Sequence[str],
         aim: Aim,
         free: Free,
+        like: Opening | None = None,
     ) -> None:
+        """``like`` is a search for the same module and boundary over another mesh, if nothing in the module
+        ``names_axes``: its variables are used again."""
         self._module = prepare.module
         with self._module.context, ir.Location.unknown():
             _, annotated = annotated_of(prepare, shardings, book, modes, "sdy-manual", aim, cut=True)
-            facts = facts_of(annotated, refuses=False)
-            self._axes, self._boundary = annotated.axes, Boundary(annotated, free)
-            self._given = self._boundary.given(annotated)
-            self._homes = homes_of(annotated, facts, boundary=self._boundary)
-            self._kinds, self._ops = annotated.kinds, [number for number, _ in facts.spots]
+            self._axes, self._kinds = annotated.axes, annotated.kinds
+            if like is None:
+                facts = facts_of(annotated, refuses=False)
+                self._boundary = Boundary(annotated, free)
+                self._given = self._boundary.given(annotated)
+                self._variables = variables_of(annotated, facts, boundary=self._boundary)
+                self._ops = [number for number, _ in facts.spots]
+            else:
+                self._boundary, self._given = like._boundary, like._given
+                self._variables, self._ops = like._variables, like._ops
+            self._homes = homes_of(annotated, self._variables)
+            self.names_axes = names_axes(prepare, shardings)
 
     def bound(self, memory: float, least: float) -> float:
         """A lower bound of the total cost, in bytes, with like layers alike; ``least`` is the cost that

@@ -122,6 +122,17 @@ def annotated_of(
     return own, Annotated(own, shardings, axes, chooser, planner, form)
 
 
+def names_axes(prepare: Preparing, shardings: Shardings) -> bool:
+    """Whether anything in a module names axes of a mesh."""
+    manual = any(op.name == "sdy.manual_computation" for op in prepare.kinds.examples())
+    return manual or bool(prepare.computations) or any(map(_has_axes, _used(prepare.kinds, shardings)))
+
+
+def _has_axes(sharding: Sharding) -> bool:
+    dims = (dim.axes for dim in sharding.dimensions)
+    return any((*dims, sharding.replicated, sharding.unreduced))
+
+
 def _used(kinds: Kinds, shardings: Shardings) -> list[Sharding]:
     """All shardings of a module, in order."""
     by_attribute: dict[Any, Sharding] = {}

@@ -109,18 +109,22 @@ class Boundary:
         return reading.boundary(annotated.functions[annotated.main])
 
 
-def homes_of(
+def homes_of(annotated: Annotated, variables: Variables) -> Homes:
+    """A search for the homes of a program's values."""
+    return Homes(Candidates(variables, annotated.chooser, annotated.planner))
+
+
+def variables_of(
     annotated: Annotated,
     facts: Facts,
     pinned: Collection[int] = (),
     boundary: Boundary | None = None,
     *,
     bound: bool = False,
-) -> Homes:
-    """A search for the homes of a program's values. Those ``pinned`` keep theirs, and those at an open
+) -> Variables:
+    """The variables of such a search. Values that are ``pinned`` keep their homes, and those at an open
     ``boundary`` may have any. ``bound``: a lower bound will be asked for."""
-    kinds, chooser = annotated.kinds, annotated.chooser
-    runs = Runs(annotated)
+    kinds, runs = annotated.kinds, Runs(annotated)
 
     def anew(value: int, number: int, weight: float) -> float:
         """How often a value is resharded for an op. A value that enters a loop exists throughout it, so
@@ -150,5 +154,4 @@ def homes_of(
         spots += boundary.handed_on(annotated, facts)
     carried = {value: runs.counts.turns(kinds.ops[loop]) is not None for value, loop in facts.carried.items()}
     steps = tuning.STEPS_IF_BOUNDED if bound else tuning.OPEN_STEPS if boundary else tuning.STEPS
-    variables = Variables(spots, needs, pinned, carried, boundary.opened if boundary else (), steps)
-    return Homes(Candidates(variables, chooser, annotated.planner))
+    return Variables(spots, needs, pinned, carried, boundary.opened if boundary else (), steps)

@@ -17,7 +17,7 @@ from shardlog.autosharding.automatic import plan, program, session_of
 from shardlog.autosharding.ends import ends_of
 from shardlog.autosharding.options import AutoOptions
 from shardlog.autosharding.plan import AutoPlan, Placed, Tried
-from shardlog.autosharding.searching import Search
+from shardlog.autosharding.searching import TRIFLE, Search
 from shardlog.autosharding.texts import plan_text
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
@@ -291,6 +291,20 @@ def test_a_mesh_is_left_out_by_a_bound_that_its_sum_is_not_below(mesh: str) -> N
     bound = looked.look(0.0)
     assert 0 < bound <= looked.sum
     assert looked.look(2 * looked.sum) == looked.sum
+
+
+@pytest.mark.parametrize("keep", [(), ("batch[0]=data",)])
+def test_a_program_that_was_read_for_another_mesh_has_the_same_search(keep: tuple[str, ...]) -> None:
+    options = AutoOptions(topology="v5e", keep=keep)
+
+    def searched(mesh: str, like: Search | None = None) -> Search:
+        return Search(_text(), mesh, options, lambda what, done: None, like=like)
+
+    first, alone = searched("data=8,model=1"), searched("data=2,model=4")
+    second = searched("data=2,model=4", first)
+    assert first.names_axes == bool(keep) and (second.base is first.base) == (not keep)
+    assert second.found(TRIFLE) == alone.found(TRIFLE)
+    assert second.bound == alone.bound
 
 
 @pytest.mark.parametrize(
