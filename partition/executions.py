@@ -77,6 +77,10 @@ class Executions:
             block = loop.block
         return self._at(block)
 
+    def of_all(self, block: ir.Block) -> int | None:
+        """``often`` for the ops of a block; None where some run before the loop that it is the body of."""
+        return self._at(block).total() if self._loop(block) is None else None
+
     def same(self, loop: Operation) -> dict[Any, None]:
         """The loop-invariant ops of a loop, those in nested loops included, in order."""
         if loop not in self._alike:

@@ -15,14 +15,15 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
+from itertools import pairwise
 from operator import itemgetter
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
-from ...importers.listing import listing_of
+from ...importers.listing import Listing, listing_of
 from ...program.elements import bits_of, dtype_of, size_of
 from ...program.mlir.modules import children
 from ...program.mlir.types import Operation
@@ -35,6 +36,7 @@ from .collectives import DIMENSIONS, FROM_EACH, HAND_ON, KINDS, WriterBefore, co
 _COPIED_BYTES = 1 << 20
 NUMBER = "shardlog.number"  # the attribute with the number of a collective in a program
 _OWN = frozenset({"channel_handle", NUMBER})  # attributes of a collective that do not change its result
+_APART = DIMENSIONS | _OWN  # those that need not be equal
 _WINDOW = 256  # the most ops by which a collective is moved, because live ranges grow
 
 
@@ -46,7 +48,7 @@ def combine(
 ) -> None:
     """Combines the collectives of a module over equal groups: those that ``which`` selects, except those that
     stay ``apart``."""
-    _join(module, traits, apart, lambda op: _key(op) if which(op) else id(op), _any, write_as_one)
+    _join(module, traits, apart, lambda op, data: _key(op, data) if which(op) else None, _any, write_as_one)
 
 
 def combined_sizes(
@@ -59,11 +61,17 @@ def combined_sizes(
         return sizes
     names = {f"stablehlo.{kind}".replace("-", "_") for kind in kinds}
     with module.context:
-        key = _key_in(module, traits, lambda op: _key(op) if op.name in names else id(op))
-        for operations, needs, *_ in _blocks(module, traits):
-            sends = _sending(operations, needs, apart, key)
-            for group in _groups(operations, needs, sends, _any, _COPIED_BYTES):
-                sizes.update(dict.fromkeys([operations[n] for n in group], len(group)))
+        executions = Executions(module, traits)
+        for block in _blocks(module, traits):
+            sends = _sending(
+                block.collectives,
+                block.needs,
+                apart,
+                lambda op, data: _key(op, data) if op.name in names else None,
+                executions,
+            )
+            for group in _groups(block.operations, block.needs, sends, _any, _COPIED_BYTES):
+                sizes.update(dict.fromkeys([block.operations[n] for n in group], len(group)))
     return sizes
 
 
@@ -78,9 +86,9 @@ def combine_matrices(
     bytes. The matrices are concatenated by rows, and not flattened, which needs no copies in tiled memory
     layouts. Collectives without columns stay unchanged."""
 
-    def key(op: Operation) -> Hashable:
-        width = columns(op)
-        return id(op) if width is None else (_key(op), element_of(op.operands[0]), width)
+    def key(op: Operation, data: _Data) -> Hashable:
+        width, own = columns(op), _key(op, data)
+        return None if width is None or own is None else (own, element_of(op.operands[0]), width)
 
     def write(group: list[Any], before: Any) -> None:
         write_as_one(group, before, columns(group[0]))
@@ -148,11 +156,24 @@ def _as_one(together: Sequence[Sent], op: Any) -> Sent:
     return replace(together[0], op=op, pieces=pieces, group=len(pairs_of(op)), purposes=purposes)
 
 
+class _Data(NamedTuple):
+    """What collectives of one look send: the element type or its number of bits, how values are combined
+    (see ``combination``), and the bytes of the result."""
+
+    carried: Any
+    how: Hashable
+    size: int
+
+
+# The key of a collective: those with equal keys can be combined. None: it is like no other.
+_Key = Callable[[Operation, _Data], Hashable]
+
+
 def _join(
     module: ir.Module,
     traits: OpTraits,
     apart: Collection[Operation],
-    key: Callable[[Operation], Hashable],
+    key: _Key,
     fits: Callable[[list[Any], Any], bool],
     write: Callable[[list[Any], Any], None],
     gone: Callable[[Any], object] = lambda op: None,
@@ -161,13 +182,15 @@ def _join(
     """Writes independent collectives with equal keys, in order, as one, up to ``most`` bytes. Duplicates are
     then ``gone``."""
     with module.context, ir.Location.unknown():
-        often = _key_in(module, traits, key)
+        executions = Executions(module, traits)
         for block in _blocks(module, traits):
             repeated = _repeated(block, traits, apart)
             for n in repeated:
                 gone(block.operations[n])
-            operations, needs = _without(block, repeated)
-            groups = _groups(operations, needs, _sending(operations, needs, apart, often), fits, most)
+            operations, needs, place = _without(block, repeated)
+            left = {place[n]: each for n, each in block.collectives.items() if n in place}
+            sends = _sending(left, needs, apart, key, executions)
+            groups = _groups(operations, needs, sends, fits, most)
             if not groups:
                 continue
             _reorder(operations, needs, groups)
@@ -178,26 +201,30 @@ def _join(
                     op.erase()
 
 
-def _key_in(
-    module: ir.Module, traits: OpTraits, key: Callable[[Operation], Hashable]
-) -> Callable[[Any], Hashable]:
-    """The key of a collective in a module. Loop-invariant data is sent only once, unless it is combined with
-    other data."""
-    executions = Executions(module, traits)
-    return lambda op: (executions.often(op), key(op))
-
-
-class _Block(NamedTuple):
+@dataclass(frozen=True)
+class _Block:
     """The ops of a block, with the numbers of the ops that each needs: the makers of its operands, of values
     that ops in its regions use, and the previous op with an effect. Also whether all of its operands have
-    other users; the names of the ops; and the numbers of operands and results."""
+    other users, and their names. ``collectives`` are those of the block by number, each with its look: what
+    those share whose types and regions are equal."""
 
     operations: list[Any]
     needs: list[list[int]]
-    shares: list[bool]
+    shares: npt.NDArray[np.bool_]
     names: list[str]
-    takes: list[list[int]]
-    gives: list[range]
+    collectives: dict[int, tuple[Any, Hashable]]
+    listing: Listing
+    numbers: list[int]
+
+    def takes(self, n: int) -> list[int]:
+        """The operands of an op, by their numbers."""
+        begin, end = self.listing.operand_offsets[self.numbers[n] : self.numbers[n] + 2]
+        return cast(list[int], self.listing.operands[begin:end].tolist())
+
+    def gives(self, n: int) -> range:
+        """The results of an op, by their numbers."""
+        first = int(self.listing.first_results[self.numbers[n]])
+        return range(first, first + int(self.listing.results[self.numbers[n]]))
 
 
 def _blocks(module: ir.Module, traits: OpTraits) -> list[_Block]:
@@ -205,37 +232,46 @@ def _blocks(module: ir.Module, traits: OpTraits) -> list[_Block]:
     listing, blocks = listing_of(module), []
     _, firsts, which = np.unique(listing.kinds, return_index=True, return_inverse=True)
     called = [listing.ops[n].name for n in firsts.tolist()]  # by kind
-    names, regions = [called[n] for n in which.tolist()], listing.regions.tolist()
-    effects = {name: has_effect(name, traits) for name in set(names)}
+    sends, effects = (
+        np.asarray([each(name) for name in called], bool)[which]
+        for each in (KINDS.__contains__, lambda name: has_effect(name, traits))
+    )
     definers, operands = listing.definers[listing.operands], listing.operand_offsets
     definers[listing.operands < 0] = -1
-    taken, taken_by = listing.operands[listing.operands >= 0], listing.operands.tolist()
+    taken = listing.operands[listing.operands >= 0]
     alone = (listing.operands >= 0) & (np.bincount(taken, minlength=1)[listing.operands] < 2)
     before = np.append(0, np.cumsum(alone))
     shares = before[operands[1:]] == before[operands[:-1]]
-    for region in dict.fromkeys([regions[n] for n, name in enumerate(names) if name in KINDS]):
+    for region in dict.fromkeys(listing.regions[sends].tolist()):
         block = np.nonzero(listing.regions == region)[0]
-        place = np.full(len(names) + 1, -1, np.int32)  # the last one is for block arguments
-        place[block] = np.arange(len(block))
-        makers, starts = place[definers].tolist(), operands[block].tolist()
-        ends = operands[listing.ends[block]].tolist()
-        needs, effect = list[list[int]](), -1
-        for n, number in enumerate(block.tolist()):
-            needed = set(makers[starts[n] : ends[n]])
-            if effects[names[number]]:
-                needed.add(effect)
-                effect = n
-            needed.discard(-1)
-            needs.append(sorted(needed))
+        count = len(block)
+        place = np.full(len(listing.ops) + 1, -1, np.int64)  # the last one is for block arguments
+        place[block] = np.arange(count)
+        # Pairs of an op and one that it needs: users in regions count for the op around them.
+        many = operands[listing.ends[block]] - operands[block]
+        makers = place[definers[operands[block[0]] : operands[listing.ends[block[-1]]]]]
+        users, ordered = np.repeat(np.arange(count), many)[makers >= 0], np.flatnonzero(effects[block])
+        pairs = np.concatenate([users * count + makers[makers >= 0], ordered[1:] * count + ordered[:-1]])
+        needers, needed = np.divmod(np.unique(pairs), count)
+        bounds, flat = np.searchsorted(needers, np.arange(count + 1)).tolist(), needed.tolist()
         numbers = block.tolist()
         ops = [listing.ops[number] for number in numbers]
-        ends = operands[block + 1].tolist()
-        takes = [taken_by[start:end] for start, end in zip(starts, ends, strict=True)]
-        results = zip(listing.first_results[block].tolist(), listing.results[block].tolist(), strict=True)
-        gives = [range(first, first + count) for first, count in results]
-        here = [names[number] for number in numbers]
-        blocks.append(_Block(ops, needs, shares[block].tolist(), here, takes, gives))
+        collectives = {n: (ops[n], _look(listing, numbers[n])) for n in np.flatnonzero(sends[block]).tolist()}
+        names = [called[kind] for kind in which[block].tolist()]
+        needs = [flat[a:b] for a, b in pairwise(bounds)]
+        blocks.append(_Block(ops, needs, shares[block], names, collectives, listing, numbers))
     return blocks
+
+
+def _look(listing: Listing, number: int) -> Hashable:
+    """Equal for ops with equal types, and equal ops in their regions."""
+    end, offsets = int(listing.ends[number]), listing.operand_offsets
+    first = int(listing.first_results[number])
+    inside = listing.operands[offsets[number + 1] : offsets[end]] - first
+    values = [*range(first, first + int(listing.results[number]))]
+    values += listing.operands[offsets[number] : offsets[number + 1]].tolist()
+    types = listing.types[values].tolist()
+    return *types, -1, *listing.kinds[number + 1 : end].tolist(), -1, *inside.tolist()
 
 
 # ---- Duplicates -----------------------------------------------------------------------------------------
@@ -252,11 +288,14 @@ def _repeated(block: _Block, traits: OpTraits, apart: Collection[Operation]) -> 
     }
 
 
-def _without(block: _Block, instead: Mapping[int, int]) -> tuple[list[Any], list[list[int]]]:
-    """The ops of a block and their needs, with erased ops replaced by the ones ``instead``."""
-    operations, needs, *_ = block
+def _without(
+    block: _Block, instead: Mapping[int, int]
+) -> tuple[list[Any], list[list[int]], Mapping[int, int]]:
+    """The ops of a block and their needs, with erased ops replaced by the ones ``instead``; and the new
+    numbers of the others."""
+    operations, needs = block.operations, block.needs
     if not instead:
-        return operations, needs
+        return operations, needs, dict(enumerate(range(len(operations))))
     for n, first in instead.items():
         operations[n].results[0].replace_all_uses_with(operations[first].results[0])
     kept = [n for n in range(len(operations)) if n not in instead]
@@ -264,13 +303,16 @@ def _without(block: _Block, instead: Mapping[int, int]) -> tuple[list[Any], list
     fewer = [sorted({place[instead.get(m, m)] for m in needs[n]}) for n in kept]
     for n in instead:
         operations[n].erase()
-    return [operations[n] for n in kept], fewer
+    return [operations[n] for n in kept], fewer, place
 
 
 def _equal(block: _Block, traits: OpTraits) -> dict[int, int]:
     """The ops of a block that compute the same as an earlier one, with the first of these. Equal ops have
     equal operands, so only ops whose operands all have other users are compared, and users of equal ops."""
-    operations, needs, shares, names, taken, gives = block
+    operations, names = block.operations, block.names
+    candidates = np.flatnonzero(block.shares).tolist()
+    if not _some_equal(block, candidates, traits):  # which is quick to find, and so in most blocks
+        return {}
     same: dict[int, int] = {}  # for values that are computed again, the first equal one
     firsts, compared = dict[int, int](), set[int]()
     takes: dict[
@@ -280,7 +322,7 @@ def _equal(block: _Block, traits: OpTraits) -> dict[int, int]:
 
     def look(n: int) -> None:
         compared.add(n)
-        key = names[n], *[same.get(value, value) for value in taken[n]]
+        key = names[n], *[same.get(value, value) for value in block.takes(n)]
         first, does = takes.setdefault(key, (n, {}))
         if first == n:  # reading attributes is slower than reading operands
             return
@@ -289,9 +331,10 @@ def _equal(block: _Block, traits: OpTraits) -> dict[int, int]:
             other = does.setdefault(m if what is None else what, m)
         if other != n:
             firsts[n] = other
-            same.update(zip(gives[n], gives[other], strict=True))
+            same.update(zip(block.gives(n), block.gives(other), strict=True))
 
-    for n, needed in enumerate(needs):
+    shares = block.shares.tolist()
+    for n, needed in enumerate(block.needs):
         for m in needed:
             if m in firsts:
                 before, users[firsts[m]] = users[firsts[m]], []
@@ -303,6 +346,20 @@ def _equal(block: _Block, traits: OpTraits) -> dict[int, int]:
         for m in needed:
             users[firsts.get(m, m)].append(n)
     return firsts
+
+
+def _some_equal(block: _Block, candidates: Sequence[int], traits: OpTraits) -> bool:
+    """Whether two of some ops compute the same from the same operands."""
+    takes: dict[Hashable, list[int]] = {}
+    for n in candidates:
+        takes.setdefault((block.names[n], *block.takes(n)), []).append(n)
+    for some in takes.values():
+        if len(some) > 1:
+            does = [_what_it_does(block.operations[n], traits) for n in some]
+            known = [what for what in does if what is not None]
+            if len(set(known)) < len(known):
+                return True
+    return False
 
 
 def _what_it_does(op: Operation, traits: OpTraits) -> Hashable | None:
@@ -398,33 +455,46 @@ def _groups(
 
 
 def _sending(
-    operations: Sequence[Operation],
+    collectives: Mapping[int, tuple[Any, Hashable]],
     needs: Sequence[Sequence[int]],
     apart: Collection[Operation],
-    key: Callable[[Operation], Hashable],
+    key: _Key,
+    executions: Executions,
 ) -> dict[int, _Sends]:
-    """The collectives of a block, by the numbers of their ops."""
-    by_op, by = dict[int, _Sends](), [len(operations)] * len(operations)
-    for n in reversed(range(len(operations))):
-        op, first = operations[n], by[n]
-        if op.name in KINDS:
-            alike = len(op.operands) == 1 and op not in apart
+    """The collectives of a block, by the numbers of their ops. Loop-invariant data is sent only once, unless
+    it is combined with other data."""
+    by_op, by = dict[int, _Sends](), [len(needs)] * len(needs)
+    known: dict[Hashable, _Data] = {}
+    often = executions.of_all(next(iter(collectives.values()))[0].block) if collectives else None
+    for n in reversed(range(len(needs))):
+        first = by[n]
+        if n in collectives:
+            op, look = collectives[n]
+            look = op.name, look
+            data = known.get(look) or known.setdefault(look, _data(op))
+            own = key(op, data) if len(op.operands) == 1 and op not in apart else None
+            times = executions.often(op) if often is None else often
             senders = len(pairs_of(op)) if PAIRS in op.attributes else 0
-            by_op[n] = _Sends(n, key(op) if alike else n, size_of(str(op.results[0].type)), first, senders)
+            by_op[n] = _Sends(n, n if own is None else (times, own), data.size, first, senders)
             first = n
         for m in needs[n]:
             by[m] = min(by[m], first)
     return by_op
 
 
-def _key(op: Operation) -> Hashable:
-    """Equal for collectives that can be combined: the kind, the groups, how they combine values, and the
-    element type or its number of bits."""
-    attributes = tuple([(a, v) for a, v in op.attributes.items() if a not in DIMENSIONS | _OWN])
+def _data(op: Operation) -> _Data:
+    """What a collective sends."""
     element = element_of(op.operands[0])
     convertible = dtype_of(str(element)) and not isinstance(element, ir.ComplexType)
     carried = bits_of(str(element)) if op.name in HAND_ON and convertible else element
-    return op.name, attributes, combination(op), carried
+    return _Data(carried, combination(op), size_of(str(op.results[0].type)))
+
+
+def _key(op: Operation, data: _Data) -> Hashable:
+    """Equal for collectives that can be combined: the kind, the groups, how they combine values, and the
+    element type or its number of bits. None for one like no other."""
+    attributes = tuple([(a, v) for a, v in op.attributes.items() if a not in _APART])
+    return (op.name, attributes, data.how, data.carried) if isinstance(data.how, str) else None
 
 
 def combination(op: Operation) -> Hashable:
@@ -446,10 +516,11 @@ def _devices(module: ir.Module) -> int:
     )
 
 
-def _permuted(op: Operation) -> Hashable:
-    """Equal for permutations that can be merged if they are disjoint: the type of the data."""
+def _permuted(op: Operation, data: _Data) -> Hashable:
+    """Equal for permutations that can be merged if they are disjoint: the type of the data. None for
+    others."""
     alike = PAIRS in op.attributes and not isinstance(element_of(op.operands[0]), ir.ComplexType)
-    return op.operands[0].type if alike else id(op)
+    return op.operands[0].type if alike else None
 
 
 # ---- The order of ops -----------------------------------------------------------------------------------
