@@ -40,7 +40,7 @@ def _cost(options: argparse.Namespace) -> None:
     refuse_loss([("--trace", options.trace)], inputs(options))
     topology = machine_of_costs(options.topology)
     machine(topology)  # errors in it are reported before anything runs
-    session = session_of(options)
+    session = session_of(options, names=True)  # of what collectives serve
     if has_unknown_sizes(session.module):
         if options.trace:
             message = "sizes that are not known give formulas, and no timeline"

@@ -25,10 +25,11 @@ from ..console.schemas import (
     or_null,
     record,
 )
+from ..cost.account import HeldMemory
 from ..cost.ahead import KeptCollectives, Memory
 from ..cost.beside import Beside
-from ..cost.cost import HeldMemory, Item
 from ..cost.formulas import Formulas
+from ..cost.items import Item
 from ..datalog.profile import Profile
 from ..explanations.answers.collective import Because, Begun, ChosenHome, ComparedWay
 from ..explanations.answers.diff import TensorDiff

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ..program.folding import REPEAT, Group
 from ..program.ids import Item
 from ..program.mlir.origins import Origin
-from ..runs.groups import ordered
+from ..runs.groups import grouped
 from ..runs.records.live import Live
 
 LIMITS = ("compute", "launch", "links", "memory")
@@ -20,14 +21,14 @@ _LEAST = 0.01  # of the whole time, for a layer to be named
 _DEEPEST = 6  # levels of layers, at most
 
 
-class TimedOp(NamedTuple):
-    """An op that a device runs: its origin, its seconds, its limit, and the op of the program that it was
-    written for, if known."""
+class TimedOps(NamedTuple):
+    """The ops that a device runs, in order: their seconds, limits and origins; and for some, by number, the
+    ops of the program that they were written for."""
 
-    origin: Origin
-    seconds: float
-    limited: str
-    item: Item | None = None
+    seconds: npt.NDArray[np.float64]
+    limits: Sequence[str]
+    origins: Sequence[Origin]
+    serves: Mapping[int, Item]
 
 
 @dataclass(frozen=True)
@@ -52,15 +53,15 @@ class Layer:
         return {**own, "limited": {**self.limited}, "parts": [part.as_json() for part in self.parts]}
 
 
-def layers(lines: Sequence[TimedOp], record: Live) -> tuple[Layer, ...]:
-    """The layers of a run's program, in order; ``lines`` are the ops that a device runs."""
-    program = ordered(record, 1)  # a scope of one op may take most of the time
-    items, groups = program.items, program.groups
+def layers(timed: TimedOps, record: Live) -> tuple[Layer, ...]:
+    """The layers of a run's program, in order, of the ops that a device runs."""
+    items, groups = grouped(record, 1)  # a scope of one op may take most of the time
     if not items:  # no result needs any op
         return ()
-    seconds = np.zeros((len(LIMITS), len(items) + 1))
-    for line, at in zip(lines, _followed(lines, items, record), strict=True):
-        seconds[LIMITS.index(line.limited), at + 1] += line.seconds
+    row = {limited: n * (len(items) + 1) + 1 for n, limited in enumerate(LIMITS)}
+    which = np.asarray([row[limited] for limited in timed.limits], np.intp)
+    which += np.asarray(_followed(timed, items, record), np.intp)
+    seconds = np.bincount(which, timed.seconds, len(LIMITS) * (len(items) + 1)).reshape(len(LIMITS), -1)
     until = seconds.cumsum(axis=1)
     least = _LEAST * until[:, -1].sum()
 
@@ -90,28 +91,45 @@ def layers(lines: Sequence[TimedOp], record: Live) -> tuple[Layer, ...]:
     return read([groups], 0)
 
 
-def _followed(lines: Sequence[TimedOp], items: Sequence[Item], record: Live) -> list[int]:
+def _followed(timed: TimedOps, items: Sequence[Item], record: Live) -> list[int]:
     """For each op that was written, the op among ``items`` that it was written for. The partitioner
     follows the program's order. Collectives name the op that they serve, and ops between them are matched
     by origin."""
-    numbers = {item: n for n, item in enumerate(items)}
-    where: dict[Origin | None, list[int]] = {}
-    for n, item in enumerate(items):
-        where.setdefault(record.whole_origin(item), []).append(n)
-    ahead, limit = list[int](), len(items)
-    for line in reversed(lines):
-        if line.item is not None:
-            limit = min(limit, numbers.get(line.item, limit))
+    known = set(timed.serves.values())
+    numbers = {item: n for n, item in enumerate(items) if item in known}
+    number_of = _numbers()
+    where: dict[int, list[int]] = {}
+    for n, origin in enumerate(record.whole_origins(items)):
+        where.setdefault(number_of(origin), []).append(n)
+    ahead, limit, serves = list[int](), len(items), timed.serves
+    for line in reversed(range(len(timed.origins))):
+        if line in serves:
+            limit = min(limit, numbers.get(serves[line], limit))
         ahead.append(limit)
     written_for, at = list[int](), 0
-    for line, limit in zip(lines, reversed(ahead), strict=True):
-        if line.item is not None and line.item in numbers:
-            written_for.append(numbers[line.item])
+    for line, (origin, limit) in enumerate(zip(timed.origins, reversed(ahead), strict=True)):
+        item = serves.get(line)
+        if item is not None and item in numbers:
+            written_for.append(numbers[item])
             at = max(at, written_for[-1]) if written_for[-1] <= limit else at
             continue
-        places = where.get(line.origin, ())
+        places = where.get(number_of(origin), ())
         n = bisect_left(places, at)
         if n < len(places) and places[n] <= limit:
             at = places[n]
         written_for.append(at)
     return written_for
+
+
+def _numbers() -> Callable[[Origin | None], int]:
+    """Numbers for origins, equal for equal ones. Most are the same objects, which is quick to see."""
+    numbers: dict[Origin | None, int] = {}
+    seen: dict[int, tuple[Origin | None, int]] = {}  # which keeps them, so that no other gets the same id
+
+    def number_of(origin: Origin | None) -> int:
+        known = seen.get(id(origin))
+        if known is None:
+            known = seen[id(origin)] = origin, numbers.setdefault(origin, len(numbers))
+        return known[1]
+
+    return number_of

@@ -101,9 +101,12 @@ class Pricing:
 
     def flops(self, op: int) -> float:
         """The operations of the op of the graph with a number."""
-        knowledge = self._rules.of(op)
+        return self.flops_of(self.graph.plain[op], self._rules.of(op))
+
+    def flops_of(self, name: str, knowledge: Knowledge) -> float:
+        """The operations of an op of a name, of which the rules say this."""
         if knowledge not in self._flops:
-            self._flops[knowledge] = self._price(self.graph.plain[op], knowledge, BytesMoved()).flops
+            self._flops[knowledge] = self._price(name, knowledge, BytesMoved()).flops
         return self._flops[knowledge]
 
     def of_part(self, name: str, knowledge: Knowledge, touched: int, count: int) -> OpPrice:

@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from ..program.elements import bytes_text
 from ..runs.table import STACK, part_text, plural, short_table, time_text
-from .cost import Cost, HeldMemory, Item
+from .account import HeldMemory
+from .cost import Cost
+from .items import Item
 from .layers import Layer
 
 _ROWS = 10  # rows of a table, unless all are asked for
@@ -60,12 +62,13 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
         by_key = cost.by(name)
         if title == STACK and not any(key for key, *_ in by_key):
             continue
-        rows: list[tuple[str, ...]] = [(k or "-", time_text(s), part_text(part, 1)) for k, s, part in by_key]
+        shown = by_key[:most]
+        rows: list[tuple[str, ...]] = [(k or "-", time_text(s), part_text(part, 1)) for k, s, part in shown]
         heads: tuple[str, ...] = (title, "time", "of all")
         if name == "op":
             by, heads = cost.limits(), (*heads, "by")
-            rows = [(*row, by[key]) for row, (key, *_) in zip(rows, by_key, strict=True)]
-        lines += short_table(heads, rows, most)
+            rows = [(*row, by[key]) for row, (key, *_) in zip(rows, shown, strict=True)]
+        lines += short_table(heads, rows, most, len(by_key))
     for memory, title, total_held in (
         ("device", "held at the peak", cost.peak),
         ("host", "held on the host", cost.host),

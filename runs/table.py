@@ -30,12 +30,14 @@ def table(names: Sequence[str], rows: Iterable[Sequence[Any]]) -> str:
     return "\n".join([line(names), line("-" * w for w in widths), *map(line, cells)])
 
 
-def short_table(names: Sequence[str], rows: Sequence[Sequence[Any]], most: int | None) -> list[str]:
-    """An empty line, a table, and how many rows are left out if there are more than ``most``. Nothing where
-    there are no rows."""
+def short_table(
+    names: Sequence[str], rows: Sequence[Sequence[Any]], most: int | None, count: int = 0
+) -> list[str]:
+    """An empty line, a table, and how many rows are left out if there are more than ``most``: of ``count``,
+    where ``rows`` are only the first of them. Nothing where there are no rows."""
     if not rows:
         return []
-    left = len(rows) - len(rows[:most])
+    left = max(count, len(rows)) - len(rows[:most])
     lines = ["", table(names, rows[:most])]
     return [*lines, f"... {left:,} more (--full shows all)"] if left else lines
 

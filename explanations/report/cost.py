@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from typing import Any
 
-from ...cost.cost import Cost, Item
+from ...cost.cost import Cost
+from ...cost.items import sums
 from ...errors import ShardlogError
 from ...program.mlir.origins import said
 from ...runs.choice import ProgramChoice
@@ -26,8 +27,7 @@ def costs(programs: Programs, choice: ProgramChoice) -> dict[str, Any]:
 
 
 def _page(cost: Cost) -> dict[str, Any]:
-    document, again = cost.as_json(), cost.computed_again()
-    del document["items"]
+    document, again = cost.as_json(items=False), cost.computed_again()
     return {
         **document,
         "held": [
@@ -38,9 +38,9 @@ def _page(cost: Cost) -> dict[str, Any]:
         "collectives": [
             {**item.as_json(), "where": said(item.where, item.stack)} for item in cost.collectives()[:_ROWS]
         ],
-        "ops": _by((item.serves or item.op, item) for item in cost.items),
-        "places": _by((item.where, item) for item in cost.items),
-        "stacks": _by((item.stack, item) for item in cost.items),
+        "ops": _by(cost, cost.ops()),
+        "places": _by(cost, cost.items.names("where")),
+        "stacks": _by(cost, cost.items.names("stack")),
         "pictures": pictures(cost),
         "redundant": [
             (i.op, said(i.where, i.stack), i.redundant, i.redundant / i.flops) for i in again[:_ROWS]
@@ -55,11 +55,15 @@ def _answers(programs: Programs, choice: ProgramChoice, drawn: dict[str, Any]) -
     return {each.collective.number: str(each) for each in program.whys(first)}
 
 
-def _by(items: Iterable[tuple[str, Item]]) -> list[dict[str, Any]]:
-    """Rows by name, longest first, with their seconds by limiting resource."""
-    by_name: dict[str, dict[str, Any]] = {}
-    for name, item in items:
-        row = by_name.setdefault(name, {"name": name, "seconds": 0.0, "limited": {}})
-        row["seconds"] += item.seconds
-        row["limited"][item.limited] = row["limited"].get(item.limited, 0.0) + item.seconds
-    return sorted(by_name.values(), key=lambda row: (-row["seconds"], row["name"]))[:_ROWS]
+def _by(cost: Cost, names: Sequence[str]) -> list[dict[str, Any]]:
+    """Rows by the name of each item, longest first, with their seconds by limiting resource."""
+    seconds = cost.items.of("seconds")
+    by_name = sorted(sums(names, seconds).items(), key=lambda row: (-row[1], row[0]))[:_ROWS]
+    rows: dict[str, dict[str, Any]] = {
+        name: {"name": name, "seconds": took, "limited": {}} for name, took in by_name
+    }
+    pairs = zip(names, cost.items.names("limited"), strict=True)
+    for (name, limited), took in sums(pairs, seconds).items():
+        if name in rows:
+            rows[name]["limited"][limited] = took
+    return list(rows.values())

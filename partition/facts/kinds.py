@@ -49,6 +49,7 @@ class Kinds:
         self._firsts: list[int] = listing.first_results.tolist()
         self._results: list[int] = listing.results.tolist()
         self._known: dict[Hashable, Kind] = {}
+        self._names: dict[int, str] = {}
 
     def examples(self) -> list[Any]:
         """The first op of each kind, in the order of the module."""
@@ -68,6 +69,13 @@ class Kinds:
         kinds, first = np.unique(self.listing.kinds, return_index=True)
         some = [kind for kind, n in zip(kinds, first.tolist(), strict=True) if which(self.ops[n])]
         return [int(n) for n in np.flatnonzero(np.isin(self.listing.kinds, some))]
+
+    def name(self, number: int) -> str:
+        """The name of an op."""
+        kind = self._kinds[number]
+        if kind not in self._names:
+            self._names[kind] = self.ops[number].name
+        return self._names[kind]
 
     def operands(self, number: int) -> list[int]:
         """The operands of an op, without those of ops in its regions."""

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
 from functools import cache, cached_property
 from itertools import chain
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from ...engine import LoadedProgram
 from ...exporters.relations import value_names
@@ -24,7 +26,7 @@ from ...propagation.completion.visits import Held
 from ...rulebook.book import reasons
 from ..data import RunData
 from .live_turns import LiveTurns
-from .record import Annotation, Facts, Key, Op, Stage, TensorValue, Visited, is_file
+from .record import Annotation, Facts, Key, Op, Sketch, Stage, TensorValue, Visited, is_file
 
 _OP_FACTS = ("factor", "maps", "elementwise", "kind", "blocked", "known", "no_rule", "same_value")
 
@@ -475,9 +477,44 @@ class Live(LiveTurns):
         return Op(function.names[node], where, numbers, slots, _roles(len(operands), len(results)), stack)
 
     def ops(self) -> Iterator[tuple[Item, Op]]:
-        classes = self._graph.classes.tolist()
-        items = (Item(item) for item, class_ in enumerate(classes) if class_ >= 0)
-        return ((item, self.op(item)) for item in items)
+        return ((item, self.op(item)) for item in self.present())
+
+    def present(self) -> Iterable[Item]:
+        return map(Item, np.flatnonzero(np.asarray(self._graph.classes) >= 0).tolist())
+
+    def values_of(self, item: Item) -> tuple[int, ...]:
+        if item >= self.items - len(self._graph.result_items):
+            return self.op(item).values
+        instance, node = self._node(item)
+        function, place = instance.function, instance.place
+        if node >= len(function.ops):
+            return self.op(item).values
+        return tuple([place + v for v in (*function.operands[node], *function.results[node])])
+
+    def sketches(self, items: Iterable[Item]) -> Iterator[Sketch]:
+        type_of, end = cache(self.type_of), self.items - len(self._graph.result_items)
+        looks: dict[int, tuple[str, ...]] = {}  # ops of a signature have one
+        for instance, node, item in self._nodes(items):
+            function = instance.function
+            if item >= end or node >= len(function.ops) or instance is not self._graph.main:
+                yield self._sketch(item, type_of)
+                continue
+            signature, operands = function.signature[node], function.operands[node]
+            look = looks.get(signature)
+            if look is None:
+                look = looks[signature] = self._sketch(item, type_of).look
+            alone = not operands and len(function.results[node]) == 1
+            yield Sketch(look, self._own(instance, node), alone, "")
+
+    def _nodes(self, items: Iterable[Item]) -> Iterator[tuple[Instance, int, Item]]:
+        """The instances with some items, and their numbers there."""
+        instances, starts = self._graph.instances, [*self._items, self.items]
+        first = end = n = 0
+        for item in items:
+            if not first <= item < end:
+                n = bisect_right(self._items, item) - 1
+                first, end = starts[n], starts[n + 1]
+            yield instances[n], item - first, item
 
     def origin(self, item: Item) -> Origin | None:
         instance, node = self._node(item)
@@ -491,8 +528,12 @@ class Live(LiveTurns):
 
     def whole_origin(self, item: Item) -> Origin | None:
         """Where an op comes from, and the calls around it; None for other items."""
-        instance, node = self._node(item)
-        return self._origin(instance, node) if node < len(instance.function.ops) else None
+        return next(self.whole_origins([item]))
+
+    def whole_origins(self, items: Iterable[Item]) -> Iterator[Origin | None]:
+        """The same of some items."""
+        for instance, node, _ in self._nodes(items):
+            yield self._origin(instance, node) if node < len(instance.function.ops) else None
 
     def entering(self, item: Item, operand: int) -> Place | None:
         """The place of an operand of a ``shard_map`` inside of it; None for other ops."""

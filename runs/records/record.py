@@ -7,9 +7,11 @@ value whose sharding another one holds has that one's *place*; a place is the nu
 
 from __future__ import annotations
 
+import re
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from posixpath import normpath
 from typing import Any, NamedTuple
 
@@ -23,6 +25,7 @@ from ...program.mlir.places import NameScope
 
 Facts = dict[str, list[tuple[Any, ...]]]
 Row = tuple[Any, ...]
+_CALLED = re.compile(r"@([^:#]+)")  # what stands before the names of values in functions that are called
 Key = tuple[int, ...]  # a neighbourhood: the number of the static facts, then the content of every slot
 
 
@@ -91,6 +94,20 @@ class Op(NamedTuple):
     slots: tuple[str, ...]  # their names
     roles: tuple[str, ...]  # "operand 0", "result"
     stack: str = ""
+
+
+class Sketch(NamedTuple):
+    """What groups of ops are found by: the name of an op with the types of its values (``look``; ``RETURNED``
+    of a result of the main function), its own origin, whether it has one result and no operand, and the
+    function that it is in, if that is called."""
+
+    look: tuple[str, ...]
+    origin: Origin | None
+    alone: bool
+    called: str
+
+
+RETURNED: tuple[str, ...] = ()
 
 
 class Visited(NamedTuple):
@@ -207,6 +224,27 @@ class RunRecord(ABC):
     @abstractmethod
     def ops(self) -> Iterator[tuple[Item, Op]]:
         """All ops, data-flow edges and function results that are still there, with their numbers."""
+
+    def present(self) -> Iterable[Item]:
+        """The numbers of ``ops``."""
+        return (item for item, _ in self.ops())
+
+    def values_of(self, item: Item) -> tuple[int, ...]:
+        """The values in the slots of an item."""
+        return self.op(item).values
+
+    def sketches(self, items: Iterable[Item]) -> Iterator[Sketch]:
+        """The sketches of some items."""
+        type_of = cache(self.type_of)
+        return (self._sketch(item, type_of) for item in items)
+
+    def _sketch(self, item: Item, type_of: Callable[[int], str]) -> Sketch:
+        op = self.op(item)
+        if op.roles[-1:] == ("function result",):
+            return Sketch(RETURNED, None, alone=False, called="")
+        called = _CALLED.match(op.slots[-1]) if op.slots else None
+        look = op.name, *map(type_of, op.values)
+        return Sketch(look, self.origin(item), op.roles == ("result",), called[1] if called else "")
 
     @abstractmethod
     def in_scope(self, scope: NameScope) -> list[TensorValue]:

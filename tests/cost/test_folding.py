@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 import shardlog
-from shardlog.cost.cost import _computed
+from shardlog.cost.account import computed
 from shardlog.cost.inlining import inlined
 from shardlog.cost.machine import machine
 from shardlog.cost.pricing import Pricing, _moved
@@ -24,7 +24,7 @@ def test_equal_ops_have_the_price_of_each_on_its_own(model: str, topology: str) 
     module = inlined(program.module, program.traits)
     priced = 0
     with module.context:
-        for op, _ in _computed(pricing.graph, module, program.traits):
+        for op, _ in computed(pricing.graph, module, program.traits):
             graph, knowledge = pricing.graph, pricing._rules.of(op)
             alone = pricing._price(graph.plain[op], knowledge, _moved(op, pricing.storing))
             assert pricing.of(op) == alone, graph.ops[op]

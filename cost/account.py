@@ -1,0 +1,285 @@
+"""What a device does, op by op, added up by what it is and the place that it comes from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from jaxlib.mlir import ir
+
+from ..partition.executions import Executions
+from ..partition.facts.kinds import Kind, Kinds
+from ..partition.finishing.combining import NUMBER, combined_sizes
+from ..program.boundaries import boundary_axes
+from ..program.ids import Item as ProgramItem
+from ..program.mlir.modules import main_function, operations_in, symbols
+from ..program.mlir.origins import Origin, origin
+from ..rulebook.traits import OpTraits
+from .beside import Besides
+from .graph import OpGraph
+from .inlining import without_calls
+from .items import Item, Items, Kept, sums
+from .layers import TimedOps
+from .memory import Peak
+from .pricing import OpPrice, Pricing
+from .timeline import Around, Timeline, Work
+from .usage import Lived, Usage
+
+if TYPE_CHECKING:
+    from ..runs.partitioned import PartitionedRun
+
+_FREE = frozenset({"constant", "iota", "loop", "branches", "call", "body", "nothing", "device"})
+_NO_WORK = ("func.", "sdy.")
+_RUN_INSIDE = ("loop", "branches", "body")  # ops whose regions are run op by op
+
+
+@dataclass(frozen=True)
+class HeldMemory:
+    """Memory that a device holds at the peak of a ``memory``: its own ("device") or the host's ("host").
+
+    ``what`` is arguments, results, or values of ops at a place of the user's source. There are ``count`` of
+    them, of ``bytes`` in all.
+    """
+
+    what: str
+    where: str
+    stack: str
+    count: int
+    bytes: int
+    memory: str = "device"
+
+
+class Account:
+    """Adds up the work of a device: by collective, by op and place, and op by op in program order.
+
+    Ops have few prices, and few places where layers share them: for each op there are numbers.
+    """
+
+    def __init__(
+        self, program: PartitionedRun, pricing: Pricing, module: ir.Module, timeline: Timeline | None
+    ) -> None:
+        self.program, self.pricing, self.timeline = program, pricing, timeline
+        self._source = program.result.source
+        besides = Besides(program.axes, pricing)
+        self._beside = {window.sent.op: besides.of(window) for window in program.windows}
+        windows = {number for number, sent in enumerate(program.sent) if sent.op in self._beside}
+        apart = [op for op in operations_in(module) if _number(op) in windows] if windows else ()
+        self._together = combined_sizes(module, program.traits, pricing.machine.combines, apart)
+        self._sent: dict[int, tuple[int, OpPrice]] = {}
+        self._outside = [0, 0.0]  # of loops: kernels, and the seconds of all
+        self._numbers: dict[int, int | None] = {}  # of collectives, by the kinds of ops
+        self._locations: dict[Any, tuple[Origin, int]] = {}  # with the numbers of lines and stacks
+        self._places: dict[tuple[str, str], int] = {}
+        self._said: list[tuple[str, str]] = []  # lines and stacks by number
+        # By op, in the order of the program.
+        self._seconds: list[float] = []
+        self._limits: list[str] = []
+        self._origins: list[Origin] = []
+        self._serves: dict[int, ProgramItem] = {}
+        # Those that are no collectives: what they share, and what each takes.
+        self._kept: dict[tuple[str, int, str, str], int] = {}
+        self._which: list[int] = []
+        self._took: list[tuple[float, ...]] = []
+
+    def add(self, which: int, times: int, around: Sequence[Around]) -> None:
+        """Adds an op of the program, by its number in the graph, that runs so often in all."""
+        graph = self.pricing.graph
+        op, name, kind = graph.ops[which], graph.plain[which], graph.kinds[which]
+        come_from, place = self._located(op)
+        if kind not in self._numbers:
+            self._numbers[kind] = _number(op)
+        number = self._numbers[kind]
+        if number is not None:
+            price = self._add_sent(number, which, times, around)
+        else:
+            price = self.pricing.of(which)
+            waits = self.pricing.waits(which, price) if price.launches else 0.0
+            key = name, place, price.limited, price.sure
+            self._which.append(self._kept.setdefault(key, len(self._kept)))
+            amounts = 1, price.seconds, price.flops, price.bytes, price.launches, waits
+            self._took.append(amounts if times == 1 else tuple([times * amount for amount in amounts]))
+            if self.timeline is not None:
+                self.timeline.add(_work(name, come_from, self._said[place], price), times, around)
+        if not self.pricing.in_loop(which):
+            self._outside[0] += price.launches * times
+            self._outside[1] += price.seconds * times
+        self._seconds.append(price.seconds * times)
+        self._limits.append(price.limited)
+        self._origins.append(come_from)
+
+    def _add_sent(self, number: int, which: int, times: int, around: Sequence[Around]) -> OpPrice:
+        """Adds a collective with a number. Returns its price."""
+        op = self.pricing.graph.ops[which]
+        sent, each = self.program.sent[number], self.program.collectives[number]
+        price, hidden = self.pricing.of_collective(each, which, self._together.get(op, 1)), 0.0
+        if beside := self._beside.get(sent.op):
+            price = replace(price, seconds=beside.exposed)
+            hidden = max(beside.apart - beside.beside, 0.0)
+        if self.timeline is not None:
+            work = _work(each.kind, self._located(op)[0], (each.where, each.stack), price)
+            leads = sent.kind == "all_gather"
+            work = work._replace(axes=each.axes, hidden=hidden, leads=leads, number=number, serves=each.op)
+            self.timeline.add(work, times, around)
+        item = self.program.names.item(sent.purpose)
+        if item is not None:
+            self._serves[len(self._seconds)] = item
+        self._sent[number] = self._sent.get(number, (0, price))[0] + times, price
+        return price
+
+    def late(self) -> float:
+        """The seconds for which a GPU waits for kernels outside of loops."""
+        launches, seconds = self._outside
+        return self.pricing.late(int(launches), seconds)
+
+    def timed(self) -> TimedOps:
+        """The ops in the order of the program."""
+        return TimedOps(np.asarray(self._seconds), self._limits, self._origins, self._serves)
+
+    def items(self) -> Items:
+        """The collectives in the order of the program, then its ops."""
+        items = list[Item]()
+        for number, (times, price) in sorted(self._sent.items()):
+            each, moved = self.program.collectives[number], price.bytes * times
+            seconds, causes = price.seconds * times, each.causes
+            items.append(
+                Item(
+                    *(each.kind, each.where, each.stack, times, seconds, 0.0, moved, "links"),
+                    sure=price.sure,
+                    serves=each.op,
+                    causes=causes,
+                    numbers=(number,),
+                )
+            )
+        kept = [Kept(name, *self._said[place], limited, sure) for name, place, limited, sure in self._kept]
+        took = np.asarray(self._took, np.float64).reshape(-1, 6)
+        added = [np.bincount(self._which, column, len(kept)).astype(np.float64) for column in took.T]
+        often, took_each, flops, touched, launches, waits = added
+        needed, keys = self._needed(), [(name, place) for name, place, *_ in self._kept]
+        done = sums(keys, flops)
+        whole = np.asarray([done[key] for key in keys], np.float64)
+        least = np.asarray([needed.get(key, 0.0) for key in keys], np.float64)
+        part = np.divide(flops, whole, out=np.zeros_like(flops), where=flops != 0)
+        redundant = np.maximum(whole - least, 0.0) * part
+        return Items(items, kept, (often, took_each, flops, touched, redundant, launches, waits))
+
+    def held(self, most: Peak, memory: str = "device") -> tuple[HeldMemory, ...]:
+        """The values at the peak of a memory, by op and place."""
+        by_place: dict[tuple[str, str, str], tuple[int, int]] = {}
+        for op, size in most.held:
+            key = op.operation.name, *self._said[self._located(op)[1]]
+            count, before = by_place.get(key, (0, 0))
+            by_place[key] = count + 1, before + size
+        ends = (("arguments", most.arguments), ("results", most.results))
+        every = [HeldMemory(what, "", "", 1, size, memory) for what, size in ends]
+        every += [HeldMemory(*key, *amount, memory) for key, amount in by_place.items()]
+        return tuple(sorted((h for h in every if h.bytes), key=lambda h: -h.bytes))
+
+    def usage(self, most: Peak) -> Usage:
+        """The memory of the device over the step."""
+        lives = (
+            Lived(None if op is None else self._located(op.operation)[0], size, max(first, 0), last)
+            for op, size, first, last in most.lives
+        )
+        return Usage(most.arguments, most.results, max(most.times, 1), tuple(lives))
+
+    def _needed(self) -> dict[tuple[str, int], float]:
+        """The operations of a device if all devices shared every op evenly, by op and place."""
+        module, axes, traits = self.program.result.module, self.program.axes, self.program.traits
+        sizes = dict(axes.mesh.axes) if axes.mesh else {}
+        kinds, reader = self.program.prepared.kinds, self.pricing.reader
+        if kinds.module is not module or kinds.numbers_of(lambda op: op.name == "func.call"):
+            kinds = Kinds(without_calls(module))
+        keys, shares = list[tuple[str, int]](), list[float]()
+        with kinds.module.context:
+            counts = Executions(kinds.module, traits)
+            shared: dict[int, float] = {}  # by the op around: the part of a device
+            flops_of: dict[Kind, float] = {}
+            for number, outermost in _work_in(kinds, traits):
+                kind, name = kinds.of(number, reader), kinds.name(number)
+                flops = flops_of.get(kind)
+                if flops is None:
+                    knowledge = kind.knowledge or reader.knowledge(kinds.ops[number])
+                    flops = self.pricing.flops_of(name, knowledge)
+                    if kind.knowledge is not None:
+                        flops_of[kind] = flops
+                if not flops:
+                    continue
+                op, around = kinds.ops[number], kinds.parent(number)
+                flops *= 1 if outermost else counts.often(op)
+                if around not in shared:
+                    shared[around] = prod(sizes.get(axis, 1) for axis in _manual_around(op))
+                keys.append((name, self._located(op)[1]))
+                shares.append(flops * shared[around] / axes.count)
+        return sums(keys, np.asarray(shares, np.float64))
+
+    def _located(self, op: Any) -> tuple[Origin, int]:
+        """The origin of an op, and the number of its line and name stack in the user's source; these are
+        empty if they are unknown."""
+        key = op.location.attr
+        if key not in self._locations:
+            come_from = origin(self._source.location(op))
+            place = come_from.place
+            if place not in self._places:
+                self._places[place] = len(self._said)
+                self._said.append(place)
+            self._locations[key] = come_from, self._places[place]
+        return self._locations[key]
+
+
+def _work(op: str, origin: Origin, place: tuple[str, str], price: OpPrice) -> Work:
+    return Work(op, origin, *place, price.seconds, price.flops, price.bytes, price.limited)
+
+
+def _number(op: Any) -> int | None:
+    """The number of a collective of the program; None for other ops."""
+    return ir.IntegerAttr(op.attributes[NUMBER]).value if NUMBER in op.attributes else None
+
+
+def _manual_around(op: Any) -> list[str]:
+    """The manual axes of surrounding computations. The op's types are types of a part along them."""
+    manual: list[str] = []
+    while (op := op.parent.operation).name != "func.func":
+        manual += boundary_axes(op)
+    return manual
+
+
+def computed(graph: OpGraph, module: ir.Module, traits: OpTraits) -> Iterator[tuple[int, bool]]:
+    """The ops of the main function that are work, by their numbers, of a module that the graph takes down.
+
+    Each comes with whether it is in the function itself, and not in a loop or a branch. The regions of other
+    ops belong to these ops.
+    """
+    functions = symbols(module, "func.func")
+    main = functions[main_function(functions)].operation
+    (start,) = (n for n in graph.add(module) if graph.plain[n] == "func.func" and graph.ops[n] == main)
+    names = {name: _is_work(name, traits) for name in {*graph.plain[start : graph.ends[start]]}}
+    inside = {name: name == "func.func" or traits.lowering(name) in _RUN_INSIDE for name in names}
+    for number in range(start + 1, graph.ends[start]):
+        parent = graph.parents[number]
+        works = names[graph.plain[number]] or NUMBER in graph.ops[number].attributes
+        if works and inside[graph.plain[parent]]:
+            yield number, parent == start
+
+
+def _is_work(name: str, traits: OpTraits) -> bool:
+    return traits.lowering(name) not in _FREE and not name.startswith(_NO_WORK)
+
+
+def _work_in(kinds: Kinds, traits: OpTraits) -> Iterator[tuple[int, bool]]:
+    """The same of a module that is listed, in which no collective has a number."""
+    functions = symbols(kinds.module, "func.func")
+    start = kinds.listing.functions[main_function(functions)]
+    works: dict[str, bool] = {}
+    inside: dict[int, bool] = {}
+    for number in range(start + 1, kinds.end(start)):
+        name, parent = kinds.name(number), kinds.parent(number)
+        if name not in works:
+            works[name] = _is_work(name, traits)
+        if parent not in inside:
+            around = kinds.name(parent)
+            inside[parent] = around == "func.func" or traits.lowering(around) in _RUN_INSIDE
+        if works[name] and inside[parent]:
+            yield number, parent == start
