@@ -53,7 +53,7 @@ def _commands(
 def _section(
     name: str, about: str, command: argparse.ArgumentParser, shared_keys: Mapping[str, set[tuple[str, ...]]]
 ) -> str:
-    actions = [action for action in command._actions if not isinstance(action, argparse._HelpAction)]
+    actions = [action for action in command._actions if not _is_hidden(action)]
     keys = {_key(action) for action in actions}
     taken = [anchor for anchor, shared in shared_keys.items() if shared <= keys]
     left = [a for a in actions if not any(_key(a) in shared_keys[anchor] for anchor in taken)]
@@ -64,6 +64,10 @@ def _section(
         )
         lines.append(f"And: {links}.\n")
     return "\n".join(lines)
+
+
+def _is_hidden(action: argparse.Action) -> bool:
+    return isinstance(action, argparse._HelpAction) or action.help == argparse.SUPPRESS
 
 
 def _key(action: argparse.Action) -> tuple[str, ...]:
@@ -92,7 +96,7 @@ def _names(action: argparse.Action) -> Iterable[str]:
 def _text(text: str) -> str:
     """A text for a cell of a table. Words that would be markup become code."""
     linked = re.sub(r"\(docs/(\w+)\.md\)", r"([more](\1.md))", text)
-    pattern = r"('[^']*[\[{<*_|][^']*'|(?<![\w(/])[^\s(]*[{<*_\[][^\s)]*(?!\())"
+    pattern = r"('[^']*[\[{<*_|][^']*'|(?<![\w(/])[^\s(]*[{<*_\[](?:[^\s)]*[^\s),;])?(?!\())"
     quoted = "".join(
         part if part.startswith("([more]") else re.sub(pattern, lambda m: f"`{m[0]}`", part)
         for part in re.split(r"(\(\[more\]\(\w+\.md\)\))", linked)

@@ -19,4 +19,5 @@ def test_commands_and_shared_options() -> None:
     assert text.count("| `--keep-shardings`, `--no-keep-shardings` |") == 1
     part = text.partition("## shardlog expect\n")[2].partition("\n## ")[0]
     assert "| `SHARDINGS` |" in part
+    assert "SUPPRESS" not in text and "`stablehlo.dot_general`," in text
     assert "And: [options of a run](#options-of-a-run) and [the partitioned program]" in part
