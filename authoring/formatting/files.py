@@ -8,7 +8,11 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import BinaryIO
 
-from ...engine.language.sources import LARGEST, UnreadableError, decoded, read_text
+from ...engine.language.diagnostics import Reporter
+from ...engine.language.parser import parse
+from ...engine.language.preprocessor import uses_preprocessor
+from ...engine.language.sources import LARGEST, Sources, UnreadableError, decoded, read_text
+from ...engine.language.syntax import Module
 from ...errors import ShardlogError
 from ...rulebook.notations.einsum import SUFFIXES, refuse_module
 from . import einsum, layout
@@ -79,4 +83,16 @@ def format_text(text: str, file: str) -> str:
     of einsum notation. Raises ShardlogError or DatalogError for other texts."""
     if Path(file).suffix in SUFFIXES:
         return einsum.formatted(text, file)
-    return layout.formatted(text, file)
+    laid_out = layout.formatted(text, file)
+    _check_parses(text, file)
+    return laid_out
+
+
+def _check_parses(text: str, file: str) -> None:
+    """Raises DatalogError for a text that is no Datalog: many languages have the same tokens. Where macros may
+    stand for anything, nothing is known."""
+    if uses_preprocessor(text):
+        return
+    reporter = Reporter(sources := Sources())
+    parse(text, sources.add(file, text), Module(), reporter, lambda path, at, module: None)
+    reporter.finish()

@@ -64,6 +64,11 @@ def at_home(text: str) -> str:
     return _ORIGINS.sub("", text)
 
 
+def uses_preprocessor(text: str) -> bool:
+    """Whether a text has directives of the preprocessor."""
+    return _USES.search(text) is not None
+
+
 class PreprocessingError(Exception):
     """An error in a line."""
 
@@ -94,7 +99,7 @@ class Preprocessor:
         """The text without directives and macros."""
         if file in self.known:
             return self.known.pop(file)
-        if len(self.macros) == 1 and not _USES.search(text):
+        if len(self.macros) == 1 and not uses_preprocessor(text):
             return Expanded(text)
         return _Expansion(self, text, file).result()
 

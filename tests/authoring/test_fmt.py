@@ -260,6 +260,7 @@ def test_standard_input(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.
     [
         ("a.dl", b'a("x).\n', "a.dl:1:3: error[E0101]: this string is not closed"),
         ("a.dl", b"\xff", "a.dl: error: cannot read this file: it is not UTF-8"),
+        ("a.dl", b"edge(x, y) if x == y\n", "a.dl:1:12: error[E0102]: expected"),
         ("a.rules", b"my.op i\n", "a.rules:1:1: error: expected a name and a colon"),
     ],
 )
@@ -272,6 +273,19 @@ def test_bad_files_stay_and_so_do_others(
     assert message in capsys.readouterr().err
     assert (tmp_path / name).read_bytes() == data
     assert (tmp_path / "b.dl").read_text() == "b( 1 ).\n"
+
+
+def test_files_of_other_languages_stay(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (other := tmp_path / "a.py").write_text(text := "if x == y:\n    print( x )\n")
+    assert main(["fmt", str(other)]) == 2
+    assert f"{other}:1:4: error[E0102]" in capsys.readouterr().err
+    assert other.read_text() == text
+
+
+def test_macros_may_stand_for_anything(tmp_path: Path) -> None:
+    (file := tmp_path / "a.dl").write_text("#define FACTS a(1).\nFACTS b( 1 ).\n")
+    assert main(["fmt", str(file)]) == 0
+    assert file.read_text() == "#define FACTS a(1).\nFACTS b(1).\n"
 
 
 def test_missing_file(capsys: pytest.CaptureFixture[str]) -> None:
