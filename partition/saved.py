@@ -58,12 +58,16 @@ class SavedPlan:
             raise ShardlogError(message, where=self.file.where, hint=REMAKE)
 
     def shardings(self, meshes: Meshes) -> list[Sharding]:
-        """Shardings that use all axes with the cuts of the plan."""
+        """Shardings that use all axes with the cuts of the plan. Raises ShardlogError if the file is
+        damaged."""
         with self.reading():
-            return [
-                Sharding(mesh, (Dimension((SubAxis(axis, pre, size),)),))
-                for mesh, axis, pre, size in self._data["axes"]
-            ]
+            sizes = [dict(mesh.axes) for mesh in meshes.meshes]
+            found = []
+            for mesh, axis, pre, size in self._data["axes"]:
+                if sizes[mesh][axis] % (int(pre) * int(size)):
+                    raise ValueError(f"the axis {axis} has no part ({pre}){size}")
+                found.append(Sharding(mesh, (Dimension((SubAxis(axis, int(pre), int(size)),)),)))
+            return found
 
     def plan(self, axes: Axes, values: int) -> Plan:
         """The plan itself, for a module with this many values. Raises ShardlogError if the file is

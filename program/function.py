@@ -129,6 +129,9 @@ def _shape(type_: ir.Type, where: Any, dynamic: bool) -> tuple[int, ...] | None:
         raise ShardlogError(
             f"unranked tensor {type_}", where=location(where), hint="give the tensor a static shape"
         )
+    if isinstance(type_, ir.ShapedType):
+        hint = "expected tensors; partition the program before it has buffers and vectors"
+        raise ShardlogError(f"{type_} is no tensor", where=location(where), hint=hint)
     return None
 
 

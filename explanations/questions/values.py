@@ -42,7 +42,7 @@ class Values:
             raise ShardlogError(f"{name} has no sharding: {reason}", where=self._record.name)
         names = self._record.names()
         near = get_close_matches(name, names, n=3, cutoff=0.5) or list(names)[:5]
-        hint = f"the nearest are: {', '.join(near)}"
+        hint = f"the nearest are: {', '.join(near)}" if near else "the program has no tensors"
         raise ShardlogError(f"there is no value {name}", where=self._record.name, hint=hint)
 
     def _parts(self, name: str) -> list[TensorValue]:

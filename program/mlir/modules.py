@@ -194,7 +194,14 @@ def public(function: Any) -> bool:
 
 def main_function(functions: dict[str, Any]) -> str:
     """The entry point: the only function, ``main``, or the only one that can be called from outside of the
-    module and that no other calls."""
+    module and that no other calls. Raises ShardlogError if it has no body."""
+    name = _entry_name(functions)
+    if not functions[name].operation.regions[0].blocks:
+        raise ShardlogError(f"the function {name} has no body", hint="expected the module that defines it")
+    return name
+
+
+def _entry_name(functions: dict[str, Any]) -> str:
     if len(functions) == 1:
         return next(iter(functions))
     if "main" in functions:

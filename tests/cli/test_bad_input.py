@@ -132,6 +132,16 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
         MESH + IDENTITY.format(type="tensor<*xf32>", sharding=""),
         "m.mlir:2:1: error: unranked tensor tensor<*xf32>\n  hint: give the tensor a static shape",
     ),
+    "buffer": (
+        MESH + IDENTITY.format(type="memref<4xf32>", sharding=""),
+        "m.mlir:2:1: error: memref<4xf32> is no tensor\n"
+        "  hint: expected tensors; partition the program before it has buffers and vectors",
+    ),
+    "vector": (
+        MESH + IDENTITY.format(type="vector<4xf32>", sharding=""),
+        "m.mlir:2:1: error: vector<4xf32> is no tensor\n"
+        "  hint: expected tensors; partition the program before it has buffers and vectors",
+    ),
     "tuple": (
         body("%0 = stablehlo.tuple %arg0 : tuple<tensor<8x16xf32>>", result="tuple<tensor<8x16xf32>>"),
         "m.mlir:3:8: error: tuple type tuple<tensor<8x16xf32>>\n  hint: return the parts as separate results",
@@ -486,6 +496,20 @@ def test_mesh_without_a_name_for_several(capsys: pytest.CaptureFixture[str]) -> 
 def test_module_that_does_not_exist(capsys: pytest.CaptureFixture[str]) -> None:
     message = "none.mlir: error: cannot read the module: No such file or directory"
     check_refused(["run", "none.mlir", "-o", "out.mlir"], message, capsys)
+
+
+@pytest.mark.parametrize("command", ["run", "partition", "exec", "facts -o f", "auto --devices 4"])
+def test_function_without_a_body(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.mlir").write_text("func.func private @main(tensor<4xf32>) -> tensor<4xf32>\n")
+    name, *options = command.split()
+    assert cli.main([name, "m.mlir", *options]) == 2
+    assert "m.mlir: error: the " in capsys.readouterr().err
+
+
+def test_value_of_a_program_without_tensors(capsys: pytest.CaptureFixture[str]) -> None:
+    Path("m.mlir").write_text("func.func @main() {\n  return\n}\n")
+    message = "m.mlir: error: there is no value result#0\n  hint: the program has no tensors"
+    check_refused(["why", "m.mlir", "result#0"], message, capsys)
 
 
 def test_facts_where_a_file_stands(capsys: pytest.CaptureFixture[str]) -> None:

@@ -86,6 +86,10 @@ def changed(tmp_path: Path, **fields: Any) -> Path:
     [
         ({"version": 2}, "a plan of version 2, and this is version 1"),
         ({"axes": []}, "a plan of another mesh"),
+        ({"axes": [[0, "none", 1, 2]]}, "a damaged plan"),
+        ({"axes": [[7, "rows", 1, 2]]}, "a damaged plan"),
+        ({"axes": [[0, "rows", 3, 5]]}, "a damaged plan"),
+        ({"axes": [[0, "rows", None, 2]]}, "a damaged plan"),
         ({"reshards": []}, "an op asks for a reshard that it does not have"),
         ({"homes": {"999": [[], []]}}, "a damaged plan"),
         ({"ways": {"3": [[0, ["rows"]]]}}, "a damaged plan"),
