@@ -89,8 +89,8 @@ def format_text(text: str, file: str) -> str:
 
 
 def _check_parses(text: str, file: str) -> None:
-    """Raises DatalogError for a text that is no Datalog: many languages have the same tokens. Where macros may
-    stand for anything, nothing is known."""
+    """Raises DatalogError for a text that is no Datalog: many languages have the same tokens. A text with
+    macros is not looked at, because they may stand for anything."""
     if uses_preprocessor(text):
         return
     reporter = Reporter(sources := Sources())
