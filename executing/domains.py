@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from jaxlib.mlir import ir
 
+from ..exporters.tokens import is_token
 from ..program.mlir.modules import main_function, symbols
 from ..program.signature import Told, describe, looks_at
 
@@ -42,7 +43,7 @@ def domains(result: Result) -> list[Asked]:
         main = functions[main_function(functions)]
         domains_asked = _DomainWalk(result, functions).function(main, [frozenset()] * len(main.type.results))
         kinds = zip(domains_asked, main.type.inputs, strict=True)
-        return [asked for asked, kind in kinds if isinstance(kind, ir.RankedTensorType)]
+        return [asked for asked, kind in kinds if not is_token(kind)]
 
 
 class _DomainWalk:

@@ -10,6 +10,7 @@ import numpy as np
 
 from ..errors import ShardlogError
 from ..exporters.lowering.lowering import runnable
+from ..exporters.lowering.writer import array_type
 from ..exporters.tokens import is_token, without_tokens
 from ..exporters.wide import wide
 from ..importers.sources.compiling import load, refused
@@ -131,7 +132,7 @@ def compiled(
     except Exception as error:  # XLA's, of many classes
         raise refused(error, result.source, result.module) from None
 
-    inputs, given = main.type.inputs, zip(results, main.type.results, strict=True)
+    inputs, given = main.type.inputs, zip(results, map(array_type, main.type.results), strict=True)
     taken = [sharding for sharding, kind in zip(arguments, inputs, strict=True) if not is_token(kind)]
     ends = tuple((sharding, tuple(kind.shape)) for sharding, kind in given if not is_token(kind))
     checked = () if in_64_bits else _taken(main)
@@ -140,10 +141,11 @@ def compiled(
 
 def _taken(main: Any) -> tuple[tuple[str, str, tuple[int, ...], str], ...]:
     """The name, the type, the shape and the dtype of each argument."""
+    types = (array_type(argument.type) for argument in main.arguments)
     return tuple(
-        (argument_path(a.location) or f"%arg{i}", str(a.type), tuple(a.type.shape), _dtype(a.type))
-        for i, a in enumerate(main.arguments)
-        if not is_token(a.type)
+        (argument_path(a.location) or f"%arg{i}", str(a.type), tuple(type_.shape), _dtype(type_))
+        for i, (a, type_) in enumerate(zip(main.arguments, types, strict=True))
+        if not is_token(type_)
     )
 
 

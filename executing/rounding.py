@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxlib.mlir import ir
 
+from ..exporters.tokens import is_token
 from ..partition.executions import Executions
 from ..program.elements import dtype_of
 from ..program.mlir.modules import main_function, symbols
@@ -44,7 +45,7 @@ class Roundings:
             main = self._functions[main_function(self._functions)]
             errors = self._block(main.regions[0].blocks[0], [0.0] * len(main.type.inputs), {})
             kinds = zip(errors, main.type.results, strict=True)
-            return [error for error, kind in kinds if isinstance(kind, ir.RankedTensorType)]
+            return [error for error, kind in kinds if not is_token(kind)]
 
     def _block(self, block: Any, given: Sequence[float], around: dict[Any, float]) -> list[float]:
         error_of = around | dict(zip(block.arguments, given, strict=True))
@@ -116,8 +117,4 @@ def eps_of(element: str) -> float:
 
 
 def _eps(type_: Any) -> float:
-    return (
-        eps_of(str(ir.RankedTensorType(type_).element_type))
-        if isinstance(type_, ir.RankedTensorType)
-        else 0.0
-    )
+    return eps_of(str(getattr(type_, "element_type", type_)))

@@ -10,6 +10,7 @@ import numpy as np
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
+from ..exporters.lowering.writer import array_type
 from ..exporters.tokens import is_token
 from ..program.elements import dtype_of
 from ..program.mlir.modules import main_function, symbols
@@ -64,7 +65,8 @@ def boundary(result: Result) -> tuple[list[BoundaryValue], list[BoundaryValue]]:
     return ends[0], ends[1]
 
 
-def _value(result: Result, name: str, type_: Any) -> BoundaryValue:
+def _value(result: Result, name: str, given: Any) -> BoundaryValue:
+    type_ = array_type(given)
     if isinstance(type_, ir.RankedTensorType):
         element = str(type_.element_type)
         with suppress(TypeError):
@@ -72,4 +74,4 @@ def _value(result: Result, name: str, type_: Any) -> BoundaryValue:
             if dtype_of(element) and value.dtype is not None:
                 return value
     hint = "exec runs programs whose arguments and results are arrays"
-    raise ShardlogError(f"{name} is a {type_}, not an array", where=result.source.name, hint=hint)
+    raise ShardlogError(f"{name} is a {given}, not an array", where=result.source.name, hint=hint)

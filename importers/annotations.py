@@ -287,25 +287,23 @@ def _values(module: ir.Module, main: Any, data: bytes) -> dict[str, ir.Value[Any
     """The values of a function by name: as MLIR prints them, or as in the text whose normal form the module
     is."""
     state = ir.AsmState(module.operation)
-    values: dict[str, ir.Value[Any]] = {}
+    numbered = list[ir.Value[Any]]()
 
     def walk(region: Any) -> None:
         for block in region.blocks:
-            for argument in block.arguments:
-                values[argument.get_name(state)] = argument
+            numbered.extend(block.arguments)
             for op in block.operations:
-                for result in op.results:
-                    values[result.get_name(state)] = result
+                numbered.extend(op.results)
                 for inner in op.regions:
                     walk(inner)
 
     walk(main.regions[0])
+    values = {value.get_name(state): value for value in numbered}  # regions may use a name again
     if not may_have_shardings(data):
         return values
     from .dialects.names import names_of
 
     if (named := names_of(data, module)(main)) is not None:
-        numbered = list(values.values())
         values = dict(zip(named.of, numbered, strict=True))
         values |= {name: numbered[number] for name, number in named.also.items()}
     return values

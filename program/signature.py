@@ -327,6 +327,7 @@ def _add_elements(facts: Facts, name: str, attribute: Any) -> None:
         _add(facts, "attribute_size", (name, len(attribute)))
         return
     values = [int(v) for v in attribute]
+    values = [v - (1 << 64) if v >= 1 << 63 else v for v in values]  # MLIR's bindings read indices unsigned
     _add_list(facts, name, values)
     if len(shape) == 2:
         rows = [(name, *divmod(i, shape[1]), v) for i, v in enumerate(values)]

@@ -44,9 +44,14 @@ def runnable(module: ir.Module, book: RuleBook) -> ir.Module:
     for op in operations_in(stablehlo_module.operation):
         known = op.name.partition(".")[0] in _OF_XLA and op.context.is_registered_operation(op.name)
         if not known:  # XLA may end the process
-            hint = "lower it to StableHLO to run it; run, partition and cost need no lowering"
-            raise ShardlogError(f"XLA does not have the op {op.name}", where=location(op), hint=hint)
+            raise not_of_xla(op)
     return stablehlo_module
+
+
+def not_of_xla(op: Any) -> ShardlogError:
+    """The error that XLA does not have an op."""
+    hint = "lower it to StableHLO to run it; run, partition and cost need no lowering"
+    return ShardlogError(f"XLA does not have the op {op.name}", where=location(op), hint=hint)
 
 
 _OF_XLA = ("builtin", "func", "stablehlo", "chlo", "mhlo", "sdy")  # dialects
@@ -115,9 +120,7 @@ class _FunctionLowering:
         """Writes a function anew, in its place."""
         for region in function.operation.regions:
             for block in region.blocks:
-                for argument in block.arguments:
-                    if (kind := written_type(argument.type)) is not None:
-                        argument.set_type(kind)
+                _set_types(block.arguments)
                 self.block(block)
         inputs, results = (
             [written_type(t) or t for t in ts] for ts in (function.type.inputs, function.type.results)
@@ -135,9 +138,14 @@ class _FunctionLowering:
             for i, operand in enumerate(op.operands):
                 if self.values.get(operand) is not None:
                     op.operands[i] = self.values[operand]
+            of_xla = op.name.partition(".")[0] in _OF_XLA
             for region in op.regions:
                 for inner in region.blocks:
+                    if of_xla:
+                        _set_types(inner.arguments)
                     self.block(inner)
+            if of_xla:
+                _set_types(op.results)
         for op in reversed(written):
             op.erase()
 
@@ -151,6 +159,11 @@ class _FunctionLowering:
             OpWriter(ir.InsertionPoint(op), op.location),
             [self.value(value) for value in op.operands],
         )
+        for operand, value in zip(op.operands, values, strict=True):
+            if value is None and written_type(operand.type) is not None:  # a scalar of an op that stays
+                raise not_of_xla(
+                    operand.owner.owner if isinstance(operand.owner, ir.Block) else operand.owner
+                )
         for operand in self.how.takes_zero.get(op.name, ()):
             constant = constant_of(op.operands[operand]) if operand < len(op.operands) else 0
             if constant is None or np.any(np.asarray(constant) != 0):
@@ -236,6 +249,13 @@ class _RegionBody:
             i64 = ir.IntegerType.get_signless(64)
             return self.writer.counted(self.shape, list(self.space).index(dim.value), i64)
         raise _refused(op, "it is in the body of another op")
+
+
+def _set_types(values: Any) -> None:
+    """Gives values the types that StableHLO has in place of theirs."""
+    for value in values:
+        if (kind := written_type(value.type)) is not None and kind != value.type:
+            value.set_type(kind)
 
 
 def _refused(op: Any, why: str) -> ShardlogError:

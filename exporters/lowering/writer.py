@@ -35,6 +35,12 @@ def written_type(kind: Any) -> Any:
     return None
 
 
+def array_type(kind: Any) -> Any:
+    """The type of the array that a program takes or gives for a value of this type."""
+    with ir.Location.unknown(kind.context):
+        return written_type(kind) or kind
+
+
 def written_element(element: Any) -> Any:
     """The replacement of an element type."""
     return ir.IntegerType.get_signless(64) if isinstance(element, ir.IndexType) else element

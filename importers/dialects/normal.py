@@ -43,6 +43,7 @@ from ...program.shardings import mesh_attribute
 from ...program.signature import text_of
 from .axes import GridAxes, axes_of
 from .checks import check_collective, collectives
+from .control import CONTROL, to_stablehlo_control
 from .formats import formats
 from .grids import Grid, Spec, axis_lists, check_kind, counted, find, integers, kind_of, read_partial
 from .marks import ANNOTATIONS, SHARDINGS
@@ -164,6 +165,8 @@ class _Normal:
         self.module.operation.attributes[SPELLING] = ir.StringAttr.get(spelling)
         if spelling == "rfc":  # whose types and collectives may contradict themselves
             self.module.operation.verify()
+        if CONTROL.intersection(by_name):
+            to_stablehlo_control(operations_in(self.module))
         if any(name.startswith("mhlo.") for name in by_name):
             _to_stablehlo(self.module)
         return True

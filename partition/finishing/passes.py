@@ -56,9 +56,13 @@ Pass = Callable[[Draft], None]
 
 
 def drop_annotations(draft: Draft) -> None:
-    """Removes attributes that only the annotated module needs from ops that were copied with their region or
-    function, such as comparisons."""
+    """Removes attributes and constraints that only the annotated module needs from ops that were copied with
+    their region or function, such as comparisons."""
     for op in operations_in(draft.module) if draft.annotated else ():
+        if draft.traits.lowering(op.name) == "identity":
+            op.results[0].replace_all_uses_with(op.operands[0])
+            op.erase()
+            continue
         for label in OUTSIDE:
             if label in op.attributes:
                 del op.attributes[label]

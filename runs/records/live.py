@@ -94,6 +94,11 @@ class Live(LiveTurns):
         return {number: str(type_) for type_, number in self._program.classes.signatures.types.items()}
 
     @cached_property
+    def _tensor_types(self) -> frozenset[int]:
+        shapes = self._program.classes.signatures.shapes
+        return frozenset(number for number, shape in enumerate(shapes) if shape is not None)
+
+    @cached_property
     def tensors(self) -> list[int]:
         """The values that are tensors, and still there."""
         shapes, tensors = self._program.classes.signatures.shapes, list[int]()
@@ -145,7 +150,11 @@ class Live(LiveTurns):
             called = {instance.function.name for instance in self._graph.instances}
             if function not in called:
                 return f"nothing calls @{function}"
-        if any(name in names for names in self.value_names):
+        for instance, names in zip(self._graph.instances, self.value_names, strict=True):
+            if name not in names:
+                continue
+            if instance.function.types[names.index(name)] not in self._tensor_types:
+                return "it is no tensor"
             return "no result depends on it, so it is dead"
         return ""
 
