@@ -34,8 +34,8 @@ def output(name: str | Path) -> Iterator[Path]:
         if old is not None and stat.S_ISDIR(old.st_mode):
             raise ShardlogError("cannot write: Is a directory", where=str(name))
         if old is not None and (_stream(old) or not stat.S_ISREG(old.st_mode)):
-            with TemporaryDirectory() as folder:
-                written = Path(folder, "output")
+            with temporary_folder() as folder:
+                written = folder / "output"
                 written.touch()
                 yield written
                 _copy(written, name)
@@ -72,6 +72,18 @@ def output_folder(name: str | Path) -> Iterator[Path]:
                 (path / file).parent.mkdir(parents=True, exist_ok=True)
             for file in files:
                 (written / file).replace(path / file)
+
+
+@contextmanager
+def temporary_folder() -> Iterator[Path]:
+    """An empty folder for what only this process reads. It is removed at the end, and where a signal ends the
+    process."""
+    with TemporaryDirectory(prefix="shardlog-") as name:
+        interrupt.clearing[name] = lambda: _remove_folder(Path(name))
+        try:
+            yield Path(name)
+        finally:
+            del interrupt.clearing[name]
 
 
 def write(name: str | Path, data: bytes) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from .. import outputs
 from ..errors import ShardlogError
 
 
@@ -75,11 +76,7 @@ def _wrong(file: Path, what: str, command: str) -> ShardlogError:
 def write(path: Path, what: Any) -> None:
     """Writes gzipped JSON: of the same the same bytes."""
     text = json.dumps(what, ensure_ascii=False, separators=(",", ":"))
-    data = gzip.compress(text.encode(), 9, mtime=0)
-    try:
-        path.write_bytes(data)
-    except OSError as error:
-        raise ShardlogError(f"cannot write: {error.strerror}", where=str(path)) from None
+    outputs.write(path, gzip.compress(text.encode(), 9, mtime=0))
 
 
 def _row(row: dict[str, Any]) -> Measurement:

@@ -15,10 +15,10 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
-from tempfile import TemporaryDirectory
 from typing import Any
 
 from ..errors import ShardlogError
+from ..outputs import temporary_folder
 from .data import read_programs, write
 
 _THREADS = 12
@@ -132,11 +132,11 @@ def _events(program: Any, given: list[Any], runs: int) -> list[tuple[float, floa
     import jax
     from jax.profiler import ProfileData
 
-    with TemporaryDirectory() as folder:
-        with jax.profiler.trace(folder):
+    with temporary_folder() as folder:
+        with jax.profiler.trace(str(folder)):
             for _ in range(runs):
                 _run(program, given)
-        (path,) = Path(folder).rglob("*.xplane.pb")
+        (path,) = folder.rglob("*.xplane.pb")
         planes = [plane for plane in ProfileData.from_file(str(path)).planes if "/device:GPU" in plane.name]
         lines = [line for plane in planes for line in plane.lines]
         return sorted((e.start_ns, e.duration_ns, e.name) for line in lines for e in line.events)

@@ -7,10 +7,12 @@ import os
 import re
 import signal
 import socket
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
+from multiprocessing.resource_tracker import ensure_running
 from queue import LifoQueue
 from typing import Any
 
@@ -50,6 +52,7 @@ class Processes(Executor):
     """Worker processes. Each is a pool of its own, so that one that ends takes only its own task with it."""
 
     def __init__(self, count: int) -> None:
+        _track_quietly()
         self._free = LifoQueue[ProcessPoolExecutor | None]()
         self._pools = set[ProcessPoolExecutor]()
         for _ in range(count):
@@ -92,6 +95,16 @@ class Processes(Executor):
         for pool in [*self._pools]:
             for process in [*(pool._processes or {}).values()]:
                 process.kill()
+
+
+def _track_quietly() -> None:
+    """Starts the process that removes the semaphores of this one. Where a signal ends this one, it does so
+    without a warning."""
+    sys.warnoptions.append("ignore:::multiprocessing.resource_tracker")
+    try:
+        ensure_running()
+    finally:
+        sys.warnoptions.pop()
 
 
 def _ignore_interrupts() -> None:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import tempfile
 from dataclasses import replace
 from math import prod
-from pathlib import Path
 from typing import Any
 
 from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
+from ...outputs import temporary_folder
 from ...program.function import location
 from ...program.mlir.modules import (
     boundary_attributes,
@@ -74,8 +73,8 @@ def _drop_declared(module: ir.Module) -> None:
 
 def _compiled(source: Any, module: ir.Module, text: Text) -> Text | None:
     """The program that a compile gives to Shardy; None where it gives none."""
-    with tempfile.TemporaryDirectory(prefix="shardlog-") as folder:
-        options = FLAGS | {"xla_dump_to": folder}
+    with temporary_folder() as folder:
+        options = FLAGS | {"xla_dump_to": str(folder)}
         if _has_devices(source, text.name):
             try:
                 source.compile(compiler_options=options)
@@ -83,9 +82,9 @@ def _compiled(source: Any, module: ir.Module, text: Text) -> Text | None:
                 raise refused(error, text, module) from None
         elif message := dump(module, _devices(module), options):
             raise refused(message, text, module)
-        if not (Path(folder) / "shardy").exists():
+        if not (folder / "shardy").exists():
             return None
-        return replace(read_dump(Path(folder), own=True), name=text.name, interface=text.interface)
+        return replace(read_dump(folder, own=True), name=text.name, interface=text.interface)
 
 
 def _has_devices(source: Any, where: str) -> bool:

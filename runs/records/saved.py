@@ -9,13 +9,13 @@ from functools import cache, cached_property
 from itertools import groupby, takewhile
 from operator import itemgetter
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any
 
 from ...engine.evaluate.program import LoadedProgram
 from ...engine.plan.plan import Source
 from ...engine.provenance.proof import Proof
 from ...errors import ShardlogError
+from ...outputs import temporary_folder
 from ...program.ids import Cell, Content, Item, Place, first_place
 from ...program.meshes import Mesh, Meshes
 from ...program.mlir.origins import Origin
@@ -68,10 +68,10 @@ def check_saved(path: Path) -> None:
     from .save import save
 
     file = Database(path)
-    with TemporaryDirectory() as folder:
-        again = Path(folder, "again")
+    with temporary_folder() as folder:
+        again = folder / "again"
         try:
-            save(Saved(path)._again(Path(folder)), again)
+            save(Saved(path)._again(folder), again)
             same = again.read_bytes() == path.read_bytes()
         except ImportError:  # of what it would be run with
             raise
@@ -412,8 +412,8 @@ class Saved(RunRecord):
 
         Raises what ``run_with`` does.
         """
-        with TemporaryDirectory() as folder:
-            return self._again(Path(folder), annotate, without, told)
+        with temporary_folder() as folder:
+            return self._again(folder, annotate, without, told)
 
     def _again(
         self, folder: Path, annotate: Given = (), without: Collection[Cell] = (), told: Sequence[str] = ()
