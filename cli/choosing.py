@@ -11,7 +11,7 @@ from ..errors import ShardlogError
 from ..program.elements import bytes_text
 from ..runs.choice import ProgramChoice
 from ..runs.options import flag_of
-from .running import add_option
+from .running import Progress, add_option
 
 if TYPE_CHECKING:
     from ..cost.machine import Machine
@@ -59,12 +59,18 @@ def checked_choice(options: argparse.Namespace) -> ProgramChoice:
 def program_of(options: argparse.Namespace, session: Session) -> Partitioned:
     """The program that is meant, which devices can run; warns where its machine has not as much memory as it
     needs."""
-    return _warned(session.programs.of(choice_of(options)))
+    with Progress() as progress:
+        progress("partitioning", 0.8)
+        program = session.programs.of(choice_of(options))
+    return _warned(program)
 
 
 def asked_of(options: argparse.Namespace, session: Session) -> Partitioned:
     """Like ``program_of``, to ask for its collectives and its cost: devices may not be able to run it."""
-    return _warned(session.programs.asked(choice_of(options)))
+    with Progress() as progress:
+        progress("partitioning", 0.8)
+        program = session.programs.asked(choice_of(options))
+    return _warned(program)
 
 
 def _warned(program: Partitioned) -> Partitioned:

@@ -15,7 +15,7 @@ from ..outputs import output, refuse_loss
 from ..program.elements import bytes_text
 from ..runs.options import machine_of_costs
 from .choosing import asked_of, choice_arguments, warn_of_memory
-from .running import add_json, inputs, session_of
+from .running import Progress, add_json, inputs, session_of
 
 
 def add(commands: Any, common: argparse.ArgumentParser) -> None:
@@ -52,7 +52,9 @@ def _cost(options: argparse.Namespace) -> None:
         return
     with output(options.trace) if options.trace else nullcontext() as file:
         program = asked_of(options, session)
-        cost = program.cost(topology, step=options.trace is not None)
+        with Progress() as progress:
+            progress("counting costs", 0.9)
+            cost = program.cost(topology, step=options.trace is not None)
         if options.topology is None and options.memory is not None and cost.peak > options.memory:
             bound = f"the bound of {bytes_text(options.memory)} is on tensors without tiles"
             needed = (

@@ -240,7 +240,10 @@ def _conflicts(options: argparse.Namespace) -> None:
     from ..explanations.answers.conflicts import conflicts_text
 
     choice = checked_choice(options)
-    conflicts = open_or_run(options).programs.conflicts(choice)
+    session = open_or_run(options)
+    with Progress() as progress:
+        progress("looking for conflicts", 0.8)
+        conflicts = session.programs.conflicts(choice)
     if options.json:
         total = sum(conflict.bytes for conflict in conflicts)
         entries = [conflict.as_json() for conflict in conflicts]

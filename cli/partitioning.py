@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..console.colours import show
 from ..console.printing import print_json
 from .choosing import checked_choice, choice_arguments, program_of
-from .running import add_json, inputs, session_of
+from .running import Progress, add_json, inputs, session_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +74,10 @@ def _partition(options: argparse.Namespace) -> None:
         checked_choice(options)
         partitioned = program_of(options, session_of(options))
         if file is not None:
-            file.write_bytes(_written(partitioned, Path(options.output).suffix))
+            with Progress() as progress:
+                progress("printing", 0.9)
+                written = _written(partitioned, Path(options.output).suffix)
+            file.write_bytes(written)
         elif not (options.list or options.json or options.show_plan):
             sys.stdout.buffer.write(partitioned.text().encode())
     if options.json:
@@ -118,8 +121,11 @@ def _execute(options: argparse.Namespace) -> int:
         arguments, results = boundary(result)
         devices = devices_for(partitioned.axes.count, options.devices, result.source.name)
         arrays, drawn = _inputs(options, result, arguments)
-        trial = Trial(result, partitioned.compile(devices), devices)
-        judgement = trial.at_random(options.random) if arrays is None else trial.of(arrays)
+        with Progress() as progress:
+            progress("compiling", 0.9)
+            trial = Trial(result, partitioned.compile(devices), devices)
+            progress("running", 0.95)
+            judgement = trial.at_random(options.random) if arrays is None else trial.of(arrays)
         comparisons = judgement.comparisons
         if file is not None:
             write_outputs(file, results, judgement.outputs)
