@@ -1,0 +1,154 @@
+"""Commands that end early: in each of their phases by Ctrl-C, or because the disk is full.
+
+``endings`` starts one process, which forks a child for each ending: imports, which take most of the time of a
+small command, are there once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+_BYTES = 10  # that a file may have where the disk is full
+
+
+class Ending(NamedTuple):
+    """How a command ended: the phase that Ctrl-C came in ("" where the command went on to its end), the exit
+    status, the messages, and the files that are there, with their bytes in hexadecimal."""
+
+    phase: str
+    status: int
+    messages: str
+    files: dict[str, str]
+
+
+def endings(folder: Path, command: list[str], *, full: bool = False) -> list[Ending]:
+    """How a command in a folder ends when Ctrl-C comes in each of its phases, and without; or, if ``full``,
+    with a full disk."""
+    temporary = folder / "temporary"
+    temporary.mkdir(exist_ok=True)
+    done = subprocess.run(
+        [sys.executable, __file__],
+        input=json.dumps({"command": command, "full": full}),
+        cwd=folder,
+        env={**os.environ, "TMPDIR": str(temporary)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return [Ending(*ending) for ending in json.loads(done.stdout)]
+
+
+def _files() -> dict[str, str]:
+    return {str(path): path.read_bytes().hex() for path in sorted(Path().rglob("*")) if path.is_file()}
+
+
+def _forked(carry_out: Callable[[int], int]) -> Ending:
+    """What becomes of a child. It is given a pipe to write its phase to."""
+    (phase, phase_end), (messages, messages_end) = os.pipe(), os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        os.dup2(messages_end, 2)
+        status = carry_out(phase_end)
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    for end in (phase_end, messages_end):
+        os.close(end)
+    with os.fdopen(phase, "rb") as told, os.fdopen(messages, "rb") as said:
+        texts = told.read().decode(), said.read().decode()
+    _, status = os.waitpid(child, 0)
+    return Ending(texts[0], os.waitstatus_to_exitcode(status), texts[1], _files())
+
+
+def _watch(tell: Callable[[str], None]) -> None:
+    """Tells of each phase: those of the bar, of Datalog programs, and when a file is half-written, and when
+    it is about to take its place."""
+    from shardlog.cli.running import Progress
+    from shardlog.datalog import Program
+
+    def telling(act: Callable[..., Any], name: str) -> Callable[..., Any]:
+        def told(*arguments: Any, **keywords: Any) -> Any:
+            tell(name)
+            return act(*arguments, **keywords)
+
+        return told
+
+    def written(act: Callable[..., Any]) -> Callable[..., Any]:
+        def half_written(path: Path, data: Any, *arguments: Any, **keywords: Any) -> Any:
+            act(path, data[: len(data) // 2], *arguments, **keywords)
+            tell("half-written")
+            return act(path, data, *arguments, **keywords)
+
+        return half_written
+
+    replaced: Any = Progress
+    replaced.__call__ = lambda _, what, done: tell(f"{what} {4 * done:.0f}/4")
+    replaced = Program
+    for name in ("read_inputs", "run_outputs", "write_outputs"):
+        setattr(replaced, name, telling(getattr(Program, name), name))
+    replaced = Path
+    replaced.write_bytes, replaced.write_text = written(Path.write_bytes), written(Path.write_text)
+    replaced.replace = telling(Path.replace, "taking its place")
+
+
+def _interrupted(command: list[str], number: int) -> Ending:
+    """How a command ends when Ctrl-C comes in its phase with a number."""
+
+    def carry_out(phases: int) -> int:
+        from shardlog import interrupt
+        from shardlog.cli import main
+
+        seen = list[str]()
+
+        def tell(phase: str) -> None:
+            if phase not in seen:
+                seen.append(phase)
+                if len(seen) == number + 1:
+                    os.write(phases, phase.encode())
+                    os.kill(os.getpid(), signal.SIGINT)
+
+        interrupt.install()
+        _watch(tell)
+        return main(command)
+
+    return _forked(carry_out)
+
+
+def _full(command: list[str]) -> Ending:
+    def carry_out(_: int) -> int:
+        from shardlog.cli import main
+
+        resource.setrlimit(resource.RLIMIT_FSIZE, (_BYTES, resource.getrlimit(resource.RLIMIT_FSIZE)[1]))
+        return main(command)
+
+    return _forked(carry_out)
+
+
+def _main() -> None:
+    asked = json.load(sys.stdin)
+    import shardlog.executing.partitioning
+    import shardlog.explanations.partitioned
+    import shardlog.runs.running
+    import shardlog.session  # noqa: F401
+
+    if asked["full"]:
+        found = [_full(asked["command"])]
+    else:
+        found = [_interrupted(asked["command"], 0)]
+        while found[-1].phase:
+            found.append(_interrupted(asked["command"], len(found)))
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    _main()
