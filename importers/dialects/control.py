@@ -28,7 +28,8 @@ class _Replacement:
     """An op, and what is written in its place."""
 
     def __init__(self, op: Any) -> None:
-        self.op, self.place, self.location = op, ir.InsertionPoint(op), op.location
+        self.op, self.place = op, ir.InsertionPoint(op)
+        self.beside = ir.Location.name("carried", op.location)  # which no value of the text is called by
 
     def made(
         self,
@@ -46,7 +47,7 @@ class _Replacement:
             operands=list(operands),
             attributes=attributes or {},
             regions=regions,
-            loc=self.location,
+            loc=self.op.location if regions else self.beside,
             ip=place or self.place,
         )
 

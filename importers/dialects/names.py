@@ -24,6 +24,7 @@ _DEFINED = re.compile(
     rb"|(?P<argument>%[\w$.-]+)\s*:"
 )
 _RESULT = re.compile(rb"(%[\w$.-]+)(?::(\d+))?")
+_WRITTEN = 0, 0  # the place of ops that are not in the text
 _PLACE = re.compile(r'loc\("-":(\d+):(\d+)\)')
 
 
@@ -65,11 +66,13 @@ class TextNames:
         listed, numbers, places = list[str](), dict[str, int](), set[tuple[int, int]]()
         whole, printed = True, list[str]()
 
-        def add(names: list[str] | None, values: list[Any], level: int) -> None:
+        def add(place: tuple[int, int], values: list[Any], level: int) -> None:
             nonlocal whole
-            for i, value in enumerate(values):
-                name = names[i] if names is not None and i < len(names) else ""
-                whole &= bool(name) or level > 0
+            names = self._names.get(place)
+            whole &= names is not None or not values or level > 0 or place == _WRITTEN
+            unnamed = len(values) - len(names or ())  # a loop may carry a counter before what the text names
+            for i, value in enumerate(values, -max(unnamed, 0)):
+                name = names[i] if names is not None and 0 <= i < len(names) else ""
                 printed.append(value.get_name())
                 name = name or printed[-1]
                 earlier = numbers.get(name)
@@ -82,17 +85,17 @@ class TextNames:
             block = region.blocks[0]
             for argument in block.arguments:
                 places.add(_place(argument))
-                add(self._names.get(_place(argument)), [argument], level)
+                add(_place(argument), [argument], level)
             for op in block.operations:
                 places.add(_place(op))
-                add(self._names.get(_place(op)), list(op.results), level)
+                add(_place(op), list(op.results), level)
                 for inner in op.regions:
                     walk(inner, level + 1)
 
         walk(function.regions[0], 0)
         if not whole:
             return None
-        first, last = min(places), max(places)
+        first, last = min(places - {_WRITTEN}, default=_WRITTEN), max(places)
         also = {name: i for i, name in enumerate(printed) if "arg" in name and name not in numbers}
         for where, name, operand in self._annotations:
             if first <= where <= last and where not in places and name not in numbers:
@@ -121,4 +124,4 @@ def _results(text: bytes) -> list[str]:
 
 def _place(value: Any) -> tuple[int, int]:
     match = _PLACE.fullmatch(str(value.location))
-    return (int(match[1]), int(match[2])) if match else (0, 0)
+    return (int(match[1]), int(match[2])) if match else _WRITTEN

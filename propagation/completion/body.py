@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from jaxlib.mlir import ir
@@ -13,7 +13,7 @@ from ...program.columns import numbers
 from ...program.function import Function
 from ...program.mlir.modules import boundary_attributes, with_attributes
 from .notes import NONE, Note
-from .options import BINDS, WISHES, ChosenOption, OptionChooser, Seen
+from .options import BINDS, WISHES, CarriedValue, ChosenOption, OptionChooser, Seen
 from .told import ToldOption
 from .visits import Added, CompletedFunction, Held, Visit
 
@@ -35,6 +35,12 @@ class Body:
         read = self.notes.read
         self.known: dict[tuple[Note, int], _Said] = {}  # by an annotation and a rank
         self.constraints = {*function.constraints}
+        self.around: dict[
+            int, int
+        ] = {}  # the node that ends a region -> that which carries values through it
+        for node, regions in function.regions.items():
+            if options.carried(function.signature[node]):
+                self.around |= {region.nodes[-1]: node for region in regions}
         self.defined: dict[int, Held] = {}  # value -> the annotation of its definition
         self.given: dict[int, Held] = {}  # value -> one that users see, where the op's definition has another
         self.for_users: dict[int, Held] = {}  # the result of a constraint -> its annotation
@@ -61,6 +67,10 @@ class Body:
         signatures, order = numbers(function.signature).tolist(), numbers(function.order).tolist()
         for node in order[::direction]:
             if node in self.constraints:
+                continue
+            node = self.around.get(node, node)
+            if carried := self.options.carried(signatures[node]):
+                self.carry(node, carried, direction, visits)
                 continue
             held, seen = self.seen(node)
             chosen = self.options.choose(signatures[node], seen, self.told.get(node))
@@ -93,6 +103,50 @@ class Body:
                 differs = not all(self.notes.same(first.note, other.note) for other in others)
                 add(i, first, WISHES, differs)
         return tuple(held), tuple(seen)
+
+    def carry(self, node: int, carried: Sequence[CarriedValue], direction: int, visits: list[Visit]) -> None:
+        """Visits an op for each value that it carries through its regions."""
+        for value in carried:
+            outside = zip(*self.seen(node), strict=True)
+            found = [each for each in outside if each[0][0] in (value.operand, value.result)]
+            known = {slot for (slot, _), _ in found}
+            for slot, one in self.inside(node, value):
+                if slot not in known:
+                    known.add(slot)
+                    found.append(((slot, one), (slot, Seen(one.note, WISHES))))
+            held, seen = tuple(one for one, _ in found), tuple(one for _, one in found)
+            chosen = self.options.pass_on(self.function.signature[node], value, seen) if seen else None
+            if chosen is not None:
+                self.give(node, chosen, len(visits))
+                self.give_inside(
+                    node, value, Held(dict(chosen.notes)[value.result], len(visits), node, value.result)
+                )
+                visits.append(Visit(self.function.name, node, direction, held, chosen))
+
+    def inside(self, node: int, value: CarriedValue) -> Iterator[tuple[int, Held]]:
+        """The annotations that the regions of an op have of a value that it carries, by slot."""
+        function, regions = self.function, self.function.regions[node]
+        for region, i in value.returned:
+            returned = function.operands[regions[region].nodes[-1]][i]
+            if (held := self.of(returned)).note != NONE:
+                yield value.result, held
+        for region, i in value.arguments:
+            argument = regions[region].arguments[i]
+            if argument in self.wished:
+                yield value.result if value.operand is None else value.operand, self.wished[argument][0]
+
+    def give_inside(self, node: int, value: CarriedValue, new: Held) -> None:
+        """Gives a value that an op carries its annotation in the regions of the op, too."""
+        function, regions = self.function, self.function.regions[node]
+        for region, i in value.arguments:
+            self.defined[regions[region].arguments[i]] = new
+        for region, i in value.returned:
+            end = regions[region].nodes[-1]
+            returned = function.operands[end][i]
+            held = self.used.get((end, i), self.of(returned))
+            if not self.notes.same(held.note, new.note):
+                self.used[end, i] = new
+                self.wished.setdefault(returned, []).insert(0, new)
 
     def give(self, node: int, chosen: ChosenOption, visit: int) -> None:
         """Gives the slots of an op their annotations."""
@@ -134,6 +188,8 @@ class Body:
                 each = [
                     a for v, n in zip(results, notes, strict=True) if (a := self.attribute(v, n)) is not None
                 ]
+                if self.options.carried(function.signature[node]):
+                    each = self.of_carried(results)
                 if len(each) == len(results):
                     op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(each)
                 beside = dict[str, ir.Attribute]()
@@ -150,7 +206,19 @@ class Body:
                     self.constrain(op, i, value, held.note)
                     given.append(Added(node, node, held))
         given.sort(key=lambda added: added.before)
-        return CompletedFunction({self.place(v): held for v, held in self.defined.items()}, tuple(given))
+        own = {*function.arguments}
+        values = ((v, held) for v, held in self.defined.items() if v in own or function.definer[v] >= 0)
+        return CompletedFunction({self.place(v): held for v, held in values}, tuple(given))
+
+    def of_carried(self, results: Sequence[int]) -> list[ir.Attribute]:
+        """The annotations of the results of an op that carries values; those that have none are open."""
+        given = next(attribute for v in results if (attribute := self.held(v)) is not None)
+        mesh: Any = sdy.TensorShardingAttr(given).mesh_or_ref
+        each = list[ir.Attribute]()
+        for value in results:
+            dims = [sdy.DimensionShardingAttr.get([], is_closed=False)] * self.rank(value)
+            each.append(self.held(value) or sdy.TensorShardingAttr.get(mesh, dims))
+        return each
 
     def place(self, value: int) -> tuple[int, int]:
         """The node that has a value as a result, and which result; -1 and the number of an argument."""

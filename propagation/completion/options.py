@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -36,6 +37,47 @@ class ChosenOption:
     resharding: int  # 0: no annotation, 1: only those for other ops, 2: some that bind the op
 
 
+Asked = Mapping[str, Sequence[tuple[Any, ...]]]
+
+
+@dataclass(frozen=True)
+class CarriedValue:
+    """A value that an op carries through its regions: the slot of its operand, if there is one, and of its
+    result; the arguments that it is in regions, and the places at which regions return it, each as the region
+    and which one."""
+
+    operand: int | None
+    result: int
+    arguments: tuple[tuple[int, int], ...]
+    returned: tuple[tuple[int, int], ...]
+
+
+def _carried(asked: Asked, said: Asked) -> tuple[CarriedValue, ...]:
+    operands = sum(role == "operand" for _, role, *_ in asked["slot"])
+    ranked = {t for t, *_ in asked.get("dim", ())}
+    rows, values = (*said["edge_source"], *said["edge_target"]), list[CarriedValue]()
+    for (edge,) in sorted(said["edge"]):
+        ends = sorted({(end, r, i) for number, end, r, i in rows if number == edge})
+        each = {kind: tuple((r, i) for end, r, i in ends if end == kind) for kind in ("argument", "return")}
+        result = next((operands + i for end, _, i in ends if end == "result"), -1)
+        operand = next((i for end, _, i in ends if end == "operand"), None)
+        if result in ranked:  # scalars, and bodies of programs of one device, are left alone
+            values.append(CarriedValue(operand, result, each["argument"], each["return"]))
+    return tuple(values)
+
+
+def _passed_on(asked: Asked, value: CarriedValue) -> Facts:
+    """A rule by which a carried value is the same before, inside and behind an op, dimension by dimension."""
+    sizes = sorted((d, size) for t, d, size in asked["dim"] if t == value.result)
+    slots = [value.result] if value.operand is None else [value.operand, value.result]
+    return {
+        "slot": [row for row in asked["slot"] if row[0] in slots],
+        "factor": [(d, size) for d, size in sizes],
+        "kind": [(d, "pass_through") for d, _ in sizes],
+        "maps": [(slot, d, 0, d) for slot in slots for d, _ in sizes],
+    }
+
+
 class OptionChooser:
     """Asks the rules for options; equal questions are asked once."""
 
@@ -49,6 +91,8 @@ class OptionChooser:
         ] = {}
         self._ops: dict[int, tuple[int, Facts]] = {}
         self._alike: dict[Any, int] = {}
+        self._carried: dict[int, tuple[CarriedValue, ...]] = {}
+        self._passed: dict[Any, ChosenOption | None] = {}
 
     def op(self, signature: int) -> tuple[int, Facts]:
         """The op's rule as facts, and a number that equal rules share."""
@@ -60,11 +104,28 @@ class OptionChooser:
                 "factor": said["factor"] if said["known"] else [],
                 **{name: said[name] for name in ("kind", "maps", "blocked", "windowed")},
             }
+            if said["edge"]:
+                self._carried[signature] = _carried(asked, said)
             if self.mode:
                 facts["combines"] = [(name,) for name in self._combines(signature, asked)]
             key = tuple((name, tuple(rows)) for name, rows in facts.items())
             self._ops[signature] = self._alike.setdefault(key, len(self._alike)), facts
         return self._ops[signature]
+
+    def carried(self, signature: int) -> tuple[CarriedValue, ...]:
+        """The values that an op carries through its regions."""
+        self.op(signature)
+        return self._carried.get(signature, ())
+
+    def pass_on(
+        self, signature: int, value: CarriedValue, seen: tuple[tuple[int, Seen], ...]
+    ) -> ChosenOption | None:
+        """The option of an op for one of the values that it carries."""
+        key = signature, value, seen
+        if key not in self._passed:
+            facts = _passed_on(self.classes.facts(signature), value)
+            self._passed[key] = self._chosen(facts, seen, None)
+        return self._passed[key]
 
     def _combines(self, signature: int, asked: Any) -> list[str]:
         """The reductions that combine the partial results of an op, as "sum"."""

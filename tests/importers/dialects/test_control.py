@@ -101,6 +101,25 @@ def test_control_flow_runs_in_parts(name: str) -> None:
     np.testing.assert_allclose(np.asarray(jax.tree.leaves(found)[0]), expected, rtol=1e-6)
 
 
+@pytest.mark.parametrize("traversal", ["backward", "forward", "backward-forward", "forward-backward"])
+@pytest.mark.parametrize("name", CASES)
+def test_completion_goes_through_control_flow(name: str, traversal: Any) -> None:
+    body, more, *_ = CASES[name]
+    run = shardlog.run(program(body, more), propagation="completion", traversal=traversal)
+    results = run.text().partition("->")[2].partition("{\n")[0]
+    if (name, traversal) == ("while", "backward"):  # an op stands behind the loop
+        return
+    assert '[{"0"}, {}]' in results
+    if name != "swapped":  # which needs other parts in each turn
+        assert not run.partition(keep_shardings=True).sent
+
+
+def test_why_names_the_loop() -> None:
+    steps = str(shardlog.run(program(FOR, ""), propagation="completion").why("%q"))
+    assert "by stablehlo.while at" in steps
+    assert "operand 1 (d0, d1) -> result 1 (d0, d1)" in steps
+
+
 def test_an_annotation_in_a_loop_is_read() -> None:
     body = FOR.replace("%q = arith", "%q0 = shard.shard %h to %s : tensor<8x8xf32>\n    %q = arith")
     text = shardlog.run(program(body, ""), propagation="completion").partition(form="shard").text()
