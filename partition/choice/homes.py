@@ -135,7 +135,7 @@ class Homes:
             return 0.0
         total = self._opened[memory].total
         bound = total.bound()
-        for _ in range(tuning.PROOFS):
+        for _ in range(tuning.OPEN_PROOFS):
             if stop() or bound >= least * (1 - tuning.NEAR):
                 break
             for _ in sweeps(total, tuning.SWEEPS, ONWARDS, lasting=True, stop=stop):

@@ -9,7 +9,7 @@ from math import prod
 from typing import Any
 
 from ..layouts import Axes, Layout, PieceId, Pieces, Shape
-from .moves import Route, Step
+from .moves import Route, Sends, Step
 
 
 @dataclass(eq=False)
@@ -32,7 +32,12 @@ class Alike:
             own.price * times,
             own.sends if times else 0,
             lambda: tuple(self._given(step, rank) for step in own.steps),
+            make_sent=lambda: self._sent(own) if times else (),
         )
+
+    def _sent(self, own: Route) -> tuple[Sends, ...]:
+        given, times = self.given, self.times
+        return tuple([(kind, tuple([given[p] for p in on]), price * times) for kind, on, price in own.sent])
 
     def _given(self, step: Step, rank: int) -> Step:
         order, given = self.order, self.given

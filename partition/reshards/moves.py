@@ -28,6 +28,7 @@ Amount = Places | int  # of each device; one number if all are equal
 StepKind = Literal[
     "slice", "mask", "all_gather", "all_reduce", "reduce_scatter", "all_to_all", "collective_permute"
 ]
+Sends = tuple[StepKind, Pieces, float]  # the pieces along which devices send, and the elements that one sends
 
 
 @dataclass(frozen=True)
@@ -55,13 +56,14 @@ class Step:
 @dataclass(eq=False)
 class Route:
     """Steps from one layout to another: their total ``price``, in elements that a device sends, and the
-    number of collectives among them (``sends``). The steps are made on demand. ``at_once``: a route of one
-    collective, if this one sends less in several."""
+    number of collectives among them (``sends``). The steps, and what they send, are made on demand.
+    ``at_once``: a route of one collective, if this one sends less in several."""
 
     price: float
     sends: int
     make: Callable[[], tuple[Step, ...]]
     at_once: Route | None = None
+    make_sent: Callable[[], tuple[Sends, ...]] | None = None
 
     @classmethod
     def of(cls, steps: Iterable[Step]) -> Route:
@@ -73,6 +75,13 @@ class Route:
     def steps(self) -> tuple[Step, ...]:
         """The steps, in order."""
         return self.make()
+
+    @cached_property
+    def sent(self) -> tuple[Sends, ...]:
+        """What its steps send, in order."""
+        if self.make_sent is not None:
+            return self.make_sent()
+        return tuple((step.kind, step.sends_along, step.price) for step in self.steps if step.price)
 
 
 class Moves:

@@ -152,11 +152,10 @@ class Planner:
         if self.prices.collective is None:
             return 0.0, route.price
         once = byte = 0.0
-        for step in route.steps:
-            if step.price:
-                each = price(step.kind, step.sends_along)
-                once += each.once
-                byte += each.byte * step.price
+        for kind, pieces, elements in route.sent:
+            each = price(kind, pieces)
+            once += each.once
+            byte += each.byte * elements
         return once, byte
 
     def rates(self, shape: Shape, start: Layout, goal: Layout) -> Rate:
@@ -216,7 +215,7 @@ class Planner:
         price skips some if there are many."""
         axes, (pieces, primes) = self.axes, self._left(taken)
         search, least = self._alike(pieces, shape, start, goal)
-        find = search.route if every or len(pieces) <= _FEW else search.straight
+        find = search.route if every else search.priced if len(pieces) <= _FEW else search.straight
         route = least.route(find(least.start, least.goal), len(shape))
         if route.sends > 1 and (other := search.at_once(least.start, least.goal)):
             route.at_once = least.route(other, len(shape))

@@ -15,7 +15,26 @@ Edge = tuple[int, float, float, Step]  # the next layout; the cost of any such s
 _STEP = 1e-6  # of two routes that send the same, the one with fewer collectives
 _ONE: Amount = 1
 _ALL_WAYS, _DIRECT_WAYS = 5, 4  # pieces of a mesh up to which all permutes are tried; ... on the direct way
+_SPREAD = 3000  # layouts reached from one start
 _VISITED = (300, 3000)  # layouts visited: of all, and on the direct way; then dimensions are gathered
+
+
+class _Spread:
+    """The layouts that were reached from a start: the least price of each, the layout and the step before it,
+    the queue of those to go on from, and those that are ``done``."""
+
+    def __init__(self, start: int) -> None:
+        self.best = {start: 0.0}
+        self.came: dict[int, tuple[int, Step]] = {}
+        self.queue = [(0.0, 0, start)]
+        self.done: set[int] = set()
+        self.permuted: set[int] = set()
+
+    def reach(self, number: int, price: float, came: tuple[int, Step]) -> None:
+        """Notes a path to a layout, if it is the cheapest so far."""
+        if price < self.best.get(number, inf):
+            self.best[number], self.came[number] = price, came
+            heapq.heappush(self.queue, (price, len(self.came), number))
 
 
 class RouteSearch:
@@ -41,6 +60,8 @@ class RouteSearch:
         self._to_come: dict[int, dict[int, float]] = {}  # by goal: a lower bound
         self._lacking: dict[Dims, dict[Dims, int]] = {}  # by goal
         self._routes: dict[tuple[int, int], Route] = {}
+        self._priced: dict[tuple[int, int], Route] = {}
+        self._spreads: dict[tuple[int, Pieces, str, int], _Spread] = {}
         self._straight: dict[tuple[int, int], Route] = {}
         self._better: dict[tuple[int, int, float], Route | None] = {}
         self._at_once: dict[tuple[int, int], Route | None] = {}
@@ -51,6 +72,13 @@ class RouteSearch:
         if ends not in self._routes:
             self._routes[ends] = self._search(*ends) or self.straight(start, goal)
         return self._routes[ends]
+
+    def priced(self, start: Layout, goal: Layout) -> Route:
+        """A route that is as cheap as any, found together with those from the same start to other goals."""
+        ends = self._number(start), self._number(goal)
+        if ends not in self._priced:
+            self._priced[ends] = self._reached(*ends) or self.route(start, goal)
+        return self._priced[ends]
 
     def straight(self, start: Layout, goal: Layout) -> Route:
         """The cheapest route of steps that bring pieces to their goal."""
@@ -141,6 +169,33 @@ class RouteSearch:
                         if after == goal:
                             least = total
         return None
+
+    def _reached(self, start: int, goal: int) -> Route | None:
+        """A cheapest route by Dijkstra's algorithm, which goes on from where the search for another goal
+        ended. None if steps depend on the goal, or if it is far."""
+        wanted, moves = self._layouts[goal], self._moves
+        at_once = not self._even and any(
+            len(held) > 1 and size % moves.axes.product(held)
+            for size, held in zip(self._shape, wanted.dims, strict=True)
+        )
+        if at_once or moves.most > _ALL_WAYS:
+            return None
+        key = start, wanted.partial, wanted.combine, moves.mesh_of(self._layouts[start], wanted)
+        spread = self._spreads.setdefault(key, _Spread(start))
+        while goal not in spread.done:
+            if not spread.queue or len(spread.done) >= _SPREAD:
+                return None
+            price, _, number = heapq.heappop(spread.queue)
+            if number in spread.done:
+                continue
+            spread.done.add(number)
+            edges, others = self._onwards(number, goal), self._permuted(number, goal, _ALL_WAYS)
+            if id(others) not in spread.permuted:  # else they were reached at no higher price
+                spread.permuted.add(id(others))
+                edges = chain(edges, others)
+            for after, once, sent, step in edges:
+                spread.reach(after, price + once + sent, (number, step))
+        return self._plan(spread.came, start, goal)
 
     @staticmethod
     def _plan(came: dict[int, tuple[int, Step]], start: int, goal: int) -> Route:
