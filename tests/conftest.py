@@ -13,18 +13,28 @@ from typing import Any
 import pytest
 from hypothesis import settings
 from jaxlib.mlir import ir
+from shardlog.program.shardy import LINES, installed
 
 from .support import tools
 
 os.environ.setdefault("JAX_PLATFORMS", "cpu")  # where there is a GPU, too
-os.environ["XLA_FLAGS"] = f"{os.environ.get('XLA_FLAGS', '')} --xla_force_host_platform_device_count=8"
+# Unless flags are given, XLA optimises little: it compiles in half of the time. At night none are given.
+# Newer XLAs end at a flag that they lack.
+_QUICK = [
+    "--xla_backend_optimization_level=0",
+    "--xla_llvm_disable_expensive_passes=true",
+    "--xla_cpu_parallel_codegen_split_count=1",
+    *(["--xla_cpu_use_fusion_emitters=false"] if installed() == LINES[0] else []),
+]
+_flags = os.environ.get("XLA_FLAGS", " ".join(_QUICK))
+os.environ["XLA_FLAGS"] = f"{_flags} --xla_force_host_platform_device_count=8"
 
 _cache = TemporaryDirectory(prefix="shardlog-tests-")  # it goes with the process
 os.environ.setdefault("SHARDLOG_CACHE", _cache.name)
 
 # Each run tries the same cases, however long they take; those of a night are as many times more, and others.
 settings.register_profile("repeated", derandomize=True, database=None, deadline=None)
-settings.register_profile("nightly", derandomize=False, database=None, deadline=None, max_examples=1250)
+settings.register_profile("nightly", derandomize=False, database=None, deadline=None, max_examples=2500)
 settings.load_profile("repeated")
 
 gc.set_threshold(200_000, 20, 20)  # as in the processes of commands
@@ -104,6 +114,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, how in missing.items():
             if item.get_closest_marker(marker) and (marker, backend) != ("core", "reference"):
                 item.add_marker(pytest.mark.skip(reason=f"needs {how}"))
+
+
+def pytest_sessionfinish() -> None:
+    """Spares pytest, which collects garbage at the end, a walk over all that the process holds."""
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

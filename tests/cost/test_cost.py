@@ -102,7 +102,7 @@ def test_collectives_that_are_alike_at_a_place_are_one() -> None:
 
 @pytest.mark.parametrize("topology", [None, "h100"])
 def test_the_report_has_the_cost_of_the_program_that_is_run(topology: str | None) -> None:
-    result = shardlog.run(models.lower("transformer"))
+    result = shardlog.run(models.lower("transformer", depth=1))
     page = costs(result.programs, ProgramChoice(topology=topology))
     found = page["cost"]
     assert page["uncosted"] == ""

@@ -202,7 +202,7 @@ def height_of(proof: Proof) -> int:
 
 
 @given(RULES, st.lists(facts(), min_size=1, max_size=2))
-@drawing(20)
+@drawing(10)
 def test_every_proof_is_of_the_least_height(found: Any, steps: list[Facts]) -> None:
     compiled = program(found)
     for added in steps:

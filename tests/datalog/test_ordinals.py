@@ -171,7 +171,7 @@ QUERIES = st.sampled_from(
 
 @pytest.mark.core
 @given(st.lists(st.tuples(st.lists(ADDED, max_size=3), QUERIES, ASKED), max_size=4))
-@drawing(80)
+@drawing(40)
 def test_going_on_gives_what_starting_anew_gives(steps: list[tuple[Any, Any, Any]]) -> None:
     going, anew = Program(SOURCE, backend="core"), Program(SOURCE, backend="reference")
     for added, query, asked in steps:

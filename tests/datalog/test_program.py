@@ -406,7 +406,7 @@ FACTS = st.fixed_dictionaries({}, optional={"edge": PAIRS, "same": PAIRS, "path"
 
 @pytest.mark.core
 @given(st.lists(st.tuples(FACTS, st.sampled_from([(), ("path",), ("far", "open")])), max_size=5))
-@drawing(80)
+@drawing(40)
 def test_going_on_gives_what_starting_anew_gives(steps: list[tuple[dict[str, Any], tuple[str, ...]]]) -> None:
     program, facts = Program(ALL, backend="core"), Program(ALL, backend="reference")
     for added, asked in steps:

@@ -20,7 +20,7 @@ from .test_random_programs import RULES, Facts, program
 
 @pytest.mark.parametrize("backend", ["core", "reference"])
 @given(steps=st.lists(FACTS, max_size=3))
-@drawing(20)
+@drawing(10)
 def test_every_tuple_has_a_proof(backend: Any, steps: list[dict[str, Any]]) -> None:
     program = Program(ALL, backend=backend)
     facts: dict[str, list[Any]] = {}
@@ -63,7 +63,7 @@ def searched(made: Program) -> ProofSearch:
 
 @pytest.mark.core
 @given(RULES, facts())
-@drawing(20)
+@drawing(10)
 def test_the_core_finds_proofs_as_low_as_the_search_does(found: Any, given_facts: Facts) -> None:
     compiled = program(found)
     for name, rows in given_facts.items():

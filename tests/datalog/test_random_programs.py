@@ -25,7 +25,7 @@ def program(found: list[Rule]) -> Program:
 
 
 @given(RULES, facts())
-@drawing(40)
+@drawing(20)
 def test_every_tuple_has_a_proof(found: list[Rule], given_facts: Facts) -> None:
     compiled = program(found)
     for name, rows in given_facts.items():
@@ -42,7 +42,7 @@ def test_every_tuple_has_a_proof(found: list[Rule], given_facts: Facts) -> None:
 
 
 @given(RULES, st.lists(facts(), min_size=2, max_size=3))
-@drawing(40)
+@drawing(20)
 def test_going_on_is_starting_anew(found: list[Rule], steps: list[Facts]) -> None:
     going, anew = program(found), program(found)
     for added in steps:
@@ -55,7 +55,7 @@ def test_going_on_is_starting_anew(found: list[Rule], steps: list[Facts]) -> Non
 
 
 @given(RULES, facts(), st.data())
-@drawing(40)
+@drawing(20)
 def test_a_query_is_a_part_of_a_run(found: list[Rule], given_facts: Facts, data: st.DataObject) -> None:
     columns = data.draw(st.sampled_from([(n, c) for layer in LAYERS[1:] for n, c in layer.items()]))
     values = {"n": st.integers(-1, 4).map(str), "s": st.sampled_from(['"k"', '"l"'])}

@@ -234,7 +234,7 @@ def text_of(found: list[Rule], random: Random | None = None) -> str:
 
 @pytest.mark.core
 @given(st.lists(rules(), min_size=1, max_size=8), facts())
-@drawing(80)
+@drawing(40)
 def test_core_is_the_reference(found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]]) -> None:
     check_evaluators_agree(found, given_facts)
 
@@ -287,7 +287,7 @@ def check_souffle_agrees(found: list[Rule], given_facts: dict[str, list[tuple[An
 
 
 @given(st.lists(rules(), min_size=1, max_size=8), facts(), st.randoms(use_true_random=False))
-@drawing(40)
+@drawing(20)
 def test_order_of_text_does_not_matter(
     found: list[Rule], given_facts: dict[str, list[tuple[Any, ...]]], random: Random
 ) -> None:

@@ -101,7 +101,7 @@ def bound(total: Sum, terms: Sequence[Terms], alone: Floats) -> float:
     return bound
 
 
-@drawing(30)
+@drawing(12)
 @given(SEEDS)
 def test_energies_gains_and_ways_are_those_of_every_choice(seed: int) -> None:
     terms, alone = random_sum(seed)

@@ -52,7 +52,7 @@ def test_answers_about_a_train_step_need_no_program(scan: bool) -> None:
     assert all(assert_as_written(models.text("transformer", depth=1, train=True, scan=scan)))
 
 
-@pytest.mark.parametrize("number", range(16))
+@pytest.mark.parametrize("number", by_day(range(8), range(16)))
 def test_answers_about_random_programs(number: int) -> None:
     assert_as_written(write(7, number)[0].text(True))
 

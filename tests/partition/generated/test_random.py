@@ -14,7 +14,7 @@ from . import random_programs
 
 @pytest.mark.parametrize(
     ("seed", "count"),
-    [(SEED, 30), *(pytest.param(SEED + n, 105, marks=pytest.mark.nightly) for n in range(8))],
+    [(SEED, 20), *(pytest.param(SEED + n, 105, marks=pytest.mark.nightly) for n in range(8))],
 )
 def test_random_programs(seed: int, count: int) -> None:
     """They run in processes of their own, which XLA may end."""
