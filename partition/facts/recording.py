@@ -82,6 +82,16 @@ class Facts:
 _About = tuple[Knowledge, tuple[Layout, ...], Way, bool, bool, bool, str]
 
 
+class _Effect(NamedTuple):
+    """The effect of a step of a reshard: the devices of a group (-1: it is no collective), the bytes that a
+    device sends, and whether ops come before and behind the collective."""
+
+    group: int = -1
+    bytes: int = 0
+    before: bool = False
+    behind: bool = False
+
+
 class RecordedEnds(NamedTuple):
     """The ends of a function: the layouts of its arguments, the values that it returns, and their layouts."""
 
@@ -135,6 +145,8 @@ class Recorder(Walk):
         self._recipes: dict[Recipe, _About] = {}
         self._narrow: dict[int, bool] = {}  # elements of a few bits, by the numbers of types
         self._templates: dict[Any, Template] = {}
+        self._routes: dict[Any, tuple[moves.Route, Layout]] = {}  # the cheapest, of equal reshards once
+        self._effects: dict[Any, tuple[moves.Step, _Effect | None]] = {}  # which keep the steps
         self._apart = ir.Module.create(
             ir.Location.unknown(self.old.context)
         )  # ops that are written on their own
@@ -235,11 +247,15 @@ class Recorder(Walk):
         self, value: int, starts: Sequence[Layout], layout: Layout, width: int
     ) -> tuple[moves.Route, Layout]:
         """The cheapest way from one of several layouts to another, and the layout that it starts from."""
-        planner, shape = self.planner, self.tensors[value].shape
-        taken = self.reading.manual[-1]
-        routes = ((planner.route(shape, start, layout, taken), start) for start in starts)
-        best = ((planner.best(route, width), start) for route, start in routes)
-        return min(best, key=lambda pair: planner.with_steps(pair[0], width))
+        shape, taken = self.tensors[value].shape, self.reading.manual[-1]
+        key = shape, width, taken, layout, *starts
+        best = self._routes.get(key)
+        if best is None:
+            planner = self.planner
+            routes = ((planner.route(shape, start, layout, taken), start) for start in starts)
+            ways = ((planner.best(route, width), start) for route, start in routes)
+            best = self._routes[key] = min(ways, key=lambda pair: planner.with_steps(pair[0], width))
+        return best
 
     def _cheaper_anew(self, value: int, layout: Layout, price: float) -> Computed | None:
         """How an op that repeats a smaller value is computed once more, if sending the result costs more."""
@@ -301,28 +317,42 @@ class Recorder(Walk):
         self, value: int, stand_in: Made, start: Layout, step: moves.Step, purpose: Callable[[], Purpose]
     ) -> Made:
         """The stand-in for a value after a step, as ``writing/steps.py`` writes it."""
+        key = int(self.kinds.listing.types[value]), self.reading.manual[-1], start, id(step)
+        _, effect = self._effects.get(key) or self._effects.setdefault(
+            key, (step, self._effect(value, start, step))
+        )
+        if effect is None:
+            return stand_in
+        if effect.group < 0:
+            return self.made_of([stand_in], what=step.kind)
+        if effect.before:
+            stand_in = self.made_of([stand_in])
+        sent = SentOnce(
+            *(step.kind, step.pieces, effect.group, effect.bytes, step.kind == "collective_permute"),
+            *(self.place, purpose),
+        )
+        stand_in = self._send([stand_in], sent)
+        return self.made_of([stand_in]) if effect.behind else stand_in
+
+    def _effect(self, value: int, start: Layout, step: moves.Step) -> _Effect | None:
+        """The effect of a step on values like this one; None if it changes nothing."""
         shape, axes = self.tensors[value].shape, self.axes
         if step.kind in ("slice", "mask"):
-            return self.made_of([stand_in], what=step.kind)
-        group, permutes = axes.product(step.pieces), step.kind == "collective_permute"
-        if permutes:
+            return _Effect()
+        group = axes.product(step.pieces)
+        if step.kind == "collective_permute":
             pairs = pairs_of_step(axes, start, step.after, self.reading.manual[-1])
             if pairs is None:
-                return stand_in
+                return None
             group = len(pairs)
         before, after = axes.local(shape, start.dims), axes.local(shape, step.after.dims)
         narrow = self._is_narrow(value)
         padded = step.kind == "reduce_scatter" and before[step.dim] != after[step.dim] * group
         if step.kind == "all_to_all":
             padded = before[step.to] != after[step.to] * group
-        if padded or narrow:
-            stand_in = self.made_of([stand_in])
-        size = round(step.price * self._width(value))
-        sent = SentOnce(step.kind, step.pieces, group, size, permutes, self.place, purpose)
-        stand_in = self._send([stand_in], sent)
         gathered = step.kind in ("all_gather", "all_to_all")
         cut = gathered and after[step.dim] != before[step.dim] * group
-        return self.made_of([stand_in]) if cut or narrow else stand_in
+        return _Effect(group, round(step.price * self._width(value)), padded or narrow, cut or narrow)
 
     def _is_narrow(self, value: int) -> bool:
         """Whether a value is widened before it is sent, because XLA packs its elements."""
