@@ -200,15 +200,19 @@ def cost(program: PartitionedRun, machine: Machine, *, step: bool = False) -> Co
     with module.context:
         account = Account(program, pricing, module, Timeline() if step else None)
         counts = Executions(module, traits)
-        open_ = False
-        for number, outermost in computed(pricing.graph, module, traits):
-            op = pricing.graph.ops[number]
-            account.add(
-                number,
-                1 if outermost else counts.often(op),
-                () if outermost or not step else _around(number, pricing.graph, counts, traits),
-            )
-            open_ |= not outermost and counts.of(op) is None
+        graph, open_ = pricing.graph, False
+        runs: dict[int, int | None] = {}  # how often all ops of a region do; None: it depends on the op
+        for number, outermost in computed(graph, module, traits):
+            op, region = graph.ops[number], graph.regions[number]
+            if region not in runs:
+                runs[region] = 1 if outermost else counts.of_all(op.block)
+                open_ |= not outermost and counts.of(op) is None
+            times = runs[region]
+            if times is None:
+                times = counts.often(op)
+                open_ |= counts.of(op) is None
+            loops = () if outermost or not step else _around(number, graph, counts, traits)
+            account.add(number, times, loops)
         layers_found = layers(account.timed(), program.result.record)
         allocation = machine.allocation
         storing: Storing | None = pricing.storing

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence, Set
 from typing import Any
 
+import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 
+from ..importers.listing import listing_of
 from ..partition.finishing.combining import NUMBER, combination, sent_once
 from ..partition.finishing.loops import put_before_loops
 from ..program.mlir.modules import (
@@ -25,18 +27,35 @@ from .storing import stores
 def inlined(module: ir.Module, traits: OpTraits) -> ir.Module:
     """A copy of a module whose main function calls no other. Duplicate ops and collectives, and selections
     among equal values, are gone, and loop-invariant ops are before their loops."""
-    copy, rules = without_calls(module), stores(traits)
+    copy = without_calls(module)
     with copy.context:
         functions = symbols(copy, "func.func")
-        main = functions[main_function(functions)]
+        name = main_function(functions)
         sent_once(copy, traits)  # what several calls send; compilers put it before loops only then
-        put_before_loops(copy, traits, lambda op: rules.say("worth_moving", op.name))
-        for op in operations_in(main):
-            if rules.say("picks", op.name) and len(set(op.operands[1:])) == 1:
-                op.results[0].replace_all_uses_with(op.operands[1])
-                op.erase()
-        _without_equal(copy, main, traits)
+        names, count = _simplified(copy, name, traits)  # Python must hold no ops while others are erased
+        _without_equal(copy, functions[name], names, count, traits)
     return copy
+
+
+def _simplified(module: ir.Module, main: str, traits: OpTraits) -> tuple[set[str], int]:
+    """Puts loop-invariant ops before their loops, and erases selections among equal values. Returns the names
+    of the ops of the main function, and their number."""
+    rules, listing = stores(traits), listing_of(module)
+    start = listing.functions[main]
+    kinds = listing.kinds[start + 1 : listing.ends[start]]
+    which, firsts = np.unique(kinds, return_index=True)
+    by_kind = [listing.ops[start + 1 + first].name for first in firsts.tolist()]
+    if any(traits.lowering(name) == "loop" for name in by_kind):
+        put_before_loops(module, traits, lambda op: rules.say("worth_moving", op.name))
+    picks = [kind for kind, name in zip(which, by_kind, strict=True) if rules.say("picks", name)]
+    gone = 0
+    for number in np.flatnonzero(np.isin(kinds, picks)).tolist():
+        op = listing.ops[start + 1 + number]
+        if len(set(op.operands[1:])) == 1:
+            op.results[0].replace_all_uses_with(op.operands[1])
+            op.erase()
+            gone += 1
+    return {*by_kind}, len(kinds) - gone
 
 
 def without_calls(module: ir.Module) -> ir.Module:
@@ -52,14 +71,12 @@ def without_calls(module: ir.Module) -> ir.Module:
     return copy
 
 
-def _without_equal(module: ir.Module, main: Any, traits: OpTraits) -> None:
+def _without_equal(module: ir.Module, main: Any, names: Set[str], count: int, traits: OpTraits) -> None:
     """Removes duplicate ops, as compilers do, and unused ones. For ops of dialects that MLIR does not know,
-    the rules say which have no effect."""
-    # Python must hold no ops while others are erased.
+    the rules say which have no effect. The main function has ops of these names, this many."""
     context, pure = module.context, traits.family("pure_op") | traits.family("pure_inside_op")
-    names = [op.name for op in operations_in(main)]
-    alone = {name: traits.computed_as(name) or name for name in {*names} & pure}
-    registered, count, before = all(map(context.is_registered_operation, alone)), len(names), -1
+    alone = {name: traits.computed_as(name) or name for name in names & pure}
+    registered, before = all(map(context.is_registered_operation, alone)), -1
     merge = PassManager.parse("builtin.module(cse)", context)
     merge.enable_verifier(False)
     while count != before:  # ops that only erased ops needed go next
@@ -97,12 +114,13 @@ def _merge(block: Any, before: Mapping[Hashable, Any], pure: Mapping[str, str]) 
 
 def numbered(module: ir.Module, collectives: Sequence[Any]) -> ir.Module:
     """A copy of a module whose ``collectives`` have their number as an attribute."""
-    numbered_copy = copy_of(module)
-    numbers = {op: n for n, op in enumerate(collectives)}
-    names = {op.name for op in collectives}
-    with numbered_copy.context:
+    with module.context:
         integers = ir.IntegerType.get_signless(64)
-        for op, copy in zip(operations_in(module), operations_in(numbered_copy), strict=True):
-            if op.name in names and (number := numbers.get(op)) is not None:
-                copy.attributes[NUMBER] = ir.IntegerAttr.get(integers, number)
-    return numbered_copy
+        try:
+            for number, op in enumerate(collectives):
+                op.attributes[NUMBER] = ir.IntegerAttr.get(integers, number)
+            return copy_of(module)
+        finally:
+            for op in collectives:
+                if NUMBER in op.attributes:
+                    del op.attributes[NUMBER]

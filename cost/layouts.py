@@ -53,13 +53,16 @@ class MemoryLayouts:
 
     def of(self, op: int) -> Ordering:
         """The answers of the rules about an op."""
+        known = self._known.get(op)
+        if known is None:
+            known = self._known[op] = self._of(op)
+        return known
+
+    def _of(self, op: int) -> Ordering:
         if not self._rules.asked(self.graph.plain[op])[0]:
             return _PLAIN
-        if op not in self._known:
-            facts = describe(self.graph.ops[op], False, {}, self._told)
-            told = tuple((name, tuple(facts.get(name, ()))) for name in _TOLD)
-            self._known[op] = self._rules.ordering(told)
-        return self._known[op]
+        facts = describe(self.graph.ops[op], False, {}, self._told)
+        return self._rules.ordering(tuple((name, tuple(facts.get(name, ()))) for name in _TOLD))
 
     def wanted(self, op: int, number: int) -> Form:
         """The layout that an op needs of an operand."""

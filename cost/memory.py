@@ -339,7 +339,8 @@ def _lives(
             here = _copies(op, (first, time), copied[op], layout.pieces, storing)
             dying.update((life.end, life.size) for life in here)
             copies += here
-        copies += (_Life(size, time, time, inner, []) for inner, size in _inside(op, layouts) if size)
+        if layout.needs or graph.regions_of(op):
+            copies += (_Life(size, time, time, inner, []) for inner, size in _inside(op, layouts) if size)
         if addressed and (pieces := max(len(results), layout.pieces)) > 1:
             addresses = allocation.room(allocation.address * pieces)
             copies.append(_Life(addresses, time, time, op, [], apart=True))

@@ -234,11 +234,15 @@ class Storing:
     def _users(self, value: int) -> list[int]:
         """The ops in the block of a value that use it, themselves or in their regions."""
         if value not in self._users_of:
-            users = dict[int, None]()
-            for user in self.graph.users(value):
-                users[user] = None
-                users.update(dict.fromkeys(self._reducing_again(user)))
-            self._users_of[value] = list(users)
+            used_by, plain, say = self.graph.users(value), self.graph.plain, self._rules.say
+            platform = self.allocation.platform
+            if any(say("reduces_at_once", plain[user], platform) for user in used_by):
+                users = dict[int, None]()
+                for user in used_by:
+                    users[user] = None
+                    users.update(dict.fromkeys(self._reducing_again(user)))
+                used_by = list(users)
+            self._users_of[value] = used_by
         return self._users_of[value]
 
     def _reducing_again(self, user: int) -> Iterator[int]:
