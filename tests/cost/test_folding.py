@@ -1,4 +1,4 @@
-"""Ops whose values are stored alike are priced once: the prices are those of each op on its own."""
+"""What is found once for ops that are alike, or in columns, is what each op has on its own."""
 
 from __future__ import annotations
 
@@ -6,9 +6,12 @@ import pytest
 import shardlog
 from shardlog.cost.account import computed
 from shardlog.cost.inlining import inlined
+from shardlog.cost.items import AMOUNTS
 from shardlog.cost.machine import machine
 from shardlog.cost.pricing import Pricing, _moved
 from shardlog.partition.facts.knowledge import RuleReader
+from shardlog.runs.groups import in_order
+from shardlog.runs.records.record import RunRecord
 
 from ..bench.size import program as unrolled
 from ..support import models
@@ -30,3 +33,29 @@ def test_equal_ops_have_the_price_of_each_on_its_own(model: str, topology: str) 
             assert pricing.of(op) == alone, graph.ops[op]
             priced += 1
     assert len(pricing._alike) < priced / 2
+
+
+def test_columns_have_what_each_item_has_on_its_own() -> None:
+    cost = shardlog.run(models.text("transformer", depth=3, train=True)).partition(topology="v5e").cost("v5e")
+    items = list(cost.items)
+    assert items == [cost.items[n] for n in range(len(items))] == list(cost.items[:])
+    for amount in AMOUNTS:
+        assert cost.items.total(amount) == sum(getattr(item, amount) for item in items)
+    for name in ("op", "where", "stack", "limited"):
+        assert cost.items.names(name) == [getattr(item, name) for item in items]
+    seconds: dict[str, float] = {}
+    for item in items:
+        seconds[item.where] = seconds.get(item.where, 0.0) + item.seconds
+    assert {where: took for where, took, _ in cost.by("where")} == seconds
+    assert cost.limited() == {
+        what: sum(item.seconds for item in items if item.limited == what) for what in cost.limited()
+    }
+
+
+@pytest.mark.parametrize("scan", [False, True])
+def test_layers_are_found_as_from_the_ops_themselves(scan: bool) -> None:
+    record = shardlog.run(models.text("grouped_query", depth=2, scan=scan)).result.record
+    items = list(in_order(record))
+    assert list(record.sketches(items)) == list(RunRecord.sketches(record, items))
+    assert [record.values_of(item) for item in items] == [record.op(item).values for item in items]
+    assert list(record.present()) == [item for item, _ in record.ops()]
