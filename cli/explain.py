@@ -31,6 +31,8 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
         parents=[common, choice_arguments()],
         help="list the tensors that must be resharded, and why",
     )
+    about = "print at most N entries, those with most bytes; default: 6, and all with --full or --json"
+    conflicts.add_argument("--limit", metavar="N", type=_count, help=about)
     _output(conflicts)
     conflicts.set_defaults(carry_out=_conflicts)
     report = commands.add_parser(
@@ -119,6 +121,12 @@ def _value(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     names = "an SSA name (%%29, %%arg3, %%29#1), result#0, a JAX path (params['w']) or a place (model.py:42)"
     parser.add_argument("value", metavar="VALUE", nargs="?" if optional else None, help=names)
     _output(parser)
+
+
+def _count(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise argparse.ArgumentTypeError(f"{text!r} is no limit: expected a whole number, one or more")
+    return int(text)
 
 
 def _output(parser: argparse.ArgumentParser) -> None:
@@ -246,10 +254,10 @@ def _conflicts(options: argparse.Namespace) -> None:
         conflicts = session.programs.conflicts(choice)
     if options.json:
         total = sum(conflict.bytes for conflict in conflicts)
-        entries = [conflict.as_json() for conflict in conflicts]
+        entries = [conflict.as_json() for conflict in conflicts[: options.limit]]
         print_json({"program": str(choice), "bytes": total, "conflicts": entries})
         return
-    show(conflicts_text(conflicts, choice, full=options.full))
+    show(conflicts_text(conflicts, choice, full=options.full, most=options.limit))
 
 
 def _report(options: argparse.Namespace) -> None:

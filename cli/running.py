@@ -147,7 +147,10 @@ def opened(path: str) -> Session:
 
 def refuse_changes(options: argparse.Namespace, saved: str) -> None:
     """Raises ShardlogError where ``options`` ask for a run that is not the saved one."""
+    from ..engine import Limits
+
     default = {option.name: option.default for option in fields(Options)}
+    Limits().changed(options.limits)  # an error in them is one
     default["limits"] = options.limits  # of queries too
     changed = [
         option

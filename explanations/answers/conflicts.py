@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from ...markup import element
@@ -45,11 +46,25 @@ class Conflict:
     collective: str
     bytes: int
     executions: int | None
-    origin: Annotation | None
-    against: Annotation | None
     number: int
     item: Item
     numbers: tuple[int, ...]
+    # The annotations of ``origin`` and ``against``: they are looked for when they are asked for.
+    meeting: Callable[[], tuple[Annotation | None, Annotation | None]] = field(repr=False, compare=False)
+
+    @property
+    def origin(self) -> Annotation | None:
+        """The annotation that the tensor's axes come from."""
+        return self._met[0]
+
+    @property
+    def against(self) -> Annotation | None:
+        """The annotation that the op's axes come from."""
+        return self._met[1]
+
+    @cached_property
+    def _met(self) -> tuple[Annotation | None, Annotation | None]:
+        return self.meeting()
 
     @property
     def given(self) -> tuple[Annotation, ...]:
@@ -93,19 +108,45 @@ class Conflicts(Answers[Conflict]):
         return element("pre", repr(self))
 
 
-def conflicts_text(conflicts: Sequence[Conflict], program: ProgramChoice, *, full: bool = False) -> str:
-    """The tensors that must move in a program, most bytes first."""
+def conflicts_text(
+    conflicts: Sequence[Conflict], program: ProgramChoice, *, full: bool = False, most: int | None = None
+) -> str:
+    """The tensors that must move in a program, most bytes first.
+
+    Those that are alike share an entry, and six entries are shown; if ``full``, each tensor has one, and all
+    are. ``most`` is another number of entries.
+    """
     lines = [program.line, must_move(conflicts)]
-    grouped = [[c] for c in conflicts] if full else groups(conflicts, lambda c: "\n".join(_conflict(c, 1)))
-    grouped.sort(key=lambda same: -same[0].bytes * len(same))
-    shown = grouped if full else grouped[:_MOST_SHOWN]
+    if full:
+        shown = [[conflict] for conflict in conflicts[:most]]
+    else:
+        shown = _alike(conflicts, _MOST_SHOWN if most is None else most)
     for first, *alike in shown:
         lines += _conflict(first, 1 + len(alike))
         if alike:
             lines += wrapped("      ", f"so do {others([conflict.tensor for conflict in alike])}")
-    if len(shown) < len(grouped):
-        lines.append(f"  {left_out(sum(map(len, grouped[len(shown) :])), 'tensor')}")
+    if left := len(conflicts) - sum(map(len, shown)):
+        lines.append(f"  {left_out(left, 'tensor')}")
     return "\n".join(lines)
+
+
+def _alike(conflicts: Sequence[Conflict], most: int) -> list[list[Conflict]]:
+    """The groups of conflicts that are alike with most bytes in all, the first ones first.
+
+    The annotations, which take most of the time, are read only where they matter: a group of equal texts is
+    part of one whose texts are equal without the annotations.
+    """
+    order = {id(conflict): number for number, conflict in enumerate(conflicts)}
+
+    def rank(same: list[Conflict]) -> tuple[int, int]:
+        return -same[0].bytes * len(same), order[id(same[0])]
+
+    found = list[list[Conflict]]()
+    for same in sorted(groups(conflicts, lambda c: "\n".join(_moved(c, 1))), key=rank):
+        if len(found) >= most and rank(found[most - 1]) < rank(same):
+            break
+        found = sorted([*found, *groups(same, lambda c: "\n".join(_conflict(c, 1)))], key=rank)
+    return found[:most]
 
 
 def must_move(conflicts: Sequence[Conflict]) -> str:
@@ -116,16 +157,21 @@ def must_move(conflicts: Sequence[Conflict]) -> str:
 
 
 def _conflict(conflict: Conflict, times: int) -> list[str]:
+    lines = _moved(conflict, times)
+    return lines + (wrapped("      ", given_text(conflict.given)) if conflict.given else [])
+
+
+def _moved(conflict: Conflict, times: int) -> list[str]:
+    """The lines without the annotations."""
     size = f"{times} times {conflict.bytes:,} bytes" if times > 1 else f"{conflict.bytes:,} bytes"
     op = f"{conflict.op}{at(conflict.where, conflict.stack)}, {conflict.slot}"
     if conflict.executions is None or conflict.executions > 1:
         turns = "each turn" if conflict.executions is None else f"in {conflict.executions:,} turns"
         size += f" {turns}"
-    lines = [
+    return [
         f"  {size}, {conflict.collective}: {conflict.tensor} : {conflict.type}",
         f"      {f'{moves_text(conflict)} for {op}'.strip()}",
     ]
-    return lines + (wrapped("      ", given_text(conflict.given)) if conflict.given else [])
 
 
 def moves_text(conflict: Conflict) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from ...program.ids import Item
@@ -33,11 +34,10 @@ def _conflict(asked: Asked, collectives: Sequence[Collective]) -> Conflict:
     first, purpose = collectives[0], asked.program.movements[numbers[0]].purpose
     item, op = asked.program.names.item(purpose), asked.program.names.op(purpose)
     number = op.values[purpose.slot] if op is not None and purpose.slot < len(op.values) else -1
-    before, partial, after = asked.layouts(purpose)
+    before, summed, after = asked.layouts(purpose)
     if purpose.start is None:  # the op itself fetches elements of other parts
-        before, partial = asked.held(purpose, number)
+        before, summed = asked.held(purpose, number)
         after = before
-    origin, against = _meeting(asked, numbers, number)
     return Conflict(
         first.op,
         first.where,
@@ -47,15 +47,14 @@ def _conflict(asked: Asked, collectives: Sequence[Collective]) -> Conflict:
         first.slot,
         before,
         after,
-        partial,
+        summed,
         ", ".join(dict.fromkeys(collective.kind for collective in collectives)),
         sum(collective.total for collective in collectives),
         first.executions,
-        origin,
-        against,
         number,
         Item(-1) if item is None else item,
         tuple(numbers),
+        partial(_meeting, asked, numbers, number),
     )
 
 

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 import shardlog
-from shardlog.explanations.answers.conflicts import Conflict
+from shardlog.cli import main
+from shardlog.explanations.answers.alike import groups
+from shardlog.explanations.answers.conflicts import Conflict, _conflict, conflicts_text
+from shardlog.runs.choice import ProgramChoice
 from shardlog.session import Session
 
 
@@ -116,3 +122,76 @@ func.func @main(%x: tensor<6xf32>) -> tensor<12xf32> {
     )
     assert (conflict.has, conflict.needs) == (("b",), ("",))
     assert str(conflict.origin).startswith("in_specs[0]")
+
+
+LAYER = """\
+  %a{i} = stablehlo.dot_general {x}, %v, contracting_dims = [1] x [0] : (T, T) -> T
+  %b{i} = stablehlo.dot_general %a{i}, %{w}, contracting_dims = [1] x [0] : (T, T) -> T
+"""
+LAYERS = 12
+
+
+def layers() -> Session:
+    """Layers of two products each; every third one has another weight, which is sharded elsewhere."""
+    text = "".join(
+        LAYER.format(i=i, x=f"%b{i - 1}" if i else "%x", w="z" if i % 3 else "w") for i in range(LAYERS)
+    )
+    return shardlog.run(
+        f"""
+sdy.mesh @mesh = <["data"=2, "model"=4]>
+func.func @main(%x: T {{sdy.sharding = #sdy.sharding<@mesh, [{{"data"}}, {{}}]>}},
+                %w: T {{sdy.sharding = #sdy.sharding<@mesh, [{{"model"}}, {{}}]>}},
+                %z: T {{sdy.sharding = #sdy.sharding<@mesh, [{{}}, {{"model"}}]>}}, %v: T) -> T {{
+{text}  return %b{LAYERS - 1} : T
+}}
+""".replace("(T", "(tensor<8x8xf32>").replace(" T", " tensor<8x8xf32>")
+    )
+
+
+@pytest.mark.parametrize("most", [1, 2, 3, 100])
+def test_annotations_are_read_only_for_what_is_shown(most: int) -> None:
+    run, choice = layers(), ProgramChoice(keep_shardings=True)
+    found = run.programs.conflicts(choice)
+    texts = ["\n".join(_conflict(each, 1)) for each in found]
+    every = groups(list(range(len(found))), texts.__getitem__)
+    every.sort(key=lambda same: -found[same[0]].bytes * len(same))
+    assert len(every) > 1
+    text = conflicts_text(found, choice, most=most)
+    heads = [line for line in text.splitlines() if line.startswith("  ") and line[2].isdigit()]
+    assert len(heads) == min(most, len(every))
+    for head, (first, *alike) in zip(heads, every, strict=False):
+        assert head == _conflict(found[first], 1 + len(alike))[0]
+
+    lazily = layers().programs.conflicts(choice)  # whose annotations nothing has asked for
+    assert conflicts_text(lazily, choice, most=most) == text
+    assert lazily == found
+    assert [each.given for each in lazily] == [each.given for each in found]
+
+
+def test_alone_the_first_entry_needs_its_own_annotations() -> None:
+    found = layers().programs.conflicts(ProgramChoice(keep_shardings=True))
+    conflicts_text(found, found.program, most=1)
+    asked = ["_met" in vars(each) for each in found]
+    assert 0 < sum(asked) < len(asked)
+
+
+def test_the_limit_on_the_command_line(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    run = layers()
+    run.save("m.run")
+    command = ["conflicts", "m.run", "--keep-shardings"]
+    assert main([*command, "--limit", "2", "--full"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert sum(line.startswith("  ") and line[2].isdigit() for line in lines) == 2
+    assert lines[-1].startswith("  ... ")
+    assert main([*command, "--limit", "2", "--json"]) == 0
+    document = json.loads(capsys.readouterr().out)
+    every = conflicts(run)
+    assert document["bytes"] == sum(each.bytes for each in every)
+    assert document["conflicts"] == [each.as_json() for each in every[:2]]
+    assert main([*command, "--limit", "none"]) == 2
+    assert "'none' is no limit: expected a whole number" in capsys.readouterr().err
+    assert main([*command, "--limits", "20"]) == 2
+    assert "cannot read the limit '20'" in capsys.readouterr().err
