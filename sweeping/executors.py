@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import BrokenExecutor, Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from multiprocessing import get_context
-from multiprocessing.resource_tracker import ensure_running
 from queue import LifoQueue
 from typing import Any
 
@@ -100,6 +99,10 @@ class Processes(Executor):
 def _track_quietly() -> None:
     """Starts the process that removes the semaphores of this one. Where a signal ends this one, it does so
     without a warning."""
+    if os.name != "posix":  # there is no such process elsewhere
+        return
+    from multiprocessing.resource_tracker import ensure_running
+
     sys.warnoptions.append("ignore:::multiprocessing.resource_tracker")
     try:
         ensure_running()
