@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 from itertools import chain, count
-from operator import itemgetter
 from typing import Any, TypeVar
 
 import numpy as np
@@ -71,6 +70,7 @@ class SaveColumns:
         self._ops()
         self._cells()
         self.numbers["order"] = np.asarray(record.order(), np.int32)
+        self._data, self._ends = self._number_texts()
 
     def column(self, name: str, values: Any) -> None:
         """Adds a column of numbers."""
@@ -83,15 +83,24 @@ class SaveColumns:
 
     def written(self) -> list[tuple[str, str, bytes]]:
         """The name, the width and the bytes of every column."""
-        texts = sorted(self._texts.items(), key=itemgetter(0))
+        columns = {**self.numbers, "text.end": self._ends}
+        return [("text", "b", self._data), *((name, *_packed(c)) for name, c in columns.items())]
+
+    def _number_texts(self) -> tuple[bytes, Ints]:
+        """Gives columns of texts the numbers of these in order, and forgets the texts. Returns all of them
+        in UTF-8, and where each ends."""
+        texts = sorted(self._texts)
         rank = np.full(self._texts.end + 1, -1, np.int32)  # no text is none
-        rank[[number for _, number in texts]] = np.arange(len(texts), dtype=np.int32)
-        data = [text.encode() for text, _ in texts]
-        columns = {name: rank[c] if name in self._of_texts else c for name, c in self.numbers.items()}
-        columns["text.end"] = np.cumsum(np.fromiter(map(len, data), np.int64, len(data)))
-        order = np.lexsort((columns["name.value"], columns["name.text"]))
-        columns |= {name: columns[name][order] for name in ("name.text", "name.value", "name.rank")}
-        return [("text", "b", b"".join(data)), *((name, *_packed(c)) for name, c in columns.items())]
+        rank[np.fromiter(map(self._texts.__getitem__, texts), np.int32)] = np.arange(len(texts))
+        self._texts.clear()
+        for name in self._of_texts:
+            self.numbers[name] = rank[self.numbers[name]]
+        order = np.lexsort((self.numbers["name.value"], self.numbers["name.text"]))
+        for name in ("name.text", "name.value", "name.rank"):
+            self.numbers[name] = self.numbers[name][order]
+        data = "".join(texts).encode()
+        alone = map(len, texts) if data.isascii() else (len(text.encode()) for text in texts)
+        return data, np.cumsum(np.fromiter(alone, np.int64, len(texts)))
 
     # ---- Values -----------------------------------------------------------------------------------------
 
