@@ -97,8 +97,18 @@ class ModuleReader:
         self.shardings = self.read_meshes()
         self.policy = Policy(rules, self.shardings.meshes, signatures.shapes)
         self.functions = self.read_functions(signatures)
+        self.check_unknown(signatures)
         self.main = main_function({name: function.op for name, function in self.functions.items()})
         self.read_shardings()
+
+    def check_unknown(self, signatures: Signatures) -> None:
+        """Raises ShardlogError for an op that does not fit together, of those that MLIR does not check."""
+        for number, op in enumerate(signatures.examples):
+            if op is None or op.context.is_registered_operation(op.name):
+                continue
+            if wrong := self.rules.misfit(self.classes.facts(number)):
+                hint = "give the op operands and results of shapes that go together"
+                raise ShardlogError(f"{op.name}: {wrong}", where=location(op), hint=hint)
 
     def read_meshes(self) -> Shardings:
         meshes, names = Meshes([]), dict[str, int]()

@@ -13,8 +13,8 @@ from ..engine import Limits, LoadedProgram, Solver
 from ..program.meshes import Mesh
 from ..program.shardy import installed
 from .discover import discovered
+from .invalid import MISFIT, Invalid, find_invalid
 from .invalid import RELATIONS as INVALID
-from .invalid import Invalid, find_invalid
 from .naming import Names, Naming, naming, speak_of
 from .shipped import RULES, shipped
 from .traits import OpTraits, traits
@@ -312,6 +312,13 @@ class RuleBook:
 
         errors = find_invalid(self.ops, {**signature, **self.shared}, places(self.files), str(RULES))
         return tuple(invalid for invalid in errors if invalid.place)
+
+    def misfit(self, signature: Facts) -> str:
+        """What of an op does not fit together, of which only shardlog's own rules speak; "" if all does."""
+        if speak_of(self._about, signature) or not self._shipped.solver.solve(signature, MISFIT)["misfit"]:
+            return ""
+        errors = find_invalid(shipped("ops/main"), {**signature, **self.shared}, {}, str(RULES), MISFIT)
+        return next(errors).what
 
     def turn(self, shared: Facts) -> Solver:
         """A solver for turns: the axes that the slots of one item gain. ``shared`` are the facts about the

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from .written import SourceLine
 
 RELATIONS = ("invalid", "invalid_edge")
+MISFIT = ("misfit",)  # of these, what a program has wrong
 Facts = Mapping[str, Sequence[tuple[Any, ...]]]
 _LONGEST = 120  # of a rule that is shown
 
@@ -39,15 +40,19 @@ class Invalid:
 
 
 def find_invalid(
-    program: LoadedProgram, facts: Facts, own: Mapping[tuple[str, str], SourceLine], builtin: str
+    program: LoadedProgram,
+    facts: Facts,
+    own: Mapping[tuple[str, str], SourceLine],
+    builtin: str,
+    relations: Sequence[str] = RELATIONS,
 ) -> Iterator[Invalid]:
     """The errors in the rules about the op with ``facts``, in order. Those come first that follow from
     rules outside of the folder ``builtin``, or from the facts ``own``."""
     from ..engine.provenance.proof import Derivations
 
-    derivations = Derivations(program, facts, RELATIONS)
+    derivations = Derivations(program, facts, relations)
     errors = []
-    for name in RELATIONS:
+    for name in relations:
         for row in derivations.rows(name):
             proof = derivations.proof(name, row)
             if proof is not None:

@@ -199,7 +199,10 @@ class _FunctionLowering:
         ranked = [value for value in values if len(shape_of(value)) in (0, len(shape))]
         spread = [writer.repeated(value, shape) for value in ranked]
         attributes = entries_of(op.attributes)
-        return value_of_formula(writer, text, spread, element, attributes)
+        try:
+            return value_of_formula(writer, text, spread, element, attributes)
+        except IndexError:
+            raise _refused(op, "it takes more operands") from None
 
     def body(
         self,

@@ -203,6 +203,9 @@ class _Normal:
     def read_grid(self, op: Any, labels: Labels) -> None:
         name, where = text_of(op.attributes["sym_name"]), location(op)
         word = op.name.partition(".")[2]
+        if op.parent is not None and op.parent.name != "builtin.module":
+            hint = "declare it beside the functions, not in them"
+            raise ShardlogError(f"{word} @{name} stands in {op.parent.name}", where=where, hint=hint)
         if name in self.grids:
             raise ShardlogError(
                 f"{word} @{name} is declared twice", where=where, hint="give each a name of its own"

@@ -39,7 +39,7 @@ class Body:
             int, int
         ] = {}  # the node that ends a region -> that which carries values through it
         for node, regions in function.regions.items():
-            if options.carried(function.signature[node]):
+            if self.carried(node):
                 self.around |= {region.nodes[-1]: node for region in regions}
         self.defined: dict[int, Held] = {}  # value -> the annotation of its definition
         self.given: dict[int, Held] = {}  # value -> one that users see, where the op's definition has another
@@ -69,7 +69,7 @@ class Body:
             if node in self.constraints:
                 continue
             node = self.around.get(node, node)
-            if carried := self.options.carried(signatures[node]):
+            if carried := self.carried(node):
                 self.carry(node, carried, direction, visits)
                 continue
             held, seen = self.seen(node)
@@ -103,6 +103,11 @@ class Body:
                 differs = not all(self.notes.same(first.note, other.note) for other in others)
                 add(i, first, WISHES, differs)
         return tuple(held), tuple(seen)
+
+    def carried(self, node: int) -> tuple[CarriedValue, ...]:
+        """The values that an op carries through its regions. Those in a manual computation are local."""
+        function = self.function
+        return () if node in function.entering else self.options.carried(function.signature[node])
 
     def carry(self, node: int, carried: Sequence[CarriedValue], direction: int, visits: list[Visit]) -> None:
         """Visits an op for each value that it carries through its regions."""
@@ -188,7 +193,7 @@ class Body:
                 each = [
                     a for v, n in zip(results, notes, strict=True) if (a := self.attribute(v, n)) is not None
                 ]
-                if self.options.carried(function.signature[node]):
+                if self.carried(node):
                     each = self.of_carried(results)
                 if len(each) == len(results):
                     op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(each)

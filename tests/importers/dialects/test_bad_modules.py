@@ -105,3 +105,43 @@ def test_ops(op: str) -> None:
 @pytest.mark.parametrize("module", MODULES)
 def test_modules(module: str) -> None:
     check_refused(module + "\n", *MODULES[module])
+
+
+def _op(op: str, operands: str, result: str) -> str:
+    head = f"shard.grid @g(shape = 2)\nfunc.func @main({operands}) -> {result} {{"
+    return f"{head}\n  %0 = {op}\n  return %0 : {result}\n}}\n"
+
+
+MISFITS = {
+    "tosa.add %x, %y : (tensor<8x6xf32>, tensor<7x6xf32>) -> tensor<8x6xf32>": (
+        "%x: tensor<8x6xf32>, %y: tensor<7x6xf32>",
+        "dimension 0 of operand 1 has size 7",
+    ),
+    "linalg.matmul ins(%x, %y : tensor<8x6xf32>, tensor<5x4xf32>) outs(%z : tensor<8x4xf32>) "
+    "-> tensor<8x4xf32>": (
+        "%x: tensor<8x6xf32>, %y: tensor<5x4xf32>, %z: tensor<8x4xf32>",
+        "dimension 0 of operand 1 has size 5, but loop 2 along it has 6 iterations",
+    ),
+    '"tosa.max_pool2d"(%x) {kernel = array<i64: 2, 2>, pad = array<i64: 0, 0, 0, 0>, '
+    "stride = array<i64: 1, 1>} : (tensor<1x8x8x4xf32>) -> tensor<1x7x7x3xf32>": (
+        "%x: tensor<1x8x8x4xf32>",
+        "dimension 3 of result 0 has size 3",
+    ),
+}
+
+
+@pytest.mark.parametrize("op", MISFITS)
+def test_ops_that_this_mlir_does_not_check(op: str) -> None:
+    operands, said = MISFITS[op]
+    result = op.rpartition("-> ")[2]
+    with pytest.raises(ShardlogError) as caught:
+        shardlog.run(_op(op, operands, result))
+    assert str(caught.value).startswith("<text>:3:8: ")
+    assert said in str(caught.value)
+
+
+def test_a_grid_in_a_function() -> None:
+    head, ends = "func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {", "  return %x : tensor<2xf32>\n}"
+    with pytest.raises(ShardlogError, match=r"grid @g stands in func\.func") as caught:
+        shardlog.run(f"{head}\n  shard.grid @g(shape = 2)\n{ends}")
+    assert "beside the functions" in caught.value.hint
