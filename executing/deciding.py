@@ -14,6 +14,7 @@ from ..exporters.plain import plain
 from ..exporters.wide import wide
 from ..program.function import location
 from ..program.mlir.modules import main_function, operations_in, put_calls_in_place, symbols
+from ..program.mlir.types import Value
 from ..runs.table import plural
 from .execution import in_64_bits, module_alone
 from .rounding import eps_of
@@ -93,6 +94,6 @@ def _decisions(op: ir.Operation, result: Result) -> list[Any]:
     return [value for value in tensors if not _rounded(value)]
 
 
-def _rounded(value: Any) -> bool:
+def _rounded(value: Value) -> bool:
     kind = value.type
     return isinstance(kind, ir.RankedTensorType) and eps_of(str(kind.element_type)) > 0

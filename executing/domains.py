@@ -16,6 +16,7 @@ from jaxlib.mlir import ir
 
 from ..exporters.tokens import is_token
 from ..program.mlir.modules import main_function, symbols
+from ..program.mlir.types import FunctionOp
 from ..program.signature import Told, describe, looks_at
 
 if TYPE_CHECKING:
@@ -47,14 +48,14 @@ def domains(result: Result) -> list[Asked]:
 
 
 class _DomainWalk:
-    def __init__(self, result: Result, functions: dict[str, Any]) -> None:
+    def __init__(self, result: Result, functions: dict[str, FunctionOp]) -> None:
         self._book, self._functions = result.book, functions
         self._looks_at = looks_at({*self._book.looks_at, *self._book.domains_look_at})
         self._told, self._traits = Told(), result.book.traits
         self._said: dict[Any, dict[str, list[tuple[Any, ...]]]] = {}
         self._called: dict[Any, list[Asked]] = {}
 
-    def function(self, function: Any, wanted: Sequence[Asked]) -> list[Asked]:
+    def function(self, function: FunctionOp, wanted: Sequence[Asked]) -> list[Asked]:
         """The domains that a function requires of its arguments, given the domains of its results."""
         block, asked_of = function.regions[0].blocks[0], _Wanted(set)
         for value, asked in zip(_returned(block), wanted, strict=True):
@@ -62,7 +63,7 @@ class _DomainWalk:
         self._block(block, asked_of)
         return [frozenset(asked_of[value]) for value in block.arguments]
 
-    def _block(self, block: Any, domains: _Wanted) -> None:
+    def _block(self, block: ir.Block, domains: _Wanted) -> None:
         for op in reversed([each.operation for each in block.operations]):
             self._op(op, domains)
 
@@ -129,7 +130,7 @@ def _end(op: ir.Operation, end: str, region: int, index: int) -> Any:
     return block.arguments[index] if end == "argument" else _returned(block)[index]
 
 
-def _returned(block: Any) -> Sequence[Any]:
+def _returned(block: ir.Block) -> Sequence[Any]:
     operations = block.operations
     operands: Sequence[Any] = operations[len(operations) - 1].operands
     return operands

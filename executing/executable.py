@@ -23,6 +23,7 @@ from ..program.elements import dtype_of
 from ..program.function import location
 from ..program.mlir.modules import copy_of, main_function, ops_in, symbols
 from ..program.mlir.places import argument_path
+from ..program.mlir.types import FunctionOp
 from ..runs.custom_partitioning import calls
 from ..runs.jax import device_shardings
 from .compiling import devices_for, module_for
@@ -180,7 +181,7 @@ def _reordered(array: Any, devices: Sequence[Any]) -> Any:
     return jax.make_array_from_single_device_arrays(array.shape, sharding, parts)
 
 
-def _check(result: Result, main: Any) -> None:
+def _check(result: Result, main: FunctionOp) -> None:
     """Raises ShardlogError for programs that only JAX itself can call, and for ops that XLA does not have."""
     interface = result.source.interface
     hidden = len(main.type.inputs) - len(visible(main, "arg_attrs")) - len(interface.constants)

@@ -14,6 +14,7 @@ from jaxlib.mlir.dialects import sdy
 
 from ..exporters.bind import bind
 from ..program.mlir.modules import bytecode_of, copy_of, ops_in
+from ..program.mlir.types import Operation
 from ..program.signature import text_of
 from ..runs.options import Options
 from ..runs.running import run_with
@@ -64,7 +65,7 @@ def _seen(module: ir.Module) -> dict[tuple[int, int], set[str]]:
     return seen
 
 
-def _texts(op: Any) -> dict[int, str]:
+def _texts(op: Operation) -> dict[int, str]:
     """The shardings of the results of an op that have dimensions; a value without one is replicated."""
     held = op.attributes.get("sdy.sharding")
     texts = [str(s) for s in sdy.TensorShardingPerValueAttr(held).shardings] if held is not None else []

@@ -20,6 +20,7 @@ from ..exporters.tokens import is_token
 from ..partition.executions import Executions
 from ..program.elements import dtype_of
 from ..program.mlir.modules import main_function, symbols
+from ..program.mlir.types import Operation
 
 if TYPE_CHECKING:
     from ..runs.result import Result
@@ -47,7 +48,7 @@ class Roundings:
             kinds = zip(errors, main.type.results, strict=True)
             return [error for error, kind in kinds if not is_token(kind)]
 
-    def _block(self, block: Any, given: Sequence[float], around: dict[Any, float]) -> list[float]:
+    def _block(self, block: ir.Block, given: Sequence[float], around: dict[Any, float]) -> list[float]:
         error_of = around | dict(zip(block.arguments, given, strict=True))
         operations = list(block.operations)
         for op in operations[:-1]:
@@ -57,7 +58,7 @@ class Roundings:
                 error_of[value] = error if _eps(value.type) else 0.0
         return [error_of[value] if _eps(value.type) else 0.0 for value in operations[-1].operands]
 
-    def _op(self, operation: Any, given: list[float], error_of: dict[Any, float]) -> Sequence[float]:
+    def _op(self, operation: Operation, given: list[float], error_of: dict[Any, float]) -> Sequence[float]:
         lowering = self._traits.lowering(operation.name)
         if lowering == "loop":
             body = operation.regions[1].blocks[0]
@@ -88,7 +89,7 @@ class Roundings:
             self._calls[key] = self._block(block, given, {})
         return self._calls[key]
 
-    def _summed(self, operation: Any) -> int:
+    def _summed(self, operation: Operation) -> int:
         """How many elements one of a result is made of."""
         if operation.name == "stablehlo.custom_call":
             shapes = [v.type.shape for v in operation.operands if isinstance(v.type, ir.RankedTensorType)]
@@ -116,5 +117,5 @@ def eps_of(element: str) -> float:
     return float(ml_dtypes.finfo(np.dtype(name)).eps)  # type: ignore[no-untyped-call]
 
 
-def _eps(type_: Any) -> float:
+def _eps(type_: ir.Type) -> float:
     return eps_of(str(getattr(type_, "element_type", type_)))

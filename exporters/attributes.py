@@ -18,6 +18,7 @@ from ..program.classes import Classes
 from ..program.columns import among, numbers
 from ..program.function import RESULT_SHARDING, location
 from ..program.mlir.modules import boundary_attributes, entries_of
+from ..program.mlir.types import FunctionOp, Operation
 from ..program.shardings import Dimension, Sharding, manual_axes
 from .functions import Version
 from .shardings import FinalShardings
@@ -40,7 +41,12 @@ class ShardingAttributes:
     """The attributes of one function. ``ops`` are its final ops, by node, without those that are ``gone``."""
 
     def __init__(
-        self, module: Context, version: Version, func: Any, ops: Sequence[Any], gone: Sequence[int]
+        self,
+        module: Context,
+        version: Version,
+        func: FunctionOp,
+        ops: Sequence[Operation],
+        gone: Sequence[int],
     ) -> None:
         self.written, self.graph, self.of_sdy = module.written, module.graph, module.of_sdy
         self.classes = module.classes

@@ -22,6 +22,7 @@ from ..program.mlir.modules import (
     symbols,
     with_attributes,
 )
+from ..program.mlir.types import Operation
 from ..program.shardings import read_mesh
 from ..rulebook.traits import OpTraits
 
@@ -48,7 +49,7 @@ def bind(module: ir.Module, traits: OpTraits, only: Values | None = None) -> ir.
     return copy
 
 
-def _shardings(op: Any, mesh: str) -> list[Any]:
+def _shardings(op: Operation, mesh: str) -> list[Any]:
     """The shardings of the results of an op, which has none of them any more."""
     if "sdy.sharding" not in op.attributes:
         return [_replicated(result.type, mesh) for result in op.results]
@@ -59,7 +60,7 @@ def _shardings(op: Any, mesh: str) -> list[Any]:
     return shardings
 
 
-def _replicated(type_: Any, mesh: str) -> Any:
+def _replicated(type_: ir.Type, mesh: str) -> Any:
     rank = type_.rank if isinstance(type_, ir.RankedTensorType) else 0
     return sdy.TensorShardingAttr.get(mesh, [sdy.DimensionShardingAttr.get([], is_closed=True)] * rank)
 

@@ -10,6 +10,7 @@ from jaxlib.mlir.dialects import sdy, stablehlo
 
 from ..program.meshes import Mesh
 from ..program.mlir.modules import operations_in, symbols
+from ..program.mlir.types import Operation
 from ..program.shardings import Shardings, inlined_mesh, mesh_attribute
 
 
@@ -40,7 +41,7 @@ def write_meshes(module: ir.Module, shardings: Shardings, kinds: Iterable[Any]) 
             attributes["stablehlo.mesh"] = _described(mesh)
 
 
-def _grouped_by(op: Any) -> str | Mesh | None:
+def _grouped_by(op: Operation) -> str | Mesh | None:
     """The mesh over whose axes a collective goes, by name or inlined; None where it lists devices."""
     attributes = op.attributes
     if "replica_groups" not in attributes or isinstance(

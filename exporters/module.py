@@ -14,6 +14,7 @@ from ..importers.graph.graph import Graph
 from ..program.classes import Classes
 from ..program.columns import Ints, first_alike, numbers, spread, spread_ranges
 from ..program.mlir.modules import named_in
+from ..program.mlir.types import FunctionOp, Operation
 from ..program.shardings import Sharding
 from ..program.signature import text_of
 from .attributes import Context, ShardingAttributes
@@ -39,7 +40,7 @@ def annotate(
         return _Module(module, graph, classes, written).run()
 
 
-def _named(symbols: dict[str, Any], roots: set[str], written: set[str]) -> set[str]:
+def _named(symbols: dict[str, FunctionOp], roots: set[str], written: set[str]) -> set[str]:
     """The symbols that ``roots`` refer to, directly or through others. Calls in ``written`` functions do not
     count: live callees are among the roots."""
     reached, waiting = set[str](), sorted(roots)
@@ -102,11 +103,11 @@ class _Module(Context):
         return tuple(written)
 
 
-def _ops(func: Any) -> list[Any]:
+def _ops(func: FunctionOp) -> list[Any]:
     """All ops of a function, in the order in which the importer numbers them."""
     ops: list[Any] = []
 
-    def walk(region: Any) -> None:
+    def walk(region: ir.Region) -> None:
         for op in region.blocks[0].operations:
             ops.append(op)
             for inner in op.regions:
@@ -124,7 +125,7 @@ class FunctionWriter:
 
     attributes = ShardingAttributes
 
-    def __init__(self, module: Context, version: Version, func: Any, ops: list[Any]) -> None:
+    def __init__(self, module: Context, version: Version, func: FunctionOp, ops: list[Operation]) -> None:
         self.module, self.written = module, module.written
         self.version, self.instance, self.func = version, version.instance, func
         self.function = version.instance.function

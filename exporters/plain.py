@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
@@ -19,6 +17,7 @@ from ..program.mlir.modules import (
     put_in_place,
     symbols,
 )
+from ..program.mlir.types import Operation
 from ..rulebook.traits import OpTraits
 
 _ANNOTATIONS = ("sdy.sharding", "mhlo.sharding")
@@ -76,7 +75,7 @@ def tell_nobody(module: ir.Module, traits: OpTraits) -> None:
             op.erase()
 
 
-def _inline(operation: Any) -> None:
+def _inline(operation: Operation) -> None:
     """Replaces an op by the ops of its body."""
     if boundary_axes(operation):
         hint = "it says what each of several devices computes"

@@ -21,6 +21,7 @@ from ..program.meshes import Mesh, axis_text
 from ..program.mlir.modules import operations_in, symbols
 from ..program.mlir.origins import UNKNOWN, Origin, origin
 from ..program.mlir.places import argument_path, result_path
+from ..program.mlir.types import Operation
 from ..program.shardings import Sharding
 from .schema import SCHEMA
 from .shardings import FinalShardings
@@ -211,7 +212,7 @@ def names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> di
     names: dict[str, FunctionNames] = {}
     places: dict[Any, OpPlace] = {}  # locations are many an op's, and long
 
-    def located(op: Any) -> OpPlace:
+    def located(op: Operation) -> OpPlace:
         location = op.location
         key = location.attr
         place = places.get(key)
@@ -263,7 +264,7 @@ def _name_inserted(function: Function, names: FunctionNames) -> None:
 
 
 def _read_region(
-    region: Any,
+    region: ir.Region,
     names: FunctionNames,
     state: ir.AsmState,
     located: Callable[[Any], OpPlace],

@@ -19,6 +19,7 @@ from ..errors import ShardlogError
 from ..program.boundaries import boundary_axes, without_manual
 from ..program.function import RESULT_SHARDING, location
 from ..program.meshes import axis_text, quoted
+from ..program.mlir.types import Operation, Value
 from ..program.shardings import Dimension, Sharding, Shardings, check_writable
 from ..program.signature import RULE
 from ..rulebook.book import RuleBook
@@ -85,7 +86,7 @@ class _Function:
         op.results[0].replace_all_uses_with(reshard.results[0])
         op.erase()
 
-    def set_sharding(self, result: Any, sharding: Sharding) -> None:
+    def set_sharding(self, result: Value, sharding: Sharding) -> None:
         op = result.owner.operation
         label = result_label(op)
         if label in RESULT_SHARDING:
@@ -321,7 +322,7 @@ class _Function:
         ).results[0]
 
     def all_reduce(
-        self, value: Any, axes: Axes, sharding: Sharding, reduction: str, at: ir.InsertionPoint
+        self, value: Value, axes: Axes, sharding: Sharding, reduction: str, at: ir.InsertionPoint
     ) -> Any:
         attributes = self.listed(axes, sharding.mesh, "reduction_axes")
         check_writable(reduction)
@@ -498,7 +499,7 @@ class _Function:
         _replace(result, sdy.ReshardOp(result, out, ip=_after(result)).result)
 
 
-def _inner_first(op: Any) -> Iterator[ir.Operation]:
+def _inner_first(op: Operation) -> Iterator[ir.Operation]:
     """The ops inside of an op, each after those inside of it."""
     for region in op.regions:
         for block in region.blocks:
@@ -507,7 +508,7 @@ def _inner_first(op: Any) -> Iterator[ir.Operation]:
                 yield inner.operation
 
 
-def _after(value: Any) -> ir.InsertionPoint:
+def _after(value: Value) -> ir.InsertionPoint:
     if isinstance(value.owner, ir.Block):
         return ir.InsertionPoint.at_block_begin(value.owner)
     return ir.InsertionPoint.after(value.owner)
@@ -518,17 +519,17 @@ def _replace(value: Any, replacement: Any) -> None:
     value.replace_all_uses_except(replacement, replacement.owner.operation)
 
 
-def _past_barriers(value: Any) -> Any:
+def _past_barriers(value: Value) -> Any:
     while not isinstance(value.owner, ir.Block) and value.owner.operation.name == "sdy.propagation_barrier":
         value = value.owner.operands[0]
     return value
 
 
-def _rank(value: Any) -> int:
+def _rank(value: Value) -> int:
     return len(value.type.shape) if isinstance(value.type, ir.RankedTensorType) else 0
 
 
-def _size(value: Any) -> int:
+def _size(value: Value) -> int:
     return prod(value.type.shape) if isinstance(value.type, ir.RankedTensorType) else 0
 
 

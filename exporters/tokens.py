@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from ..program.mlir.modules import boundary_attributes, copy_of, main_function, symbols
+from ..program.mlir.types import FunctionOp
 
 
 def is_token(type_: ir.Type) -> bool:
@@ -29,7 +28,7 @@ def without_tokens(module: ir.Module) -> ir.Module:
     return copy
 
 
-def _drop(main: Any) -> None:
+def _drop(main: FunctionOp) -> None:
     block, kind = main.regions[0].blocks[0], main.type
     inputs, results = ([not is_token(t) for t in types] for types in (kind.inputs, kind.results))
     kept = [

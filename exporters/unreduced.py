@@ -14,6 +14,7 @@ from ..errors import ShardlogError
 from ..program.function import location
 from ..program.meshes import quoted
 from ..program.mlir.modules import operations_in
+from ..program.mlir.types import Operation, Value
 from ..program.shardings import Sharding, Shardings, reduction_numbered
 from ..rulebook.book import RuleBook
 from .values import ValueShardings
@@ -41,7 +42,7 @@ class _UnreducedCheck:
                 if op != function.operation:
                     self.check(op)
 
-    def check(self, op: Any) -> None:
+    def check(self, op: Operation) -> None:
         """Raises ShardlogError if the rules refuse an op."""
         for tensors in self.steps(op):
             facts = self.facts(op, tensors)
@@ -49,7 +50,7 @@ class _UnreducedCheck:
                 _, message, hint = min(refused)
                 raise ShardlogError(f"{op.name} {message}", where=location(op), hint=hint)
 
-    def steps(self, op: Any) -> Iterator[list[tuple[str, Any, Shard]]]:
+    def steps(self, op: Operation) -> Iterator[list[tuple[str, Any, Shard]]]:
         """The tensors of an op, each with its role, its value if it is an operand, and its sharding: all of
         them, or, if they are passed on, each with the value that it becomes."""
         operands = [("operand", value, self.values.of(self.source(value))) for value in op.operands]
@@ -64,7 +65,7 @@ class _UnreducedCheck:
         else:
             yield [*operands, *results]
 
-    def facts(self, op: Any, tensors: Sequence[tuple[str, Any, Shard]]) -> dict[str, Any]:
+    def facts(self, op: Operation, tensors: Sequence[tuple[str, Any, Shard]]) -> dict[str, Any]:
         """The facts for the rules."""
         made_by, on_mesh, unreduced = list[Any](), list[Any](), list[Any]()
         for slot, (_, value, sharding) in enumerate(tensors):
@@ -89,13 +90,13 @@ class _UnreducedCheck:
             "reduces": [(reduction_numbered(said),)] if own else [],
         }
 
-    def source(self, value: Any) -> Any:
+    def source(self, value: Value) -> Any:
         """The value that a value is, through ops that are looked through."""
         while not isinstance(value.owner, ir.Block) and value.owner.operation.name in self.looked_through:
             value = value.owner.operation.operands[0]
         return value
 
-    def returned(self, op: Any) -> list[Shard]:
+    def returned(self, op: Operation) -> list[Shard]:
         """The shardings of the values that the operands of a body's terminator become."""
         around = op.parent.operation
         if around.name == "func.func":
@@ -105,7 +106,7 @@ class _UnreducedCheck:
         return []
 
 
-def _returned_by(op: Any) -> Iterator[str]:
+def _returned_by(op: Operation) -> Iterator[str]:
     """The ops that make the returned values of an op's first region; none is an empty name."""
     blocks = op.regions[0].blocks if len(op.regions) else []
     for block in list(blocks)[:1]:

@@ -15,6 +15,7 @@ from jaxlib.mlir.dialects import sdy
 from ..program.boundaries import boundary_axes, boundary_shardings, without_manual
 from ..program.function import RESULT_SHARDING, location, sharding_of
 from ..program.mlir.modules import boundary_attributes, symbols
+from ..program.mlir.types import FunctionOp, Operation, Value
 from ..program.shardings import Sharding, Shardings
 from ..program.signature import describe, looks_at, text_of
 from ..rulebook.book import RuleBook
@@ -34,7 +35,7 @@ class ValueShardings:
         self._said: dict[Any, Mapping[str, Any]] = {}
         self._arguments: dict[str, list[Any]] = {}
 
-    def of(self, value: Any) -> Sharding | None:
+    def of(self, value: Value) -> Sharding | None:
         """The sharding of a value; None where it has none. Inside of a manual computation its arguments have
         no manual axes."""
         attribute = self.attribute(value)
@@ -61,21 +62,21 @@ class ValueShardings:
         edge = self._edge_of(around, owner, index)
         return None if edge is None else self.attribute(edge)
 
-    def inside(self, op: Any, label: str) -> list[Sharding | None]:
+    def inside(self, op: Operation, label: str) -> list[Sharding | None]:
         """The "in_shardings" or "out_shardings" of a computation with a body, seen from inside."""
         given = sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings
         names, where = boundary_axes(op), location(op)
         return [without_manual(self.shardings.read(sharding, where), names) for sharding in given]
 
-    def boundary(self, function: Any, label: str) -> list[Sharding | None]:
+    def boundary(self, function: FunctionOp, label: str) -> list[Sharding | None]:
         """The shardings of the arguments ("arg_attrs") or results ("res_attrs") of a function."""
         return boundary_shardings(function, label, self.shardings)
 
-    def called(self, op: Any) -> Any:
+    def called(self, op: Operation) -> Any:
         """The function that a call calls."""
         return self.functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
 
-    def said(self, op: Any) -> Mapping[str, Any]:
+    def said(self, op: Operation) -> Mapping[str, Any]:
         """What the op rules say of an op; asked once of ops that look alike."""
         kept = tuple((name, op.attributes[name]) for name in op.attributes if name != "sdy.sharding")
         types = (tuple(v.type for v in op.operands), tuple(v.type for v in op.results))
@@ -85,7 +86,7 @@ class ValueShardings:
             self._said[key] = {**self.book.classify(facts), **self.book.reshards(facts)}
         return self._said[key]
 
-    def flows(self, op: Any) -> bool:
+    def flows(self, op: Operation) -> bool:
         """Whether data flows through an op along edges, as through loops."""
         carries = len(op.regions) or op.name in self.book.traits.family("carries_op")
         return bool(carries and self.said(op)["edge"])

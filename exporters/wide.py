@@ -39,7 +39,7 @@ def wide(module: ir.Module, traits: OpTraits) -> ir.Module:
     return copy
 
 
-def _convert_around(op: ir.Operation, types: list[Any]) -> None:
+def _convert_around(op: ir.Operation, types: list[ir.Type]) -> None:
     before, after = ir.InsertionPoint(op), ir.InsertionPoint.after(op)
     for i, (value, kind) in enumerate(zip(list(op.operands), types, strict=True)):
         if value.type != kind:
@@ -50,7 +50,7 @@ def _convert_around(op: ir.Operation, types: list[Any]) -> None:
             value.replace_all_uses_except(conversion.result, conversion.operation)
 
 
-def _widened(kind: Any) -> Any:
+def _widened(kind: ir.Type) -> Any:
     if not isinstance(kind, ir.RankedTensorType):
         return kind
     element = kind.element_type

@@ -19,6 +19,7 @@ from ..program.meshes import Mesh, symbol
 from ..program.mlir.diagnostics import explain
 from ..program.mlir.modules import boundary_attributes, main_function, symbols, with_attributes
 from ..program.mlir.places import argument_path, result_path
+from ..program.mlir.types import FunctionOp, Operation
 from ..program.shardings import changed, mesh_attribute
 from .dialects.marks import may_have_shardings, may_have_statements
 from .origins import drop_origins
@@ -283,13 +284,13 @@ def _apply(module: ir.Module, targets: Targets, text: str) -> Callable[[], None]
     return _annotate(targets, target, sharding, where)
 
 
-def _values(module: ir.Module, main: Any, data: bytes) -> dict[str, ir.Value[Any]]:
+def _values(module: ir.Module, main: FunctionOp, data: bytes) -> dict[str, ir.Value[Any]]:
     """The values of a function by name: as MLIR prints them, or as in the text whose normal form the module
     is."""
     state = ir.AsmState(module.operation)
     numbered = list[ir.Value[Any]]()
 
-    def walk(region: Any) -> None:
+    def walk(region: ir.Region) -> None:
         for block in region.blocks:
             numbered.extend(block.arguments)
             for op in block.operations:
@@ -394,7 +395,7 @@ def _annotate(
     return _set(owner, "sdy.sharding", _per_value(owner, ir.OpResult(target).result_number, sharding))
 
 
-def _set(op: Any, name: str, attribute: ir.Attribute) -> Callable[[], None]:
+def _set(op: Operation, name: str, attribute: ir.Attribute) -> Callable[[], None]:
     before = op.attributes.get(name)
     op.attributes[name] = attribute
 
@@ -415,7 +416,7 @@ def _entry(targets: Targets, name: str, number: int, sharding: ir.Attribute) -> 
     return array
 
 
-def _per_value(op: Any, number: int, sharding: ir.Attribute) -> ir.Attribute:
+def _per_value(op: Operation, number: int, sharding: ir.Attribute) -> ir.Attribute:
     """The shardings of an op's results with a new one for a result; others are open where they have none."""
     mesh = sdy.TensorShardingAttr(sharding).mesh_or_ref
     if "sdy.sharding" in op.attributes:

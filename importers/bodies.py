@@ -18,6 +18,7 @@ from ..program.carried import INSERTED
 from ..program.columns import Ints, Operands, Results, column, distinct
 from ..program.function import RESULT_SHARDING, Elements, Function, Region, Signatures, location, sharding_of
 from ..program.mlir.modules import boundary_attributes, entries_of
+from ..program.mlir.types import Operation
 from ..program.shardy import newer
 from ..program.signature import RULE, attributes, surroundings
 from .listing import Listing
@@ -328,7 +329,7 @@ class _FunctionBody:
         function.result_attributes = [sharding_of(entry) for entry in entries]
 
 
-def _check_known(labels: Iterable[str], op: Any) -> None:
+def _check_known(labels: Iterable[str], op: Operation) -> None:
     """Raises ShardlogError for an unknown attribute of sdy."""
     for label in labels:
         if label.startswith("sdy.") and label not in _OF_SDY:

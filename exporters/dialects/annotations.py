@@ -14,6 +14,7 @@ from ...program.carried import ENTRIES, HALO, OFFSETS, PARTIAL, SPELLING, UNEVEN
 from ...program.function import location
 from ...program.meshes import Meshes
 from ...program.mlir.modules import boundary_attributes, copy_of, entries_of, operations_in, symbols
+from ...program.mlir.types import FunctionOp, Operation, Value
 from ...program.shardings import Sharding, Shardings, is_writable, read_mesh
 from ...program.signature import text_of
 from .grids import MeshGrid, grids_of
@@ -107,7 +108,7 @@ class _AnnotationWriter:
         functions: dict[str, Any] = symbols(self.module, "func.func")
         return functions
 
-    def check(self, ops: list[Any]) -> None:
+    def check(self, ops: list[Operation]) -> None:
         """Raises ShardlogError for an op of sdy that the dialect has no word for."""
         for op in ops:
             if op.name.startswith("sdy.") and op.name not in (*_CONSTRAINTS, "sdy.mesh"):
@@ -115,12 +116,12 @@ class _AnnotationWriter:
                 message = f"{self.spelling.dialect} has no op for {op.name}"
                 raise ShardlogError(message, where=location(op), hint=hint)
 
-    def boundary(self, function: Any, label: str) -> list[_Said | None]:
+    def boundary(self, function: FunctionOp, label: str) -> list[_Said | None]:
         """The annotations of the arguments or results of a function."""
         entries = boundary_attributes(function, label)
         return [self.said(_whole(entry), entry, function) if SHARDING in entry else None for entry in entries]
 
-    def of_op(self, op: Any) -> list[_Said | None]:
+    def of_op(self, op: Operation) -> list[_Said | None]:
         """The annotations of an op's results."""
         held = op.attributes
         if op.name in _CONSTRAINTS:
@@ -137,7 +138,7 @@ class _AnnotationWriter:
             self.read[attribute] = annotations
         return annotations
 
-    def said(self, attribute: ir.Attribute, held: Any, op: Any) -> _Said:
+    def said(self, attribute: ir.Attribute, held: Any, op: Operation) -> _Said:
         beside = {label: held[label] for label in _KEPT if label in held}
         sharding = with_partial(self.shardings.read(attribute), held, self.shardings)
         return _Said(sharding, beside, op)
@@ -152,7 +153,7 @@ class _AnnotationWriter:
     def op(self, name: str, operands: list[Any], types: list[Any], attributes: Any, place: Any) -> Any:
         return ir.Operation.create(name, results=types, operands=operands, attributes=attributes, ip=place)
 
-    def begin(self, function: Any) -> None:
+    def begin(self, function: FunctionOp) -> None:
         """Begins or goes on with a function."""
         self.function = function
         self.written = self.made.setdefault(text_of(function.attributes["sym_name"]), {})
@@ -219,7 +220,7 @@ class _AnnotationWriter:
             if label in op.attributes and op.name not in _CONSTRAINTS:
                 del op.attributes[label]
 
-    def annotate(self, value: Any, said: _Said, place: Any) -> None:
+    def annotate(self, value: Value, said: _Said, place: ir.InsertionPoint) -> None:
         uses = self.uses.get(value, [])
         defined = self.shard(value, said, place, users=False)
         annotations = (*_CONSTRAINTS, f"{self.spelling.dialect}.shard")
@@ -238,7 +239,7 @@ class _AnnotationWriter:
         op.results[0].replace_all_uses_with(annotated)
         op.erase()
 
-    def enter(self, function: Any, arguments: list[_Said | None]) -> None:
+    def enter(self, function: FunctionOp, arguments: list[_Said | None]) -> None:
         """Annotates the arguments of a function."""
         if not len(function.regions[0].blocks):
             return
@@ -249,7 +250,7 @@ class _AnnotationWriter:
             if said is not None:
                 self.annotate(value, said, first)
 
-    def leave(self, function: Any, results: list[_Said | None]) -> None:
+    def leave(self, function: FunctionOp, results: list[_Said | None]) -> None:
         """Annotates the values that a function returns, if they are sharded otherwise."""
         for label in ("arg_attrs", "res_attrs"):
             if label in function.attributes:
@@ -264,7 +265,7 @@ class _AnnotationWriter:
             if said is not None and not self.is_said(value, said):
                 end.operands[i] = self.shard(value, said, ir.InsertionPoint(end), users=True)
 
-    def is_said(self, value: Any, said: _Said) -> bool:
+    def is_said(self, value: Value, said: _Said) -> bool:
         """Whether a value is annotated for its users alike."""
         return self.spelling.says(value, self.spec(said))
 

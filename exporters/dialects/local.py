@@ -19,6 +19,7 @@ from ...program.devices import Devices
 from ...program.function import location
 from ...program.meshes import SubAxis
 from ...program.mlir.modules import copy_of, is_used, operations_in, symbols
+from ...program.mlir.types import Operation, Value
 from ...rulebook.shipped import shipped
 from .grids import MeshGrid
 from .places import DeviceValues
@@ -224,11 +225,11 @@ class _Local:
             "rotate": ir.UnitAttr.get(),
         }
 
-    def coordinates(self, table: npt.NDArray[Any], linear: Any, place: Any) -> list[Any]:
+    def coordinates(self, table: npt.NDArray[Any], linear: Any, place: ir.InsertionPoint) -> list[Any]:
         """The coordinates of a device that a table has for each."""
         return [self.entry(each, linear, place) for each in np.unravel_index(table, self.grid.sizes)]
 
-    def entry(self, table: npt.NDArray[Any], linear: Any, place: Any) -> Any:
+    def entry(self, table: npt.NDArray[Any], linear: Any, place: ir.InsertionPoint) -> Any:
         """The number that a table has for the device."""
         index = ir.IndexType.get()
         entries = ", ".join(map(str, table.tolist()))
@@ -239,7 +240,7 @@ class _Local:
 
     # ---- Parts ---------------------------------------------------------------------------------------------
 
-    def slice(self, op: Any) -> None:
+    def slice(self, op: Operation) -> None:
         """A slice that begins where the device's part does."""
         value = op.operands[0]
         sizes, shape = list(ir.RankedTensorType(op.results[0].type).shape), list(value.type.shape)
@@ -354,7 +355,7 @@ class _Local:
         given, results = ([v.type for v in values] for values in (entry.arguments, end.operands))
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(given, results))
 
-    def part(self, value: Any, sharding: Any, place: Any) -> Any:
+    def part(self, value: Value, sharding: Any, place: ir.InsertionPoint) -> Any:
         """The part of a whole tensor that the device has."""
         for d, axes in enumerate(sharding):
             numbers = self.grid.numbers(axes)
@@ -379,7 +380,7 @@ class _Local:
             if op.name.startswith("stablehlo.") and alone and not is_used(op):
                 op.erase()
 
-    def refuse(self, op: Any, why: str) -> None:
+    def refuse(self, op: Operation, why: str) -> None:
         """Raises ShardlogError for an op that the dialect cannot say."""
         hint = "write the program for XLA: leave out --as shard"
         raise ShardlogError(f"{op.name} has no counterpart in shard: {why}", where=location(op), hint=hint)
@@ -396,7 +397,7 @@ def _all_receive(source: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return complete
 
 
-def _zero(element: Any) -> str:
+def _zero(element: ir.Type) -> str:
     if str(element) == "i1":
         return "false"
     if str(element).startswith("complex"):
@@ -404,23 +405,23 @@ def _zero(element: Any) -> str:
     return "0.0" if isinstance(element, ir.FloatType) else "0"
 
 
-def _unconstrained(value: Any) -> Any:
+def _unconstrained(value: Value) -> Any:
     """An argument. The constraint of a partial result around it says nothing new."""
     of_argument = isinstance(value.owner, ir.Block)
     return value if of_argument else _unconstrained(value.owner.operation.operands[0])
 
 
-def _is_constant(value: Any) -> bool:
+def _is_constant(value: Value) -> bool:
     return not isinstance(value.owner, ir.Block) and value.owner.operation.name == "stablehlo.constant"
 
 
-def _row(type_: Any) -> Any:
+def _row(type_: ir.Type) -> Any:
     """The type of a row of a tensor."""
     tensor = ir.RankedTensorType(type_)
     return ir.RankedTensorType.get(list(tensor.shape)[1:], tensor.element_type)
 
 
-def _shardings(attribute: Any) -> list[Any]:
+def _shardings(attribute: ir.Attribute) -> list[Any]:
     """The axes of each dimension, of each sharding of an attribute."""
     shardings = []
     for sharding in sdy.TensorShardingPerValueAttr(attribute).shardings:

@@ -19,6 +19,7 @@ from ...importers.dialects.grids import integers, kind_of
 from ...program.function import location
 from ...program.meshes import symbol
 from ...program.mlir.modules import is_used, operations_in, symbols
+from ...program.mlir.types import FunctionOp, Operation, Value
 from ...rulebook.shipped import shipped
 from .grids import MeshGrid
 
@@ -55,7 +56,7 @@ class _Process:
     """A function of a process. What a collective needs is written before its op, ``place``; the place of the
     device and its communicators stand at the head of the function."""
 
-    def __init__(self, function: Any, ops: list[Any], grid: MeshGrid) -> None:
+    def __init__(self, function: FunctionOp, ops: list[Any], grid: MeshGrid) -> None:
         self.function, self.ops, self.grid = function, ops, grid
         self.sizes = grid.sizes
         self.i32, self.i64, self.index = (
@@ -121,7 +122,7 @@ class _Process:
                 key = self.narrow(self.places[axes])
                 self.groups[axes] = self.one("mpi.comm_split", [world, color, key], self.comm)
 
-    def axes(self, op: Any) -> Axes:
+    def axes(self, op: Operation) -> Axes:
         """The axes of the group of an op, outermost first."""
         return tuple(integers(op.attributes.get("grid_axes")))
 
@@ -161,13 +162,13 @@ class _Process:
         self.written.append(op)
         return op
 
-    def one(self, name: str, operands: Sequence[Any], type_: Any, attributes: Any = None) -> Any:
+    def one(self, name: str, operands: Sequence[Value], type_: ir.Type, attributes: Any = None) -> Any:
         return self.op(name, operands, [type_], attributes).results[0]
 
     def attribute(self, value: int) -> Any:
         return ir.IntegerAttr.get(self.i64, value)
 
-    def number(self, value: int, type_: Any) -> Any:
+    def number(self, value: int, type_: ir.Type) -> Any:
         """A constant, which stands at the head of the function."""
         key = value, str(type_)
         if key not in self.constants:
@@ -177,43 +178,43 @@ class _Process:
             self.place = place
         return self.constants[key]
 
-    def of_two(self, name: str, value: Any, number: int) -> Any:
+    def of_two(self, name: str, value: Value, number: int) -> Any:
         """An op of arithmetic on a value and a number."""
         return self.one(name, [value, self.number(number, self.index)], self.index)
 
-    def narrow(self, value: Any) -> Any:
+    def narrow(self, value: Value) -> Any:
         """A number of type index as MPI has numbers."""
         return self.one("arith.index_cast", [value], self.i32)
 
-    def refuse(self, op: Any, why: str) -> NoReturn:
+    def refuse(self, op: Operation, why: str) -> NoReturn:
         """Raises ShardlogError for an op that MPI cannot say."""
         hint = "write the program with --as shard, or compute with another type"
         raise ShardlogError(f"{op.name} has no counterpart in mpi: {why}", where=location(op), hint=hint)
 
     # ---- Buffers -------------------------------------------------------------------------------------------
 
-    def alloc(self, shape: Sequence[int], element: Any) -> Any:
+    def alloc(self, shape: Sequence[int], element: ir.Type) -> Any:
         none = {"operandSegmentSizes": ir.DenseI32ArrayAttr.get([0, 0])}
         return self.one("memref.alloc", [], _memref(shape, element), none)
 
-    def buffer(self, value: Any) -> Any:
+    def buffer(self, value: Value) -> Any:
         """The buffer of a tensor, to be read only."""
         type_ = ir.RankedTensorType(value.type)
         held = _memref(type_.shape, type_.element_type)
         return self.one("bufferization.to_buffer", [value], held, {"read_only": ir.UnitAttr.get()})
 
-    def tensor(self, buffer: Any) -> Any:
+    def tensor(self, buffer: Value) -> Any:
         """The tensor that a buffer holds, which nothing else uses."""
         type_ = ir.MemRefType(buffer.type)
         held = ir.RankedTensorType.get(list(type_.shape), type_.element_type)
         return self.one("bufferization.to_tensor", [buffer], held, {"restrict": ir.UnitAttr.get()})
 
-    def first(self, buffer: Any, dim: int) -> Any:
+    def first(self, buffer: Value, dim: int) -> Any:
         """A buffer in which a dimension comes first, as they stand in memory."""
         rank = len(ir.MemRefType(buffer.type).shape)
         return self.transposed(buffer, [dim, *(d for d in range(rank) if d != dim)])
 
-    def transposed(self, buffer: Any, order: Sequence[int]) -> Any:
+    def transposed(self, buffer: Value, order: Sequence[int]) -> Any:
         """A buffer with its dimensions in another order."""
         if list(order) == sorted(order):
             return buffer
@@ -227,7 +228,7 @@ class _Process:
         self.op("memref.copy", [seen, result], [])
         return result
 
-    def in_parts(self, buffer: Any, dim: int, count: int) -> Any:
+    def in_parts(self, buffer: Value, dim: int, count: int) -> Any:
         """A buffer whose dimension is split in two: the parts, and the rows of a part."""
         type_ = ir.MemRefType(buffer.type)
         shape = list(type_.shape)
@@ -238,7 +239,7 @@ class _Process:
         }
         return self.one("memref.expand_shape", [buffer], _memref(shape, type_.element_type), attributes)
 
-    def joined(self, buffer: Any, dim: int) -> Any:
+    def joined(self, buffer: Value, dim: int) -> Any:
         """A buffer whose first dimension, of parts, becomes part of another one, which the parts have at
         ``dim``."""
         rank = len(ir.MemRefType(buffer.type).shape)
@@ -250,7 +251,7 @@ class _Process:
         attributes = {"reassociation": _pairs(rank, dim)}
         return self.one("memref.collapse_shape", [moved], _memref(shape, type_.element_type), attributes)
 
-    def part(self, buffer: Any, number: Any) -> Any:
+    def part(self, buffer: Value, number: Any) -> Any:
         """The part of a buffer that has a number, in its first dimension."""
         type_ = ir.MemRefType(buffer.type)
         shape, rank = list(type_.shape)[1:], len(type_.shape)
@@ -265,7 +266,7 @@ class _Process:
             "memref.subview", [buffer, number], _memref(shape, type_.element_type, layout), attributes
         )
 
-    def carried(self, op: Any, value: Any, how: str) -> tuple[Any, Callable[[Any], Any]]:
+    def carried(self, op: Operation, value: Value, how: str) -> tuple[Any, Callable[[Any], Any]]:
         """A tensor with an element type that MPI has, and a function that converts a tensor back."""
         words, type_ = _words(), ir.RankedTensorType(value.type)
         element = str(type_.element_type)
@@ -277,7 +278,7 @@ class _Process:
         changed = ir.Type.parse(other)
         sent = self.one(there, [value], ir.RankedTensorType.get(list(type_.shape), changed))
 
-        def again(tensor: Any) -> Any:
+        def again(tensor: Value) -> Any:
             shape = list(ir.RankedTensorType(tensor.type).shape)
             return self.one(back, [tensor], ir.RankedTensorType.get(shape, type_.element_type))
 
@@ -285,7 +286,7 @@ class _Process:
 
     # ---- Collectives ---------------------------------------------------------------------------------------
 
-    def reduction(self, op: Any) -> Any:
+    def reduction(self, op: Operation) -> Any:
         """The op by which MPI reduces."""
         kind = kind_of(op.attributes.get("reduction"))
         element = ir.RankedTensorType(op.operands[0].type).element_type
@@ -295,7 +296,7 @@ class _Process:
             self.refuse(op, f"there is no reduction {kind}")
         return {"op": ir.Attribute.parse(f"#mpi.opclass<{by}>")}
 
-    def all_reduce(self, op: Any) -> Any:
+    def all_reduce(self, op: Operation) -> Any:
         sent, again = self.carried(op, op.operands[0], "reduced")
         type_ = ir.RankedTensorType(sent.type)
         into = self.alloc(type_.shape, type_.element_type)
@@ -303,14 +304,14 @@ class _Process:
         self.op("mpi.allreduce", [self.buffer(sent), into, group], [], self.reduction(op))
         return again(self.tensor(into))
 
-    def all_gather(self, op: Any) -> Any:
+    def all_gather(self, op: Operation) -> Any:
         sent, again = self.carried(op, op.operands[0], "carried")
         type_, axes = ir.RankedTensorType(sent.type), self.axes(op)
         into = self.alloc([self.count(axes), *type_.shape], type_.element_type)
         self.op("mpi.allgather", [self.buffer(sent), into, self.groups[axes]], [])
         return again(self.tensor(self.joined(into, self.dimension(op, "gather_axis"))))
 
-    def reduce_scatter(self, op: Any) -> Any:
+    def reduce_scatter(self, op: Operation) -> Any:
         sent, again = self.carried(op, op.operands[0], "reduced")
         type_, axes = ir.RankedTensorType(sent.type), self.axes(op)
         dim = self.dimension(op, "scatter_dim")
@@ -319,7 +320,7 @@ class _Process:
         self.op("mpi.reduce_scatter_block", [parts, into, self.groups[axes]], [], self.reduction(op))
         return again(self.tensor(into))
 
-    def all_slice(self, op: Any) -> Any:
+    def all_slice(self, op: Operation) -> Any:
         value, dim, result = op.operands[0], self.dimension(op, "slice_axis"), op.results[0].type
         sizes = list(ir.RankedTensorType(result).shape)
         start = self.of_two("arith.muli", self.places[self.axes(op)], sizes[dim])
@@ -333,7 +334,7 @@ class _Process:
         }
         return self.one("tensor.extract_slice", [value, start], result, attributes)
 
-    def all_to_all(self, op: Any) -> Any:
+    def all_to_all(self, op: Operation) -> Any:
         """In turn k, each device sends to the device k places further in its group."""
         sent, again = self.carried(op, op.operands[0], "carried")
         axes = self.axes(op)
@@ -348,7 +349,7 @@ class _Process:
             self.exchange(self.part(parts, to), self.part(into, of), to, of, axes, turn)
         return again(self.tensor(self.joined(into, concat)))
 
-    def shift(self, op: Any) -> Any:
+    def shift(self, op: Operation) -> Any:
         """A rotation."""
         sent, again = self.carried(op, op.operands[0], "carried")
         type_, axes = ir.RankedTensorType(sent.type), (self.dimension(op, "shift_axis"),)
@@ -403,11 +404,11 @@ class _Process:
             self.op("scf.yield", [], [])
         self.place = place
 
-    def send(self, op: Any) -> None:
+    def send(self, op: Operation) -> None:
         """What is sent here is written with the receive that follows."""
         self.sent = op
 
-    def receive(self, op: Any) -> Any:
+    def receive(self, op: Operation) -> Any:
         """Devices send to and receive from any other, each from one; some keep their own. Those send first
         who send to a later device: in each ring of devices, some do and some do not."""
         sent, self.sent = self.sent, None
@@ -427,14 +428,14 @@ class _Process:
         sent.erase()
         return received
 
-    def process_linear_index(self, op: Any) -> Any:
+    def process_linear_index(self, op: Operation) -> Any:
         return self.device
 
     def count(self, axes: Axes) -> int:
         """The number of devices of a group."""
         return prod(self.sizes[axis] for axis in axes)
 
-    def dimension(self, op: Any, label: str) -> int:
+    def dimension(self, op: Operation, label: str) -> int:
         return int(ir.IntegerAttr(op.attributes[label]).value)
 
 
@@ -454,7 +455,7 @@ _MADE: dict[str, Callable[[_Process, Any], Any]] = {
 _OF_GROUPS = {*_MADE} - {"shard.all_slice", "shard.recv", "shard.send", "shard.process_linear_index"}
 
 
-def _memref(shape: Sequence[int], element: Any, layout: str = "") -> Any:
+def _memref(shape: Sequence[int], element: ir.Type, layout: str = "") -> Any:
     sizes = "".join(f"{size}x" for size in shape)
     return ir.Type.parse(f"memref<{sizes}{element}{', ' + layout if layout else ''}>")
 

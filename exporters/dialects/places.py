@@ -9,6 +9,8 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
+from ...program.mlir.types import Value
+
 Numbers = npt.NDArray[np.int64]
 _ARITHMETIC: dict[str, Callable[[Numbers, Numbers], Numbers]] = {
     "stablehlo.add": np.add,
@@ -29,13 +31,13 @@ class DeviceValues:
         self.count = count
         self._known: dict[Any, Numbers | None] = {}
 
-    def of(self, value: Any) -> Numbers | None:
+    def of(self, value: Value) -> Numbers | None:
         """A scalar for each device; None where that is not known."""
         if value not in self._known:
             self._known[value] = self._find(value)
         return self._known[value]
 
-    def _find(self, value: Any) -> Numbers | None:
+    def _find(self, value: Value) -> Numbers | None:
         if isinstance(value.owner, ir.Block):
             return None
         op = value.owner.operation

@@ -10,6 +10,7 @@ from jaxlib.mlir import ir
 from ...importers.dialects.grids import kind_of
 from ...program.carried import SAID
 from ...program.mlir.modules import entries_of, put_like
+from ...program.mlir.types import Operation, Value
 from .grids import lists_attribute
 
 _OF_MESH = {"grid": "mesh", "grid_axes": "mesh_axes"}
@@ -27,7 +28,7 @@ class Spelling:
     values: bool
     scatter: str
 
-    def annotate(self, make: Any, value: Any, sharding: Any, place: Any, users: bool) -> Any:
+    def annotate(self, make: Any, value: Value, sharding: Any, place: ir.Location, users: bool) -> Any:
         """Writes an annotation of a value; returns the annotated one. ``make`` writes an op; ``sharding`` is
         a value, or the attributes that say it."""
         flags: dict[str, Any] = {"annotate_for_users": ir.UnitAttr.get()} if users else {}
@@ -36,7 +37,7 @@ class Spelling:
             return make(name, [value, sharding], [value.type], flags, place).results[0]
         return make(name, [value], [value.type], flags | sharding, place).results[0]
 
-    def respell(self, op: Any) -> None:
+    def respell(self, op: Operation) -> None:
         """Replaces an op of the newest version, such as a collective, by one of this version."""
         held = entries_of(op.attributes)
         if "scatter_dim" in held:
@@ -52,7 +53,7 @@ class Spelling:
         put_like(op, name, held)
         op.erase()
 
-    def says(self, value: Any, spec: dict[str, Any]) -> bool:
+    def says(self, value: Value, spec: dict[str, Any]) -> bool:
         """Whether a value comes from an annotation for users that says this."""
         if isinstance(value.owner, ir.Block):
             return False

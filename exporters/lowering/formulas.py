@@ -11,6 +11,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...program.elements import bits_of
+from ...program.mlir.types import Value
 from .writer import OpWriter, element_of, is_float, shape_of
 
 _TOKEN = re.compile(r"\s*([\w.#]+|[(),])")
@@ -45,7 +46,7 @@ def parsed(text: str) -> FormulaCall:
 
 
 def value_of_formula(
-    writer: OpWriter, text: str, operands: Sequence[Any], element: Any, attributes: Mapping[str, Any]
+    writer: OpWriter, text: str, operands: Sequence[Value], element: Any, attributes: Mapping[str, Any]
 ) -> Any:
     """What a formula gives of ``operands``, which have one shape: elements of the type ``element``."""
     return _Formula(writer, operands, element, attributes).value(parsed(text))
@@ -53,7 +54,7 @@ def value_of_formula(
 
 class _Formula:
     def __init__(
-        self, writer: OpWriter, operands: Sequence[Any], element: Any, attributes: Mapping[str, Any]
+        self, writer: OpWriter, operands: Sequence[Value], element: Any, attributes: Mapping[str, Any]
     ) -> None:
         self.writer, self.operands, self.element, self.attributes = writer, operands, element, attributes
         self.shape = shape_of(operands[0])

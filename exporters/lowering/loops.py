@@ -16,6 +16,7 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError
 from ...partition.writing.neutral import neutral, zero
 from ...program.function import location
+from ...program.mlir.types import Operation, Value
 from .writer import OpWriter, element_of, shape_of, written_element
 
 _WRITTEN = "stablehlo."
@@ -48,7 +49,9 @@ Body = Callable[[OpWriter, Any, Mapping[Any, Any], Sequence[int], Sequence[int]]
 class Nest:
     """An op as loops. ``values`` are its written operands, ``body`` writes the ops of its region."""
 
-    def __init__(self, writer: OpWriter, op: Any, loops: Loops, values: Sequence[Any], body: Body) -> None:
+    def __init__(
+        self, writer: OpWriter, op: Operation, loops: Loops, values: Sequence[Value], body: Body
+    ) -> None:
         self.writer, self.op, self.loops, self.values, self.body = writer, op, loops, values, body
         self.operands = len(op.operands)
 
@@ -84,7 +87,7 @@ class Nest:
             result = writer.op("add", [result, start])
         return self._placed(result, self.operands)
 
-    def _given(self, slot: int, element: Any) -> Any:
+    def _given(self, slot: int, element: ir.Type) -> Any:
         """An operand for a product, minus its zero point."""
         value, of = self.values[slot], self.loops.zeros.get(slot)
         several = len(self.loops.reduced) and self.loops.combine == "stablehlo.add"
@@ -98,7 +101,7 @@ class Nest:
 
     # ---- With a region ------------------------------------------------------------------------------------
 
-    def _of_region(self, block: Any) -> list[Any]:
+    def _of_region(self, block: ir.Block) -> list[Any]:
         inputs = self.operands - len(self.op.results)
         returned = list(block.operations)[-1].operation.operands
         if not self.loops.reduced:
@@ -136,7 +139,7 @@ class Nest:
         result = self.writer.made(combine, [start, result], start.type, {})
         return [self._placed(result, self.operands)]
 
-    def _sum_of_products(self, block: Any, value: Any, inputs: int) -> Any:
+    def _sum_of_products(self, block: ir.Block, value: Value, inputs: int) -> Any:
         """A product of tensors, if the body multiplies two factors that each depend on one operand; otherwise
         None."""
         if self.loops.combine != "stablehlo.add" or isinstance(value.owner, ir.Block):
@@ -157,7 +160,7 @@ class Nest:
         element = element_of(one)
         return self._contracted(one, left, other, right, element)
 
-    def _made_of(self, value: Any, arguments: list[Any]) -> set[int]:
+    def _made_of(self, value: Value, arguments: list[Any]) -> set[int]:
         """The arguments that a value in the body is computed of; -1 for all else but constants."""
         if value in arguments:
             return {arguments.index(value)}
@@ -172,14 +175,14 @@ class Nest:
 
     # ---- Products of tensors -----------------------------------------------------------------------------
 
-    def _product(self, one: tuple[Any, int], other: tuple[Any, int], element: Any) -> Any:
+    def _product(self, one: tuple[Any, int], other: tuple[Any, int], element: ir.Type) -> Any:
         if self.loops.combine != "stablehlo.add":
             return None
         left, right = self._loops_of(one[1]), self._loops_of(other[1])
         values = self._spread(*one, left), self._spread(*other, right)
         return self._contracted(values[0], left, values[1], right, element)
 
-    def _contracted(self, one: Any, left: list[int], other: Any, right: list[int], element: Any) -> Any:
+    def _contracted(self, one: Any, left: list[int], other: Any, right: list[int], element: ir.Type) -> Any:
         """The sum of products of two tensors with these loops, over the loops that reduce; None if only one
         of them has such a loop."""
         reduced = set(self.loops.reduced)
@@ -216,7 +219,7 @@ class Nest:
         moving = {loop for (t, _), moves in self.loops.moves.items() if t == slot for loop, _ in moves}
         return [loop for loop in self.loops.kinds if loop in moving]
 
-    def _combined(self, value: Any, space: Sequence[int]) -> Any:
+    def _combined(self, value: Value, space: Sequence[int]) -> Any:
         dims = [d for d, loop in enumerate(space) if self.loops.kinds[loop] == "reduction"]
         if not dims:
             return value
@@ -230,7 +233,7 @@ class Nest:
         type_ = ir.RankedTensorType.get([], element)
         return self.writer.constant(ir.Attribute.parse(f"dense<{text}> : {type_}"))
 
-    def _ordered(self, value: Any, given: Sequence[int], space: Sequence[int]) -> Any:
+    def _ordered(self, value: Value, given: Sequence[int], space: Sequence[int]) -> Any:
         """A value with dimensions for the ``given`` loops, reordered to those of ``space``. Missing loops
         have size 1."""
         missing = [loop for loop in space if loop not in given]
@@ -239,7 +242,7 @@ class Nest:
         order = [[*given, *missing].index(loop) for loop in space]
         return self.writer.transposed(value, order)
 
-    def _spread(self, value: Any, slot: int, space: Sequence[int]) -> Any:
+    def _spread(self, value: Value, slot: int, space: Sequence[int]) -> Any:
         """An operand over a space of loops: the element that they are at."""
         loops, writer, given = self.loops, self.writer, list[int]()
         shape = shape_of(value)
@@ -265,7 +268,7 @@ class Nest:
             raise self._refused("it reads a diagonal")
         return writer.spread(value, self._shape(space), [list(space).index(loop) for loop in given])
 
-    def _within(self, value: Any, slot: int, shape: Sequence[int]) -> Any:
+    def _within(self, value: Value, slot: int, shape: Sequence[int]) -> Any:
         """An operand padded, where loops go beyond it, with what changes nothing."""
         low, high = [0] * len(shape), [0] * len(shape)
         for dim, size in enumerate(shape):
@@ -285,7 +288,7 @@ class Nest:
             self.writer.padded(value, low, high, self._constant(text, element)) if any(low + high) else value
         )
 
-    def _placed(self, value: Any, slot: int) -> Any:
+    def _placed(self, value: Value, slot: int) -> Any:
         """A result, from a value over the loops that it has."""
         result = self.op.results[slot - self.operands]
         shape = list(ir.RankedTensorType(result.type).shape)

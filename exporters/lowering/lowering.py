@@ -12,6 +12,7 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError
 from ...program.function import location
 from ...program.mlir.modules import copy_of, entries_of, operations_in, symbols
+from ...program.mlir.types import FunctionOp, Operation, Value
 from ...program.signature import Told, describe, looks_at
 from ...rulebook.book import RuleBook
 from .formulas import value_of_formula
@@ -80,7 +81,7 @@ class _How:
         self.known = {*self.written, *self.formulas, *self.cases}
         self.around = looks_at(self.book.looks_at)
 
-    def formula(self, op: Any) -> str | None:
+    def formula(self, op: Operation) -> str | None:
         """The formula of an op, if it is elementwise."""
         for attribute, value, text in self.cases.get(op.name, ()):
             held: Any = op.attributes.get(attribute)
@@ -90,7 +91,7 @@ class _How:
             raise _refused(op, "its attributes are not supported")
         return self.formulas.get(op.name)
 
-    def loops(self, op: Any) -> Loops:
+    def loops(self, op: Operation) -> Loops:
         """An op as loops."""
         facts = describe(op, False, self.around, self.told)
         said, local = self.book.classify(facts), self.book.localize(facts)
@@ -116,7 +117,7 @@ class _FunctionLowering:
         self.how = how
         self.values: dict[Any, Any] = {}
 
-    def function(self, function: Any) -> None:
+    def function(self, function: FunctionOp) -> None:
         """Writes a function anew, in its place."""
         for region in function.operation.regions:
             for block in region.blocks:
@@ -127,7 +128,7 @@ class _FunctionLowering:
         )
         function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(inputs, results))
 
-    def block(self, block: Any) -> None:
+    def block(self, block: ir.Block) -> None:
         """Writes the ops of a block."""
         written = []
         for op in [op.operation for op in block.operations]:
@@ -149,7 +150,7 @@ class _FunctionLowering:
         for op in reversed(written):
             op.erase()
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: Value) -> Any:
         """The replacement of a value."""
         return self.values.get(value, value if written_type(value.type) == value.type else None)
 
@@ -175,7 +176,7 @@ class _FunctionLowering:
         for result, new in zip(op.results, results, strict=True):
             self.values[result] = new
 
-    def _of_family(self, writer: OpWriter, op: Any, values: Sequence[Any]) -> list[Any]:
+    def _of_family(self, writer: OpWriter, op: Operation, values: Sequence[Value]) -> list[Any]:
         how = self.how.written[op.name]
         if how not in ("loops", "average"):
             return [MOVES[how](Move(writer, op, values, self.value))]
@@ -189,7 +190,7 @@ class _FunctionLowering:
         return results
 
     def _elementwise(
-        self, writer: OpWriter, op: Any, text: str, values: Sequence[Any], shape: Sequence[int] | None
+        self, writer: OpWriter, op: Operation, text: str, values: Sequence[Value], shape: Sequence[int] | None
     ) -> Any:
         """An elementwise op, of operands that are repeated to the shape of the result."""
         kind = op.results[0].type
@@ -207,7 +208,7 @@ class _FunctionLowering:
     def body(
         self,
         writer: OpWriter,
-        value: Any,
+        value: Value,
         values: Mapping[Any, Any],
         space: Sequence[int],
         shape: Sequence[int],
@@ -227,13 +228,13 @@ class _RegionBody:
     space: Sequence[int]
     shape: Sequence[int]
 
-    def value(self, value: Any) -> Any:
+    def value(self, value: Value) -> Any:
         """A value of the body, over the space, or a scalar."""
         if value not in self.known:
             self.known[value] = self._made(value)
         return self.known[value]
 
-    def _made(self, value: Any) -> Any:
+    def _made(self, value: Value) -> Any:
         outside = self.lowering.values.get(value)
         if outside is not None:
             return outside
@@ -261,6 +262,6 @@ def _set_types(values: Any) -> None:
             value.set_type(kind)
 
 
-def _refused(op: Any, why: str) -> ShardlogError:
+def _refused(op: Operation, why: str) -> ShardlogError:
     hint = "partition it with --as, which keeps the op, or write it in StableHLO"
     return ShardlogError(f"{op.name} cannot run: {why}", where=location(op), hint=hint)

@@ -13,6 +13,7 @@ from ...errors import ShardlogError
 from ...partition.writing.neutral import neutral
 from ...program.carried import DYNAMIC
 from ...program.function import location
+from ...program.mlir.types import Value
 from ...program.signature import attributes
 from .writer import OpWriter, element_of, integers_attribute, is_float, shape_of, written_type
 
@@ -58,7 +59,7 @@ class Move:
         return ShardlogError(f"{self.op.name} cannot run: {why}", where=location(self.op), hint=hint)
 
 
-def constant_of(value: Any) -> Any:
+def constant_of(value: Value) -> Any:
     """The elements of a constant, as an array; None for other values."""
     if isinstance(value.owner, ir.Block):
         return None
@@ -188,7 +189,7 @@ def _largest(move: Move) -> Any:
     return writer.reduced(places, [axis], "stablehlo.minimum", writer.splat(shape[axis], place))
 
 
-def _scalar(text: str, element: Any) -> Any:
+def _scalar(text: str, element: ir.Type) -> Any:
     return ir.Attribute.parse(f"dense<{text}> : {ir.RankedTensorType.get([], element)}")
 
 

@@ -8,23 +8,25 @@ from typing import Any
 import numpy as np
 from jaxlib.mlir import ir
 
+from ...program.mlir.types import Value
 
-def shape_of(value: Any) -> list[int]:
+
+def shape_of(value: Value) -> list[int]:
     """The sizes of the dimensions of a value that is a tensor."""
     return list(ir.RankedTensorType(value.type).shape)
 
 
-def element_of(value: Any) -> Any:
+def element_of(value: Value) -> Any:
     """The type of the elements of a value that is a tensor."""
     return ir.RankedTensorType(value.type).element_type
 
 
-def is_float(element: Any) -> bool:
+def is_float(element: ir.Type) -> bool:
     """Whether a type of elements is a floating-point one."""
     return isinstance(element, ir.FloatType)
 
 
-def written_type(kind: Any) -> Any:
+def written_type(kind: ir.Type) -> Any:
     """The replacement of a type of another dialect: scalars are tensors of rank 0, indices have 64 bits. None
     for types that no tensor replaces, such as shapes."""
     if isinstance(kind, ir.RankedTensorType):
@@ -35,13 +37,13 @@ def written_type(kind: Any) -> Any:
     return None
 
 
-def array_type(kind: Any) -> Any:
+def array_type(kind: ir.Type) -> Any:
     """The type of the array that a program takes or gives for a value of this type."""
     with ir.Location.unknown(kind.context):
         return written_type(kind) or kind
 
 
-def written_element(element: Any) -> Any:
+def written_element(element: ir.Type) -> Any:
     """The replacement of an element type."""
     return ir.IntegerType.get_signless(64) if isinstance(element, ir.IndexType) else element
 
@@ -94,11 +96,11 @@ class OpWriter:
         type_ = ir.RankedTensorType.get(list(array.shape), element)
         return self.constant(ir.Attribute.parse(f"dense<{array.tolist()}> : {type_}"))
 
-    def converted(self, value: Any, element: Any) -> Any:
+    def converted(self, value: Value, element: ir.Type) -> Any:
         """A value with elements of another type."""
         return value if element_of(value) == element else self.op("convert", [value], None, element)
 
-    def bits(self, value: Any, element: Any) -> Any:
+    def bits(self, value: Value, element: ir.Type) -> Any:
         """The same bits as elements of another type."""
         return value if element_of(value) == element else self.op("bitcast_convert", [value], None, element)
 
@@ -110,18 +112,18 @@ class OpWriter:
 
     # ---- Dimensions -------------------------------------------------------------------------------------
 
-    def reshaped(self, value: Any, shape: Sequence[int]) -> Any:
+    def reshaped(self, value: Value, shape: Sequence[int]) -> Any:
         """The same elements in another shape."""
         return value if shape_of(value) == list(shape) else self.op("reshape", [value], shape)
 
-    def transposed(self, value: Any, order: Sequence[int]) -> Any:
+    def transposed(self, value: Value, order: Sequence[int]) -> Any:
         """A transposed value: dimension i was dimension ``order[i]``."""
         if list(order) == list(range(len(order))):
             return value
         shape = shape_of(value)
         return self.op("transpose", [value], [shape[d] for d in order], permutation=integers_attribute(order))
 
-    def spread(self, value: Any, shape: Sequence[int], dims: Sequence[int]) -> Any:
+    def spread(self, value: Value, shape: Sequence[int], dims: Sequence[int]) -> Any:
         """A value broadcast to a shape. Its dimensions become ``dims``, in any order; dimensions of size 1
         are broadcast too."""
         order = sorted(range(len(dims)), key=lambda i: dims[i])
@@ -132,12 +134,12 @@ class OpWriter:
             "broadcast_in_dim", [value], shape, broadcast_dimensions=integers_attribute(sorted(dims))
         )
 
-    def repeated(self, value: Any, shape: Sequence[int]) -> Any:
+    def repeated(self, value: Value, shape: Sequence[int]) -> Any:
         """A value of the same rank, or a scalar, repeated to a shape."""
         rank = len(shape_of(value))
         return self.spread(value, shape, range(rank) if rank else ())
 
-    def padded(self, value: Any, low: Sequence[int], high: Sequence[int], fill: Any) -> Any:
+    def padded(self, value: Value, low: Sequence[int], high: Sequence[int], fill: Any) -> Any:
         """A value with so much more of a scalar before and after each dimension."""
         if not any(low) and not any(high):
             return value
@@ -152,7 +154,7 @@ class OpWriter:
         )
 
     def cut(
-        self, value: Any, starts: Sequence[int], sizes: Sequence[int], strides: Sequence[int] | None = None
+        self, value: Value, starts: Sequence[int], sizes: Sequence[int], strides: Sequence[int] | None = None
     ) -> Any:
         """So many elements of each dimension from a start on, ``strides`` apart."""
         steps = strides or [1] * len(sizes)
@@ -168,17 +170,17 @@ class OpWriter:
             strides=integers_attribute(steps),
         )
 
-    def cut_at(self, value: Any, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
+    def cut_at(self, value: Value, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
         """So many elements of each dimension from places on that are scalars."""
         return self.op("dynamic_slice", [value, *starts], sizes, slice_sizes=integers_attribute(sizes))
 
-    def counted(self, shape: Sequence[int], dim: int, element: Any) -> Any:
+    def counted(self, shape: Sequence[int], dim: int, element: ir.Type) -> Any:
         """The numbers from 0 on along a dimension."""
         type_ = ir.RankedTensorType.get(list(shape), element)
         which = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), dim)
         return self.made("stablehlo.iota", [], type_, {"iota_dimension": which})
 
-    def taken(self, value: Any, places: Any, dim: int) -> Any:
+    def taken(self, value: Value, places: Any, dim: int) -> Any:
         """The elements at constant ``places``, an array of integers, along a dimension, in whose place its
         dimensions are."""
         shape, table = shape_of(value), np.asarray(places)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 from jaxlib.mlir import ir
 
@@ -38,7 +37,7 @@ class GridAxes:
         return ", ".join(axis_text(axis, self.mesh, quoted(axis.name)) for axis in merged)
 
 
-def axes_of(attribute: Any, sizes: Sequence[int], where: str) -> GridAxes:
+def axes_of(attribute: ir.Attribute, sizes: Sequence[int], where: str) -> GridAxes:
     """The names of a grid's axes; their numbers where there is no attribute.
 
     Raises ShardlogError for an attribute that does not name every axis.

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from functools import cache
-from typing import Any
 
 from jaxlib.mlir import ir
 
@@ -12,6 +11,7 @@ from ...errors import ShardlogError
 from ...program.carried import DYNAMIC
 from ...program.function import location
 from ...program.mlir.modules import operations_in
+from ...program.mlir.types import Operation
 from ...rulebook.shipped import shipped
 from .grids import Grid, Spec, axis_lists, check_kind, counted, integers, kind_of
 
@@ -54,13 +54,13 @@ def has_whole_collectives(module: ir.Module) -> bool:
     return any(op.name in names for op in operations_in(module))
 
 
-def check_collective(op: Any, grid: Grid) -> None:
+def check_collective(op: Operation, grid: Grid) -> None:
     """Raises ShardlogError for an invalid op."""
     _OpCheck(op, grid).run()
 
 
 class _OpCheck:
-    def __init__(self, op: Any, grid: Grid) -> None:
+    def __init__(self, op: Operation, grid: Grid) -> None:
         self.op, self.grid = op, grid
         self.known = collectives()
         self.name: str = op.operation.name

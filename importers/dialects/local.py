@@ -29,6 +29,7 @@ from ...program.mlir.modules import (
     put_in_place_of,
     symbols,
 )
+from ...program.mlir.types import FunctionOp, Operation, Value
 from ...program.shardings import read_mesh
 from ...rulebook.shipped import shipped
 from .grids import axis_lists, counted, integers, kind_of
@@ -54,7 +55,7 @@ def has_collectives(module: ir.Module) -> bool:
     return any(op.name.startswith("shard.") and op.name not in _OF_SHARDINGS for op in operations_in(module))
 
 
-def _annotated(function: Any) -> Any:
+def _annotated(function: FunctionOp) -> Any:
     """The function or the first op in it that has an annotation; None if there is none."""
     given = boundary_attributes(function, "arg_attrs") + boundary_attributes(function, "res_attrs")
     if any("sdy.sharding" in entry for entry in given):
@@ -156,7 +157,7 @@ class Global:
                 functions.append(function)
         return functions
 
-    def rewrite(self, op: Any) -> None:
+    def rewrite(self, op: Operation) -> None:
         if op.name in _INDICES:
             return
         make = _MADE.get(op.name)
@@ -178,7 +179,7 @@ class Global:
         for op in replaced:  # only now: numbers are known by values, and a new one may be at an old address
             op.erase()
 
-    def depend(self, op: Any) -> bool:
+    def depend(self, op: Operation) -> bool:
         """Replaces an op that takes a number of the device: a choice by it, or a tensor of it. Returns
         whether it is one."""
         if op.name == "arith.select" and op.operands[0].type == ir.IntegerType.get_signless(1):
@@ -207,7 +208,7 @@ class Global:
         everywhere = self.one("stablehlo.broadcast_in_dim", [scalar], wide, none)
         return self.one("stablehlo.select", [everywhere, one, other], one.type)
 
-    def refuse(self, op: Any, why: str) -> NoReturn:
+    def refuse(self, op: Operation, why: str) -> NoReturn:
         """Raises ShardlogError for an op."""
         hint = "write it as a collective of a group: docs/mesh_shard.md lists the supported ones"
         raise ShardlogError(f"{op.name} cannot run: {why}", where=location(op), hint=hint)
@@ -223,7 +224,7 @@ class Global:
 
     # ---- Groups --------------------------------------------------------------------------------------------
 
-    def check_axes(self, op: Any) -> None:
+    def check_axes(self, op: Operation) -> None:
         """Raises ShardlogError for axes that the grid does not have: --mesh may have given it others."""
         lists = axis_lists(op.attributes["split_axes"]) if op.name == "shard.update_halo" else ()
         for axis in (*self.group_axes(op), *(axis for axes in lists for axis in axes)):
@@ -233,11 +234,11 @@ class Global:
                 message = f"{op.name} is along axis {axis}, and {symbol(self.name)} has {axes}"
                 raise ShardlogError(message, where=location(op), hint=hint)
 
-    def group_axes(self, op: Any) -> list[int]:
+    def group_axes(self, op: Operation) -> list[int]:
         """The axes of a group, outermost first."""
         return list(integers(op.attributes.get("grid_axes")))
 
-    def root(self, op: Any, label: str) -> Table:
+    def root(self, op: Operation, label: str) -> Table:
         """The device of its group that an attribute names, by device."""
         axes, given = self.group_axes(op), list(integers(op.attributes[label]))
         operands = iter([*op.operands][1:])
@@ -269,7 +270,7 @@ class Global:
             ip=self.place,
         )
 
-    def one(self, name: str, operands: Sequence[Any], type_: Any, attributes: Any = None) -> Any:
+    def one(self, name: str, operands: Sequence[Value], type_: ir.Type, attributes: Any = None) -> Any:
         return self.op(name, operands, type_, attributes).results[0]
 
     def next_channel(self) -> ir.Attribute:
@@ -277,7 +278,7 @@ class Global:
         return ir.Attribute.parse(f"#stablehlo.channel_handle<handle = {self.channel}, type = 1>")
 
     def collective(
-        self, kind: str, value: Any, sizes: Sequence[int], groups: Table, attributes: Any, combine: str = ""
+        self, kind: str, value: Value, sizes: Sequence[int], groups: Table, attributes: Any, combine: str = ""
     ) -> Any:
         """The result of a collective over groups."""
         type_ = ir.RankedTensorType(value.type)
@@ -300,7 +301,7 @@ class Global:
             ir.Operation.create("stablehlo.return", operands=list(both.results), loc=self.loc, ip=ip)
         return op.results[0]
 
-    def permuted(self, value: Any, source: Table) -> Any:
+    def permuted(self, value: Value, source: Table) -> Any:
         """The value of another device, or zeros if there is none (-1)."""
         pairs = np.asarray([(s, d) for d, s in enumerate(source.tolist()) if s >= 0], np.int64).reshape(-1, 2)
         attributes = {"source_target_pairs": _dense(pairs), "channel_handle": self.next_channel()}
@@ -324,7 +325,7 @@ class Global:
         )
         return self.one("stablehlo.reshape", [picked], scalar)
 
-    def part(self, value: Any, dim: int, size: int, start: Table) -> Any:
+    def part(self, value: Value, dim: int, size: int, start: Table) -> Any:
         """This many rows of a dimension, from a start that each device has."""
         type_ = ir.RankedTensorType(value.type)
         sizes = list(type_.shape)
@@ -335,18 +336,18 @@ class Global:
         attributes = {"slice_sizes": ir.DenseI64ArrayAttr.get(sizes)}
         return self.one("stablehlo.dynamic_slice", [value, *starts], result, attributes)
 
-    def reshape(self, value: Any, sizes: Sequence[int]) -> Any:
+    def reshape(self, value: Value, sizes: Sequence[int]) -> Any:
         element = ir.RankedTensorType(value.type).element_type
         return self.one("stablehlo.reshape", [value], ir.RankedTensorType.get(list(sizes), element))
 
     # ---- Collectives of the dialect ------------------------------------------------------------------------
 
-    def dimension(self, op: Any, *labels: str) -> int:
+    def dimension(self, op: Operation, *labels: str) -> int:
         """The dimension that one of these attributes names."""
         label = next(label for label in labels if label in op.attributes)
         return int(ir.IntegerAttr(op.attributes[label]).value)
 
-    def all_gather(self, op: Any) -> Any:
+    def all_gather(self, op: Operation) -> Any:
         axes, dim, value = self.group_axes(op), self.dimension(op, "gather_axis"), op.operands[0]
         if not axes:
             return value
@@ -357,7 +358,7 @@ class Global:
     def integer(self, value: int) -> Any:
         return ir.IntegerAttr.get(self.i64, value)
 
-    def combined(self, op: Any, kind: str, sizes: Sequence[int], attributes: Any) -> Any:
+    def combined(self, op: Operation, kind: str, sizes: Sequence[int], attributes: Any) -> Any:
         """The result of a collective that reduces."""
         axes, value = self.group_axes(op), op.operands[0]
         element = ir.RankedTensorType(op.results[0].type).element_type
@@ -382,24 +383,24 @@ class Global:
         held = self.one("stablehlo.constant", [], type_, {"value": count})
         return self.one("stablehlo.divide", [result, held], type_)
 
-    def all_reduce(self, op: Any) -> Any:
+    def all_reduce(self, op: Operation) -> Any:
         return self.combined(op, "all_reduce", op.operands[0].type.shape, {})
 
-    def reduce_scatter(self, op: Any) -> Any:
+    def reduce_scatter(self, op: Operation) -> Any:
         dim = self.dimension(op, "scatter_dim", "scatter_axis")
         sizes = list(op.operands[0].type.shape)
         sizes[dim] //= prod(self.sizes[axis] for axis in self.group_axes(op))
         return self.combined(op, "reduce_scatter", sizes, {"scatter_dimension": self.integer(dim)})
 
-    def all_slice(self, op: Any) -> Any:
+    def all_slice(self, op: Operation) -> Any:
         axes, dim, value = self.group_axes(op), self.dimension(op, "slice_axis"), op.operands[0]
         return self.own_part(value, dim, axes)
 
-    def own_part(self, value: Any, dim: int, axes: Sequence[int]) -> Any:
+    def own_part(self, value: Value, dim: int, axes: Sequence[int]) -> Any:
         tile = value.type.shape[dim] // prod(self.sizes[axis] for axis in axes)
         return self.part(value, dim, tile, self.devices.index(axes) * tile) if axes else value
 
-    def all_to_all(self, op: Any) -> Any:
+    def all_to_all(self, op: Operation) -> Any:
         axes, value = self.group_axes(op), op.operands[0]
         split, concat = self.dimension(op, "split_axis"), self.dimension(op, "concat_axis")
         if not axes:
@@ -415,10 +416,10 @@ class Global:
         }
         return self.collective("all_to_all", value, sizes, groups, attributes)
 
-    def broadcast(self, op: Any) -> Any:
+    def broadcast(self, op: Operation) -> Any:
         return self.of_device(op.operands[0], self.group_axes(op), self.root(op, "root"))
 
-    def of_device(self, value: Any, axes: Sequence[int], device: Table) -> Any:
+    def of_device(self, value: Value, axes: Sequence[int], device: Table) -> Any:
         """The value that a device of the group has, by device."""
         if not axes:
             return value
@@ -432,20 +433,20 @@ class Global:
         )
         return self.reshape(self.part(stacked, 0, 1, self.devices.index(axes)[device]), sizes)
 
-    def scatter(self, op: Any) -> Any:
+    def scatter(self, op: Operation) -> Any:
         axes = self.group_axes(op)
         whole = self.of_device(op.operands[0], axes, self.root(op, "root"))
         return self.own_part(whole, self.dimension(op, "scatter_dim", "scatter_axis"), axes)
 
-    def gather(self, op: Any) -> Any:
+    def gather(self, op: Operation) -> Any:
         self.root(op, "root")  # elsewhere the result is anything, and so the same
         return self.all_gather(op)
 
-    def reduce(self, op: Any) -> Any:
+    def reduce(self, op: Operation) -> Any:
         self.root(op, "root")
         return self.all_reduce(op)
 
-    def shift(self, op: Any) -> Any:
+    def shift(self, op: Operation) -> Any:
         axis = self.dimension(op, "shift_axis")
         offset, rotates = ir.IntegerAttr(op.attributes["offset"]).value, "rotate" in op.attributes
         coordinates = self.devices.coordinates()
@@ -455,7 +456,7 @@ class Global:
         source = np.ravel_multi_index(tuple(coordinates), self.sizes)
         return self.permuted(op.operands[0], source if rotates else np.where(inside, source, -1))
 
-    def update_halo(self, op: Any) -> Any:
+    def update_halo(self, op: Operation) -> Any:
         value, lists = op.operands[0], axis_lists(op.attributes["split_axes"])
         halos = list(integers(op.attributes.get("static_halo_sizes")))
         if DYNAMIC in halos:
@@ -474,7 +475,7 @@ class Global:
 
     def with_halo(
         self,
-        value: Any,
+        value: Value,
         dim: int,
         axes: Sequence[int],
         count: int,
@@ -523,7 +524,7 @@ class Global:
 
     # ---- The boundary --------------------------------------------------------------------------------------
 
-    def wrap_all(self, functions: Sequence[Any]) -> None:
+    def wrap_all(self, functions: Sequence[FunctionOp]) -> None:
         """Makes programs for all devices of functions, and notes whether the one that runs is among them."""
         for function in functions:
             self.wrap(function)
@@ -531,7 +532,7 @@ class Global:
         if len(names) == len(every) or main_function(every) in names:
             self.module.operation.attributes[LOCAL] = ir.UnitAttr.get()
 
-    def wrap(self, function: Any) -> None:
+    def wrap(self, function: FunctionOp) -> None:
         """Puts the body of a function into a manual computation on all devices."""
         block = function.regions[0].blocks[0]
         end = block.operations[-1].operation
@@ -589,12 +590,12 @@ class Global:
         )
 
     @staticmethod
-    def with_devices(type_: Any, count: int) -> Any:
+    def with_devices(type_: ir.Type, count: int) -> Any:
         """The type of the values of this many devices."""
         tensor = ir.RankedTensorType(type_)
         return ir.RankedTensorType.get([count, *tensor.shape], tensor.element_type)
 
-    def sharding(self, type_: Any) -> Any:
+    def sharding(self, type_: ir.Type) -> Any:
         """A value for each device."""
         axes = [sdy.AxisRefAttr.get(axis) for axis in self.axes]
         first = sdy.DimensionShardingAttr.get(axes, is_closed=True)

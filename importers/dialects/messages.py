@@ -23,6 +23,7 @@ from ...program.devices import Devices, Table
 from ...program.function import location
 from ...program.meshes import MOST_DEVICES, Mesh
 from ...program.mlir.modules import is_used, operations_in, symbols
+from ...program.mlir.types import Operation, Value
 from ...program.shardings import mesh_attribute
 from ...rulebook.shipped import shipped
 from .grids import integers
@@ -64,12 +65,12 @@ class _Ranks(IndexValues):
         self.numbers: dict[Any, Table | None] = {}
         self.groups: dict[Any, Table] = {}
 
-    def of(self, value: Any) -> Table | None:
+    def of(self, value: Value) -> Table | None:
         if value not in self.numbers:
             self.numbers[value] = self.found(value)
         return self.numbers[value]
 
-    def found(self, value: Any) -> Table | None:
+    def found(self, value: Value) -> Table | None:
         """A number for each process, as far as that is known."""
         op = None if isinstance(value.owner, ir.Block) else value.owner.operation
         if op is not None and op.name == "mpi.comm_rank":
@@ -86,7 +87,7 @@ class _Ranks(IndexValues):
             return None if compare is None else np.asarray(compare(one, other), np.int64)
         return np.asarray(_COMPUTED[op.name](one, other))
 
-    def group(self, communicator: Any) -> Table:
+    def group(self, communicator: Value) -> Table:
         """The groups of a communicator: a row for each, with its processes in order.
 
         Raises ShardlogError for groups that differ in size, or are not known.
@@ -95,7 +96,7 @@ class _Ranks(IndexValues):
             self.groups[communicator] = self._group(communicator)
         return self.groups[communicator]
 
-    def _group(self, communicator: Any) -> Table:
+    def _group(self, communicator: Value) -> Table:
         op = communicator.owner.operation
         if op.name == "mpi.comm_world":
             return np.arange(self.count)[None]
@@ -108,14 +109,14 @@ class _Ranks(IndexValues):
             raise refused(op, "its groups differ in size")
         return np.asarray([row[np.argsort(keys[row], kind="stable")] for row in rows])
 
-    def place(self, communicator: Any) -> Table:
+    def place(self, communicator: Value) -> Table:
         """The place of each process in its group."""
         groups, places = self.group(communicator), np.empty(self.count, np.int64)
         for row in groups:
             places[row] = np.arange(len(row))
         return places
 
-    def process(self, communicator: Any, rank: Table) -> Table:
+    def process(self, communicator: Value, rank: Table) -> Table:
         """For each process, the process with the given rank in its group; -1 if there is none."""
         processes = np.full(self.count, -1)
         for row in self.group(communicator):
@@ -172,7 +173,7 @@ class _Calls(Global):
             next(op for op in ops if op.name.startswith("mpi.")), "it does not say how many processes run"
         )
 
-    def call(self, op: Any) -> bool:
+    def call(self, op: Operation) -> bool:
         """Replaces an op's use of buffers by tensors. Returns whether the op is gone."""
         inside = list(operations_in(op))
         if op.name == "scf.if" and any(each.name == "mpi.recv" for each in inside):
@@ -204,7 +205,7 @@ class _Calls(Global):
 
     # ---- Buffers -------------------------------------------------------------------------------------------
 
-    def read(self, buffer: Any) -> Any:
+    def read(self, buffer: Value) -> Any:
         """The tensor that a buffer holds."""
         if buffer in self.held:
             return self.held[buffer]
@@ -221,7 +222,7 @@ class _Calls(Global):
             return self.reshape(part, ir.MemRefType(buffer.type).shape)
         raise refused(op, "nothing is in its buffer before")
 
-    def store(self, buffer: Any, value: Any) -> None:
+    def store(self, buffer: Value, value: Value) -> None:
         """Puts a tensor into a buffer."""
         op = buffer.owner.operation
         if list(value.type.shape) != list(ir.MemRefType(buffer.type).shape):
@@ -246,7 +247,7 @@ class _Calls(Global):
             "stablehlo.constant", [], tensor, {"value": ir.Attribute.parse(f"dense<{zero}> : {tensor}")}
         )
 
-    def row(self, op: Any) -> tuple[Any, Table]:
+    def row(self, op: Operation) -> tuple[Any, Table]:
         """The buffer that a view is a row of, and the number of the row, by process."""
         whole, shape = op.operands[0], list(ir.MemRefType(op.operands[0].type).shape)
         offset, *others = integers(op.attributes["static_offsets"])
@@ -256,19 +257,19 @@ class _Calls(Global):
             raise refused(op, "its row does not follow from the rank")
         return whole, number
 
-    def transposed(self, value: Any, order: Sequence[int]) -> Any:
+    def transposed(self, value: Value, order: Sequence[int]) -> Any:
         type_ = ir.RankedTensorType(value.type)
         result = ir.RankedTensorType.get([type_.shape[d] for d in order], type_.element_type)
         held = {"permutation": ir.DenseI64ArrayAttr.get(list(order))}
         return self.one("stablehlo.transpose", [value], result, held)
 
-    def copy(self, op: Any) -> None:
+    def copy(self, op: Operation) -> None:
         self.store(op.operands[1], self.read(op.operands[0]))
 
-    def to_tensor(self, op: Any) -> None:
+    def to_tensor(self, op: Operation) -> None:
         op.results[0].replace_all_uses_with(self.read(op.operands[0]))
 
-    def cut(self, op: Any) -> None:
+    def cut(self, op: Operation) -> None:
         """A slice that begins where the part of the device does."""
         value, sizes = op.operands[0], list(integers(op.attributes["static_sizes"]))
         given = iter([*op.operands][1:])
@@ -284,21 +285,21 @@ class _Calls(Global):
 
     # ---- Calls ---------------------------------------------------------------------------------------------
 
-    def all_reduce(self, op: Any) -> None:
+    def all_reduce(self, op: Operation) -> None:
         sent, received, communicator = op.operands
         value = self.read(sent)
         groups = self.ranks.group(communicator)
         result = self.collective("all_reduce", value, value.type.shape, groups, {}, self.combine(op))
         self.store(received, result)
 
-    def all_gather(self, op: Any) -> None:
+    def all_gather(self, op: Operation) -> None:
         sent, received, communicator = op.operands
         value, groups = self.read(sent), self.ranks.group(communicator)
         rows, sizes = self.reshape(value, [1, *value.type.shape]), [groups.shape[1], *value.type.shape]
         result = self.collective("all_gather", rows, sizes, groups, {"all_gather_dim": self.integer(0)})
         self.store(received, result)
 
-    def reduce_scatter(self, op: Any) -> None:
+    def reduce_scatter(self, op: Operation) -> None:
         sent, received, communicator = op.operands
         value, groups = self.read(sent), self.ranks.group(communicator)
         if list(value.type.shape)[:1] != [groups.shape[1]]:
@@ -307,14 +308,14 @@ class _Calls(Global):
         result = self.collective("reduce_scatter", value, sizes, groups, along, self.combine(op))
         self.store(received, self.reshape(result, sizes[1:]))
 
-    def combine(self, op: Any) -> str:
+    def combine(self, op: Operation) -> str:
         """The op that combines two elements."""
         name = str(op.attributes["op"]).partition("<")[2].rstrip(">")
         if name not in _combined_by():
             raise refused(op, f"nothing says how it reduces ({name})")
         return _combined_by()[name]
 
-    def exchange(self, op: Any) -> None:
+    def exchange(self, op: Operation) -> None:
         """Makes one permutation of the messages in the branches of an op."""
         none = np.full(self.count, -1)
         exchange = _Exchange(none, none.copy(), np.zeros(self.count, bool), {})
@@ -330,7 +331,7 @@ class _Calls(Global):
             value = self.where(receives | exchange.copies, value, self.read(received))
         self.store(received, value)
 
-    def collect(self, op: Any, on: Table, exchange: _Exchange) -> None:
+    def collect(self, op: Operation, on: Table, exchange: _Exchange) -> None:
         """Collects the messages of the branches of an op, on those processes that come to it."""
         condition = self.ranks.of(op.operands[0])
         if condition is None:
@@ -355,23 +356,23 @@ class _Calls(Global):
                 elif inner.name != "scf.yield":
                     raise refused(inner, "it stands in a branch with messages")
 
-    def use(self, op: Any, exchange: _Exchange, **buffers: Any) -> None:
+    def use(self, op: Operation, exchange: _Exchange, **buffers: Any) -> None:
         """Notes the buffers of a message. Raises ShardlogError for others than the messages before."""
         for what, buffer in buffers.items():
             if exchange.buffers.setdefault(what, buffer) != buffer:
                 raise refused(op, f"another buffer is {what} in the same branches")
 
 
-def refused(op: Any, why: str) -> ShardlogError:
+def refused(op: Operation, why: str) -> ShardlogError:
     """The error for a call that is not read."""
     return ShardlogError(f"{op.name} cannot run: {why}", where=location(op), hint=_HINT)
 
 
-def _ops_of(region: Any) -> Iterator[Any]:
+def _ops_of(region: ir.Region) -> Iterator[Any]:
     return (op.operation for block in region.blocks for op in block.operations)
 
 
-def _permutation(attribute: Any) -> list[int]:
+def _permutation(attribute: ir.Attribute) -> list[int]:
     """The order of dimensions that a permutation says."""
     return list(map(int, re.findall(r"\d+", str(attribute).partition("->")[2])))
 

@@ -15,6 +15,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...program.carried import SPELLING
+from ...program.mlir.types import FunctionOp, Value
 from .marks import ANNOTATIONS, may_have_shardings
 
 _DEFINED = re.compile(
@@ -60,13 +61,13 @@ class TextNames:
                 if match["op"].decode().strip('"') in ANNOTATIONS and match["first"]:
                     self._annotations.append((where, results[0], match["first"].decode()))
 
-    def of(self, function: Any) -> ValueNames | None:
+    def of(self, function: FunctionOp) -> ValueNames | None:
         """The names of the values of a function, in order. None if a value at its outermost level has no name
         in the text, because the function comes from another text."""
         listed, numbers, places = list[str](), dict[str, int](), set[tuple[int, int]]()
         whole, printed = True, list[str]()
 
-        def add(place: tuple[int, int], values: list[Any], level: int) -> None:
+        def add(place: tuple[int, int], values: list[Value], level: int) -> None:
             nonlocal whole
             names = self._names.get(place)
             whole &= names is not None or not values or level > 0 or place == _WRITTEN

@@ -39,6 +39,7 @@ from ...program.mlir.modules import (
     put_like,
     with_attributes,
 )
+from ...program.mlir.types import FunctionOp, Operation, Value
 from ...program.shardings import mesh_attribute
 from ...program.signature import text_of
 from .axes import GridAxes, axes_of
@@ -200,7 +201,7 @@ class _Normal:
 
     # ---- Grids ---------------------------------------------------------------------------------------------
 
-    def read_grid(self, op: Any, labels: Labels) -> None:
+    def read_grid(self, op: Operation, labels: Labels) -> None:
         name, where = text_of(op.attributes["sym_name"]), location(op)
         word = op.name.partition(".")[2]
         if op.parent is not None and op.parent.name != "builtin.module":
@@ -224,7 +225,7 @@ class _Normal:
         self.grids[name] = Grid(name, sizes, word)
         self.named[name] = axes_of(op.attributes.get(AXES), [size or _STAND_IN for size in sizes], where)
 
-    def cluster_sizes(self, op: Any, where: str) -> tuple[int | None, ...]:
+    def cluster_sizes(self, op: Operation, where: str) -> tuple[int | None, ...]:
         """The sizes of a cluster of the RFC. A missing size, or one that is not above 0, is unknown."""
         given = integers(op.attributes.get("dim_sizes"))
         (rank,) = integers(op.attributes["rank"]) if "rank" in op.attributes else (len(given),)
@@ -263,7 +264,7 @@ class _Normal:
 
     # ---- Shardings -----------------------------------------------------------------------------------------
 
-    def read_sharding(self, op: Any, labels: Labels) -> None:
+    def read_sharding(self, op: Operation, labels: Labels) -> None:
         """Reads a sharding. Those that say the same are one."""
         held, key = op.attributes, None
         if not len(op.operands):
@@ -275,7 +276,7 @@ class _Normal:
                 self.alike[key] = spec
         self.specs[op.results[0]] = spec
 
-    def sharding(self, op: Any) -> Spec:
+    def sharding(self, op: Operation) -> Spec:
         """The meaning of a sharding."""
         held, where = op.attributes, location(op)
         name = held["grid"] if "grid" in held else held["mesh"]
@@ -299,7 +300,7 @@ class _Normal:
         spec.check_offsets(grid, (), where)
         return spec
 
-    def numbers(self, attribute: Any, given: Iterator[Any], where: str) -> tuple[int, ...]:
+    def numbers(self, attribute: ir.Attribute, given: Iterator[Any], where: str) -> tuple[int, ...]:
         """Numbers, some given as operands. Constant operands are resolved."""
         numbers = list[int]()
         for number in integers(attribute):
@@ -313,7 +314,7 @@ class _Normal:
             numbers.append(number)
         return tuple(numbers)
 
-    def meaning(self, op: Any, labels: Labels, type_: Any) -> _Meaning:
+    def meaning(self, op: Operation, labels: Labels, type_: ir.Type) -> _Meaning:
         """The meaning of an annotation of a tensor of a type. Equal ones are read once."""
         key = None
         if "shard" in labels:
@@ -330,7 +331,7 @@ class _Normal:
             self.meant[key] = meaning
         return meaning
 
-    def spec_of(self, op: Any) -> Spec:
+    def spec_of(self, op: Operation) -> Spec:
         """The sharding that an annotation says, for the tensor that it is of."""
         held, where = op.attributes, location(op)
         type_ = op.results[0].type
@@ -360,7 +361,7 @@ class _Normal:
             fitted.check_offsets(grid, shape, where)
         return fitted
 
-    def sharding_of(self, value: Any, where: str) -> Spec:
+    def sharding_of(self, value: Value, where: str) -> Spec:
         """The sharding that a value is. Raises ShardlogError for one that is not known."""
         if value in self.specs:
             return self.specs[value]
@@ -370,7 +371,7 @@ class _Normal:
         hint = "give it the result of shard.sharding, or the sharding of a value annotated before"
         raise ShardlogError("the sharding is not known here", where=where, hint=hint)
 
-    def of_attribute(self, text: str, rank: int | None, op: Any, where: str) -> Spec:
+    def of_attribute(self, text: str, rank: int | None, op: Operation, where: str) -> Spec:
         """The sharding that ``#mesh.shard<@m, [[0]], partial = max[1]>`` says, or one without a grid."""
         inside = text[text.index("<") + 1 : text.rindex(">")]
         said = _SHARDING.fullmatch(inside)
@@ -384,7 +385,7 @@ class _Normal:
         more = text_of(op.attributes[SAID]) if SAID in op.attributes else ""
         return Spec(said["grid"].strip('"'), lists, partial, reduction, said=more)
 
-    def of_rfc(self, lists: tuple[tuple[int, ...], ...], rank: int | None, op: Any, where: str) -> Spec:
+    def of_rfc(self, lists: tuple[tuple[int, ...], ...], rank: int | None, op: Operation, where: str) -> Spec:
         """The sharding of the RFC, whose entry behind the last dimension says along which axes the tensor is
         a partial sum."""
         grid = self.cluster_of(op, where)
@@ -392,7 +393,7 @@ class _Normal:
             return Spec(grid, lists[:rank], lists[rank])
         return Spec(grid, lists)
 
-    def cluster_of(self, op: Any, where: str) -> str:
+    def cluster_of(self, op: Operation, where: str) -> str:
         """The name of the cluster of an op of the RFC: the cluster of its function, or else the only
         cluster."""
         around = op.operation if op.operation.name == "func.func" else op.operation.parent
@@ -428,7 +429,7 @@ class _Normal:
         result.replace_all_uses_with(value)
         self.of_values[value] = meaning.spec
 
-    def read_option(self, op: Any) -> None:
+    def read_option(self, op: Operation) -> None:
         """Reads the sharding option of an op, which the RFC calls its sharding."""
         lists, where = op.attributes["sharding"], location(op)
         if not isinstance(lists, ir.ArrayAttr) or not all(isinstance(each, ir.ArrayAttr) for each in lists):
@@ -437,13 +438,13 @@ class _Normal:
         find(self.grids, name, where).check([axis for axes in loops for axis in axes], where)
         op.attributes[OPTION] = ir.StringAttr.get(f"@{name}{loops}")
 
-    def erase(self, op: Any) -> None:
+    def erase(self, op: Operation) -> None:
         """Erases an op."""
         for value in op.results:
             self.forget(value)
         op.erase()
 
-    def forget(self, value: Any) -> None:
+    def forget(self, value: Value) -> None:
         """Forgets a value whose op is erased: others may come to stand at its address."""
         self.definers.pop(value, None)
         self.of_values.pop(value, None)
@@ -501,7 +502,7 @@ class _Normal:
 
     def on_boundary(
         self,
-        function: Any,
+        function: FunctionOp,
         label: str,
         number: int,
         sharding: ir.Attribute,
@@ -561,7 +562,7 @@ class _Normal:
 
     # ---- Encodings of the RFC ------------------------------------------------------------------------------
 
-    def has_encodings(self, ops: list[Any]) -> bool:
+    def has_encodings(self, ops: list[Operation]) -> bool:
         """Whether types of tensors say how these are sharded."""
         return any(
             _encoding(value.type) is not None
@@ -569,7 +570,7 @@ class _Normal:
             for value in (*op.results, *(a for r in op.regions for b in r.blocks for a in b.arguments))
         ) or any(op.name == "func.func" and _ENCODING in str(op.attributes["function_type"]) for op in ops)
 
-    def read_encodings(self, ops: list[Any]) -> None:
+    def read_encodings(self, ops: list[Operation]) -> None:
         """Turns encodings of types into shardings, and removes them."""
         for op in ops:
             for value in op.results:
@@ -583,13 +584,13 @@ class _Normal:
             if op.name == "func.func":
                 self.read_function_type(op)
 
-    def read_encoding(self, value: Any, op: Any) -> None:
+    def read_encoding(self, value: Value, op: Operation) -> None:
         if (text := _encoding(value.type)) is not None:
             spec = self.of_values[value] = self.encoded(text, value.type, op)
             value.set_type(_plain(value.type))
             self.define(value, self.attribute(spec), self.beside(spec))
 
-    def read_function_type(self, op: Any) -> None:
+    def read_function_type(self, op: Operation) -> None:
         type_: Any = ir.TypeAttr(op.attributes["function_type"]).value
         for number, result in enumerate(type_.results):
             if (text := _encoding(result)) is not None:
@@ -605,7 +606,7 @@ class _Normal:
 
     # ---- Collectives ---------------------------------------------------------------------------------------
 
-    def read_collective(self, op: Any, labels: Labels) -> None:
+    def read_collective(self, op: Operation, labels: Labels) -> None:
         """Gives a collective its newest spelling, and checks it."""
         where = location(op)
         if op.name == "mesh.size":
@@ -623,7 +624,7 @@ class _Normal:
         grid = find(self.grids, ir.FlatSymbolRefAttr(newest.attributes["grid"]).value, where)
         check_collective(newest, grid)
 
-    def respelled(self, op: Any) -> Any:
+    def respelled(self, op: Operation) -> Any:
         """An op in the newest spelling: itself, or another one in its place."""
         name = _new_name(op)
         renamed = _OLD | collectives().renamed.get(name, {})
@@ -636,7 +637,7 @@ class _Normal:
         self.erase(op)
         return respelled
 
-    def read_size(self, op: Any, where: str) -> None:
+    def read_size(self, op: Operation, where: str) -> None:
         """The size of an axis of a cluster: a constant where it is known."""
         grid = find(self.grids, self.cluster_of(op, where), where)
         axes = integers(op.attributes["axis"])
@@ -648,7 +649,7 @@ class _Normal:
             put_like(op, "arith.constant", {"value": ir.IntegerAttr.get(op.results[0].type, size)})
         self.erase(op)
 
-    def read_rfc(self, op: Any, where: str) -> None:
+    def read_rfc(self, op: Operation, where: str) -> None:
         """Translates a collective of the RFC to sdy's."""
         name = _new_name(op)
         grid = find(self.grids, self.cluster_of(op, where), where)
@@ -707,7 +708,7 @@ class _Normal:
             warnings.warn(f"{message} (at {self.place(where)})", stacklevel=2)
 
 
-def _unfitting(name: str, place: Any, has: str) -> ShardlogError:
+def _unfitting(name: str, place: ir.Location, has: str) -> ShardlogError:
     """The error that an op is none of its kind."""
     statement = formats().of(name)
     hint = f"its form is: {name} {statement.texts[0]}" if statement is not None else ""
@@ -724,7 +725,7 @@ def _to_stablehlo(module: ir.Module) -> None:
     PassManager.parse("builtin.module(hlo-legalize-to-stablehlo)").run(module.operation)
 
 
-def _new_name(op: Any) -> str:
+def _new_name(op: Operation) -> str:
     return str(_NEW_NAMES.get(op.name, op.name.replace("mesh.", "shard.", 1)))
 
 
@@ -732,7 +733,7 @@ def _reduction(kind: str) -> ir.Attribute:
     return ir.Attribute.parse(f"#shard<partial {kind}>")
 
 
-def _encoding(type_: Any) -> str | None:
+def _encoding(type_: ir.Type) -> str | None:
     """How a type says that its tensors are sharded."""
     if not isinstance(type_, ir.RankedTensorType) or type_.encoding is None:
         return None

@@ -48,7 +48,7 @@ class IndexValues:
         return None
 
 
-def integers_of(attribute: Any) -> list[int]:
+def integers_of(attribute: ir.Attribute) -> list[int]:
     """The elements of a constant of type index, which NumPy has no type for."""
     numbers = list(map(int, _NUMBER.findall(str(attribute).partition(" : ")[0])))
     return numbers * ir.RankedTensorType(attribute.type).shape[0] if len(numbers) == 1 else numbers

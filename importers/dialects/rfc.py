@@ -14,6 +14,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
+from ...program.mlir.types import Operation
 from .checks import collectives
 from .grids import Grid, Spec, integers
 
@@ -70,7 +71,7 @@ class Whole:
         return ShardlogError(message, where=self.where, hint=hint)
 
 
-def read_whole(op: Any, name: str, grid: Grid, reduction: str, where: str) -> tuple[Whole, str]:
+def read_whole(op: Operation, name: str, grid: Grid, reduction: str, where: str) -> tuple[Whole, str]:
     """The meaning of a collective of the RFC, and a note on ambiguities. ``name`` is its name in the dialect
     shard. Raises ShardlogError for an invalid op."""
     held, names, note = op.attributes, collectives(), ""
@@ -103,7 +104,7 @@ def read_whole(op: Any, name: str, grid: Grid, reduction: str, where: str) -> tu
     return Whole(name, where, dict(zip(dimensions, lists, strict=True)), (), reduction), note
 
 
-def read_target(op: Any, name: str, before: Spec, target: Spec, where: str) -> Whole:
+def read_target(op: Operation, name: str, before: Spec, target: Spec, where: str) -> Whole:
     """The meaning of a collective that has the sharding of its result in place of axes, from the sharding of
     its operand. Raises ShardlogError if it does more than gather or split."""
     less, more = (target, before) if name in collectives().gathers else (before, target)

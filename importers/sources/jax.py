@@ -9,6 +9,7 @@ from typing import Any
 from jaxlib.mlir import ir
 
 from ...errors import ShardlogError
+from ...program.mlir.types import FunctionOp
 
 # Attributes of a jax.stages.Traced, a jax.export.Exported and a jax.stages.Compiled that a function lacks.
 _LOWERED = ("jaxpr", "mlir_module_serialized", "runtime_executable")
@@ -84,7 +85,7 @@ def read_jax(source: Any) -> tuple[ir.Module | bytes, Interface] | None:
     return None
 
 
-def visible(function: Any, which: str) -> list[int]:
+def visible(function: FunctionOp, which: str) -> list[int]:
     """The numbers of the arguments (``which`` is "arg_attrs") or results ("res_attrs") of a ``func.func``
     that are not JAX's own, such as tokens and hoisted constants."""
     kind = function.type.inputs if which == "arg_attrs" else function.type.results

@@ -14,6 +14,7 @@ from jaxlib.mlir import ir
 from ...errors import ShardlogError
 from ...notations.frontend_attributes import read_frontend_attributes
 from ...program.mlir.modules import bytecode_of, is_used, symbols
+from ...program.mlir.types import Operation
 from .text import Text, parse_module
 
 SAME = {"sdy.constant": "stablehlo.constant"}  # names that XLA's importer changes
@@ -36,7 +37,7 @@ def with_lines(text: Text, hlo: bytes) -> Text:
     return replace(text, data=bytecode_of(module))
 
 
-def _give_lines(ours: Any, theirs: Any) -> None:
+def _give_lines(ours: Operation, theirs: Operation) -> None:
     done: set[ir.Operation] = set()
     waiting: list[tuple[Any, Any]] = [(ours, theirs)]
     while waiting:
@@ -56,7 +57,7 @@ def _give_lines(ours: Any, theirs: Any) -> None:
                 waiting.extend(zip(ours_ends[kind], their_ends[kind], strict=False))
 
 
-def _ends(block: Any) -> dict[str, list[Any]]:
+def _ends(block: ir.Block) -> dict[str, list[Any]]:
     """The ops of a block whose results nothing uses, if they have any, by name."""
     by_name: dict[str, list[Any]] = {}
     for op in block.operations:
@@ -77,7 +78,7 @@ def _without_added(a: Any, b: Any) -> tuple[Any, Any]:
     return a, b
 
 
-def _named_anew(op: Any) -> Any:
+def _named_anew(op: Operation) -> Any:
     """The op whose result an op only names or shapes anew; None where it does more."""
     if op.name not in _ADDED or op.operands[0].type != op.results[0].type:
         return None
@@ -85,14 +86,14 @@ def _named_anew(op: Any) -> Any:
     return None if isinstance(owner, ir.Block) else owner.operation
 
 
-def _name(op: Any) -> str:
+def _name(op: Operation) -> str:
     return str(SAME.get(op.name, op.name))
 
 
-def _alike(ours: Any, theirs: Any) -> bool:
+def _alike(ours: Operation, theirs: Operation) -> bool:
     counts = [(len(op.operands), len(op.results), len(op.regions)) for op in (ours, theirs)]
     return _name(ours) == _name(theirs) and counts[0] == counts[1]
 
 
-def _blocks(op: Any) -> list[Any]:
+def _blocks(op: Operation) -> list[Any]:
     return [block for region in op.regions for block in region.blocks]

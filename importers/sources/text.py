@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from jaxlib.mlir import ir
 
@@ -14,6 +13,7 @@ from ...errors import ShardlogError
 from ...program.mlir.diagnostics import explain
 from ...program.mlir.modules import copy_of, make_main
 from ...program.mlir.origins import origin, written
+from ...program.mlir.types import Operation
 from ..dialects.marks import may_have_shardings, may_have_statements
 from .jax import Interface
 from .nesting import open_module
@@ -74,7 +74,7 @@ class Text:
             where = self.line(error.where) or self.name
             raise error.at(where) from None
 
-    def location(self, op: Any) -> str:
+    def location(self, op: Operation) -> str:
         """The location of an op as MLIR writes it, with the name of the program where MLIR has none."""
         return self.text_of(op.location)
 

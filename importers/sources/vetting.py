@@ -24,6 +24,7 @@ from jaxlib.mlir import ir
 from ... import children
 from ...errors import ShardlogError
 from ...program.mlir.modules import bytecode_of
+from ...program.mlir.types import Operation
 from .compiling import refused
 from .text import BYTECODE, DAMAGED, Text, parse_module
 
@@ -230,7 +231,7 @@ def _check_names(module: ir.Module, text: Text) -> None:
         waiting.extend(op for region in op.regions for block in region.blocks for op in block.operations)
 
 
-def _read_names(op: Any) -> None:
+def _read_names(op: Operation) -> None:
     from jaxlib.mlir.dialects import sdy
 
     _ = op.name
