@@ -14,7 +14,7 @@ from ...program.mlir.types import Operation, Value
 from .grids import lists_attribute
 
 _OF_MESH = {"grid": "mesh", "grid_axes": "mesh_axes"}
-_WORDS_OF_MESH = {"grid_shape": "mesh_shape"}
+_WORDS_OF_MESH = {"grid_shape": "mesh_shape", "grid": "mesh"}
 
 
 @dataclass(frozen=True)

@@ -60,7 +60,7 @@ def local_text(
     if dialect == "mpi" and version not in (None, "main"):
         hint = "it has its collectives in main alone"
         raise ShardlogError(f"LLVM {version} lacks ops of the dialect mpi", where="partition", hint=hint)
-    spelling = _spelling("shard", version)
+    spelling = _version(version or LATEST["shard"])
     mesh = axes.mesh
     if mesh is None:
         raise ShardlogError("the program has no mesh", hint="annotate it: shard.grid @g(shape = 2x2)")
@@ -74,6 +74,11 @@ def local_text(
     local = localized(module, grid, spelling.scatter, whole_arguments=whole_arguments)
     if dialect == "mpi":
         with_messages(local, grid)
+    elif spelling.dialect != "shard":
+        with local.context, ir.Location.unknown():
+            for op in operations_in(local):
+                if op.name.startswith("shard."):
+                    spelling.respell(op)
     return pretty(_as_llvm_reads_it(local))
 
 

@@ -195,3 +195,11 @@ def test_dialects_are_text() -> None:
         shardlog.run(PRODUCT).partition("shard").bytecode()
     with pytest.raises(ShardlogError, match="shard is written as text"):
         shardlog.run(PRODUCT).bytecode("shard")
+
+
+def test_the_collectives_of_llvm_19_are_those_of_mesh() -> None:
+    text = local(PRODUCT, dialect_version="19")
+    assert "shard." not in text
+    assert "mesh.mesh @g(shape = 2x2)" in text
+    assert "mesh.all_reduce %0 on @g mesh_axes = [0, 1]" in text
+    assert shardlog.run(text).partition().sent
