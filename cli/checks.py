@@ -136,6 +136,9 @@ def _check(options: argparse.Namespace) -> int:
         hint = "give --expect SHARDINGS, --baseline RUN or --fail-on LINT (docs/checks.md)"
         raise ShardlogError("there is nothing to check", where="check", hint=hint)
     formats = [_format(text) for text in options.formats]
+    if options.json and (printed := [name for name, file in formats if not file]):
+        hint = f"give the format a file, as in {printed[0]}=FILE, or leave out one of the two"
+        raise ShardlogError("--json is printed there, too", where=f"--format {printed[0]}", hint=hint)
     files = [file for file in (options.file, options.baseline) if file]
     refuse_loss([(f"--format {name}", file or None) for name, file in formats], [*inputs(options), *files])
     wanted, choice = [Lint.parse(text) for text in options.fail_on], checked_choice(options)

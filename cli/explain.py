@@ -56,7 +56,7 @@ def _add_why(commands: Any, common: argparse.ArgumentParser) -> None:
     why.add_argument("--collective", type=int, metavar="N", help=about)
     why.add_argument("--dim", type=int, metavar="D", help="only this dimension, counted from 0")
     why.add_argument("--axis", metavar="A", help="only this mesh axis")
-    why.add_argument("--depth", type=int, metavar="N", help="print N levels of the proof of every step")
+    why.add_argument("--depth", type=_levels, metavar="N", help="print N levels of the proof of every step")
     why.add_argument(
         "--verify",
         action="store_true",
@@ -115,6 +115,12 @@ def _add_mutate(commands: Any, common: argparse.ArgumentParser) -> None:
     )
     _output(mutate)
     mutate.set_defaults(carry_out=_mutate, keep_shardings=None)
+
+
+def _levels(text: str) -> int:
+    if not (text.isascii() and text.isdecimal()):
+        raise argparse.ArgumentTypeError(f"{text!r} is not a number of levels: expected zero or more")
+    return int(text)
 
 
 def _value(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:

@@ -69,4 +69,6 @@ def _check_kind(data: bytes, name: str) -> None:
         text = "\0"
     if "\0" in text:
         hint = "expected a .mlir or .mlirbc file"
+        if BYTECODE in data:
+            hint = "it holds a module: in Python, give shardlog.run what jax.export.deserialize makes of it"
         raise ShardlogError("this is neither MLIR text nor MLIR bytecode", where=name, hint=hint)

@@ -50,6 +50,11 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
         "m.mlir: error: this is neither MLIR text nor MLIR bytecode\n"
         "  hint: expected a .mlir or .mlirbc file",
     ),
+    "export of JAX": (
+        b"\x40\x00\x00\x00" + b"ML\xefR",
+        "m.mlir: error: this is neither MLIR text nor MLIR bytecode\n"
+        "  hint: it holds a module: in Python, give shardlog.run what jax.export.deserialize makes of it",
+    ),
     "damaged bytecode": (
         b"ML\xefR",
         "m.mlir:0:0: error: attempting to parse a byte at the end of the bytecode\n"
@@ -401,6 +406,16 @@ ARGUMENTS = {
         "report m.mlir",
         "shardlog report: error: the following arguments are required: -o/--output\n"
         "  hint: see shardlog report --help",
+    ),
+    "levels below none": (
+        "why m.mlir %0 --depth -3",
+        "shardlog why: error: argument --depth: '-3' is not a number of levels: expected zero or more\n"
+        "  hint: see shardlog why --help",
+    ),
+    "two documents on standard output": (
+        "check m.mlir --fail-on collectives=0 --json --format junit",
+        "--format junit: error: --json is printed there, too\n"
+        "  hint: give the format a file, as in junit=FILE, or leave out one of the two",
     ),
     "a module for the layout": (
         "fmt m.mlir",
