@@ -119,6 +119,7 @@ class Program:
         self._written: CheckedClauses | None = None
         self._proofs: ProofSearch | None = None  # over the last run
         self._runs = 0
+        self._losses_planned = magic or bool(functors)  # without a plan, removals recompute
 
     @property
     def relations(self) -> dict[str, Relation]:
@@ -164,8 +165,8 @@ class Program:
         """Removes facts that were added, given in any form that ``add`` takes.
 
         All of them are removed, or none if one does not fit, which raises EngineError. Those that are not
-        there are ignored, and facts in the program's text stay. The next run recomputes the relations that
-        depend on them.
+        there are ignored, and facts in the program's text stay. The next run finds what no longer follows, or
+        recomputes the relations that depend on them.
         """
         from .columns import rows_of
 
@@ -174,6 +175,11 @@ class Program:
 
     @_in_turn
     def _remove(self, relation: str, rows: list[Any]) -> None:
+        if not self._losses_planned:
+            from ..engine.plan.compiler import compile_losses
+
+            self._store.plan_losses(compile_losses(self._request).to_json())
+            self._losses_planned = True
         self._store.remove(relation, rows)
         self._proofs, self._computed = None, frozenset(self._store.complete())
 

@@ -46,6 +46,11 @@ class Store(Protocol):
         """Take facts away that were added; others are ignored, and facts in the program's text stay."""
         ...
 
+    def plan_losses(self, plan: str) -> None:
+        """Take the plan that finds what no longer follows after facts were removed (``compile_losses``).
+        Without it everything is computed anew that depends on them."""
+        ...
+
     def add_columns(self, relation: str, columns: Sequence[FactColumn]) -> None:
         """Add tuples by column; there are as many columns as the relation has, all of one length, none of
         records."""
@@ -154,6 +159,9 @@ class ReferenceStore:
         taken = set(tuples(self._plan.relations[self._plan.index(relation)], rows, self._plan.records))
         self._facts[relation] = [row for row in self._facts.get(relation, ()) if row not in taken]
         self._evaluation = None
+
+    def plan_losses(self, plan: str) -> None:
+        """Everything is computed anew."""
 
     def add_columns(self, relation: str, columns: Sequence[FactColumn]) -> None:
         declared = self._plan.relations[self._plan.index(relation)].columns
@@ -308,7 +316,7 @@ class BranchStore:
         self.add_lines, self.lines = inside.add_lines, inside.lines
         self.complete, self.ask, self.ask_found = inside.complete, inside.ask, inside.ask_found
         self.profile, self.trace, self.ordinal = inside.profile, inside.trace, inside.ordinal
-        self.analyze = inside.analyze
+        self.analyze, self.plan_losses = inside.analyze, inside.plan_losses
         self.word = inside.word
         self.columns, self.found, self.symbols = inside.columns, inside.found, inside.symbols
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from ..analysis.strata import clause_uses
 from ..analysis.types import Types
@@ -10,10 +11,11 @@ from ..language.diagnostics import Reporter
 from ..language.syntax import Atom, Clause, ColumnDeclaration, RelationDeclaration, RuleText
 from ..transform.numbers import uncounted
 from .plan import BranchFields, Column, Expression, Relation, Rule, Source, Stratum
-from .planner import Schema, constant_arguments, plan_clause
+from .planner import Schema, constant_arguments, plan_clause, plan_losses
 
 # Helper relations: candidates of a choice, and tuples to delete.
 CANDIDATES, SUPERFLUOUS = "candidates", "superfluous"
+LOST = "lost"  # tuples that a relation has no more
 Clauses = Iterable[tuple[Clause, dict[str, str]]]
 _LITERALS = 500_000  # literals of all variants of rules, one for each recursive atom
 
@@ -100,6 +102,48 @@ class Assembly:
         self.rules += plan_clause(clause, kinds, self._schema, recursive, self._numbers[clause.text])
         return range(first, len(self.rules))
 
+    def find_losses(
+        self, groups: Sequence[Sequence[str]], clauses: Mapping[str, Clauses]
+    ) -> tuple[Relation, ...]:
+        """Has strata that find which tuples no longer follow, in place of those that compute ``groups``.
+
+        Their ``rules`` find proofs of given tuples, and their ``updates`` what may be lost with lost tuples;
+        None where the relations have to be computed anew. Returns the relations with those that have the lost
+        tuples, or the given ones, which are behind them.
+        """
+        count, names = len(self._relations), list(self._schema.index)
+        lost = {helper(name, LOST): count + i for i, name in enumerate(names)}
+        kinds = {helper(name, LOST): kinds for name, kinds in self._schema.kinds.items()}
+        schema = replace(
+            self._schema, index={**self._schema.index, **lost}, kinds={**self._schema.kinds, **kinds}
+        )
+        self.rules, self.facts = [], []
+        self.strata = [self._losses(group, clauses, schema) for group in groups]
+        more = (Relation(name, self._relations[i - count].columns) for name, i in lost.items())
+        return (*self._relations, *more)
+
+    def _losses(self, group: Sequence[str], clauses: Mapping[str, Clauses], schema: Schema) -> Stratum:
+        proving: list[int] = []
+        losing: list[int] = []
+        anew = Stratum(tuple(schema.index[name] for name in group), ())
+        for name in group:
+            relation = self._relations[schema.index[name]]
+            special = relation.eqrel or relation.choices or relation.sorted or relation.most is not None
+            if special or not relation.columns or "@" in name or helper(name, SUPERFLUOUS) in schema.index:
+                return anew
+            for clause, kinds in clauses.get(name, ()):
+                if constant_arguments(clause, schema) is not None:
+                    continue
+                counts = clause.subsumes or clause.notes or uncounted(clause) is not clause
+                source = self._numbers[clause.text]
+                found = None if counts else plan_losses(clause, kinds, schema, _lost, source)
+                if found is None:
+                    return anew
+                for rules, numbers in ((found[0], losing), ([found[1]], proving)):
+                    numbers += range(len(self.rules), len(self.rules) + len(rules))
+                    self.rules += rules
+        return replace(anew, rules=tuple(proving), updates=tuple(losing))
+
     def _stratum(
         self,
         group: Sequence[str],
@@ -123,6 +167,10 @@ class Assembly:
             tuple(after),
             *helpers,
         )
+
+
+def _lost(name: str) -> str:
+    return helper(name, LOST)
 
 
 class _Taken:

@@ -107,6 +107,19 @@ def compile_heights(request: Request, proved: Proved) -> tuple[QueryPlan, list[t
     ), shared
 
 
+def compile_losses(request: Request) -> QueryPlan:
+    """The plan that finds what no longer follows after facts were removed, for ``Store.plan_losses``.
+
+    Behind the relations of the program each of them has another, for its lost tuples. The strata are those of
+    the program: see ``Assembly.losses``.
+    """
+    compiler = _compiler(request)
+    compiler.losing = True
+    plan = compiler.plan()
+    compiler.reporter.finish()
+    return plan
+
+
 def written_clauses(request: Request) -> CheckedClauses:
     """The clauses of a program that has no errors, as proofs see them: with the joins that the text
     states."""
@@ -155,6 +168,7 @@ class _Compiler:
         self.proved: Proved | None = None  # for `by_height`
         self.together: Sequence[Sequence[str]] = ()  # relations that this computes in one stratum
         self.magic = False
+        self.losing = False  # whether to plan what finds the tuples that no longer follow
         self.types: Types
         self.written: list[tuple[Clause, dict[str, str]]] = []  # with the kinds of their variables
 
@@ -252,9 +266,13 @@ class _Compiler:
         assembly = Assembly(relations, schema, self.source, self.updates, self.reporter)
         shared = [group for group in groups if keyed and keyed.isdisjoint(group)]
         number = sum(assembly.add(group, by_head) for group in shared)
-        for group in groups:
-            if not keyed or not keyed.isdisjoint(group):
-                assembly.add(group, by_head)
+        ruled = [
+            group
+            for group in groups
+            if (not keyed or not keyed.isdisjoint(group)) and assembly.add(group, by_head)
+        ]
+        if self.losing:
+            relations = assembly.find_losses(ruled, by_head)
         return QueryPlan(
             relations,
             tuple(assembly.rules),

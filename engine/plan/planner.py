@@ -18,7 +18,7 @@ them, and the evaluator chooses.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from heapq import heappop, heappush
 from itertools import islice
@@ -68,20 +68,63 @@ def plan_clause(
     group = frozenset(recursive)
     deltas = [i for i, x in enumerate(clause.body) if isinstance(x, Atom) and x.name in group]
     if not deltas:
-        return [_Planner(clause, kinds, schema).rule({}, None, source)]
+        return [_Planner(clause, kinds, schema).rule({}, (), source)]
     rules = []
     for delta in deltas:
         versions: dict[int, Version] = {
             i: "delta" if i == delta else "old" if i < delta else "all" for i in deltas
         }
-        rule = _Planner(clause, kinds, schema).rule(versions, delta, source)
+        rule = _Planner(clause, kinds, schema).rule(versions, (delta,), source)
         orders = tuple(
-            _Planner(clause, kinds, schema).rule(versions, start, source)
+            _Planner(clause, kinds, schema).rule(versions, (start,), source)
             for start in _starts(clause, schema)
             if start != delta
         )
         rules.append(replace(rule, orders=orders))
     return rules
+
+
+def plan_losses(
+    clause: Clause, kinds: Mapping[str, str], schema: Schema, lost: Callable[[str], str], source: int
+) -> tuple[list[Rule], Rule] | None:
+    """The rules that find what a clause derives from tuples that are lost, one for each atom, and the rule
+    that finds the ways in which it derives given tuples; None where a term has more than one value.
+
+    ``lost`` names the relation that has the lost tuples, or the given ones, of another; that of the head is
+    the head of the rules.
+    """
+    parts = [*clause.head.args, *(term for literal in clause.body for term in terms(literal))]
+    head_kinds = zip(clause.head.args, schema.kinds[clause.head.name], strict=True)
+    if any(map(holds_generator, parts)) or not all(_is_found(*each) for each in head_kinds):
+        return None
+    head = clause.head._replace(name=lost(clause.head.name))
+    losing = []
+    for i, literal in enumerate(clause.body):
+        if isinstance(literal, Atom):
+            body = [*clause.body[:i], literal._replace(name=lost(literal.name)), *clause.body[i + 1 :]]
+            losing.append(_from(clause._replace(head=head, body=tuple(body)), kinds, schema, i, source))
+    proving = clause._replace(head=head, body=(head, *clause.body))
+    return losing, _from(proving, kinds, schema, 0, source, whole=True)
+
+
+def _from(
+    clause: Clause, kinds: Mapping[str, str], schema: Schema, first: int, source: int, whole: bool = False
+) -> Rule:
+    """The rule that begins with an atom, with orders that go on with any other, or begin with it."""
+    others = [start for start in _starts(clause, schema) if start != first]
+    rule, *orders = (
+        _Planner(clause, kinds, schema).rule({}, starts, source, whole)
+        for starts in ((first,), *((first, start) for start in others), *((start,) for start in others))
+    )
+    return replace(rule, orders=tuple(orders))
+
+
+def _is_found(term: Term, kind: str) -> bool:
+    """Whether comparing a term with its value is to ask for the same bits: a computed float may be no number,
+    which equals nothing."""
+    if isinstance(term, Record):
+        return all(_is_found(arg, "") for arg in term.args)
+    return not isinstance(term, Call | Cast) or kind in ("number", "unsigned", "symbol")
 
 
 def _starts(clause: Clause, schema: Schema) -> list[int]:
@@ -143,6 +186,7 @@ class _Body:
 
     bag: bool = False
     bindings: bool = False
+    whole: bool = False  # atoms say which tuples they found: all of their columns have values
     steps: list[PlanStep] = field(default_factory=list)
     items: list[_Item] = field(default_factory=list)
 
@@ -170,11 +214,14 @@ class _Planner:
             for term in terms(literal):  # both tuples are looked at once more: they differ
                 count_uses(term, self.occurrences)
 
-    def rule(self, versions: Mapping[int, Version], start: int | None, source: int) -> Rule:
-        """The rule with its atoms in these versions. It begins with the literal ``start``."""
-        body = _Body()
+    def rule(
+        self, versions: Mapping[int, Version], starts: Collection[int], source: int, whole: bool = False
+    ) -> Rule:
+        """The rule with its atoms in these versions. It begins with the literals ``starts``. ``whole``: its
+        atoms give values to all of their columns."""
+        body = _Body(whole=whole)
         for i, literal in enumerate(self.clause.body):
-            body.items.append(self.item(literal, versions.get(i, "all"), i == start))
+            body.items.append(self.item(literal, versions.get(i, "all"), i in starts))
         self.place_all(body)
         if self.clause.subsumes:
             self.different(body)
@@ -280,6 +327,8 @@ class _Planner:
 
     def is_ignored(self, term: Term, body: _Body) -> bool:
         """Whether nothing is asked of a column: any value will do."""
+        if body.whole:
+            return False
         if isinstance(term, Variable):
             return not body.bag and term.name not in self.registers and self.occurrences[term.name] == 1
         return isinstance(term, Wildcard) and (body.bindings or not body.bag)

@@ -659,8 +659,9 @@ def test_only_what_depends_on_removed_facts_is_computed_anew() -> None:
     program.add("alike", [(1, 2), (2, 3)])
     program.run()
     program.remove("b", [(5,)])
-    assert [rule.text for rule in program.profile().rules] == ["q(x) :- b(x), !a(x)."]
+    assert not program.profile().rules  # without a fact a relation only loses tuples, which are found
     program.remove("a", [(2,)])
+    assert {rule.text[0] for rule in program.profile().rules} == {"q"}  # it may have more, too
     program.add("a", [(4,)])
     program.remove("alike", [(2, 3)])
     assert {rule.text[0] for rule in program.profile().rules} == {"p", "q", "r", "s"}

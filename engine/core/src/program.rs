@@ -417,7 +417,7 @@ impl Program {
         Ok(())
     }
 
-    fn place(&self, source: usize) -> String {
+    pub(crate) fn place(&self, source: usize) -> String {
         let source = &self.sources[source];
         format!("{}:{}", source.file, source.line)
     }

@@ -6,6 +6,7 @@
 
 pub(crate) mod equivalence;
 pub(crate) mod index;
+pub(crate) mod places;
 pub(crate) mod rows;
 pub(crate) mod set;
 pub(crate) mod sink;
@@ -17,8 +18,10 @@ use rustc_hash::FxHashSet;
 
 use crate::budget::Budget;
 use crate::error::Fault;
-use crate::relation::index::{Entries, Index, Part};
+use crate::relation::index::{Entries, Index, Part, GONE};
+use crate::relation::places::Places;
 use crate::relation::rows::Rows;
+use crate::relation::set::packed;
 use crate::relation::sink::Sink;
 use crate::relation::table::Table;
 use crate::values::Values;
@@ -58,6 +61,19 @@ pub struct Relation {
     /// The number of the first tuple of each round but the first. A tuple follows from tuples of
     /// earlier rounds.
     rounds: Vec<usize>,
+}
+
+/// Which of the rows of a relation are deleted, and which are moved to other rounds. A round has a label; that of each
+/// round that there is, is its number times `scale`.
+#[derive(Default)]
+pub struct Order {
+    /// In their order.
+    pub gone: Vec<u32>,
+    /// Labels and rows, in their order.
+    pub moved: Vec<(u32, u32)>,
+    /// The labels of all rounds from now on, in their order.
+    pub labels: Vec<u32>,
+    pub scale: u32,
 }
 
 /// What the tuples of a relation have in a group of columns on which no two of them agree.
@@ -179,6 +195,114 @@ impl Relation {
         Ok(())
     }
 
+    /// Delete tuples that no scan has seen yet, and for which `is_gone` holds.
+    pub fn forget(&mut self, is_gone: impl Fn(&[i64]) -> bool) -> Result<(), Fault> {
+        self.choices.iter_mut().for_each(Choice::clear);
+        self.sink.forget(&self.rows, is_gone)
+    }
+
+    /// Put all tuples into the set, for `contains`.
+    pub fn cover(&mut self) -> Result<(), Fault> {
+        self.sink.cover(&self.rows)
+    }
+
+    /// Whether a tuple is there, new or not.
+    pub fn has_tuple(&mut self, tuple: &[i64]) -> Result<bool, Fault> {
+        self.sink.cover(&self.rows)?;
+        Ok(self.sink.contains(&self.rows, tuple))
+    }
+
+    /// A place for each tuple that scans see.
+    pub fn places(&mut self) -> Result<Places, Fault> {
+        self.sink.cover(&self.rows)?;
+        Ok(Places::new(self.sink.sets(), self.end))
+    }
+
+    /// The place of a tuple; one that no scan has seen may have one, too.
+    #[inline]
+    pub fn place(&self, places: &Places, tuple: &[i64]) -> Option<usize> {
+        match self.sink.sets() {
+            Some(sets) => places.place(sets, packed(tuple)?),
+            None => self.sink.row(&self.rows, tuple).filter(|&row| row < self.end),
+        }
+    }
+
+    /// The places of the tuples that scans see, in their order.
+    pub fn by_row<'r>(&'r self, places: &'r Places) -> impl Iterator<Item = usize> + 'r {
+        let sets = self.sink.sets();
+        (0..self.end).map(move |row| places.of_row(sets, &self.rows, self.arity, row))
+    }
+
+    /// The rounds in which the tuples that scans see were found, in their order.
+    pub fn by_round(&self) -> impl Iterator<Item = usize> + '_ {
+        let mut round = 0;
+        (0..self.end).map(move |row| {
+            while self.rounds.get(round).is_some_and(|&first| first <= row) {
+                round += 1;
+            }
+            round
+        })
+    }
+
+    /// How many tuples scans see.
+    pub fn visible(&self) -> usize {
+        self.end
+    }
+
+    pub fn arity(&self) -> usize {
+        self.arity
+    }
+
+    /// Delete tuples and move others, of those that scans see; all of them are old ones then. Returns the new number of
+    /// each row; `GONE` for deleted ones.
+    pub fn rearrange(&mut self, order: &Order) -> Result<Vec<u32>, Fault> {
+        let Order { gone, moved, labels, scale } = order;
+        self.choices.iter_mut().for_each(Choice::clear);
+        self.sink.cover(&self.rows)?;
+        for index in &mut self.indexes {
+            index.catch_up(&self.rows, self.arity, self.end)?;
+        }
+        const ELSEWHERE: u32 = GONE - 1;
+        let mut numbers = vec![0; self.end];
+        gone.iter().for_each(|&row| numbers[row as usize] = GONE);
+        moved.iter().for_each(|&(_, row)| numbers[row as usize] = ELSEWHERE);
+        let mut rows = self.rows.alike((self.end - gone.len()) * self.arity)?;
+        let (mut rounds, mut count, mut moved) = (Vec::with_capacity(labels.len()), 0, moved.as_slice());
+        let mut put = |row: usize, number: &mut u32| {
+            rows.extend_from(&self.rows, row * self.arity, (row + 1) * self.arity);
+            *number = count as u32;
+            count += 1;
+            count
+        };
+        let mut end = 0;
+        for (i, &label) in labels.iter().enumerate() {
+            if i > 0 {
+                rounds.push(end);
+            }
+            let round = (label / scale) as usize;
+            if label % scale == 0 && round <= self.rounds.len() {
+                let first = round.checked_sub(1).map_or(0, |before| self.rounds[before]).min(self.end);
+                let last = self.rounds.get(round).copied().unwrap_or(self.end).min(self.end);
+                for (row, number) in (first..last).zip(&mut numbers[first..]) {
+                    if *number < ELSEWHERE {
+                        end = put(row, number);
+                    }
+                }
+            }
+            let (now, later) = moved.split_at(moved.partition_point(|each| each.0 <= label));
+            for &(_, row) in now {
+                end = put(row as usize, &mut numbers[row as usize]);
+            }
+            moved = later;
+        }
+        self.sink.rearrange(&self.rows, gone, &numbers);
+        for index in &mut self.indexes {
+            index.rearrange(&self.rows, self.arity, gone, &numbers);
+        }
+        (self.rows, self.rounds, self.delta, self.end) = (rows, rounds, end, end);
+        Ok(numbers)
+    }
+
     /// The number of the first tuple of each round but the first.
     pub fn rounds(&self) -> &[usize] {
         &self.rounds
@@ -196,6 +320,25 @@ impl Relation {
             self.indexes.push(Index::new(columns.iter().copied()));
             self.indexes.len() - 1
         }))
+    }
+
+    /// The columns of an index.
+    pub fn indexed(&self, IndexId(index): IndexId) -> &[usize] {
+        self.indexes[index].columns()
+    }
+
+    /// Have these tuples, which are distinct, in place of those there are; all of them are old ones.
+    pub fn fill(&mut self, tuples: impl Iterator<Item = impl AsRef<[i64]>>) -> Result<(), Fault> {
+        self.clear();
+        for tuple in tuples {
+            self.sink.push(tuple.as_ref())?;
+        }
+        self.settle()
+    }
+
+    /// Copy a tuple that scans see.
+    pub fn tuple(&self, row: usize) -> Vec<i64> {
+        (0..self.arity).map(|column| self.word(row, column)).collect()
     }
 
     pub fn rows(&self) -> &Rows {

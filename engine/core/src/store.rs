@@ -2,16 +2,17 @@
 
 use std::sync::Arc;
 
-use rustc_hash::{FxHashMap, FxHashSet};
+use rustc_hash::FxHashMap;
 
 use crate::budget::Limits;
 use crate::compile::step::RelationId;
 use crate::error::Error;
+use crate::losses::{without, Known, Losses, Tuples};
 use crate::machine::profile::{Profile, Record, Steps};
 use crate::machine::Machine;
 use crate::program::{Program, Stratum, StratumId};
 use crate::relation::rows::Rows;
-use crate::relation::{Database, Relation};
+use crate::relation::{Database, Order, Relation};
 use crate::values::made;
 
 pub struct Store {
@@ -36,7 +37,12 @@ pub struct Store {
     symbols: usize,
     /// What was computed no longer follows: a symbol has got another ordinal.
     outdated: bool,
-    /// The relations from which facts were taken since: what depends on them is computed anew.
+    /// The facts that were taken since, of relations that still have them in their rows.
+    lost: Vec<Tuples>,
+    /// Finds what no longer follows without them.
+    losses: Option<Losses>,
+    /// The relations that are to be computed anew, or from which facts were taken in a way that asks for it of what
+    /// depends on them.
     taken: Vec<bool>,
     /// What the rules of this evaluation take, if someone asks.
     profile: Option<Profile>,
@@ -83,6 +89,8 @@ impl Store {
             noted,
             symbols,
             outdated: false,
+            lost: vec![Tuples::default(); taken.len()],
+            losses: None,
             taken,
             profile: None,
         }
@@ -91,6 +99,9 @@ impl Store {
     /// Add a fact.
     pub fn give(&mut self, relation: RelationId, tuple: &[i64]) -> Result<(), Error> {
         self.settled = false;
+        if !self.lost[relation.0].is_empty() {
+            self.lost[relation.0].remove(tuple);
+        }
         if self.derived[relation.0] {
             let given = &mut self.given[relation.0];
             given.words.extend_from_slice(tuple);
@@ -119,37 +130,112 @@ impl Store {
         Ok(())
     }
 
+    /// Take the plan that finds what no longer follows without facts.
+    pub fn plan_losses(&mut self, json: &str) -> Result<(), Error> {
+        self.losses = Some(Losses::new(json, &self.program, &mut self.database)?);
+        Ok(())
+    }
+
     /// Take facts away that were given. Those that are not there are ignored, and those in the program's text stay.
-    /// The next evaluation computes anew what depends on them.
-    pub fn take(&mut self, relation: RelationId, facts: &FxHashSet<Box<[i64]>>) -> Result<(), Error> {
+    pub fn take(&mut self, relation: RelationId, facts: &Tuples) -> Result<(), Error> {
         self.note_appearances();
-        let stated: FxHashSet<Box<[i64]>> =
+        let stated: Tuples =
             self.program.initial.relations[relation.0].facts().into_iter().map(Vec::into).collect();
-        let taken: FxHashSet<Box<[i64]>> = facts.difference(&stated).cloned().collect();
+        let taken: Tuples = facts.difference(&stated).cloned().collect();
         let width = self.program.schema(relation).columns.len();
         let kept = &mut self.database.relations[relation.0];
         if self.derived[relation.0] {
             let Given { words, count } = &mut self.given[relation.0];
             let facts = (0..*count).map(|fact| &words[fact * width..][..width]);
             let (mut left, mut number) = (Vec::new(), 0);
-            for fact in facts.filter(|&fact| !taken.contains(fact)) {
-                left.extend_from_slice(fact);
-                number += 1;
+            for fact in facts {
+                if taken.contains(fact) {
+                    self.lost[relation.0].insert(fact.into());
+                } else {
+                    left.extend_from_slice(fact);
+                    number += 1;
+                }
             }
             (*words, *count) = (left, number);
             self.noted[relation.0] = number;
-        } else {
-            kept.settle()?;
-            if width > 0 {
-                kept.remove(&taken)?;
-            } else if !taken.is_empty() {
+            if kept.is_eqrel() || width == 0 {
+                self.taken[relation.0] = true; // its facts are not in its rows
+            } else {
+                kept.forget(|tuple| taken.contains(tuple))?;
+            }
+        } else if width == 0 {
+            if !taken.is_empty() {
                 kept.clear();
+                self.seen[relation.0] = 0;
+            }
+            self.taken[relation.0] = true;
+            self.noted[relation.0] = kept.len();
+        } else {
+            kept.forget(|tuple| taken.contains(tuple))?;
+            for tuple in taken {
+                if kept.has_tuple(&tuple)? {
+                    self.lost[relation.0].insert(tuple);
+                }
             }
             self.noted[relation.0] = kept.len();
-            self.seen[relation.0] = kept.len();
         }
-        (self.settled, self.taken[relation.0]) = (false, true);
+        self.settled = false;
         self.outdated |= self.program.ordinals;
+        Ok(())
+    }
+
+    /// Delete the facts that were taken; the next evaluation computes anew what depends on them.
+    pub fn flush(&mut self) -> Result<(), Error> {
+        if self.lost.iter().all(Tuples::is_empty) {
+            return Ok(());
+        }
+        self.note_appearances();
+        for relation in 0..self.lost.len() {
+            let lost = std::mem::take(&mut self.lost[relation]);
+            if lost.is_empty() {
+                continue;
+            }
+            self.taken[relation] = true;
+            if !self.derived[relation] {
+                let order = without(&self.database.relations[relation], &lost);
+                self.rearrange(relation, &order)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Delete the facts that were taken, and what no longer follows.
+    fn lose(&mut self, limits: &Limits) -> Result<(), Error> {
+        if self.losses.is_none() || self.lost.iter().all(Tuples::is_empty) {
+            return self.flush();
+        }
+        self.note_appearances();
+        let Store { program, database, given, derived, done, lost, losses, taken, .. } = self;
+        let facts = |relation: RelationId| -> Tuples {
+            let Given { words, .. } = &given[relation.0];
+            let given = words.chunks_exact(program.schema(relation).columns.len().max(1)).map(Box::from);
+            program.initial.relations[relation.0].facts().into_iter().map(Vec::into).chain(given).collect()
+        };
+        let known = Known { derived, done, lost, facts: &facts };
+        let orders = match losses {
+            Some(losses) => losses.find(program, database, &known, taken, limits)?,
+            None => Vec::new(),
+        };
+        for (relation, order) in orders.iter().enumerate().filter(|(_, order)| !order.labels.is_empty()) {
+            self.rearrange(relation, order)?;
+        }
+        self.lost.iter_mut().for_each(Tuples::clear);
+        Ok(())
+    }
+
+    fn rearrange(&mut self, relation: usize, order: &Order) -> Result<(), Error> {
+        let rows = &mut self.database.relations[relation];
+        let numbers = rows.rearrange(order)?;
+        let first = numbers[self.seen[relation].min(numbers.len())..].iter().min(); // those deleted are last
+        self.seen[relation] = first.map_or(rows.visible(), |&first| rows.visible().min(first as usize));
+        if !self.derived[relation] {
+            self.noted[relation] = rows.len();
+        }
         Ok(())
     }
 
@@ -204,7 +290,12 @@ impl Store {
             self.note_appearances();
         }
         if std::mem::take(&mut self.outdated) {
+            self.flush()?;
             self.begin_anew()?;
+        } else if let Err(error) = self.lose(limits) {
+            self.flush()?;
+            self.begin_anew()?;
+            return Err(error);
         }
         for relation in
             (0..self.given.len()).filter(|&relation| self.taken[relation] && self.derived[relation])
@@ -392,7 +483,10 @@ fn reset(
     let Given { words, count } = &given[relation.0];
     let width = program.schema(relation).columns.len();
     let fresh = &mut database.relations[relation.0];
-    fresh.clone_from(&program.initial.relations[relation.0]);
+    fresh.clear();
+    for fact in program.initial.relations[relation.0].facts() {
+        fresh.give(&fact)?;
+    }
     for fact in 0..*count {
         fresh.give(&words[fact * width..][..width])?;
     }

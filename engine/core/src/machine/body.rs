@@ -39,14 +39,25 @@ impl Default for Scratch {
 
 /// Takes the tuples that a body derives.
 pub trait Derived {
-    /// Take a tuple.
-    fn insert(&mut self, tuple: &[i64], budget: &mut Budget) -> Run;
+    /// Take a tuple. False: the steps that only decide whether it is derived have to find more solutions.
+    fn insert(&mut self, tuple: &[i64], budget: &mut Budget) -> Run<bool>;
 
     /// Take `tuple` with each of `words` in one column.
-    fn extend(&mut self, tuple: &mut [i64], column: usize, words: &[u32], budget: &mut Budget) -> Run;
+    fn extend(&mut self, tuple: &mut [i64], column: usize, words: &[u32], budget: &mut Budget) -> Run {
+        for &word in words {
+            tuple[column] = i64::from(word as i32);
+            self.insert(tuple, budget)?;
+        }
+        Ok(())
+    }
 
     /// Whether a tuple is known to be there already.
-    fn contains(&self, tuple: &[i64]) -> bool;
+    fn contains(&self, _: &[i64]) -> bool {
+        false
+    }
+
+    /// Whether `contains` may be asked.
+    const KNOWS: bool = false;
 
     fn bytes(&self) -> usize;
 }
@@ -58,8 +69,9 @@ pub struct Head<'r> {
 }
 
 impl Derived for Head<'_> {
-    fn insert(&mut self, tuple: &[i64], budget: &mut Budget) -> Run {
-        self.sink.insert(self.rows, tuple, budget)
+    fn insert(&mut self, tuple: &[i64], budget: &mut Budget) -> Run<bool> {
+        self.sink.insert(self.rows, tuple, budget)?;
+        Ok(true)
     }
 
     fn extend(&mut self, tuple: &mut [i64], column: usize, words: &[u32], budget: &mut Budget) -> Run {
@@ -69,6 +81,8 @@ impl Derived for Head<'_> {
     fn contains(&self, tuple: &[i64]) -> bool {
         self.sink.contains(self.rows, tuple)
     }
+
+    const KNOWS: bool = true;
 
     fn bytes(&self) -> usize {
         self.sink.bytes()
@@ -138,7 +152,7 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
         let Some((step, rest)) = steps.split_first() else {
             return self.finish();
         };
-        if steps.len() == self.rule.cut && self.aggregate.is_none() && self.is_known()? {
+        if D::KNOWS && steps.len() == self.rule.cut && self.aggregate.is_none() && self.is_known()? {
             return Ok(false);
         }
         match step {
@@ -331,8 +345,7 @@ impl<'r, 'l, D: Derived> Body<'r, 'l, D> {
             return Ok(false);
         }
         self.fill_tuple()?;
-        self.head.insert(&self.scratch.tuple, self.budget)?;
-        Ok(true)
+        self.head.insert(&self.scratch.tuple, self.budget)
     }
 
     /// Put the tuple that the rule derives into `scratch`.

@@ -19,7 +19,7 @@ pub fn cheapest<'r>(rule: &'r Arc<Rule>, relations: &mut [Relation]) -> (&'r Arc
 }
 
 /// The number of tuples that the body looks at, plus those that it first puts into indexes.
-fn cost(rule: &Rule, relations: &mut [Relation]) -> f64 {
+pub fn cost(rule: &Rule, relations: &mut [Relation]) -> f64 {
     let (mut cost, mut ways) = (0.0, 1.0);
     for step in &rule.steps {
         match step {

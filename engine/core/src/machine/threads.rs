@@ -382,21 +382,21 @@ impl Candidates<'_> {
 }
 
 impl Derived for Candidates<'_> {
-    fn insert(&mut self, tuple: &[i64], budget: &mut Budget) -> Run {
+    fn insert(&mut self, tuple: &[i64], budget: &mut Budget) -> Run<bool> {
         if !self.found.keys.is_empty() {
             match packed(tuple) {
-                Some(key) => return self.take(&[key], |key| key, budget),
+                Some(key) => return self.take(&[key], |key| key, budget).map(|()| true),
                 None => {
                     self.put_away(budget)?;
                     self.found.unpack(budget)?;
                 }
             }
         }
-        if self.sink.contains(self.rows, tuple) {
-            return Ok(());
+        if !self.sink.contains(self.rows, tuple) {
+            self.found.rest.append(&Rows::default(), tuple)?;
+            budget.has_room(self.found.rest.count())?;
         }
-        self.found.rest.append(&Rows::default(), tuple)?;
-        budget.has_room(self.found.rest.count())
+        Ok(true)
     }
 
     fn extend(&mut self, tuple: &mut [i64], column: usize, words: &[u32], budget: &mut Budget) -> Run {
@@ -417,6 +417,8 @@ impl Derived for Candidates<'_> {
     fn contains(&self, tuple: &[i64]) -> bool {
         self.sink.contains(self.rows, tuple)
     }
+
+    const KNOWS: bool = true;
 
     fn bytes(&self) -> usize {
         self.sink.bytes() + self.found.bytes()

@@ -61,6 +61,13 @@ impl Store {
         self.store.lock_py_attached(py).unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// The store, without the facts that were taken from it.
+    fn read(&self, py: Python) -> Result<MutexGuard<'_, store::Store>, Error> {
+        let mut store = self.lock(py);
+        store.flush()?;
+        Ok(store)
+    }
+
     /// The types of the columns of a relation that lines can have; None where they cannot.
     fn line_kinds(&self, relation: RelationId) -> Option<Vec<Type>> {
         let kinds: Vec<Type> =
@@ -145,6 +152,11 @@ impl Store {
         Ok(py.detach(|| store.take(relation, &facts))?)
     }
 
+    /// Take the plan that finds what no longer follows without facts.
+    fn plan_losses(&self, py: Python, plan: &str) -> PyResult<()> {
+        Ok(self.lock(py).plan_losses(plan)?)
+    }
+
     /// Add facts by column, all of one length. Either all are added or none.
     fn add_columns(&self, py: Python, relation: &str, columns: Vec<Column>) -> PyResult<()> {
         let relation = self.program.relation(relation)?;
@@ -208,7 +220,7 @@ impl Store {
         let (py, store) = (this.py(), this.get());
         let relation = store.program.relation(relation)?;
         let Some(kinds) = store.line_kinds(relation) else { return Ok(None) };
-        let locked = &*store.lock(py);
+        let locked = &*store.read(py)?;
         let Database { relations, values } = &locked.database;
         let sorted = py.detach(|| Sorted::new(&store.program, values, relation, &relations[relation.0]));
         let (store, delimiter) = (this.clone().unbind(), delimiter.as_bytes().to_vec());
@@ -240,7 +252,7 @@ impl Store {
         shared: Vec<(String, String)>,
         limits: Limits,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let store = &mut *self.lock(py);
+        let store = &mut *self.read(py)?;
         letting_go(py, limits, |limits| {
             store.ask(plan, &shared, limits, |program, database| {
                 Python::attach(|py| Ok(convert::answers(py, program, database, &program.outputs())?.unbind()))
@@ -258,7 +270,7 @@ impl Store {
         shared: Vec<(String, String)>,
         limits: Limits,
     ) -> PyResult<Py<PyDict>> {
-        let store = &mut *self.lock(py);
+        let store = &mut *self.read(py)?;
         letting_go(py, limits, |limits| {
             store.ask(plan, &shared, limits, |program, database| {
                 let found =
@@ -305,14 +317,14 @@ impl Store {
     /// How many tuples a relation has.
     fn count(&self, py: Python, relation: &str) -> PyResult<usize> {
         let relation = self.program.relation(relation)?;
-        Ok(self.lock(py).database.relations[relation.0].len())
+        Ok(self.read(py)?.database.relations[relation.0].len())
     }
 
     /// The columns of a relation with sorted tuples: words as int64. Symbols and records are
     /// numbers; `symbols` and `values` resolve them.
     fn columns<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Vec<Bound<'py, PyArray1<i64>>>> {
         let relation = self.program.relation(relation)?;
-        let store = &*self.lock(py);
+        let store = &*self.read(py)?;
         let columns = py.detach(|| {
             let Database { relations, values } = &store.database;
             Sorted::new(&self.program, values, relation, &relations[relation.0]).into_columns()
@@ -325,7 +337,7 @@ impl Store {
     /// first. Tuples of one evaluation follow from tuples of earlier strata and earlier rounds.
     fn found<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Found<'py>> {
         let relation = self.program.relation(relation)?;
-        let store = &*self.lock(py);
+        let store = &*self.read(py)?;
         let found = py.detach(|| by_round(&store.database, relation));
         Ok(arrays(py, found))
     }
@@ -333,7 +345,7 @@ impl Store {
     /// The facts of a relation: those added, and those in the program.
     fn facts<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Bound<'py, PyList>> {
         let relation = self.program.relation(relation)?;
-        let store = &*self.lock(py);
+        let store = &*self.read(py)?;
         let values = &store.database.values;
         let facts = store.facts(relation);
         let facts =
@@ -344,7 +356,7 @@ impl Store {
     /// The sorted tuples of a relation.
     fn rows<'py>(&self, py: Python<'py>, relation: &str) -> PyResult<Bound<'py, PyList>> {
         let relation = self.program.relation(relation)?;
-        let store = &*self.lock(py);
+        let store = &*self.read(py)?;
         let tuples = store.database.relations[relation.0].tuples();
         let tuples = py.detach(|| convert::sorted(&self.program, &store.database, relation, &tuples));
         let values = &store.database.values;

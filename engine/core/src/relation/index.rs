@@ -9,6 +9,9 @@ use crate::relation::table::Table;
 /// So many rows tell how many have the same key.
 const SAMPLE: usize = 1 << 10;
 
+/// The number of a row that is deleted.
+pub const GONE: u32 = u32::MAX;
+
 #[derive(Clone)]
 pub struct Index {
     columns: Box<[usize]>,
@@ -201,6 +204,68 @@ impl Index {
                 }
             }
         }
+    }
+
+    /// Delete rows, which are `gone`, and give all rows the numbers that they have in `numbers`. All rows are covered,
+    /// or none.
+    pub fn rearrange(&mut self, rows: &Rows, arity: usize, gone: &[u32], numbers: &[u32]) {
+        if self.covered == 0 {
+            return;
+        }
+        self.covered = numbers.len() - gone.len();
+        let mut tables = std::mem::take(&mut self.parts);
+        if tables.is_empty() {
+            tables.push(std::mem::take(&mut self.table));
+        }
+        let mut words = vec![Vec::new(); tables.len()];
+        if let Form::Word(column) = self.form {
+            for &row in gone {
+                let tuple = row as usize * arity;
+                let Some(key) = self.key(|i| rows.word(tuple + self.columns[i])) else { continue };
+                let part = part_of(key, tables.len());
+                if let Some(group) = tables[part].find(key, |_| true) {
+                    words[part].push((group, rows.word(tuple + column) as i32 as u32));
+                }
+            }
+        }
+        for (table, mut words) in tables.iter_mut().zip(words) {
+            words.sort_unstable();
+            let mut words = words.as_slice();
+            table.change(|group, entries| {
+                let (own, others) = words.split_at(words.partition_point(|word| word.0 == group));
+                words = others;
+                if matches!(self.form, Form::Word(_)) && own.is_empty() {
+                    return entries.len();
+                }
+                let mut left = 0;
+                for i in 0..entries.len() {
+                    let entry = match self.form {
+                        Form::Word(_) => {
+                            Some(entries[i]).filter(|&word| own.binary_search(&(group, word)).is_err())
+                        }
+                        _ => Some(numbers[entries[i] as usize]).filter(|&row| row != GONE),
+                    };
+                    if let Some(entry) = entry {
+                        entries[left] = entry;
+                        left += 1;
+                    }
+                }
+                left
+            });
+        }
+        if tables.len() == 1 && self.parts.is_empty() {
+            self.table = tables.pop().unwrap_or_default();
+        } else {
+            self.parts = tables;
+        }
+    }
+
+    /// Cover the rows up to `end` if any are.
+    pub fn catch_up(&mut self, rows: &Rows, arity: usize, end: usize) -> Result<(), Fault> {
+        if self.covered == 0 {
+            return Ok(());
+        }
+        self.cover(rows, arity, end, end)
     }
 
     /// The entries of a key: all, or those of the delta, which starts at a row, or those before it.

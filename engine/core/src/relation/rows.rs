@@ -111,6 +111,26 @@ impl Rows {
         Ok(())
     }
 
+    /// Words of the same width, none yet, with room for so many.
+    pub fn alike(&self, count: usize) -> Result<Rows, Fault> {
+        let mut rows = match self {
+            Rows::Narrow(_) => Rows::Narrow(Vec::new()),
+            Rows::Wide(_) => Rows::Wide(Vec::new()),
+        };
+        rows.reserve(count)?;
+        Ok(rows)
+    }
+
+    /// Add some of the words of others, which are as wide.
+    #[inline]
+    pub fn extend_from(&mut self, others: &Rows, from: usize, to: usize) {
+        match (self, others) {
+            (Rows::Narrow(words), Rows::Narrow(others)) => words.extend_from_slice(&others[from..to]),
+            (Rows::Wide(words), Rows::Wide(others)) => words.extend_from_slice(&others[from..to]),
+            _ => unreachable!("the widths differ"),
+        }
+    }
+
     /// Add packed tuples of one or two words, so many of them; some keys are `NONE`.
     pub fn extend_packed<'k>(
         &mut self,

@@ -77,6 +77,12 @@ fn row_home(entry: u64, slots: usize) -> usize {
     (((entry & HASH) * slots as u64) >> HASH.count_ones()) as usize
 }
 
+/// Where a block goes first.
+#[inline]
+fn block_home(key: u64, mask: usize) -> usize {
+    (mix(key) >> (64 - mask.count_ones())) as usize
+}
+
 /// Which of so many sets a packed tuple is in. Tuples that differ only in their last bits are in the same.
 #[inline]
 pub fn part_of(key: u64, parts: usize) -> usize {
@@ -155,6 +161,117 @@ impl Set {
         self.find(row_home, entry, |found| found as u32 == entry as u32 && is_it((found >> 32) as usize))
     }
 
+    /// The row of a tuple.
+    pub fn row(&self, hash: u64, is_it: impl Fn(usize) -> bool) -> Option<usize> {
+        let entry = hash >> 33;
+        let it = |found: u64| found as u32 == entry as u32 && is_it((found >> 32) as usize);
+        self.slot(row_home, entry, it).map(|slot| (self.slots[slot] >> 32) as usize)
+    }
+
+    /// For how many packed tuples `place` has a place.
+    pub fn places(&self) -> usize {
+        if self.blocks.is_empty() {
+            self.slots.len()
+        } else {
+            self.taken << BITS
+        }
+    }
+
+    /// The numbers of the blocks with a key among those, for `place`.
+    pub fn numbers(&self) -> Vec<u32> {
+        let taken = self.blocks.iter().scan(0, |number, block| {
+            let own = *number;
+            *number += u32::from(block.bits != 0);
+            Some(own)
+        });
+        taken.collect()
+    }
+
+    /// A place for each packed tuple, until the set changes; None if it is not there.
+    #[inline]
+    pub fn place(&self, key: u64, numbers: &[u32]) -> Option<usize> {
+        if !self.blocks.is_empty() {
+            let block = self.block(key);
+            let there = self.blocks[block].bits >> (key & LAST) & 1 == 1;
+            return there.then(|| (numbers[block] as usize) << BITS | (key & LAST) as usize);
+        }
+        self.slot(packed_home, key, |found| found == key)
+    }
+
+    /// Delete a packed tuple that is there.
+    pub fn remove(&mut self, key: u64) {
+        if self.blocks.is_empty() {
+            if let Some(slot) = self.slot(packed_home, key, |found| found == key) {
+                self.free(packed_home, slot);
+            }
+            return;
+        }
+        let block = self.block(key);
+        let bit = 1 << (key & LAST);
+        if self.blocks[block].bits & bit != 0 {
+            self.keys -= 1;
+            self.blocks[block].bits &= !bit;
+            if self.blocks[block].bits == 0 {
+                self.free_block(block);
+            }
+        }
+    }
+
+    /// Delete the tuple in a row.
+    pub fn remove_row(&mut self, hash: u64, row: usize) {
+        let entry = (row as u64) << 32 | hash >> 33;
+        if let Some(slot) = self.slot(row_home, entry, |found| found == entry) {
+            self.free(row_home, slot);
+        }
+    }
+
+    /// Give rows other numbers.
+    pub fn renumber(&mut self, number: impl Fn(usize) -> usize) {
+        for entry in self.slots.iter_mut().filter(|entry| **entry != NONE) {
+            *entry = (number((*entry >> 32) as usize) as u64) << 32 | (*entry & u64::from(u32::MAX));
+        }
+    }
+
+    /// Free a slot: entries behind it that have come past it move up.
+    fn free(&mut self, home: Home, mut free: usize) {
+        let slots = self.slots.len();
+        let behind = |from: usize, to: usize| if to < from { to + slots - from } else { to - from };
+        let mut slot = free;
+        loop {
+            slot = self.next(slot);
+            let entry = self.slots[slot];
+            if entry == NONE {
+                break;
+            }
+            if behind(home(entry, slots), slot) >= behind(free, slot) {
+                self.slots[free] = entry;
+                free = slot;
+            }
+        }
+        self.slots[free] = NONE;
+        self.keys -= 1;
+    }
+
+    /// Free the slot of a block that has lost its last key.
+    fn free_block(&mut self, mut free: usize) {
+        let mask = self.blocks.len() - 1;
+        let mut slot = free;
+        loop {
+            slot = (slot + 1) & mask;
+            let block = self.blocks[slot];
+            if block.bits == 0 {
+                break;
+            }
+            let first = block_home(block.key, mask);
+            if slot.wrapping_sub(first) & mask >= slot.wrapping_sub(free) & mask {
+                self.blocks[free] = block;
+                free = slot;
+            }
+        }
+        self.blocks[free] = Block::default();
+        self.taken -= 1;
+    }
+
     #[inline]
     fn add(&mut self, home: Home, entry: u64, is_it: impl Fn(u64) -> bool) -> bool {
         let mut slot = home(entry, self.slots.len());
@@ -184,14 +301,20 @@ impl Set {
 
     #[inline]
     fn find(&self, home: Home, entry: u64, is_it: impl Fn(u64) -> bool) -> bool {
+        self.slot(home, entry, is_it).is_some()
+    }
+
+    /// The slot of an entry.
+    #[inline]
+    fn slot(&self, home: Home, entry: u64, is_it: impl Fn(u64) -> bool) -> Option<usize> {
         if self.slots.is_empty() {
-            return false;
+            return None;
         }
         let mut slot = home(entry, self.slots.len());
         loop {
             let found = self.slots[slot];
             if found == NONE || is_it(found) {
-                return found != NONE;
+                return (found != NONE).then_some(slot);
             }
             slot = self.next(slot);
         }
@@ -201,7 +324,7 @@ impl Set {
     #[inline]
     fn block(&self, key: u64) -> usize {
         let mask = self.blocks.len() - 1;
-        let mut slot = (mix(key >> BITS) >> (64 - mask.count_ones())) as usize;
+        let mut slot = block_home(key >> BITS, mask);
         loop {
             let Block { key: found, bits } = self.blocks[slot & mask];
             if bits == 0 || found == key >> BITS {
@@ -397,6 +520,37 @@ mod tests {
             assert_eq!(new, expected.insert(key));
         }
         assert!((0..1_200_000).all(|key| rows.contains_row(mix(key as u64), |other| other == key)));
+    }
+
+    /// Removes some of the keys of a set, and adds others.
+    fn loses(mut set: Set, keys: &[u64]) {
+        let mut expected: HashSet<u64> = keys.iter().copied().collect();
+        for (i, &key) in keys.iter().enumerate().filter(|(i, _)| i % 3 != 0) {
+            if expected.remove(&key) {
+                set.remove(key);
+            }
+            if i % 7 == 0 {
+                assert_eq!(set.insert(key ^ 1 << 50).unwrap(), expected.insert(key ^ 1 << 50));
+            }
+        }
+        assert_eq!(set.keys, expected.len());
+        assert!(keys.iter().all(|&key| set.contains(key) == expected.contains(&key)));
+        let (numbers, places) = (set.numbers(), set.places());
+        let found: HashSet<usize> =
+            expected.iter().map(|&key| set.place(key, &numbers).expect("it is there")).collect();
+        assert!(found.len() == expected.len() && found.iter().all(|&place| place < places));
+    }
+
+    #[test]
+    fn keys_are_removed() {
+        for count in [5, 30, 5000, 50_000] {
+            let apart: Vec<u64> = (0..count).map(mix).collect();
+            loses(agrees(apart.iter().copied()), &apart);
+            let together: Vec<u64> = (0..count).collect();
+            loses(agrees(together.iter().copied()), &together);
+            let blocks: Vec<u64> = (0..count).map(|i| (mix(i / 8) >> 20 << 6) | (i % 8)).collect();
+            loses(agrees(blocks.iter().copied()), &blocks);
+        }
     }
 
     #[test]

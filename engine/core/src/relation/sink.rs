@@ -81,6 +81,65 @@ impl Sink {
         self.set.reserve_for(count)
     }
 
+    /// The sets that keep packed tuples distinct; None where the set has rows.
+    pub fn sets(&self) -> Option<&[Set]> {
+        if self.wide || !(1..=2).contains(&self.arity) {
+            return None;
+        }
+        Some(if self.parts.is_empty() { std::slice::from_ref(&self.set) } else { &self.parts })
+    }
+
+    /// The row of a tuple, where the set, which is up to date, has rows.
+    pub fn row(&self, rows: &Rows, tuple: &[i64]) -> Option<usize> {
+        let same = |row: usize| is_row(rows, &self.fresh, row * self.arity, tuple);
+        self.set.row(hash(tuple.iter().copied()), same)
+    }
+
+    /// Delete those of the first rows, which scans read, that are `gone`, and give them all the numbers that they have
+    /// in `numbers`. All tuples are in the set.
+    pub fn rearrange(&mut self, rows: &Rows, gone: &[u32], numbers: &[u32]) {
+        let mut tuple = vec![0; self.arity];
+        let packs = self.sets().is_some();
+        for &row in gone {
+            let words = tuple.iter_mut().enumerate();
+            words.for_each(|(column, word)| *word = rows.word(row as usize * self.arity + column));
+            match packed(&tuple).filter(|_| packs) {
+                Some(key) => self.set_of(key).remove(key),
+                None => self.set.remove_row(hash(tuple.iter().copied()), row as usize),
+            }
+        }
+        if !packs {
+            let number = |row: usize| numbers.get(row).map_or(row - gone.len(), |&row| row as usize);
+            self.set.renumber(number);
+        }
+        self.count -= gone.len();
+        self.covered = self.count;
+    }
+
+    /// Delete new tuples for which `is_gone` holds; `rows` are those that scans read.
+    pub fn forget(&mut self, rows: &Rows, is_gone: impl Fn(&[i64]) -> bool) -> Result<(), Fault> {
+        let (mut kept, mut tuple) = (Rows::default(), vec![0; self.arity]);
+        let first = rows.len() / self.arity.max(1);
+        for row in first..self.count {
+            let words = tuple.iter_mut().enumerate();
+            words.for_each(|(column, word)| *word = self.word(rows, row * self.arity + column));
+            if !is_gone(&tuple) {
+                if !tuple.iter().all(|&word| narrow(word).is_some()) {
+                    kept.widen()?;
+                }
+                kept.push(&tuple)?;
+            }
+        }
+        if kept.len() < self.fresh.len() {
+            self.count = (rows.len() + kept.len()) / self.arity.max(1);
+            self.fresh = kept;
+            self.set.clear();
+            self.parts.clear();
+            self.covered = 0;
+        }
+        Ok(())
+    }
+
     /// Move the new tuples behind the rows that scans read.
     pub fn drain(&mut self, rows: &mut Rows) -> Result<(), Fault> {
         if rows.len() == 0 {
@@ -112,12 +171,7 @@ impl Sink {
     /// Add a tuple unless it is there.
     pub fn append(&mut self, rows: &Rows, tuple: &[i64]) -> Result<bool, Fault> {
         if !tuple.iter().all(|&word| narrow(word).is_some()) {
-            self.fresh.widen()?;
-            if !self.wide {
-                self.set.clear();
-                self.parts.clear();
-                (self.wide, self.covered) = (true, 0);
-            }
+            self.widen()?;
         }
         let new = if self.count < FEW {
             !self.is_among(rows, tuple)
@@ -138,6 +192,27 @@ impl Sink {
             self.count += 1;
         }
         Ok(new)
+    }
+
+    /// Add a tuple that is not there.
+    pub fn push(&mut self, tuple: &[i64]) -> Result<(), Fault> {
+        if !tuple.iter().all(|&word| narrow(word).is_some()) {
+            self.widen()?;
+        }
+        self.fresh.push(tuple)?;
+        self.count += 1;
+        Ok(())
+    }
+
+    /// Have room for words that are not narrow.
+    fn widen(&mut self) -> Result<(), Fault> {
+        self.fresh.widen()?;
+        if !self.wide {
+            self.set.clear();
+            self.parts.clear();
+            (self.wide, self.covered) = (true, 0);
+        }
+        Ok(())
     }
 
     /// Whether a tuple is known to be there.

@@ -109,6 +109,35 @@ impl Table {
         Ok(self.groups.len() - 1)
     }
 
+    /// Have `change` delete and change the entries of groups, whose delta is over. It returns how many are left,
+    /// which come first.
+    pub fn change(&mut self, mut change: impl FnMut(usize, &mut [u32]) -> usize) {
+        let mut emptied = false;
+        for (number, group) in self.groups.iter_mut().enumerate() {
+            (group.since, group.old) = (0, 0);
+            let (start, len) = (group.start as usize, group.len as usize);
+            if len == 1 {
+                let mut entry = [group.start];
+                group.len = change(number, &mut entry) as u32;
+                group.start = entry[0];
+            } else {
+                let left = change(number, &mut self.pool[start..start + len]);
+                if left <= 1 {
+                    let first = self.pool[start];
+                    self.free[len.next_power_of_two().trailing_zeros() as usize].push(group.start);
+                    group.start = first;
+                }
+                group.len = left as u32;
+            }
+            emptied |= group.len == 0;
+        }
+        if emptied {
+            self.groups.retain(|group| group.len > 0);
+            self.slots.fill(0);
+            self.fill_slots();
+        }
+    }
+
     /// Move the entries of a group to where there is room for so many more, if there is not. Room is for the power
     /// of two that is not less than their number.
     fn enlarge(&mut self, group: &mut Group, more: usize) -> Result<(), Fault> {
@@ -150,6 +179,12 @@ impl Table {
         self.slots.clear();
         self.slots.try_reserve_exact(count).map_err(|_| Fault::OutOfMemory)?;
         self.slots.resize(count, 0);
+        self.fill_slots();
+        Ok(())
+    }
+
+    fn fill_slots(&mut self) {
+        let count = self.slots.len();
         for (number, group) in self.groups.iter().enumerate() {
             let mut slot = home(group.key, count - 1);
             while self.slots[slot & (count - 1)] != 0 {
@@ -157,7 +192,6 @@ impl Table {
             }
             self.slots[slot & (count - 1)] = number as u32 + 1;
         }
-        Ok(())
     }
 }
 
