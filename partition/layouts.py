@@ -154,6 +154,12 @@ class Axes:
         return tuple(self.meshes.meshes), tuple(self.meshes.same), tuple(self.pieces)
 
     @property
+    def named(self) -> Hashable:
+        """Equal for axes of the same names and as many devices, if none is cut, whatever sizes they have."""
+        names = tuple((piece.mesh, piece.axis) for piece in self.pieces)
+        return self.count, names if len({*names}) == len(names) else self.key
+
+    @property
     def mesh(self) -> Mesh | None:
         """The mesh with the most devices; of several, the first."""
         return self.meshes.meshes[self.main] if self.main >= 0 else None

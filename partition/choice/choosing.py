@@ -122,7 +122,9 @@ class Chooser:
         self._ways: dict[Any, list[Way]] = planner.kept.ways
         self._parts_if_stays: dict[Any, int] = planner.kept.parts_if_stays
         self._alike: dict[Any, int] = planner.kept.alike
+        self._ways_evenly: dict[Any, list[Way]] = planner.evenly.ways
         self._facts_of: dict[Knowledge, tuple[int, dict[str, Rows]]] = {}
+        self._key_of: dict[int, Hashable] = {}  # of the facts with a number, if all sizes are even
 
     # ---- Choices ----------------------------------------------------------------------------------------
 
@@ -184,8 +186,16 @@ class Chooser:
         if key not in self._ways:
             alike = number, moves, anywhere, self._splits_alike(knowledge, held, moves)
             if alike not in self._ways:
-                ways = self._find_ways(knowledge, facts, held, moves, anywhere)
-                self._ways[alike] = sorted(ways, key=lambda way: way[::-1])  # in whichever slots
+                about = self._key_of.get(number)
+                known, evenly = self._ways_evenly, (about, *alike[1:])
+                if about is None or evenly not in known:
+                    ways = self._find_ways(knowledge, facts, held, moves, anywhere)
+                    found = sorted(ways, key=lambda way: way[::-1])  # in whichever slots
+                    if about is not None:
+                        known[evenly] = found
+                else:
+                    found = known[evenly]
+                self._ways[alike] = found
             self._ways[key] = self._ways[alike]
         return self._ways[key]
 
@@ -239,7 +249,10 @@ class Chooser:
                 for factor, size in knowledge.sizes.items()
             ]
             key = tuple((name, tuple(rows)) for name, rows in facts.items())
-            self._facts_of[knowledge] = self._alike.setdefault(key, len(self._alike)), facts
+            number = self._alike.setdefault(key, len(self._alike))
+            self._facts_of[knowledge] = number, facts
+            if all(size == even for _, size in facts["factor"]):
+                self._key_of[number] = key
         return self._facts_of[knowledge]
 
     def _find_ways(

@@ -22,7 +22,7 @@ _FEW = 4  # pieces up to which all ways are searched for each price
 _WIDTH = 4  # bytes of a usual element
 _ALIKE = 300  # layouts that are tried between two meshes
 _CROSSINGS = 1000  # ways to split dimensions there
-_MESHES = 8  # axes for which a process keeps decisions
+_MESHES = 12  # axes for which a process keeps decisions
 _MOST_KEPT = 200_000  # decisions for one of them: a program has a few thousand
 
 
@@ -77,6 +77,7 @@ class Planner:
         self.counts = self.prices.collective is not None  # whether fewer collectives may be worth more bytes
         self._begun: Mapping[str, float] = {}  # with a machine, the number of a kind that are combined
         self.kept = kept = kept_for((axes.key, self.prices.collective, order))
+        self.evenly = kept_for(axes.named)  # what depends on no sizes
         self._routes, self._searches = kept.routes, kept.searches
         self.weighed_by = self._weighed_by()
 
