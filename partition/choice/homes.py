@@ -98,7 +98,8 @@ class Homes:
         size = self._variables.size
         total = sum_of(terms, alone, size)
         start = next((each.best for each in self._opened.values()), None) if alike else None
-        best, least = self._search(total, bound, stop, start)
+        nearly = tuning.OPEN_NEARLY if alike else tuning.NEARLY
+        best, least = self._search(total, bound, stop, start, nearly)
         if alike:
             self._opened[memory] = _Opened(total, terms, alone, best)
         lowest = 0.0
@@ -179,11 +180,12 @@ class Homes:
         return self._terms[memory]
 
     def _search(
-        self, total: Sum, lasting: bool, stop: Callable[[], bool], near: Integers | None = None
+        self, total: Sum, lasting: bool, stop: Callable[[], bool], near: Integers | None, nearly: float
     ) -> tuple[Integers, float]:
         """The best choice, and its sum. Messages are passed from several starts, or from a choice that is
         ``near`` the best, and then go on from what they know, until a bound proves that hardly anything is
-        left, or no round finds anything better. ``lasting``: they go on even if they repeat."""
+        left, or no round finds anything better: soon, if the relative gap is below ``nearly``. ``lasting``:
+        they go on even if they repeat."""
         best = np.zeros(len(self._variables.kinds), np.int64) if near is None else near
         least = total.energy(best)
         starts = [pass_messages(total, tuning.SWEEPS, ALL, stop=stop), best]
@@ -204,7 +206,7 @@ class Homes:
                     best, least = choice, energy
             if not (turn or stop()):  # no proof yet
                 continue
-            patience = _patience(least - total.bound(), least)
+            patience = _patience(least - total.bound(), least, nearly)
             if stop() or turn - better >= (patience if near is None else min(patience, tuning.SETTLED)):
                 break
         return best, least
@@ -307,9 +309,9 @@ def _rise(term: Terms, row: int, slot: int, chosen: Integers, place: int) -> flo
     return float((then.min() - total.min()) * term.counts[row])
 
 
-def _patience(above: float, least: float) -> int:
+def _patience(above: float, least: float, nearly: float) -> int:
     """The rounds without a gain after which the search ends. The least sum found is this much ``above`` the
-    lower bound."""
+    lower bound; up to ``nearly`` relatively, hardly anything better is expected."""
     if above <= tuning.NEAR * least:
         return 0
-    return tuning.SETTLED if above <= tuning.NEARLY * least else tuning.PATIENCE
+    return tuning.SETTLED if above <= nearly * least else tuning.PATIENCE
