@@ -78,15 +78,20 @@ def _lines_at_once(store: Store, transfer: Transfer, file: IO[bytes]) -> bool:
     records or mistakes, whose place is found line by line."""
     if "columns" in transfer.parameters:
         return False
-    pieces = _pieces(transfer, file)
+    first = file.readline().removeprefix(codecs.BOM_UTF8)
+    if _has_header(transfer):
+        try:
+            first.decode()
+        except UnicodeDecodeError:
+            return False
+        first = b""
+    pieces = _pieces(first, file)
     return store.add_lines(transfer.relation.name, transfer.delimiter, transfer.rfc4180, pieces)
 
 
-def _pieces(transfer: Transfer, file: IO[bytes]) -> Iterator[bytes]:
-    """The lines with facts, many at once."""
-    first = file.readline().removeprefix(codecs.BOM_UTF8)
-    if not _has_header(transfer):
-        yield first
+def _pieces(first: bytes, file: IO[bytes]) -> Iterator[bytes]:
+    """The lines with facts, many at once, after the ``first``."""
+    yield first
     while piece := file.read(_PIECE):
         yield piece + file.readline()
 

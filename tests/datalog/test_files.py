@@ -300,6 +300,8 @@ def test_an_empty_fact_is_none(option: str, backend: str, folder: Folder) -> Non
          'r.facts:1: error: `r`: expected a `"` that ends the field\n'),
         (".decl r(x: symbol)\n.input r\n", {"r__facts": b"a\n\xff\n"},
          "r.facts:2: error: not UTF-8\n  hint: expected text in UTF-8\n"),
+        (".decl r(x: number)\n.input r(headers=true)\n", {"r__facts": b"\xff\n1\n"},
+         "r.facts:1: error: not UTF-8\n  hint: expected text in UTF-8\n"),
         (".decl r(x: symbol)\n.input r\n", {"r__facts": b"\x1f\x8b\x08"},
          "r.facts: error: cannot be decompressed: "
          "Compressed file ended before the end-of-stream marker was reached\n"),
