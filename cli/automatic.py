@@ -27,8 +27,8 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     auto.add_argument("--mesh", metavar="AXES", help=about)
     about = "in place of a mesh: search the best mesh of this many devices"
     auto.add_argument("--devices", type=int, metavar="N", help=about)
-    about = "with --devices: the most axes that a mesh may have, 1 to 3; default: %(default)s"
-    auto.add_argument("--axes", type=int, metavar="N", default=2, help=about)
+    about = "with --devices: the most axes that a mesh may have, 1 to 3; default: 2"
+    auto.add_argument("--axes", type=int, metavar="N", help=about)
     about = f"the machine, by name or as a TOML file; default: the machine of --plan, or {TOPOLOGY}"
     auto.add_argument("--topology", metavar="MACHINE", help=about)
     about = "the most memory that a device may use, as in 16GiB"
@@ -116,12 +116,19 @@ def _auto(options: argparse.Namespace) -> None:
     from ..autosharding.options import AutoOptions
     from ..autosharding.plan import AutoPlan
     from ..autosharding.texts import plan_text
+    from ..errors import ShardlogError
     from ..outputs import output, refuse_loss
 
     written = [
         *(("-o", options.output), ("--program", options.program)),
         *(("--plot", options.plot), ("--report", options.report)),
     ]
+    if options.axes is not None and options.devices is None:
+        hint = "add --devices N, or leave --axes out"
+        raise ShardlogError("only meshes that auto makes have a number of axes", where="--axes", hint=hint)
+    if Path(options.plot or "").suffix not in ("", ".svg"):
+        hint = "the plot is an SVG picture: expected a name that ends with .svg"
+        raise ShardlogError("this name is not of an SVG picture", where=f"--plot {options.plot}", hint=hint)
     module = None if options.module == "-" else options.module
     refuse_loss(written, [module, options.plan, options.topology])
     given = None if options.plan is None else AutoPlan.read(options.plan)

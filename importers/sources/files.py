@@ -63,6 +63,9 @@ def _check_kind(data: bytes, name: str) -> None:
         raise ShardlogError("this is a saved run, not a module", where=name, hint=hint)
     if data.startswith(BYTECODE):
         return
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE, codecs.BOM_UTF8)):
+        hint = "MLIR reads UTF-8 without a byte order mark; Windows PowerShell writes others for `>`"
+        raise ShardlogError("this text starts with a byte order mark", where=name, hint=hint)
     try:
         text = codecs.getincrementaldecoder("utf-8")().decode(data)  # the last character may be cut
     except UnicodeDecodeError:

@@ -53,7 +53,14 @@ def _outside(source: str | Path | bytes | Text, module: str) -> Text:
             return given(source.encode(errors="surrogatepass"), "<text>")
         source = Path(source)
     if isinstance(source, Path):
-        return read_dump(source, module) if source.is_dir() else beside(read_file(source), source)
+        if source.is_dir():
+            return read_dump(source, module)
+        if module:
+            hint = "only an XLA dump, a folder, has several modules; leave the option out"
+            raise ShardlogError(
+                f"{source} is a file, which has one module", where=f"--module {module}", hint=hint
+            )
+        return beside(read_file(source), source)
     if isinstance(source, bytes):
         return given(source, "<bytes>")
     return source

@@ -55,6 +55,16 @@ MODULES: dict[str, tuple[str | bytes, str]] = {
         "m.mlir: error: this is neither MLIR text nor MLIR bytecode\n"
         "  hint: it holds a module: in Python, give shardlog.run what jax.export.deserialize makes of it",
     ),
+    "a byte order mark": (
+        GOOD.encode("utf-8-sig"),
+        "m.mlir: error: this text starts with a byte order mark\n"
+        "  hint: MLIR reads UTF-8 without a byte order mark; Windows PowerShell writes others for `>`",
+    ),
+    "UTF-16": (
+        GOOD.encode("utf-16"),
+        "m.mlir: error: this text starts with a byte order mark\n"
+        "  hint: MLIR reads UTF-8 without a byte order mark; Windows PowerShell writes others for `>`",
+    ),
     "damaged bytecode": (
         b"ML\xefR",
         "m.mlir:0:0: error: attempting to parse a byte at the end of the bytecode\n"
@@ -416,6 +426,21 @@ ARGUMENTS = {
         "check m.mlir --fail-on collectives=0 --json --format junit",
         "--format junit: error: --json is printed there, too\n"
         "  hint: give the format a file, as in junit=FILE, or leave out one of the two",
+    ),
+    "a module of a file": (
+        "run m.mlir -o out.mlir --module jit_step",
+        "--module jit_step: error: m.mlir is a file, which has one module\n"
+        "  hint: only an XLA dump, a folder, has several modules; leave the option out",
+    ),
+    "axes of a given mesh": (
+        "auto m.mlir --mesh data=8 --axes 2",
+        "--axes: error: only meshes that auto makes have a number of axes\n"
+        "  hint: add --devices N, or leave --axes out",
+    ),
+    "a plot that is no SVG picture": (
+        "auto m.mlir --mesh data=8 --plot plot.png",
+        "--plot plot.png: error: this name is not of an SVG picture\n"
+        "  hint: the plot is an SVG picture: expected a name that ends with .svg",
     ),
     "a module for the layout": (
         "fmt m.mlir",
