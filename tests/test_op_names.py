@@ -46,12 +46,13 @@ WRITE = (
     "partition/",
     "exporters/dialects/",
     "exporters/lowering/",
+    "importers/dialects/control.py",
     "importers/dialects/local.py",
     "importers/dialects/messages.py",
 )
 KNOWN = {  # ops that are known somewhere
     "runs/agreement.py": {"sdy.reshard"},
-    "cost/cost.py": {"func."},
+    "cost/account.py": {"func."},
     "exporters/bind.py": {"sdy.reshard"},
     "exporters/dialects/annotations.py": {"sdy.reshard"},
     # what the partitioner has written, and what programs of other dialects are written in

@@ -31,7 +31,7 @@ class _Replacement:
         self.op, self.place = op, ir.InsertionPoint(op)
         self.beside = ir.Location.name("carried", op.location)  # which no value of the text is called by
 
-    def made(
+    def create(
         self,
         name: str,
         types: Sequence[Any],
@@ -60,21 +60,21 @@ class _Replacement:
         if maker is not None and maker.name == "arith.constant":
             return self.constant(str(maker.attributes["value"]).partition(" : ")[0], _tensor_of(type_), place)
         if isinstance(type_, ir.IndexType):
-            value = self.made("arith.index_cast", [_i64()], [value], place).results[0]
-        return self.made("tensor.from_elements", [_tensor_of(type_)], [value], place).results[0]
+            value = self.create("arith.index_cast", [_i64()], [value], place).results[0]
+        return self.create("tensor.from_elements", [_tensor_of(type_)], [value], place).results[0]
 
     def scalar(self, value: Any, type_: Any, place: ir.InsertionPoint) -> Any:
         """A tensor as a value of a type."""
         if not _is_scalar(type_):
             return value
         is_index = isinstance(type_, ir.IndexType)
-        value = self.made("tensor.extract", [_i64() if is_index else type_], [value], place).results[0]
-        return self.made("arith.index_cast", [type_], [value], place).results[0] if is_index else value
+        value = self.create("tensor.extract", [_i64() if is_index else type_], [value], place).results[0]
+        return self.create("arith.index_cast", [type_], [value], place).results[0] if is_index else value
 
     def constant(self, text: str, type_: Any, place: ir.InsertionPoint | None = None) -> Any:
         """A constant that fills a tensor."""
         value = {"value": ir.Attribute.parse(f"dense<{text}> : {type_}")}
-        return self.made("stablehlo.constant", [type_], [], place, value).results[0]
+        return self.create("stablehlo.constant", [type_], [], place, value).results[0]
 
     def block(
         self, region: Any, arguments: Sequence[Any], given: Sequence[Any], before: Sequence[Any]
@@ -82,7 +82,7 @@ class _Replacement:
         """A block with ``arguments`` tensors, and the ops of ``given``, whose arguments are ``before``. Its
         terminator is not among them. Returns the block; the old terminator is the last op of ``given``."""
         block = ir.Block.create_at_start(region, [value.type for value in arguments])
-        end = self.made("stablehlo.return", [], [], ir.InsertionPoint(block))
+        end = self.create("stablehlo.return", [], [], ir.InsertionPoint(block))
         for old, new in zip(before, list(block.arguments)[-len(before) :] if before else (), strict=True):
             if any(True for _ in old.uses):
                 old.replace_all_uses_with(self.scalar(new, old.type, ir.InsertionPoint(end)))
@@ -94,7 +94,7 @@ class _Replacement:
         """Ends a block with values."""
         end = list(block.operations)[-1].operation
         place = ir.InsertionPoint(end)
-        self.made("stablehlo.return", [], [self.tensor(value, place) for value in values], place)
+        self.create("stablehlo.return", [], [self.tensor(value, place) for value in values], place)
         end.erase()
 
     def done(self, results: Sequence[Any]) -> None:
@@ -121,16 +121,16 @@ def _for(site: _Replacement) -> None:
         start, stop, step = (site.tensor(value) for value in list(op.operands)[:3])
         carried = list(op.operands)[3:]
     values = [start, *(site.tensor(value) for value in carried)]
-    loop = site.made("stablehlo.while", [value.type for value in values], values, regions=2)
+    loop = site.create("stablehlo.while", [value.type for value in values], values, regions=2)
     condition = ir.Block.create_at_start(loop.regions[0], [value.type for value in values])
     place = ir.InsertionPoint(condition)
     goes_on = _compared(site, condition.arguments[0], stop, "LT", place)
-    site.made("stablehlo.return", [], [goes_on], place)
+    site.create("stablehlo.return", [], [goes_on], place)
     inner = op.regions[0].blocks[0]
     handed = list(list(inner.operations)[-1].operation.operands)
     body = site.block(loop.regions[1], values, inner.operations, list(inner.arguments))
     end = ir.InsertionPoint(list(body.operations)[-1])
-    later = site.made("stablehlo.add", [start.type], [body.arguments[0], step], end).results[0]
+    later = site.create("stablehlo.add", [start.type], [body.arguments[0], step], end).results[0]
     handed = [_through(inner, body, value) for value in handed]
     site.returns(body, [later, *handed])
     site.done(list(loop.results)[1:])
@@ -144,7 +144,7 @@ def _while(site: _Replacement) -> None:
     if passed != list(before.arguments):
         return
     values = [site.tensor(value) for value in op.operands]
-    loop = site.made("stablehlo.while", [value.type for value in values], values, regions=2)
+    loop = site.create("stablehlo.while", [value.type for value in values], values, regions=2)
     goes_on = test.operands[0]
     condition = site.block(loop.regions[0], values, before.operations, list(before.arguments))
     site.returns(condition, [_through(before, condition, goes_on)])
@@ -156,7 +156,7 @@ def _while(site: _Replacement) -> None:
 
 def _if(site: _Replacement) -> None:
     i32 = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
-    which = site.made("stablehlo.convert", [i32], [site.tensor(site.op.operands[0])]).results[0]
+    which = site.create("stablehlo.convert", [i32], [site.tensor(site.op.operands[0])]).results[0]
     _case(site, which, list(reversed(list(site.op.regions))))
 
 
@@ -168,16 +168,16 @@ def _switch(site: _Replacement) -> None:
     which = site.constant(str(len(cases)), i32)
     for branch, number in enumerate(cases):
         same = _compared(site, value, site.constant(str(number), value.type), "EQ", site.place)
-        which = site.made("stablehlo.select", [i32], [same, site.constant(str(branch), i32), which]).results[
-            0
-        ]
+        which = site.create(
+            "stablehlo.select", [i32], [same, site.constant(str(branch), i32), which]
+        ).results[0]
     first, *others = site.op.regions
     _case(site, which, [*others, first])
 
 
 def _case(site: _Replacement, which: Any, branches: Sequence[Any]) -> None:
     types = [_tensor_of(result.type) for result in site.op.results]
-    case = site.made("stablehlo.case", types, [which], regions=len(branches))
+    case = site.create("stablehlo.case", types, [which], regions=len(branches))
     for region, branch in zip(case.regions, branches, strict=True):
         inner = branch.blocks[0]
         handed = list(list(inner.operations)[-1].operation.operands)
@@ -208,7 +208,7 @@ def _compared(site: _Replacement, one: Any, other: Any, how: str, place: ir.Inse
         "compare_type": ir.Attribute.parse("#stablehlo<comparison_type SIGNED>"),
     }
     flag = ir.RankedTensorType.get([], ir.IntegerType.get_signless(1))
-    return site.made("stablehlo.compare", [flag], [one, other], place, attributes).results[0]
+    return site.create("stablehlo.compare", [flag], [one, other], place, attributes).results[0]
 
 
 def _constant_of(attribute: Any) -> int | None:

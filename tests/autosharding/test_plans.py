@@ -288,7 +288,7 @@ def test_a_module_of_another_plan_is_refused(small: AutoPlan) -> None:
 @pytest.mark.slow
 def test_the_plot_and_the_report_have_all_plans_that_were_costed(tmp_path: Path) -> None:
     (tmp_path / "m.mlir").write_text(_text())
-    files = {name: tmp_path / f"{name}.out" for name in ("plot", "report")}
+    files = {"plot": tmp_path / "plot.svg", "report": tmp_path / "report.html"}
     words: list[str | Path] = ["auto", tmp_path / "m.mlir", "--mesh", "data=4,model=2", "--topology", "h100"]
     words += ["-o", tmp_path / "plan.json"]
     assert _run([*words, "--plot", files["plot"], "--report", files["report"]]) == 0

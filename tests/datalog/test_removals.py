@@ -77,7 +77,7 @@ wide(x * 5000000000, y) :- path(x, y).
 """
 
 
-def agree(program: Program, scratch: Program) -> None:
+def check_agree(program: Program, scratch: Program) -> None:
     scratch.run()
     for relation in scratch.relations:
         assert program.rows(relation) == scratch.rows(relation), relation
@@ -117,7 +117,7 @@ def test_random_facts_come_and_go(seed: int, text: str) -> None:
         scratch = Program(text, backend="reference" if size < 8 and most < 40 else "core")
         for name, row in sorted(facts):
             scratch.add(name, [row])
-        agree(program, scratch)
+        check_agree(program, scratch)
 
 
 @pytest.mark.core
@@ -138,9 +138,9 @@ def test_few_of_many_facts_are_removed(size: int, threads: int) -> None:
         program.run()
         scratch = Program(TALL)
         scratch.add("edge", edges[count:])
-        agree(program, scratch)
+        check_agree(program, scratch)
         program.add("edge", edges[:count])
         program.run()
     scratch = Program(TALL)
     scratch.add("edge", edges)
-    agree(program, scratch)
+    check_agree(program, scratch)

@@ -75,6 +75,7 @@ def test_pieces_that_differ_in_price_do_not_change_names() -> None:
 def test_what_a_process_keeps_for_axes_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     kept: dict[Any, Any] = {}
     monkeypatch.setattr(planning, "_KEPT", kept)
+    monkeypatch.setattr(planning, "_MESHES", 8)
     first = planning.kept_for("first")
     assert planning.kept_for("first") is first
     for number in range(20):
