@@ -18,7 +18,7 @@ unexport PYTHONDONTWRITEBYTECODE
 test: lint test-crates test-python test-newest
 
 test-crates: .venv/ready
-	@if command -v $(CARGO) >/dev/null; then $(CARGO) test --workspace --no-default-features --quiet; \
+	+@if command -v $(CARGO) >/dev/null; then $(CARGO) test --workspace --no-default-features --quiet; \
 	else echo "left out: the tests of the crates, for there is no $(CARGO)"; fi
 
 test-python: .venv/ready
@@ -48,7 +48,7 @@ lint: .venv/ready
 	$(BIN)/ruff format --check .
 	$(BIN)/python -m shardlog fmt --check rules
 	MYPYPATH=.venv/root $(BIN)/mypy -p shardlog
-	@if command -v $(CARGO) >/dev/null; then \
+	+@if command -v $(CARGO) >/dev/null; then \
 	$(CARGO) fmt --all --check && $(CARGO) clippy --workspace --all-targets --quiet -- -D warnings; fi
 
 demo: .venv/ready
