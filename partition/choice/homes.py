@@ -158,7 +158,7 @@ class Homes:
                 allowed.setdefault(n, set()).add(self._candidates.layouts.number(layout))
         alone, start, domains = opened.alone.copy(), opened.best.copy(), self._candidates.places()
         for n, homes in allowed.items():
-            fits = np.asarray([home in homes for home, _ in domains[n].places])
+            fits = np.array([home in homes for home, _ in domains[n].places], dtype=np.bool_)
             if fits.any():
                 alone[n, : len(fits)][~fits] = FAR
                 start[n] = start[n] if fits[start[n]] else fits.argmax()
