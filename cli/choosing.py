@@ -14,6 +14,8 @@ from ..runs.options import flag_of
 from .running import Progress, add_option
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from ..cost.machine import Machine
     from ..explanations.partitioned import Partitioned
     from ..session import Session
@@ -59,21 +61,18 @@ def checked_choice(options: argparse.Namespace) -> ProgramChoice:
 def program_of(options: argparse.Namespace, session: Session) -> Partitioned:
     """The program that is meant, which devices can run; warns where its machine has not as much memory as it
     needs."""
-    with Progress() as progress:
-        progress("partitioning", 0.8)
-        program = session.programs.of(choice_of(options))
-    return _warned(program)
+    return _made(session.programs.of, options)
 
 
 def asked_of(options: argparse.Namespace, session: Session) -> Partitioned:
     """Like ``program_of``, to ask for its collectives and its cost: devices may not be able to run it."""
+    return _made(session.programs.asked, options)
+
+
+def _made(make: Callable[[ProgramChoice], Partitioned], options: argparse.Namespace) -> Partitioned:
     with Progress() as progress:
         progress("partitioning", 0.8)
-        program = session.programs.asked(choice_of(options))
-    return _warned(program)
-
-
-def _warned(program: Partitioned) -> Partitioned:
+        program = make(choice_of(options))
     if program.exceeds and program.topology is not None:
         from ..cost.machine import machine
 

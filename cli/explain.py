@@ -11,7 +11,7 @@ from ..console.printing import print_json
 from ..errors import ShardlogError
 from ..runs.options import PROPAGATIONS
 from .choosing import asked_of, checked_choice, choice_arguments, choice_of, refuse_choice
-from .running import Progress, add_json, inputs, open_or_run, opened, refuse_changes, session_of
+from .running import Progress, add_json, inputs, open_or_run, opened, refuse_changes, session_of, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -32,7 +32,8 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
         help="list the tensors that must be resharded, and why",
     )
     about = "print at most N entries, those with most bytes; default: 6, and all with --full or --json"
-    conflicts.add_argument("--limit", metavar="N", type=_count, help=about)
+    limit = whole_number(1, "is no limit: expected a whole number, one or more")
+    conflicts.add_argument("--limit", metavar="N", type=limit, help=about)
     _output(conflicts)
     conflicts.set_defaults(carry_out=_conflicts)
     report = commands.add_parser(
@@ -56,7 +57,8 @@ def _add_why(commands: Any, common: argparse.ArgumentParser) -> None:
     why.add_argument("--collective", type=int, metavar="N", help=about)
     why.add_argument("--dim", type=int, metavar="D", help="only this dimension, counted from 0")
     why.add_argument("--axis", metavar="A", help="only this mesh axis")
-    why.add_argument("--depth", type=_levels, metavar="N", help="print N levels of the proof of every step")
+    levels = whole_number(0, "is not a number of levels: expected zero or more")
+    why.add_argument("--depth", type=levels, metavar="N", help="print N levels of the proof of every step")
     why.add_argument(
         "--verify",
         action="store_true",
@@ -117,22 +119,10 @@ def _add_mutate(commands: Any, common: argparse.ArgumentParser) -> None:
     mutate.set_defaults(carry_out=_mutate, keep_shardings=None)
 
 
-def _levels(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a number of levels: expected zero or more")
-    return int(text)
-
-
 def _value(parser: argparse.ArgumentParser, *, optional: bool = False) -> None:
     names = "an SSA name (%%29, %%arg3, %%29#1), result#0, a JAX path (params['w']) or a place (model.py:42)"
     parser.add_argument("value", metavar="VALUE", nargs="?" if optional else None, help=names)
     _output(parser)
-
-
-def _count(text: str) -> int:
-    if not (text.isascii() and text.isdecimal() and int(text) > 0):
-        raise argparse.ArgumentTypeError(f"{text!r} is no limit: expected a whole number, one or more")
-    return int(text)
 
 
 def _output(parser: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from ..console.colours import show
 from ..console.printing import print_json
 from .choosing import checked_choice, choice_arguments, program_of
-from .running import Progress, add_json, inputs, session_of
+from .running import Progress, add_json, inputs, session_of, whole_number
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -51,19 +51,19 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     given = execute.add_mutually_exclusive_group()
     about = f"draw random inputs from this seed; this is the default, with seed {_RANDOM}"
     given.add_argument(
-        "--random", type=_seed, nargs="?", const=_RANDOM, default=_RANDOM, metavar="SEED", help=about
+        "--random",
+        type=whole_number(0, "is not a seed: expected a whole number, zero or more"),
+        nargs="?",
+        const=_RANDOM,
+        default=_RANDOM,
+        metavar="SEED",
+        help=about,
     )
     about = "read inputs from a .npz file, by name or in order, or from an Orbax checkpoint, a directory"
     given.add_argument("--inputs", metavar="FILE|DIR", help=about)
     execute.add_argument("-o", "--output", metavar="OUT", help="write the results to a .npz file")
     add_json(execute, "print JSON instead of text")
     execute.set_defaults(carry_out=_execute)
-
-
-def _seed(text: str) -> int:
-    if not (text.isascii() and text.isdecimal()):
-        raise argparse.ArgumentTypeError(f"{text!r} is not a seed: expected a whole number, zero or more")
-    return int(text)
 
 
 def _partition(options: argparse.Namespace) -> None:

@@ -85,6 +85,18 @@ def reads(read: Callable[[str], Any]) -> Callable[[str], Any]:
     return reader
 
 
+def whole_number(least: int, wrong: str) -> Callable[[str], int]:
+    """Reads the number of an option, ``least`` or more. Of other texts the message says that they are
+    ``wrong``."""
+
+    def number(text: str) -> int:
+        if not (text.isascii() and text.isdecimal() and int(text) >= least):
+            raise argparse.ArgumentTypeError(f"{text!r} {wrong}")
+        return int(text)
+
+    return number
+
+
 def add_json(parser: argparse.ArgumentParser, about: str) -> None:
     """Adds ``--json``, and ``--schema``, which prints the schema of the command."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -255,31 +255,36 @@ def computed(graph: OpGraph, module: ir.Module, traits: OpTraits) -> Iterator[tu
     functions = symbols(module, "func.func")
     main = functions[main_function(functions)].operation
     (start,) = (n for n in graph.add(module) if graph.plain[n] == "func.func" and graph.ops[n] == main)
-    names = {name: _is_work(name, traits) for name in {*graph.plain[start : graph.ends[start]]}}
-    inside = {name: name == "func.func" or traits.lowering(name) in _RUN_INSIDE for name in names}
-    for number in range(start + 1, graph.ends[start]):
-        parent = graph.parents[number]
-        works = names[graph.plain[number]] or NUMBER in graph.ops[number].attributes
-        if works and inside[graph.plain[parent]]:
-            yield number, parent == start
-
-
-def _is_work(name: str, traits: OpTraits) -> bool:
-    return traits.lowering(name) not in _FREE and not name.startswith(_NO_WORK)
+    name, parent = graph.plain.__getitem__, graph.parents.__getitem__
+    return _at_work(
+        start, graph.ends[start], name, parent, traits, lambda n: NUMBER in graph.ops[n].attributes
+    )
 
 
 def _work_in(kinds: Kinds, traits: OpTraits) -> Iterator[tuple[int, bool]]:
     """The same of a module that is listed, in which no collective has a number."""
     functions = symbols(kinds.module, "func.func")
     start = kinds.listing.functions[main_function(functions)]
+    return _at_work(start, kinds.end(start), kinds.name, kinds.parent, traits, lambda number: False)
+
+
+def _at_work(
+    start: int,
+    end: int,
+    name_of: Callable[[int], str],
+    parent_of: Callable[[int], int],
+    traits: OpTraits,
+    is_sent: Callable[[int], bool],
+) -> Iterator[tuple[int, bool]]:
+    """The ops of a function, from ``start`` to ``end``, that are work by their names, or are sent."""
     works: dict[str, bool] = {}
     inside: dict[int, bool] = {}
-    for number in range(start + 1, kinds.end(start)):
-        name, parent = kinds.name(number), kinds.parent(number)
+    for number in range(start + 1, end):
+        name, parent = name_of(number), parent_of(number)
         if name not in works:
-            works[name] = _is_work(name, traits)
+            works[name] = traits.lowering(name) not in _FREE and not name.startswith(_NO_WORK)
         if parent not in inside:
-            around = kinds.name(parent)
+            around = name_of(parent)
             inside[parent] = around == "func.func" or traits.lowering(around) in _RUN_INSIDE
-        if works[name] and inside[parent]:
+        if (works[name] or is_sent(number)) and inside[parent]:
             yield number, parent == start

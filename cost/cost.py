@@ -8,8 +8,6 @@ from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from ..collector import no_collections
 from ..errors import ShardlogError
 from ..partition.executions import Executions
@@ -95,9 +93,8 @@ class Cost:
 
     def _seconds_by(self, name: str, texts: Iterable[str]) -> dict[str, float]:
         """The seconds of the items whose text of this name is each of some."""
-        seconds, numbers = self.items.of("seconds"), dict[str, int]()
-        which = np.asarray([numbers.setdefault(text, len(numbers)) for text in self.items.names(name)])
-        return {text: total(seconds[which == numbers.get(text, -1)]) for text in texts}
+        seconds = sums(self.items.names(name), self.items.of("seconds"))
+        return {text: seconds.get(text, 0) for text in texts}
 
     def ops(self) -> list[str]:
         """The op that each item is, or serves."""

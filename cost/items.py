@@ -46,17 +46,14 @@ class Item:
 
     def with_(self, other: Item) -> Item:
         """Two items merged into one; their stacks differ only in numbers."""
-        times, seconds = self.times + other.times, self.seconds + other.seconds
-        flops, moved = self.flops + other.flops, self.bytes + other.bytes
-        redundant = self.redundant + other.redundant
-        launches, waits = self.launches + other.launches, self.waits + other.waits
-        stack = self.stack if self.stack == other.stack else numberless(self.stack)
-        merged = replace(
-            self, stack=stack, times=times, seconds=seconds, flops=flops, bytes=moved, redundant=redundant
+        added: dict[str, Any] = {name: getattr(self, name) + getattr(other, name) for name in AMOUNTS}
+        return replace(
+            self,
+            **added,
+            stack=self.stack if self.stack == other.stack else numberless(self.stack),
+            causes=tuple(dict.fromkeys((*self.causes, *other.causes))),
+            numbers=(*self.numbers, *other.numbers),
         )
-        causes = tuple(dict.fromkeys((*self.causes, *other.causes)))
-        merged = replace(merged, launches=launches, waits=waits)
-        return replace(merged, stack=stack, causes=causes, numbers=(*self.numbers, *other.numbers))
 
     def as_json(self) -> dict[str, Any]:
         """The fields by name."""

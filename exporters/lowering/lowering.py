@@ -45,11 +45,11 @@ def runnable(module: ir.Module, book: RuleBook) -> ir.Module:
     for op in operations_in(stablehlo_module.operation):
         known = op.name.partition(".")[0] in _OF_XLA and op.context.is_registered_operation(op.name)
         if not known:  # XLA may end the process
-            raise not_of_xla(op)
+            raise _not_of_xla(op)
     return stablehlo_module
 
 
-def not_of_xla(op: Any) -> ShardlogError:
+def _not_of_xla(op: Any) -> ShardlogError:
     """The error that XLA does not have an op."""
     hint = "lower it to StableHLO to run it; run, partition and cost need no lowering"
     return ShardlogError(f"XLA does not have the op {op.name}", where=location(op), hint=hint)
@@ -162,7 +162,7 @@ class _FunctionLowering:
         )
         for operand, value in zip(op.operands, values, strict=True):
             if value is None and written_type(operand.type) is not None:  # a scalar of an op that stays
-                raise not_of_xla(
+                raise _not_of_xla(
                     operand.owner.owner if isinstance(operand.owner, ir.Block) else operand.owner
                 )
         for operand in self.how.takes_zero.get(op.name, ()):

@@ -12,16 +12,12 @@ from typing import Any
 
 from jaxlib.mlir import ir
 
-LOOPS = frozenset({"scf.for", "affine.for", "scf.while"})
-BRANCHES = frozenset({"scf.if", "scf.index_switch"})
-CONTROL = LOOPS | BRANCHES
-
 
 def to_stablehlo_control(ops: Sequence[Any]) -> None:
     """Replaces loops and branches among the ops of a module, in place."""
     for op in reversed(ops):  # inner ones first
         if op.name in CONTROL and any(isinstance(result.type, ir.RankedTensorType) for result in op.results):
-            _WRITERS[op.name](_Replacement(op))
+            CONTROL[op.name](_Replacement(op))
 
 
 class _Replacement:
@@ -127,7 +123,7 @@ def _for(site: _Replacement) -> None:
     goes_on = _compared(site, condition.arguments[0], stop, "LT", place)
     site.create("stablehlo.return", [], [goes_on], place)
     inner = op.regions[0].blocks[0]
-    handed = list(list(inner.operations)[-1].operation.operands)
+    handed = _handed(inner)
     body = site.block(loop.regions[1], values, inner.operations, list(inner.arguments))
     end = ir.InsertionPoint(list(body.operations)[-1])
     later = site.create("stablehlo.add", [start.type], [body.arguments[0], step], end).results[0]
@@ -139,16 +135,14 @@ def _for(site: _Replacement) -> None:
 def _while(site: _Replacement) -> None:
     op = site.op
     before, after = (region.blocks[0] for region in op.regions)
-    test = list(before.operations)[-1].operation
-    passed = list(test.operands)[1:]
+    goes_on, *passed = _handed(before)
     if passed != list(before.arguments):
         return
     values = [site.tensor(value) for value in op.operands]
     loop = site.create("stablehlo.while", [value.type for value in values], values, regions=2)
-    goes_on = test.operands[0]
     condition = site.block(loop.regions[0], values, before.operations, list(before.arguments))
     site.returns(condition, [_through(before, condition, goes_on)])
-    handed = list(list(after.operations)[-1].operation.operands)
+    handed = _handed(after)
     body = site.block(loop.regions[1], values, after.operations, list(after.arguments))
     site.returns(body, [_through(after, body, value) for value in handed])
     site.done(list(loop.results))
@@ -180,18 +174,23 @@ def _case(site: _Replacement, which: Any, branches: Sequence[Any]) -> None:
     case = site.create("stablehlo.case", types, [which], regions=len(branches))
     for region, branch in zip(case.regions, branches, strict=True):
         inner = branch.blocks[0]
-        handed = list(list(inner.operations)[-1].operation.operands)
+        handed = _handed(inner)
         site.returns(site.block(region, [], inner.operations, []), handed)
     site.done(list(case.results))
 
 
-_WRITERS: dict[str, Callable[[_Replacement], None]] = {
+CONTROL: dict[str, Callable[[_Replacement], None]] = {
     "scf.for": _for,
     "affine.for": _for,
     "scf.while": _while,
     "scf.if": _if,
     "scf.index_switch": _switch,
 }
+
+
+def _handed(block: Any) -> list[Any]:
+    """The values that the end of a block hands on."""
+    return list(list(block.operations)[-1].operation.operands)
 
 
 def _through(old: Any, new: Any, value: Any) -> Any:

@@ -166,7 +166,7 @@ class _Normal:
         self.module.operation.attributes[SPELLING] = ir.StringAttr.get(spelling)
         if spelling == "rfc":  # whose types and collectives may contradict themselves
             self.module.operation.verify()
-        if CONTROL.intersection(by_name):
+        if not CONTROL.keys().isdisjoint(by_name):
             to_stablehlo_control(operations_in(self.module))
         if any(name.startswith("mhlo.") for name in by_name):
             _to_stablehlo(self.module)

@@ -35,9 +35,8 @@ class Body:
         read = self.notes.read
         self.known: dict[tuple[Note, int], _Said] = {}  # by an annotation and a rank
         self.constraints = {*function.constraints}
-        self.around: dict[
-            int, int
-        ] = {}  # the node that ends a region -> that which carries values through it
+        # The node that ends a region -> the op that carries values through it.
+        self.around: dict[int, int] = {}
         for node, regions in function.regions.items():
             if self.carried(node):
                 self.around |= {region.nodes[-1]: node for region in regions}
