@@ -103,6 +103,9 @@ class Items(Sequence[Item]):
     def __hash__(self) -> int:
         return hash((self.sent, tuple(self.kept)))
 
+    def __repr__(self) -> str:
+        return repr(tuple(self))
+
     def _op(self, n: int) -> Item:
         op, where, stack, limited, sure = self.kept[n]
         times, seconds, flops, moved, redundant, launches, waits = (

@@ -39,6 +39,7 @@ def test_columns_have_what_each_item_has_on_its_own() -> None:
     cost = shardlog.run(models.text("transformer", depth=3, train=True)).partition(topology="v5e").cost("v5e")
     items = list(cost.items)
     assert items == [cost.items[n] for n in range(len(items))] == list(cost.items[:])
+    assert repr(cost.items) == repr(tuple(items))
     for amount in AMOUNTS:
         assert cost.items.total(amount) == sum(getattr(item, amount) for item in items)
     for name in ("op", "where", "stack", "limited"):
