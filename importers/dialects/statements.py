@@ -31,11 +31,11 @@ _NUMBER = re.compile(r"-?\d+")
 _MIXED = re.compile(r"-?\d+|\?|%[\w$.#-]+(?:\s*:.*)?")
 _LISTS = re.compile(r"\[\s*(?:\[[\s\d,-]*\]\s*,?\s*)*\]")
 _WITHOUT_PROPERTIES = re.compile(r"\([^()\"]*\)\s*[:{(]")  # of an op in generic form
-_GOES_ON = re.compile(r"\s*(?://[^\n]*\s*)*(?:->|[:,=(<\[{]|(?:ins|outs|attrs)\b)")  # in the next line
+_GOES_ON = re.compile(r"\s*(?://[^\n]*+\s*)*+(?:->|[:,=(<\[{]|(?:ins|outs|attrs)\b)")  # in the next line
 _WORDS = {"true", "false", "unit", "dense", "array"}
 
 
-_TARGET = re.compile(rb"(\bmodule\b[^{}\n]*\{[^{}\n]*\b)dlti(\s*=)")
+_TARGET = re.compile(rb"(\bmodule\b[^{}\n]*\{[^{}\n]*(?<![\w.]))dlti(\s*=)")
 
 
 @cache
@@ -179,12 +179,12 @@ class _Text:
             return True
         return False
 
-    def statement(self, op: str, at: int) -> tuple[str, int]:
-        """The generic form of a statement, whose name ends at a place; and the place behind it. Nothing where
-        it is not known how the op is written."""
+    def statement(self, op: str, at: int) -> tuple[str, int] | None:
+        """The generic form of a statement, whose name ends at a place; and the place behind it. None where it
+        is not known how the op is written."""
         statement = formats().of(op)
         if statement is None:
-            return "", at
+            return None  # MLIR names it
         failures = list[UnfittingError]()
         for elements in statement.formats:
             reading = _Reading(self, op, statement, at)

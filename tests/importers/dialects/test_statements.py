@@ -63,6 +63,10 @@ STATEMENTS = (
         "(memref<5xf32>, memref<5xf32>, !mpi.comm) -> !mpi.retval",
     ),
     (
+        "linalg.yield %a : f32\n// from %b: (x, y) -> [1] = {a}",
+        '"linalg.yield"(%a) : (f32) -> ()\n// from %b: (x, y) -> [1] = {a}',
+    ),
+    (
         "mpi.comm_split(%w, %color, %key) : !mpi.comm",
         '"mpi.comm_split"(%w, %color, %key) : (!mpi.comm, i32, i32) -> !mpi.comm',
     ),
@@ -75,6 +79,8 @@ STATEMENTS = (
 AS_THEY_ARE = (
     '"stablehlo.add"(%x, %y) <{a = 1}> : (f32, f32) -> f32 // tosa.add here',
     "func.func @f() attributes {shard.for_users, mesh.note = 1, tosa.x} {",
+    'module attributes {mpi.dlti = #dlti.map<"rank" = 1>} {',
+    "%0 = shard.unheard_of %x : tensor<5xf32>",
 )
 
 
