@@ -20,15 +20,22 @@ from .visits import Added, CompletedFunction, Held, Visit
 _BESIDE = (ENTRIES, HALO, OFFSETS, PARTIAL)  # what an annotation says beside its sharding
 
 
-_NONE = Held(NONE, -1, -1, -1)
+_NONE = Held(NONE, -1, "", -1, -1)
 _Said = tuple[ir.Attribute, Mapping[str, ir.Attribute]]
 
 
 class Body:
-    """The ops of a function with the annotations that they see."""
+    """The ops of a function with the annotations that they see. ``bodies`` are those of all functions."""
 
-    def __init__(self, function: Function, options: OptionChooser, by_user: Mapping[Any, ToldOption]) -> None:
-        self.function, self.options = function, options
+    def __init__(
+        self,
+        function: Function,
+        options: OptionChooser,
+        by_user: Mapping[Any, ToldOption],
+        bodies: Mapping[str, Body],
+    ) -> None:
+        self.function, self.options, self.bodies = function, options, bodies
+        self.sweeps = 0  # of this body
         ops = ((node, op.operation) for node, op in enumerate(function.ops)) if by_user else ()
         self.told = {node: by_user[op] for node, op in ops if op in by_user}
         self.notes = options.notes
@@ -54,18 +61,27 @@ class Body:
             entries = _entries(told, len(sharding.dimensions))
             held = self.for_users if node in self.constraints else self.defined
             said = with_partial(sharding, told, options.shardings)
-            held[value] = Held(read(said, entries), -1, *self.place(value))
+            held[value] = Held(read(said, entries), -1, function.name, *self.place(value))
         for node in reversed(function.constraints):
             (result,), (operand,) = function.results[node], function.operands[node]
             if result in self.for_users:
                 self.wished.setdefault(operand, []).append(self.for_users[result])
 
-    def sweep(self, direction: int, visits: list[Visit]) -> None:
-        """Visits the ops in order, or in reverse."""
-        function = self.function
+    def sweep(self, direction: int, visits: list[Visit], number: int) -> None:
+        """Visits the ops in order, or in reverse. A function takes part once in a sweep of a number, at the
+        first call that is reached."""
+        if self.sweeps >= number:
+            return
+        self.sweeps, function = number, self.function
         signatures, order = numbers(function.signature).tolist(), numbers(function.order).tolist()
         for node in order[::direction]:
             if node in self.constraints:
+                continue
+            if node in function.calls:
+                callee = self.bodies[function.calls[node]]
+                self.call(node, callee)
+                callee.sweep(direction, visits, number)
+                self.call(node, callee)
                 continue
             node = self.around.get(node, node)
             if carried := self.carried(node):
@@ -122,9 +138,8 @@ class Body:
             chosen = self.options.pass_on(self.function.signature[node], value, seen) if seen else None
             if chosen is not None:
                 self.give(node, chosen, len(visits))
-                self.give_inside(
-                    node, value, Held(dict(chosen.notes)[value.result], len(visits), node, value.result)
-                )
+                note, name = dict(chosen.notes)[value.result], self.function.name
+                self.give_inside(node, value, Held(note, len(visits), name, node, value.result))
                 visits.append(Visit(self.function.name, node, direction, held, chosen))
 
     def inside(self, node: int, value: CarriedValue) -> Iterator[tuple[int, Held]]:
@@ -141,23 +156,53 @@ class Body:
 
     def give_inside(self, node: int, value: CarriedValue, new: Held) -> None:
         """Gives a value that an op carries its annotation in the regions of the op, too."""
-        function, regions = self.function, self.function.regions[node]
+        regions = self.function.regions[node]
         for region, i in value.arguments:
             self.defined[regions[region].arguments[i]] = new
         for region, i in value.returned:
-            end = regions[region].nodes[-1]
-            returned = function.operands[end][i]
-            held = self.used.get((end, i), self.of(returned))
-            if not self.notes.same(held.note, new.note):
-                self.used[end, i] = new
-                self.wished.setdefault(returned, []).insert(0, new)
+            self.use(regions[region].nodes[-1], i, new)
+
+    def use(self, node: int, operand: int, new: Held) -> None:
+        """Gives an op an annotation of an operand, if it sees another one."""
+        value = self.function.operands[node][operand]
+        held = self.used.get((node, operand), self.of(value))
+        if not self.notes.same(held.note, new.note):
+            self.used[node, operand] = new
+            self.wished.setdefault(value, []).insert(0, new)
+
+    # ---- Calls ------------------------------------------------------------------------------------------
+
+    def call(self, node: int, callee: Body) -> None:
+        """A call and the function that it calls tell each other the annotations of operands and results. A
+        function has one annotation for each: that of the first call, which others follow."""
+        function, called = self.function, callee.function
+        for i, (value, argument) in enumerate(zip(function.operands[node], called.arguments, strict=True)):
+            here = self.used.get((node, i), self.of(value))
+            if argument not in callee.defined and here.note != NONE:
+                callee.defined[argument] = here
+            elif argument not in callee.defined and argument in callee.wished:
+                callee.defined[argument] = callee.wished[argument][0]
+            if argument in callee.defined:
+                self.use(node, i, callee.defined[argument])
+        end = called.terminator
+        for i, (returned, value) in enumerate(zip(called.operands[end], function.results[node], strict=True)):
+            inside = callee.used.get((end, i), callee.of(returned))
+            outside = self.defined.get(value, _NONE)
+            if inside.note == NONE and outside.note != NONE:
+                callee.use(end, i, outside)
+            elif inside.note == NONE and value in self.wished:
+                callee.wished.setdefault(returned, []).insert(0, self.wished[value][0])
+            elif not self.notes.same(outside.note, inside.note):
+                self.defined[value] = inside
+                if outside.note != NONE:
+                    self.given.setdefault(value, outside)
 
     def give(self, node: int, chosen: ChosenOption, visit: int) -> None:
         """Gives the slots of an op their annotations."""
         operands, results = self.function.operands[node], self.function.results[node]
         same = self.notes.same
         for slot, note in chosen.notes:
-            new = Held(note, visit, node, slot)
+            new = Held(note, visit, self.function.name, node, slot)
             if slot >= len(operands):
                 value = results[slot - len(operands)]
                 held = self.defined.get(value, _NONE)
@@ -192,7 +237,7 @@ class Body:
                 each = [
                     a for v, n in zip(results, notes, strict=True) if (a := self.attribute(v, n)) is not None
                 ]
-                if self.carried(node):
+                if self.carried(node) or node in function.calls:
                     each = self.of_carried(results)
                 if len(each) == len(results):
                     op.attributes["sdy.sharding"] = sdy.TensorShardingPerValueAttr.get(each)
@@ -215,7 +260,8 @@ class Body:
         return CompletedFunction({self.place(v): held for v, held in values}, tuple(given))
 
     def of_carried(self, results: Sequence[int]) -> list[ir.Attribute]:
-        """The annotations of the results of an op that carries values; those that have none are open."""
+        """The annotations of the results of a call or an op that carries values; those that have none are
+        open."""
         given = next(attribute for v in results if (attribute := self.held(v)) is not None)
         mesh: Any = sdy.TensorShardingAttr(given).mesh_or_ref
         each = list[ir.Attribute]()

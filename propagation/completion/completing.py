@@ -50,13 +50,16 @@ def complete(
         reader = ModuleReader(module, book)
         options = OptionChooser(reader, book, reader.shardings.has_unreduced or _says_partial(module))
         options_told = read_told(module, told, reader.shardings, data)
-        visits, given = list[Visit](), dict[str, CompletedFunction]()
+        visits, bodies = list[Visit](), dict[str, Body]()
         for function in reader.functions.values():
-            body = Body(function, options, options_told)
-            for direction in TRAVERSALS[traversal]:
-                body.sweep(direction, visits)
-            given[function.name] = body.write()
-        return Completion(tuple(visits), given)
+            bodies[function.name] = Body(function, options, options_told, bodies)
+        reader.check_calls()
+        called = reader.called()
+        for number, direction in enumerate(TRAVERSALS[traversal], 1):
+            for name, body in bodies.items():
+                if name not in called:
+                    body.sweep(direction, visits, number)
+        return Completion(tuple(visits), {name: body.write() for name, body in bodies.items()})
 
 
 def _says_partial(module: ir.Module) -> bool:

@@ -15,10 +15,12 @@ if TYPE_CHECKING:
 
 class Held(NamedTuple):
     """An annotation, and who gave it: a visit, by its number, to a ``slot`` of its op; or the program (visit
-    -1) to result ``slot`` of a node, or to argument ``slot`` (node -1)."""
+    -1) to result ``slot`` of a node, or to argument ``slot`` (node -1). Calls pass annotations on to other
+    functions than ``function``, which has the node."""
 
     note: Note
     visit: int
+    function: str
     node: int
     slot: int
 

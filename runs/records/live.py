@@ -444,9 +444,20 @@ class Live(LiveTurns):
     def _visit(self, instance: Instance, held: Held) -> Visited:
         completion = self.run.completion
         assert completion is not None
-        visit = completion.visits[held.visit]
+        visit, instance = completion.visits[held.visit], self._near(instance, held.function)
         item = Item(instance.item + completion.given[visit.function].node(visit.node))
         return Visited(held.visit, instance.number, item, held.slot, visit.direction, visit.chosen.facts)
+
+    def _near(self, instance: Instance, function: str) -> Instance:
+        """The closest instance of a function: this one, one that it calls, or one around it or beside."""
+        while True:
+            inside = [instance]
+            while inside:
+                one = inside.pop()
+                if one.function.name == function:
+                    return one
+                inside += one.children.values()
+            instance, _ = self._callers[instance.number]
 
     def saw(self, visited: Visited, slot: int) -> tuple[int, Visited | Cell]:
         completion, instance = self.run.completion, self._graph.instances[visited.instance]
@@ -455,10 +466,12 @@ class Live(LiveTurns):
         given, held = completion.given[visit.function], dict(visit.seen)[slot]
         value = self.op(visited.item).values[slot]
         node = function.definer[value - instance.place]
-        if held.node != visit.node and node in dict(given.added_nodes()):
+        if (held.function, held.node) != (visit.function, visit.node) and node in dict(given.added_nodes()):
             value = instance.place + function.operands[node][0]  # the constraint came later
         if held.visit >= 0:
             return value, self._visit(instance, held)
+        instance, given = self._near(instance, held.function), completion.given[held.function]
+        function = instance.function
         # Where completion gave the op another annotation, a constraint behind it has the program's.
         ends = ((node, 0) for node, added in given.added_nodes() if added.held == held)
         node, i = next(ends, (given.node(held.node), held.slot))

@@ -1,6 +1,8 @@
 """Completion beside LLVM's: random modules of tosa and linalg, completed here and by a peer.
 
-    python -m shardlog.tests.dialects.completion --peer PYTHON [--modules N] [--seed S]
+    python -m shardlog.tests.dialects.completion --peer PYTHON [--modules N] [--seed S] [FILE ...]
+
+With files, those of LLVM's tests, it takes their functions instead, in each order.
 
 The peer is a Python in which ``torch_mlir`` is installed: its wheel has the pass ``sharding-propagation`` of
 LLVM's main branch. What is written here is read by the peer, too. Prints how many modules are completed
@@ -15,10 +17,14 @@ import random
 import subprocess
 import sys
 import warnings
+from pathlib import Path
 from typing import Any
 
 import shardlog
+from shardlog.errors import ShardlogError
 from shardlog.propagation.completion.traversals import TRAVERSALS
+
+from .conformance import functions
 
 GRIDS = ((2, 3), (2, 2, 2), (4,))
 UNARY, BINARY = ("exp", "tanh", "abs", "floor"), ("add", "sub", "maximum")
@@ -190,26 +196,37 @@ def left_alone(ops: list[Any]) -> bool:
     return any(name == "linalg.conv_2d" and operands[1] is None for name, operands, _ in ops)
 
 
+def completed(text: str, order: str) -> str:
+    """A module that is completed here; empty, with a message, if it is refused."""
+    try:
+        return shardlog.run(text, propagation="completion", traversal=order, closed=True).text("shard")
+    except ShardlogError as error:
+        print(f"refused here: {error.message}")
+        return ""
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--peer", required=True, help="a Python with torch_mlir")
     parser.add_argument("--modules", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("files", nargs="*", type=Path, help="take the functions of these tests of LLVM")
     options = parser.parse_args()
     warnings.simplefilter("ignore")
     draw = random.Random(options.seed)
     cases = [(Module(draw).text(), draw.choice([*TRAVERSALS])) for _ in range(options.modules)]
+    if options.files:
+        cases = [(text, order) for file in options.files for text in functions(file) for order in TRAVERSALS]
     passes = "builtin.module(func.func(sharding-propagation{{traversal={}}}))"
     theirs = peer(options.peer, [(text, passes.format(order)) for text, order in cases])
-    written = [
-        shardlog.run(text, propagation="completion", traversal=order, closed=True).text("shard")
-        for text, order in cases
-    ]
+    written = [completed(text, order) for text, order in cases]
     ours = peer(options.peer, [(text, "") for text in written])
-    same = refused = differ = 0
+    same = refused = refused_here = differ = 0
     for (text, order), their, our, output in zip(cases, theirs, ours, written, strict=True):
         if "error" in their:
             refused += 1
+        elif not output:
+            refused_here += 1
         elif "error" in our:
             sys.exit(f"the peer does not read what is written here: {our['error']}\n{text}\n{output}")
         elif alike(their["ops"], our["ops"]):
@@ -221,7 +238,9 @@ def main() -> None:
             if differ > 2:
                 continue
             print(f"{order}\n{text}\npeer: {their['ops']}\nhere: {our['ops']}")
-    print(f"{same} of {options.modules} modules are completed alike; the peer refuses {refused}")
+    print(
+        f"{same} of {len(cases)} modules are completed alike; the peer refuses {refused}, we {refused_here}"
+    )
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import warnings
 from collections import Counter
 from collections.abc import Iterator
@@ -37,6 +38,9 @@ ADDED = (  # by mlir-opt
     r" \{\}(?= :)",
 )
 EXPECTED = re.compile(r"expected-error")
+_FUNCTION = re.compile(r"^( *)(func\.func.*?^\1})", re.MULTILINE | re.DOTALL)
+_GRID = re.compile(r"^ *(shard\.grid (@\w+).*)$", re.MULTILINE)
+_MAP = re.compile(r"^#map.*$", re.MULTILINE)
 
 
 def pieces(path: Path) -> Iterator[tuple[int, str]]:
@@ -46,6 +50,19 @@ def pieces(path: Path) -> Iterator[tuple[int, str]]:
         if re.sub(r"//[^\n]*", "", part).strip():
             yield line, part
         line += part.count("\n")
+
+
+def functions(path: Path) -> Iterator[str]:
+    """Each function with annotations of a test file, as a module with the grids that it names."""
+    for _, text in pieces(path):
+        text = re.sub(r"//[^\n]*", "", text) if not EXPECTED.search(text) else ""
+        maps = "\n".join(_MAP.findall(text))
+        grids = {name: grid.strip() for grid, name in _GRID.findall(text)}
+        for _, function in _FUNCTION.findall(text):
+            if "shard.shard " in function:
+                named = dict.fromkeys(re.findall(r"@\w+", function))
+                lines = [maps, *(grids[name] for name in named if name in grids), textwrap.dedent(function)]
+                yield "\n".join(filter(None, lines)) + "\n"
 
 
 def generic_form(text: str, program: str) -> str | None:

@@ -26,7 +26,8 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=16")
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=64")
+os.environ.setdefault("JAX_ENABLE_X64", "1")
 
 import jax
 import numpy as np
@@ -37,11 +38,10 @@ from shardlog.executing.execution import alone_on
 from shardlog.program.mlir.modules import boundary_attributes
 
 from ..exporters.dialects.test_mpi import part
-from .conformance import EXPECTED, pieces
+from .conformance import functions
 
 FOLDER = "Dialect/Shard"
 COLUMNS = ("functions", "run", "right here", "peer refuses", "peer right", "peer wrong")
-_FUNCTION = re.compile(r"^func\.func.*?^}", re.MULTILINE | re.DOTALL)
 _GRID = re.compile(r"^ *shard\.grid .*$", re.MULTILINE)
 _PEER = """
 import json, sys
@@ -61,16 +61,6 @@ def one(text):
 
 print(json.dumps([one(text) for text in json.load(sys.stdin)]))
 """
-
-
-def functions(path: Path) -> Iterator[str]:
-    """Each function with annotations of a test file, as a module."""
-    for _, text in pieces(path):
-        text = re.sub(r"//[^\n]*", "", text) if not EXPECTED.search(text) else ""
-        grids = "\n".join(grid.strip() for grid in _GRID.findall(text))
-        for function in _FUNCTION.findall(text):
-            if "shard.shard " in function:
-                yield f"{grids}\n{function}\n"
 
 
 def axes_of(entry: Any) -> tuple[str, list[list[int]]]:
