@@ -18,7 +18,7 @@ from ...rulebook.book import RuleBook
 from .formulas import value_of_formula
 from .loops import Loops, Nest
 from .moves import MOVES, Move, constant_of
-from .writer import OpWriter, element_of, shape_of, written_element, written_type
+from .writer import OpWriter, element_of, is_float, shape_of, written_element, written_type
 
 _WRITTEN = "stablehlo."
 
@@ -165,7 +165,10 @@ class _FunctionLowering:
                 raise _not_of_xla(
                     operand.owner.owner if isinstance(operand.owner, ir.Block) else operand.owner
                 )
-        for operand in self.how.takes_zero.get(op.name, ()):
+        zeros = self.how.takes_zero.get(op.name, ())
+        if zeros and is_float(element_of(values[0])):
+            zeros = ()  # floats have no zero points
+        for operand in zeros:
             constant = constant_of(op.operands[operand]) if operand < len(op.operands) else 0
             if constant is None or np.any(np.asarray(constant) != 0):
                 raise _refused(op, f"operand {operand} is not a constant zero")

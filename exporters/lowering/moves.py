@@ -64,14 +64,17 @@ def constant_of(value: Value) -> Any:
     if isinstance(value.owner, ir.Block):
         return None
     op = value.owner.operation
-    if len(op.operands):
-        return None
-    for _, attribute in attributes(op):
-        if isinstance(attribute, ir.DenseElementsAttr):
-            return _array(attribute)
-        if isinstance(attribute, ir.IntegerAttr | ir.FloatAttr):
-            return np.asarray(attribute.value)
-    return None
+    held = None if len(op.operands) else _held(op)
+    if isinstance(held, ir.DenseElementsAttr):
+        return _array(held)
+    return None if held is None else np.asarray(held.value)
+
+
+def _held(op: Any) -> Any:
+    """The attribute of a constant that has its elements; None for other ops. Attributes of other dialects are
+    notes about it."""
+    kinds = ir.DenseElementsAttr | ir.IntegerAttr | ir.FloatAttr | ir.BoolAttr
+    return next((a for name, a in attributes(op) if "." not in name and isinstance(a, kinds)), None)
 
 
 def _array(attribute: Any) -> Any:
@@ -82,15 +85,14 @@ def _array(attribute: Any) -> Any:
 
 
 def _constant(move: Move) -> Any:
-    for _, attribute in attributes(move.op.operation):
-        type_ = written_type(move.op.results[0].type)
-        if isinstance(attribute, ir.DenseElementsAttr):
-            if attribute.type == type_:
-                return move.writer.constant(attribute)
-            return move.writer.integers(_array(attribute), type_.element_type)
-        if isinstance(attribute, ir.IntegerAttr | ir.FloatAttr | ir.BoolAttr):
-            return move.writer.splat(attribute.value, type_.element_type)
-    raise move.refused("its elements are not known")
+    held, type_ = _held(move.op.operation), written_type(move.op.results[0].type)
+    if held is None:
+        raise move.refused("its elements are not known")
+    if not isinstance(held, ir.DenseElementsAttr):
+        return move.writer.splat(held.value, type_.element_type)
+    if held.type == type_:
+        return move.writer.constant(held)
+    return move.writer.integers(_array(held), type_.element_type)
 
 
 def _nothing(move: Move) -> Any:

@@ -515,6 +515,24 @@ def test_tensor() -> None:
         np.testing.assert_array_equal(one, other)
 
 
+def test_floats_have_no_zero_points() -> None:
+    (found,) = run(program([("tosa.negate", [0, 1, 1], tensor(A))], [A, draw(1)]), A, draw(1))
+    np.testing.assert_array_equal(found, -A)
+
+
+def test_notes_about_a_constant_are_not_its_elements() -> None:
+    text = """func.func @main(%a: tensor<4xi32>) -> (tensor<4xi32>, tensor<4xi32>) {
+      %0 = arith.constant {shard.entries = 2 : i64} dense<7> : tensor<4xi32>
+      %s = "tosa.const"() {shard.entries = 1 : i64, values = dense<0> : tensor<1xi8>} : () -> tensor<1xi8>
+      %1 = "tosa.mul"(%a, %0, %s) : (tensor<4xi32>, tensor<4xi32>, tensor<1xi8>) -> tensor<4xi32>
+      return %0, %1 : tensor<4xi32>, tensor<4xi32>
+    }"""
+    module = lowered(parse_module(Text(text.encode(), "constants")), RuleBook())
+    seven, product = run(str(module), np.arange(4, dtype=np.int32))
+    np.testing.assert_array_equal(seven, np.full(4, 7))
+    np.testing.assert_array_equal(product, 7 * np.arange(4))
+
+
 TWO_RESULTS = """
 func.func @main(%x: tensor<4x4xf32>, %y: tensor<4x4xf32>, %z: tensor<4xf32>)
     -> (tensor<4x4xf32>, tensor<4xf32>) {
@@ -540,13 +558,14 @@ func.func @main(%x: tensor<4xf32>) -> tensor<4xf32> {
   return %0 : tensor<4xf32>
 }
 """
+COUNTS = np.arange(6, dtype=np.int32).reshape(2, 3)
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         (
-            program([("tosa.negate", [0, 1, 1], F)], [A, draw(1)]),
+            program([("tosa.negate", [0, 1, 1], tensor(COUNTS))], [COUNTS, COUNTS[0, :1]]),
             "tosa.negate cannot run: operand 1 is not a constant zero",
         ),
         (
