@@ -203,6 +203,11 @@ class Moves:
             return next((self.axes.every[p].mesh for p in pieces), self.axes.main)
         return self.axes.main
 
+    @property
+    def meshes(self) -> Iterable[Pieces]:
+        """The pieces of each mesh."""
+        return self._of_mesh.values()
+
     def pieces_of(self, mesh: int) -> Pieces:
         """The pieces of a mesh."""
         return self._of_mesh.get(mesh, ())

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable
-from itertools import chain
+from itertools import chain, combinations
 from math import inf, prod
 
-from ..layouts import Axes, Dims, Layout, PieceId, Pieces, Shape, numbered
+from ..layouts import Axes, Dims, Layout, PieceId, Pieces, Shape
 from .moves import Amount, Moves, Route, Step, straight, with_pieces
 
 Edge = tuple[int, float, float, Step]  # the next layout; the cost of any such step; the elements sent
 
+_GIVING = ("all_gather", "reduce_scatter", "all_to_all", "collective_permute")
 _STEP = 1e-6  # of two routes that send the same, the one with fewer collectives
 _ONE: Amount = 1
 _ALL_WAYS, _DIRECT_WAYS = 5, 4  # pieces of a mesh up to which all permutes are tried; ... on the direct way
@@ -45,7 +46,7 @@ class RouteSearch:
     def __init__(self, moves: Moves, shape: Shape, rate: Callable[[str, Pieces], float]) -> None:
         self._moves, self._shape, self._rate = moves, shape, rate
         axes = moves.axes
-        self._lowest = min((rate("all_gather", (p,)) for p in numbered(range(len(axes.every)))), default=1.0)
+        self._lowest = self._least_rate()
         self._elements = prod(shape)
         self._evenly: dict[Dims, bool] = {}
         self._even = all(size % axes.count == 0 for size in shape)
@@ -57,7 +58,7 @@ class RouteSearch:
         self._permutes: dict[tuple[tuple[int, ...], Dims, Pieces, str, int], list[Edge]] = {}
         permuting = {rate("collective_permute", (p,)) for p in axes.numbers}
         self._links_differ = len(permuting) > 1
-        self._to_come: dict[int, dict[int, float]] = {}  # by goal: a lower bound
+        self._to_come: dict[tuple[int, bool], dict[int, float]] = {}  # by goal, and whether direct
         self._lacking: dict[Dims, dict[Dims, int]] = {}  # by goal
         self._routes: dict[tuple[int, int], Route] = {}
         self._priced: dict[tuple[int, int], Route] = {}
@@ -136,7 +137,7 @@ class RouteSearch:
         best = {start: 0.0}
         came: dict[int, tuple[int, Step]] = {}
         queue = [(0.0, 0, start)]
-        to_come = self._to_come.setdefault(goal, {})
+        to_come = self._to_come.setdefault((goal, direct), {})
         done: set[int] = set()
         permuted: dict[int, float] = {}  # the least cost to reach each layout
         count, least = 0, below  # of paths known to reach the goal
@@ -160,7 +161,7 @@ class RouteSearch:
                 total = price + once + sent
                 if total < best.get(after, least):
                     if after not in to_come:
-                        to_come[after] = self._at_least(after, goal)
+                        to_come[after] = self._at_least(after, goal, likely=direct)
                     bound = total + to_come[after] * hurry
                     if bound < least:
                         count += 1
@@ -260,23 +261,38 @@ class RouteSearch:
             self._layouts.append(layout)
         return number
 
-    def _at_least(self, number: int, goal: int) -> float:
-        """A lower bound of the price from a layout to a goal."""
+    def _least_rate(self) -> float:
+        """A lower bound of the price of an element that a device receives."""
+        moves, groups = self._moves, list[Pieces]()
+        for every in moves.meshes:
+            pieces = [p for p in every if moves.axes.sizes[p] > 1]
+            most = len(pieces) if len(pieces) <= _ALL_WAYS else 1
+            groups += chain.from_iterable(combinations(pieces, length) for length in range(1, most + 1))
+        rates = [self._rate(kind, on) for kind in _GIVING for on in groups]
+        # In an all-reduce a device sends more than it gets: all but its part, twice.
+        rates += [self._rate("all_reduce", on) * 2 * (1 - 1 / moves.axes.product(on)) for on in groups]
+        return min(rates, default=1.0)
+
+    def _at_least(self, number: int, goal: int, *, likely: bool = False) -> float:
+        """A lower bound of the price from a layout to a goal. It falls by no more than a step costs, so the
+        first path by which A* goes on from a layout is a cheapest one. A ``likely`` one may fall by more:
+        slices make sums cheaper, and values are then gathered."""
         layout, wanted = self._layouts[number], self._layouts[goal]
-        if loose := set(layout.partial).difference(wanted.partial):
-            return self._lowest * self._unsummed(layout.dims, wanted.dims, loose)
+        if loose := set(layout.partial).difference(wanted.partial):  # no device has any element of the sum
+            part = prod(self._moves.axes.local(self._shape, wanted.dims))
+            return self._lowest * (max(part, self._unsummed(layout, wanted, loose)) if likely else part)
         lacking = self._lacking.setdefault(wanted.dims, {})
         if layout.dims not in lacking:
             lacking[layout.dims] = self._lacks(layout.dims, wanted.dims)
         return self._lowest * lacking[layout.dims]
 
-    def _unsummed(self, dims: Dims, wanted: Dims, loose: set[PieceId]) -> float:
-        """A lower bound of the elements that a device sends for sums along loose pieces: all but one of the
-        devices along these send each element that one of them wants."""
+    def _unsummed(self, layout: Layout, wanted: Layout, loose: set[PieceId]) -> float:
+        """The elements that a device sends for sums along loose pieces: all but one of the devices along
+        these send each element that one of them wants."""
         axes = self._moves.axes
-        part, n = prod(axes.local(self._shape, wanted)), axes.product(loose)
-        among = axes.product(p for held in wanted for p in held if p in loose)
-        return max(part, min(part * among, prod(axes.local(self._shape, dims))) * (n - 1) / n)
+        part, n = prod(axes.local(self._shape, wanted.dims)), axes.product(loose)
+        among = axes.product(p for held in wanted.dims for p in held if p in loose)
+        return min(part * among, prod(axes.local(self._shape, layout.dims))) * (n - 1) / n
 
     def _lacks(self, dims: Dims, wanted: Dims) -> int:
         """The most that any device lacks of its new part, in elements."""
