@@ -1,8 +1,9 @@
-"""Scatters whose parts are padded."""
+"""Scatters into tensors in parts."""
 
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import shardlog
 
 from .running import run_partitioned
@@ -31,3 +32,44 @@ def test_padding_is_left_out_where_no_index_can_point_away() -> None:
     for keep in (True, False):
         (got,) = run_partitioned(result, result.partition("replica", keep_shardings=keep), inputs)
         assert got.tolist() == [[-4, -3]]
+
+
+WINDOWS = """
+sdy.mesh @mesh = <["a"=2, "b"=4]>
+func.func @main(%x: tensor<16x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}, {"a"}]>},
+    %i: tensor<3x2xi32>, %u: tensor<ROWSx3x4xf32>)
+    -> (tensor<16x6xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}, {"a"}]>}) {
+  %0 = "stablehlo.scatter"(%x, %i, %u) <{scatter_dimension_numbers = #stablehlo.scatter<
+    update_window_dims = [0, 2], scatter_dims_to_operand_dims = [1, 0], index_vector_dim = 1>
+  }> ({
+  ^bb0(%a: tensor<f32>, %b: tensor<f32>):
+    %1 = stablehlo.add %a, %b : tensor<f32>
+    stablehlo.return %1 : tensor<f32>
+  }) : (tensor<16x6xf32>, tensor<3x2xi32>, tensor<ROWSx3x4xf32>) -> tensor<16x6xf32>
+  return %0 : tensor<16x6xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("rows", [1, 3, 9])
+def test_windows_over_several_parts_need_no_collective(rows: int) -> None:
+    """Also windows longer than a part, and those that are partly outside of the tensor: XLA skips them."""
+    text = WINDOWS.replace("ROWS", str(rows))
+    result = shardlog.run(text)
+    program = result.partition("replica", keep_shardings=True)
+    assert not program.collectives
+    rng = np.random.default_rng(0)
+    x = rng.integers(0, 9, (16, 6)).astype(np.float32)
+    updates = rng.integers(1, 9, (rows, 3, 4)).astype(np.float32)
+    for columns, lines in (
+        ((0, 1, 2), (2, 3, 4)),
+        ((0, 2, 3), (5, 5, 5)),
+        ((1, 1, -1), (16 - rows, 17 - rows, 0)),
+    ):
+        places = np.stack([columns, lines], 1).astype(np.int32)
+        (got,) = run_partitioned(result, program, [x, places, updates])
+        expected = x.copy()
+        for n, (column, line) in enumerate(places.tolist()):
+            if 0 <= column <= 2 and 0 <= line <= 16 - rows:
+                expected[line : line + rows, column : column + 4] += updates[:, n]
+        np.testing.assert_array_equal(got, expected)

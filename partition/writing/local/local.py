@@ -311,15 +311,12 @@ def gather(site: LocalSite, operands: list[Value]) -> list[Any]:
 
 
 def scatter(site: LocalSite, operands: list[Value]) -> list[Any]:
-    """A device writes the updates in its part. Others are out of bounds, and StableHLO skips these."""
+    """A device writes the updates in its part. Others are out of bounds, and XLA skips these."""
     builder, numbers = site.builder, "scatter_dimension_numbers"
-    inputs = len(site.op.results)
+    slot = len(site.op.results)  # of the indices
     columns = site.items(f"{numbers}.scattered_dims_to_operand_dims")
-    written = {
-        factor for factors in site.knowledge.maps[inputs + 1] for factor in factors
-    }  # with the updates
-    slot, vector = inputs, _vector_dim(site, numbers)
-    indices = operands[slot]
+    written = {factor for factors in site.knowledge.maps[slot + 1] for factor in factors}  # with the updates
+    indices, vector = operands[slot], _vector_dim(site, numbers)
     split = [d for d in columns if site.pieces(0, d) and written.isdisjoint(site.knowledge.maps[0][d])]
     padded = [
         d
@@ -327,19 +324,69 @@ def scatter(site: LocalSite, operands: list[Value]) -> list[Any]:
         if site.pieces(slot, d)
         and shape_of(indices)[d] * builder.axes.product(site.pieces(slot, d)) != site.size(slot, d)
     ]
+    windows = {d: window for d, window in _windows(site).items() if d in split}
+    sizes = {d: site.size(slot + 1, window) for d, window in windows.items()}
+    outside = str(-max(sizes.values(), default=1))  # of the tensor, with each row of a window
     if split or padded:
         indices = _wide(builder, indices)
     if split:
         local = {}
         for d in split:
             place = _column(builder, indices, vector, columns.index(d))
+            if sizes.get(d, 1) > 1:  # XLA skips a window that is partly outside
+                inside = _within(builder, place, site.size(0, d) - sizes[d])
+                place = builder.select(
+                    inside, place, builder.splat(outside, element_of(place), shape_of(place))
+                )
             local[columns.index(d)] = _relative(builder, place, site.size(0, d), site.pieces(0, d))
         indices = _with_columns(builder, indices, vector, local)
     for d in padded:
-        outside = builder.splat("-1", element_of(indices))
-        indices = builder.mask(indices, site.size(slot, d), site.pieces(slot, d), d, outside)
+        fill = builder.splat(outside, element_of(indices))
+        indices = builder.mask(indices, site.size(slot, d), site.pieces(slot, d), d, fill)
     first, *others = operands[:slot]
-    return parts(site, [builder.fenced(first), *others, indices, *operands[slot + 1 :]])
+    operands = [builder.fenced(first), *others, indices, *operands[slot + 1 :]]
+    windows = {d: window for d, window in windows.items() if sizes[d] > 1}
+    return _by_rows(site, operands, windows) if windows else parts(site, operands)
+
+
+def _windows(site: LocalSite) -> dict[int, int]:
+    """For each dimension of the operand in which windows of a scatter lie: their dimension of the updates."""
+    numbers = _SCATTER(site.op.attributes["scatter_dimension_numbers"])
+    points = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
+    dims = [d for d in range(len(site.knowledge.shapes[0] or ())) if d not in points]
+    return dict(zip(dims, numbers.update_window_dims, strict=True))
+
+
+def _by_rows(site: LocalSite, operands: list[Value], windows: Mapping[int, int]) -> list[Any]:
+    """A scatter whose windows are taken apart along some dimensions, into rows with an index each. So a
+    device writes the rows in its part and skips the others."""
+    builder, slot = site.builder, len(site.op.results)
+    numbers = _SCATTER(site.op.attributes["scatter_dimension_numbers"])
+    indices, vector = operands[slot], numbers.index_vector_dim
+    columns, batches = numbers.scattered_dims_to_operand_dims, numbers.scatter_indices_batching_dims
+    kept = [u for u in numbers.update_window_dims if u not in windows.values()]
+    loops = [u for u in range(len(shape_of(operands[slot + 1]))) if u not in kept]
+    for d, window in sorted(windows.items(), key=lambda item: item[1]):
+        at = loops.index(window)
+        at += at > vector
+        dims = [i + (i >= at) for i in range(len(shape_of(indices)))]
+        vector, batches = vector + (at <= vector), [dims[i] for i in batches]
+        shape = shape_of(indices)
+        shape.insert(at, site.size(slot + 1, window))
+        attributes = {"broadcast_dimensions": builder.integers(dims)}
+        element = element_of(indices)
+        indices = builder.one(
+            "stablehlo.broadcast_in_dim", [indices], builder.tensor(shape, element), attributes
+        )
+        column = columns.index(d)
+        first = _column(builder, indices, vector, column)
+        rows = builder.places(shape_of(first), at, builder.zero(element), element)
+        places = builder.binary("stablehlo.add", first, rows)
+        indices = _with_columns(builder, indices, vector, {column: places})
+    inserted = sorted([*numbers.inserted_window_dims, *windows])
+    by_rows = _SCATTER.get(kept, inserted, numbers.input_batching_dims, batches, columns, vector)
+    attributes = {"scatter_dimension_numbers": by_rows, "indices_are_sorted": ir.BoolAttr.get(False)}
+    return clone(site, [*operands[:slot], indices, *operands[slot + 1 :]], attributes)
 
 
 def picked_dims(site: LocalSite) -> list[int]:
@@ -499,6 +546,15 @@ def _clamped(builder: Builder, places: Value, last: int) -> Any:
     return builder.one("stablehlo.clamp", [low, places, high], builder.tensor(shape, element))
 
 
+def _within(builder: Builder, places: Value, last: int) -> Any:
+    """Whether places are among the first ones, up to the last."""
+    shape, element = shape_of(places), element_of(places)
+    after = builder.compare("GE", places, builder.zero(element, shape))
+    return builder.binary(
+        "stablehlo.and", after, builder.compare("LT", places, builder.splat(str(last + 1), element, shape))
+    )
+
+
 def _relative(builder: Builder, places: Value, size: int, pieces: Pieces) -> Any:
     """Indices relative to the start of this device's part of a dimension."""
     start = _start(builder, size, pieces, element_of(places))
@@ -518,12 +574,8 @@ def _own_places(builder: Builder, places: Value, size: int, pieces: Pieces) -> t
     shape, element = shape_of(places), element_of(places)
     tile = builder.axes.tile(size, pieces)
     local = _relative(builder, places, size, pieces)
-    zero = builder.zero(element, shape)
-    end = builder.splat(str(tile), element, shape)
-    inside = builder.binary(
-        "stablehlo.and", builder.compare("GE", local, zero), builder.compare("LT", local, end)
-    )
-    return inside, builder.select(inside, local, zero)
+    inside = _within(builder, local, tile - 1)
+    return inside, builder.select(inside, local, builder.zero(element, shape))
 
 
 def transform(site: LocalSite, operands: list[Value]) -> list[Any]:
