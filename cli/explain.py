@@ -165,27 +165,40 @@ def _why(options: argparse.Namespace) -> None:
 
         print(dot(explanations) if options.dot else mermaid(explanations))
         return
-    from ..explanations.answers.text import folded
-    from ..explanations.answers.why import why_text
-
     if note := explainer.values.note(options.value):
         show(f"{note}\n")
     if moved:
-        show(choice_of(options).line)
+        _show_chosen(session, options, otherwise)
+    for answer in pending:
+        show(f"{answer}\n" if explanations else str(answer))
+    if explanations:
+        _show_why(options, explanations, verdicts)
+    elif not pending:
+        show(_nothing(explainer, options))
+
+
+def _show_chosen(
+    session: Session, options: argparse.Namespace, otherwise: tuple[ChosenSharding, ...]
+) -> None:
+    """Prints why the program shards a value otherwise than propagation did, or that it does not."""
+    show(choice_of(options).line)
     for each in otherwise:
         from ..explanations.answers.pins import chosen_text
 
         show(f"{chosen_text(each, full=options.full)}\n")
-    if moved and not otherwise:
+    if not otherwise:
         from ..explanations.questions.pins import unchosen
 
         show(f"{options.value}: {unchosen(session.result, options.value)}\n")
-    for answer in pending:
-        show(f"{answer}\n" if explanations else str(answer))
-    if not explanations:
-        if not pending:
-            show(_nothing(explainer, options))
-        return
+
+
+def _show_why(
+    options: argparse.Namespace, explanations: Sequence[Explanation], verdicts: Sequence[dict[str, Any]]
+) -> None:
+    """Prints explanations, each with its verdict if it was verified."""
+    from ..explanations.answers.text import folded
+    from ..explanations.answers.why import why_text
+
     texts = []
     for explanation, verdict in zip(explanations, verdicts, strict=True):
         text = why_text(explanation, depth=options.depth or 0, full=options.full)

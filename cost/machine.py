@@ -203,7 +203,7 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
         raise ShardlogError("cannot read the topology: it is nested too deeply", where=str(path)) from None
     described = _read(_Table(data, "", path), axes)
     if colon:
-        described = replace(described, torus=_torus(described, name, shape))
+        described = replace(described, torus=_shaped(described, name, shape))
     dims = described.torus.dims if described.torus is not None else ()
     if dims and devices is not None and prod(dims) < devices:
         hint = f"the mesh of the program has {devices}"
@@ -372,11 +372,40 @@ class _Table:
 
 def _read(given: _Table, axes: Collection[str]) -> Machine:
     given.check(_KEYS)
+    links, of_axes = _links(given, axes)
+    network = _network(given)
+    torus = _torus(given, network)
+    peaks = _peaks(given)
+    name = given.text("name", given.path.stem)
+    if not name.strip():
+        raise given.wrong("name", "a line of text")
+    return Machine(
+        name,
+        given.number("flops"),
+        given.number("memory_bandwidth"),
+        int(given.number("memory") * 2**30),
+        links,
+        of_axes,
+        network,
+        torus,
+        peaks,
+        given.flag("overlaps", otherwise=True),
+        given.number("fuses", otherwise=_FUSES),
+        _allocation(given),
+        _combines(given),
+        _kernels(given),
+        _ops(given),
+        _sure(given),
+    )
+
+
+def _links(given: _Table, axes: Collection[str]) -> tuple[Link, dict[str, Link]]:
+    """The link between any two devices, and those of some mesh axes."""
     links = given.table("links", "with bandwidth and latency")
     tables = [axis for axis, entry in links.entries.items() if isinstance(entry, dict)]
     plain = replace(links, entries={k: v for k, v in links.entries.items() if k not in tables})
     plain.check(_OF_LINKS)
-    others, of_axes = _link(plain), dict[str, Link]()
+    link, of_axes = _link(plain), dict[str, Link]()
     for axis in tables:
         own = links.table(axis, "")
         own.check(_OF_LINKS)
@@ -387,49 +416,42 @@ def _read(given: _Table, axes: Collection[str]) -> Machine:
     if "switches" in given.entries:
         table = given.table("switches", "with bandwidth and start")
         table.check(("bandwidth", "start"))
-        others = replace(others, switches=(table.number("bandwidth"), table.number("start", zero=True)))
-    network = torus = None
-    if "network" in given.entries:
-        table = given.table("network", "with within, bandwidth and latency")
-        table.check(("within", *_OF_LINKS))
-        network = Network(table.count("within"), _link(table))
-    if "torus" in given.entries:
-        table = given.table("torus", "with shape and closes")
-        table.check(_OF_TORUS)
-        shape = table.entries.get("shape", [])
-        if not isinstance(shape, list) or not all(type(n) is int and n > 0 for n in shape):
-            raise table.wrong("shape", "the devices along each dimension, as in [4, 4, 8]")
-        limits = (table.count(key) if key in table.entries else none for key, none in _LIMITS)
-        torus = Torus(tuple(shape), table.count("closes"), *limits)
-        _check_torus(torus, network, str(given.path))
-    peaks = _Table({}, "peaks", given.path)
-    if "peaks" in given.entries:
-        peaks = given.table("peaks", "with operations per second by type")
-    for element in peaks.entries:
+        link = replace(link, switches=(table.number("bandwidth"), table.number("start", zero=True)))
+    return link, of_axes
+
+
+def _network(given: _Table) -> Network | None:
+    if "network" not in given.entries:
+        return None
+    table = given.table("network", "with within, bandwidth and latency")
+    table.check(("within", *_OF_LINKS))
+    return Network(table.count("within"), _link(table))
+
+
+def _torus(given: _Table, network: Network | None) -> Torus | None:
+    if "torus" not in given.entries:
+        return None
+    table = given.table("torus", "with shape and closes")
+    table.check(_OF_TORUS)
+    shape = table.entries.get("shape", [])
+    if not isinstance(shape, list) or not all(type(n) is int and n > 0 for n in shape):
+        raise table.wrong("shape", "the devices along each dimension, as in [4, 4, 8]")
+    limits = (table.count(key) if key in table.entries else none for key, none in _LIMITS)
+    torus = Torus(tuple(shape), table.count("closes"), *limits)
+    _check_torus(torus, network, str(given.path))
+    return torus
+
+
+def _peaks(given: _Table) -> dict[str, float]:
+    """The operations per second by element type, for types that do not have the machine's common number."""
+    if "peaks" not in given.entries:
+        return {}
+    table = given.table("peaks", "with operations per second by type")
+    for element in table.entries:
         if element not in _ELEMENTS:
             hint = "expected as in MLIR: f32, bf16, i8, or f8 for all of eight bits"
             raise ShardlogError(f"there is no type {element}", where=str(given.path), hint=hint)
-    name = given.text("name", given.path.stem)
-    if not name.strip():
-        raise given.wrong("name", "a line of text")
-    return Machine(
-        name,
-        given.number("flops"),
-        given.number("memory_bandwidth"),
-        int(given.number("memory") * 2**30),
-        others,
-        of_axes,
-        network,
-        torus,
-        {element: peaks.number(element) for element in peaks.entries},
-        given.flag("overlaps", otherwise=True),
-        given.number("fuses", otherwise=_FUSES),
-        _allocation(given),
-        _combines(given),
-        _kernels(given),
-        _ops(given),
-        _sure(given),
-    )
+    return {element: table.number(element) for element in table.entries}
 
 
 def _sure(given: _Table) -> str:
@@ -489,7 +511,7 @@ def sizes_of(shape: str) -> tuple[int, ...]:
     return tuple(map(int, sizes))
 
 
-def _torus(machine: Machine, name: str, shape: str) -> Torus:
+def _shaped(machine: Machine, name: str, shape: str) -> Torus:
     where = f"--topology {name}"
     if machine.torus is None:
         raise ShardlogError(f"{machine.name} has no shape", where=where, hint=f"say {name.partition(':')[0]}")

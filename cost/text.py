@@ -18,8 +18,23 @@ _UNITS = ("", "K", "M", "G", "T", "P")
 def cost_text(cost: Cost, *, full: bool = False) -> str:
     """The totals; then the collectives, layers, ops and source lines that take longest; and work that several
     devices repeat."""
-    machine, limited, total = cost.machine, cost.limited(), cost.seconds
-    parts = ", ".join(f"{what} {time_text(seconds)}" for what, seconds in limited.items() if seconds)
+    most = None if full else _ROWS
+    layers = list(_layers(cost.layers, cost.seconds))
+    lines = [
+        *_totals(cost),
+        *_collectives(cost, most),
+        *short_table(("layer", "times", "time", "of all", "links"), layers, None),
+        *_longest(cost, most),
+        *_held(cost, most),
+        *_redundant(cost, most),
+    ]
+    return "\n".join(lines)
+
+
+def _totals(cost: Cost) -> list[str]:
+    """The time of a step, what limits it, and the memory; on a GPU the kernels, too."""
+    machine, total = cost.machine, cost.seconds
+    parts = ", ".join(f"{limit} {time_text(seconds)}" for limit, seconds in cost.limited().items() if seconds)
     redundant = f", {part_text(cost.redundant, cost.flops)} redundant" if cost.redundant else ""
     touched, sent = bytes_text(round(cost.touched)), bytes_text(round(cost.sent))
     host = f"; {bytes_text(cost.host)} of the host's memory" if cost.host else ""
@@ -32,16 +47,17 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
     if cost.launches:
         sure = ", ".join(f"{how} {part_text(part, total)}" for how, part in cost.sure().items())
         waits = cost.waits
-        host = (
-            f"; the host adds {time_text(waits)}, {part_text(waits, total + waits)} of a step"
-            if waits
-            else ""
-        )
-        lines.append(f"{plural(cost.launches, 'kernel')}{host}; how sure the time is: {sure}")
+        added = f"; the host adds {time_text(waits)}, {part_text(waits, total + waits)} of a step"
+        kernels = plural(cost.launches, "kernel") + (added if waits else "")
+        lines.append(f"{kernels}; how sure the time is: {sure}")
     if cost.open:
         lines.append("loops that do not say how many turns they take count one")
-    most = None if full else _ROWS
-    cells = [
+    return lines
+
+
+def _collectives(cost: Cost, most: int | None) -> list[str]:
+    """The collectives, those first that take longest."""
+    rows = [
         (
             _some(i.numbers),
             i.op,
@@ -55,9 +71,12 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
         for i in cost.collectives()
     ]
     names = ("number", "collective", "for", "place", STACK, "times", "bytes", "time", "from")
-    lines += short_table(names, cells, most)
-    layers = list(_layers(cost.layers, total))
-    lines += short_table(("layer", "times", "time", "of all", "links"), layers, None)
+    return short_table(names, rows, most)
+
+
+def _longest(cost: Cost, most: int | None) -> list[str]:
+    """The kinds of ops, source lines and name stacks that take longest."""
+    lines = list[str]()
     for name, title in (("op", "op"), ("where", "place"), ("stack", STACK)):
         by_key = cost.by(name)
         if title == STACK and not any(key for key, *_ in by_key):
@@ -69,30 +88,41 @@ def cost_text(cost: Cost, *, full: bool = False) -> str:
             by, heads = cost.limits(), (*heads, "by")
             rows = [(*row, by[key]) for row, (key, *_) in zip(rows, shown, strict=True)]
         lines += short_table(heads, rows, most, len(by_key))
-    for memory, title, total_held in (
+    return lines
+
+
+def _held(cost: Cost, most: int | None) -> list[str]:
+    """The values in a device's memory at the peak, and those in the host's memory."""
+    lines = list[str]()
+    for memory, title, total in (
         ("device", "held at the peak", cost.peak),
         ("host", "held on the host", cost.host),
     ):
-        held = [
-            (h.what, *_place(h), f"{h.count:,}", bytes_text(h.bytes), part_text(h.bytes, total_held))
+        rows = [
+            (h.what, *_place(h), f"{h.count:,}", bytes_text(h.bytes), part_text(h.bytes, total))
             for h in cost.held
             if h.memory == memory
         ]
-        lines += short_table((title, "place", STACK, "count", "memory", "of all"), held, most)
-    again = cost.computed_again()
-    work = [
-        (i.op, i.where or "-", i.stack or "-", counted(i.redundant), part_text(i.redundant, i.flops))
-        for i in again
+        lines += short_table((title, "place", STACK, "count", "memory", "of all"), rows, most)
+    return lines
+
+
+def _redundant(cost: Cost, most: int | None) -> list[str]:
+    """The ops that several devices repeat."""
+    rows = [
+        (i.op, *_place(i), counted(i.redundant), part_text(i.redundant, i.flops))
+        for i in cost.computed_again()
     ]
-    lines += short_table(("redundant", "place", STACK, "operations", "of its own"), work, most)
-    return "\n".join(lines)
+    return short_table(("redundant", "place", STACK, "operations", "of its own"), rows, most)
 
 
 def _place(item: Item | HeldMemory) -> tuple[str, str]:
+    """The cells for the source line and the name stack."""
     return item.where or "-", item.stack or "-"
 
 
 def _layers(layers: Iterable[Layer], total: float, depth: int = 0) -> Iterable[tuple[str, ...]]:
+    """The rows of layers, those of a layer's parts below it."""
     for layer in layers:
         row = (
             time_text(layer.seconds),

@@ -90,6 +90,44 @@ def replace_mesh(module: ir.Module, text: str, where: str = "") -> None:
     where = where or f"--mesh '{text}'"
     if _set_sizes(module, text, where):
         return
+    name, axes = _mesh_of(text, where)
+    count = prod(size for _, size in axes)
+    if count >= 1 << 31:
+        raise ShardlogError(
+            f"the mesh has {count:,} devices", where=where, hint="a mesh has at most 2,147,483,647"
+        )
+    attribute = mesh_attribute(Mesh("", axes))
+    old = symbols(module, "sdy.mesh")
+    if not old:
+        sdy.MeshOp(name or "mesh", attribute, ip=ir.InsertionPoint.at_block_begin(module.body))
+        return
+    usual = _usual(old)
+    if name is None and len(usual) > 1:
+        hint = f"say which one, as in '{usual[0]}: {text.strip()}'; {closest('', usual)}"
+        raise ShardlogError(f"the module has {len(usual)} meshes", where=where, hint=hint)
+    name = name or usual[0]
+    if name not in old:
+        raise ShardlogError(f"the module has no mesh {symbol(name)}", where=where, hint=closest(name, old))
+    old[name].attributes["mesh"] = attribute
+    for label in (UNKNOWN, "stablehlo.mesh"):
+        if label in old[name].attributes:
+            del old[name].attributes[label]
+    if "mhlo.num_partitions" in module.operation.attributes:
+        devices = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
+        module.operation.attributes["mhlo.num_partitions"] = devices
+    try:
+        module.operation.verify()
+    except ir.MLIRError as error:
+        message, _ = explain(error, "")
+        raise ShardlogError(
+            f"the shardings of the module do not fit this mesh: {message}",
+            where=where,
+            hint="keep the names of the axes that the module uses",
+        ) from None
+
+
+def _mesh_of(text: str, where: str) -> tuple[str | None, tuple[tuple[str, int], ...]]:
+    """The name of a mesh in a text, if it has one, and its axes with their sizes."""
     match = _MESH.fullmatch(text)
     try:
         text.encode()
@@ -107,40 +145,7 @@ def replace_mesh(module: ir.Module, text: str, where: str = "") -> None:
             raise ShardlogError(
                 f"the axis {name} has size {size}", where=where, hint="expected a number of devices"
             )
-    count = prod(int(size) for _, size in axes)
-    if count >= 1 << 31:
-        raise ShardlogError(
-            f"the mesh has {count:,} devices", where=where, hint="a mesh has at most 2,147,483,647"
-        )
-    attribute = mesh_attribute(Mesh("", tuple((name, int(size)) for name, size in axes)))
-    old = symbols(module, "sdy.mesh")
-    if not old:
-        sdy.MeshOp(match["name"] or "mesh", attribute, ip=ir.InsertionPoint.at_block_begin(module.body))
-        return
-    usual = _usual(old)
-    if match["name"] is None and len(usual) > 1:
-        hint = f"say which one, as in '{usual[0]}: {text.strip()}'; {closest('', usual)}"
-        raise ShardlogError(f"the module has {len(usual)} meshes", where=where, hint=hint)
-    name = match["name"] or usual[0]
-    if name not in old:
-        raise ShardlogError(f"the module has no mesh {symbol(name)}", where=where, hint=closest(name, old))
-    old[name].attributes["mesh"] = attribute
-    if UNKNOWN in old[name].attributes:
-        del old[name].attributes[UNKNOWN]
-    if "mhlo.num_partitions" in module.operation.attributes:
-        devices = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
-        module.operation.attributes["mhlo.num_partitions"] = devices
-    if "stablehlo.mesh" in old[name].attributes:
-        del old[name].attributes["stablehlo.mesh"]
-    try:
-        module.operation.verify()
-    except ir.MLIRError as error:
-        message, _ = explain(error, "")
-        raise ShardlogError(
-            f"the shardings of the module do not fit this mesh: {message}",
-            where=where,
-            hint="keep the names of the axes that the module uses",
-        ) from None
+    return match["name"], tuple((name, int(size)) for name, size in axes)
 
 
 def _set_sizes(module: ir.Module, text: str, where: str) -> bool:

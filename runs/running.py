@@ -53,25 +53,12 @@ def run_with(
 
     ``names``: the names of values will be asked for, so they are read before the module is written.
     """
-    tell = progress or (lambda what, done: None)
+    tell = progress or (lambda stage, done: None)
     tell("reading", 0.0)
-    text, module = view_of(source, options.view, options.dumped, options.entry)
+    module, text, options, changed = _annotated(source, options)
     with text.places():
-        with module.context, ir.Location.unknown():
-            text, options = _asked(text, options, module)
-            changed = to_sdy(module, text, options.mesh)
-            options = replace(options, annotate=annotation_texts(module, options.annotate, text.interface))
-            apply_annotations(module, tuple(options.annotate), text.data)
-        order = None if options.op_priorities is None else Path(options.op_priorities)
-        book = RuleBook(
-            options.files,
-            order,
-            include_from=options.include_from,
-            limits=options.limits,
-            shardy=options.shardy,
-        )
+        book = _book_of(options)
         tell("importing", 0.25)
-
         completes = options.propagation == "completion"
         if completes and dropped:
             hint = "take it out of the module, and compare both with `shardlog diff`"
@@ -101,14 +88,59 @@ def run_with(
     fixpoint = propagate(
         program, book, options.strategy, lambda done: tell("propagating", 0.5 + 0.25 * done), last=last
     )
-    written = shardings_of(program, book, fixpoint, closed=options.closed)
+    shardings = shardings_of(program, book, fixpoint, closed=options.closed)
     tell("writing", 0.75)
     with text.places():
-        bodies = write_module(module, program.graph, program.classes, written)
+        bodies = write_module(module, program.graph, program.classes, shardings)
         with module.context:
             if not completes:  # MLIR's dialects reshard where Shardy's export refuses
                 check_unreduced(module, program.shardings, book, op_names)
             check_single_devices(module, program.shardings, book)
+    _attach(module, program, book, options)
+    return Result(
+        module,
+        fixpoint.stages,
+        unknown_ops,
+        tactics,
+        text,
+        book,
+        program,
+        fixpoint,
+        shardings,
+        bodies,
+        options,
+        completion,
+        names_read,
+    )
+
+
+def _annotated(source: Any, options: Options) -> tuple[ir.Module, Text, Options, bool]:
+    """The module of a source with the annotations of the options, as text and options describe it.
+
+    Last comes whether the module was converted, so that it is not as it was written.
+    """
+    text, module = view_of(source, options.view, options.dumped, options.entry)
+    with text.places(), module.context, ir.Location.unknown():
+        text, options = _asked(text, options, module)
+        changed = to_sdy(module, text, options.mesh)
+        options = replace(options, annotate=annotation_texts(module, options.annotate, text.interface))
+        apply_annotations(module, tuple(options.annotate), text.data)
+    return module, text, options, changed
+
+
+def _book_of(options: Options) -> RuleBook:
+    """The op rules of a run."""
+    return RuleBook(
+        options.files,
+        None if options.op_priorities is None else Path(options.op_priorities),
+        include_from=options.include_from,
+        limits=options.limits,
+        shardy=options.shardy,
+    )
+
+
+def _attach(module: ir.Module, program: ImportedModule, book: RuleBook, options: Options) -> None:
+    """Adds to the annotated module what the options ask for besides shardings: reshards and op rules."""
     if options.explicit_reshards or options.full_reshards or options.mark_partial_results:
         from ..exporters.reshards import write_reshards
 
@@ -124,21 +156,6 @@ def run_with(
         from ..exporters.op_rules import attach_rules
 
         attach_rules(module, book, options.modes)
-    return Result(
-        module,
-        fixpoint.stages,
-        unknown_ops,
-        tactics,
-        text,
-        book,
-        program,
-        fixpoint,
-        written,
-        bodies,
-        options,
-        completion,
-        names_read,
-    )
 
 
 def _completed(module: ir.Module, book: RuleBook, options: Options, text: Text) -> Completion:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass, field
 from itertools import chain, count
 from typing import Any, TypeVar
 
@@ -43,13 +44,30 @@ class Texts(dict[str, int]):
 
     def of(self, texts: Iterable[str]) -> Ints:
         """The number of each text."""
-        found = np.fromiter(map(self.setdefault, texts, count(self.end)), np.int32)
-        self.end += len(found)
-        return found
+        texts_numbers = np.fromiter(map(self.setdefault, texts, count(self.end)), np.int32)
+        self.end += len(texts_numbers)
+        return texts_numbers
 
     def __missing__(self, text: str) -> int:
         (number,) = self.of([text]).tolist()
         return int(number)
+
+
+@dataclass(frozen=True)
+class _OpRows:
+    """The rows of items: the numbers of their texts, and other columns.
+
+    ``roles``, ``facts`` and ``statics`` number what several items share; ``of_signature`` and ``of_class``
+    are the numbers of the facts of signatures and classes.
+    """
+
+    texts: dict[str, Ints]
+    columns: dict[str, Ints]
+    roles: Distinct[tuple[str, ...]] = field(default_factory=Distinct)
+    facts: Distinct[str] = field(default_factory=Distinct)
+    statics: Distinct[str] = field(default_factory=Distinct)
+    of_signature: dict[int, int] = field(default_factory=dict)
+    of_class: dict[int, int] = field(default_factory=dict)
 
 
 class SaveColumns:
@@ -227,56 +245,65 @@ class SaveColumns:
         results, and annotations with priorities."""
         record, items = self.record, len(self.agenda.classes)
         offsets, slots = self.agenda.slots
-        text = {name: np.full(items, -1, np.int32) for name in ("name", "where", "stack", "source")}
-        columns = {name: np.full(items, -1, np.int32) for name in ("origin", "known", "roles", "rows")}
-        values, roles, fact_texts = slots.astype(np.int32), Distinct[tuple[str, ...]](), Distinct[str]()
-        statics = Distinct[str]()
-        answers, relations = dict[int, int](), dict[int, int]()
-        there = np.ones(items, bool)
+        rows = _OpRows(
+            {name: np.full(items, -1, np.int32) for name in ("name", "where", "stack", "source")},
+            {name: np.full(items, -1, np.int32) for name in ("origin", "known", "roles", "rows")},
+        )
+        values, there = slots.astype(np.int32), np.ones(items, bool)
         there[: len(self.graph.classes)] = self.graph.classes >= 0
-        other = there.copy()  # items that are no nodes
+        no_nodes = there.copy()
         for instance in self.graph.instances:
-            function, first = instance.function, instance.item
-            nodes = slice(first, first + len(function.ops))
-            other[nodes] = False
-            text["name"][nodes] = self._texts.of(function.names)
-            text["where"][nodes], text["stack"][nodes], text["source"][nodes], columns["origin"][nodes] = (
-                self._places[instance.number]
-            )
-            counts = np.column_stack([function.operands.counts, numbers(function.results.counts)])
-            most = int(counts[:, 1].max(initial=0)) + 1
-            pairs, which = np.unique(counts @ (most, 1), return_inverse=True)
-            of_pairs = roles.of(_roles(*divmod(pair, most)) for pair in pairs.tolist())
-            columns["roles"][nodes] = of_pairs[which.reshape(-1)] if len(of_pairs) else 0
-            self._slot_values(instance, counts, values, there)
-            signatures, classes = function.signature.tolist(), instance.layout.classes.tolist()
-            for node, signature in enumerate(signatures):
-                if signature not in answers and there[first + node]:
-                    answers[signature] = fact_texts[_json(record.op_facts(Item(first + node)))]
-            columns["known"][nodes] = [answers.get(signature, -1) for signature in signatures]
-            order = numbers(function.order)
-            for class_ in {classes[node] for node in function.order} - relations.keys():
-                static = self.result.program.classes.known[class_].static
-                relations[class_] = statics[_json({name: static[name] for name in ("factor", "maps")})]
-            columns["rows"][first + order] = [relations[classes[node]] for node in order.tolist()]
-        nothing = fact_texts[_json({})]
-        for item in np.flatnonzero(other).tolist():
+            no_nodes[instance.item : instance.item + len(instance.function.ops)] = False
+            self._nodes(instance, rows, values, there)
+        nothing = rows.facts[_json({})]
+        for item in np.flatnonzero(no_nodes).tolist():
             op = record.op(Item(item))
-            for name, said in (("name", op.name), ("where", op.where), ("stack", op.stack)):
-                text[name][item] = self._texts[said]
-            columns["roles"][item], columns["known"][item] = roles[op.roles], nothing
-        for name, column in text.items():
+            for name, text in (("name", op.name), ("where", op.where), ("stack", op.stack)):
+                rows.texts[name][item] = self._texts[text]
+            rows.columns["roles"][item], rows.columns["known"][item] = rows.roles[op.roles], nothing
+        for name, column in rows.texts.items():
             self.texts(f"op.{name}", column)
-        for name, column in columns.items():
+        for name, column in rows.columns.items():
             self.column(f"op.{name}", column)
         self.column("op.class", np.where(there, self.agenda.classes, -1))
         self.column("op.slots", offsets)
         self.column("slot.value", values)
         self.column("slot.cell", self.agenda.place_cell[slots])
         self._held(there)
-        self.tables["known"] = [(number, facts) for facts, number in fact_texts.items()]
-        self.tables["roles"] = [(number, _json(said)) for said, number in roles.items()]
-        self.tables["op_rows"] = [(number, facts) for facts, number in statics.items()]
+        self.tables["known"] = [(number, facts) for facts, number in rows.facts.items()]
+        self.tables["roles"] = [(number, _json(roles)) for roles, number in rows.roles.items()]
+        self.tables["op_rows"] = [(number, facts) for facts, number in rows.statics.items()]
+        self._frames()
+
+    def _nodes(self, instance: Instance, rows: _OpRows, values: Ints, there: npt.NDArray[np.bool_]) -> None:
+        """Fills in the rows of the nodes of a function, and their slots."""
+        function, first = instance.function, instance.item
+        nodes, text, columns = slice(first, first + len(function.ops)), rows.texts, rows.columns
+        text["name"][nodes] = self._texts.of(function.names)
+        text["where"][nodes], text["stack"][nodes], text["source"][nodes], columns["origin"][nodes] = (
+            self._places[instance.number]
+        )
+        counts = np.column_stack([function.operands.counts, numbers(function.results.counts)])
+        most = int(counts[:, 1].max(initial=0)) + 1
+        pairs, which = np.unique(counts @ (most, 1), return_inverse=True)
+        of_pairs = rows.roles.of(_roles(*divmod(pair, most)) for pair in pairs.tolist())
+        columns["roles"][nodes] = of_pairs[which.reshape(-1)] if len(of_pairs) else 0
+        self._slot_values(instance, counts, values, there)
+        signatures, classes = function.signature.tolist(), instance.layout.classes.tolist()
+        for node, signature in enumerate(signatures):
+            if signature not in rows.of_signature and there[first + node]:
+                facts = self.record.op_facts(Item(first + node))
+                rows.of_signature[signature] = rows.facts[_json(facts)]
+        columns["known"][nodes] = [rows.of_signature.get(signature, -1) for signature in signatures]
+        order = numbers(function.order)
+        for class_ in {classes[node] for node in function.order} - rows.of_class.keys():
+            static = self.result.program.classes.known[class_].static
+            relations = {name: static[name] for name in ("factor", "maps")}
+            rows.of_class[class_] = rows.statics[_json(relations)]
+        columns["rows"][first + order] = [rows.of_class[classes[node]] for node in order.tolist()]
+
+    def _frames(self) -> None:
+        """The source lines that ops come from."""
         self.texts("origin.path", ["" if isinstance(o, Frame) else o.path for o in self._origins])
         frames = [
             (number, *line)
