@@ -49,9 +49,9 @@ def run(
     Raises ShardlogError for bad input, ``engine.DatalogError`` for errors in a rule file and
     ``engine.EngineError`` where rules fail while they run, as at a limit.
     """
-    asked = {name: keywords.pop(name) for name in NAMES if name in keywords}
+    run_options = {name: keywords.pop(name) for name in NAMES if name in keywords}
     _check_keywords(source, keywords)
-    options = replace(options or Options(), **asked)
+    options = replace(options or Options(), **run_options)
     return Session(run_with(lowered(source, args, keywords), options, progress))
 
 

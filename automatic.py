@@ -150,14 +150,18 @@ def auto(
 
     Returns an ``Auto``. Raises ShardlogError for bad input, and if no plan within the memory was found.
     """
-    asked = {name: keywords.pop(name) for name in _OPTIONS if name in keywords}
-    given = keywords.pop("plan", None)
-    if given is not None:
-        given = given if isinstance(given, AutoPlan) else AutoPlan.read(given)
-        asked.setdefault("topology", given.topology)
-    if asked.get("mesh") is not None:
-        asked["mesh"] = mesh_text(asked["mesh"])
-    options = AutoOptions.of(**asked)
+    auto_options = {name: keywords.pop(name) for name in _OPTIONS if name in keywords}
+    known_plan = keywords.pop("plan", None)
+    if known_plan is not None:
+        known_plan = known_plan if isinstance(known_plan, AutoPlan) else AutoPlan.read(known_plan)
+        auto_options.setdefault("topology", known_plan.topology)
+    if auto_options.get("mesh") is not None:
+        auto_options["mesh"] = mesh_text(auto_options["mesh"])
+    options = AutoOptions.of(**auto_options)
     program = lowered(source, args, keywords)
-    best = plan(program, options, progress) if given is None else applied(program, given, options, progress)
+    best = (
+        plan(program, options, progress)
+        if known_plan is None
+        else applied(program, known_plan, options, progress)
+    )
     return Auto(source, program, options, best)

@@ -40,12 +40,12 @@ def carry_out(command: Sequence[str], output: IO[bytes] | None = None) -> tuple[
     process = Popen(command, stdout=output, stderr=PIPE)
     clearing[_name(process)] = process.kill
     try:
-        _, said = process.communicate()
+        _, written = process.communicate()
     finally:
         process.kill()
         process.wait()
         del clearing[_name(process)]
-    return process.returncode, said.decode(errors="replace")
+    return process.returncode, written.decode(errors="replace")
 
 
 def _name(process: Popen[bytes]) -> str:

@@ -108,10 +108,10 @@ def refuse_loss(outputs: Iterable[tuple[str, str | None]], inputs: Iterable[str 
         if name == "-":
             hint = "give a name; /dev/stdout is standard output"
             raise ShardlogError("- is no name of a file", where=option, hint=hint)
-        for what, other in taken:
+        for replaced, other in taken:
             if _same(name, other):
                 hint = "choose another name"
-                raise ShardlogError(f"{option} would replace {what}", where=name, hint=hint)
+                raise ShardlogError(f"{option} would replace {replaced}", where=name, hint=hint)
         taken.append((f"the file of {option}", name))
 
 

@@ -473,8 +473,10 @@ class Session:
 
         choice = ProgramChoice(**program)
         cells = dropped(self.record, _texts(drop))
-        told = _texts(sharding_option)
-        changed = self._again(annotate, cells, told) if annotate or cells or told else self
+        sharding_options = _texts(sharding_option)
+        changed = (
+            self._again(annotate, cells, sharding_options) if annotate or cells or sharding_options else self
+        )
         before, error = self.programs.conflicts_or_error(choice)
         after, later = changed.programs.conflicts_or_error(choice)
         unpartitioned = str(error or later or "")
@@ -497,17 +499,17 @@ class Session:
         texts = _texts(options)
         program.setdefault("keep_shardings", program.get("plan") is None)
         choice = ProgramChoice(**program)
-        return mutate(self.programs, self._again(told=texts).programs, texts, choice)
+        return mutate(self.programs, self._again(sharding_options=texts).programs, texts, choice)
 
     def _again(
-        self, annotate: Given = (), without: Collection[Cell] = (), told: Sequence[str] = ()
+        self, annotate: Given = (), without: Collection[Cell] = (), sharding_options: Sequence[str] = ()
     ) -> Session:
         """The run with more annotations and sharding options, and without those of some cells."""
         if self._saved is not None:
-            return Session(self._saved.again(annotate, without, told))
+            return Session(self._saved.again(annotate, without, sharding_options))
         from .runs.running import run_again
 
-        return Session(run_again(self.result, annotate, without, told))
+        return Session(run_again(self.result, annotate, without, sharding_options))
 
     @_asked
     def visualize(self, value: str) -> Picture:

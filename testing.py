@@ -140,8 +140,8 @@ class Checks:
         wrong = {kind for kind, count in counts.items() if count != expected.get(kind, 0)}
         parts = (f"{counts[kind]} {kind}, not {expected.get(kind, 0)}" for kind in counts if kind in wrong)
         if wrong:
-            told = self._told([each for each in collectives if each.kind in wrong])
-            raise AssertionError(f"{', '.join(parts)}\n{told}")
+            listed = self._told([each for each in collectives if each.kind in wrong])
+            raise AssertionError(f"{', '.join(parts)}\n{listed}")
 
     def assert_snapshot(self, name: str = "") -> None:
         """Asserts that arguments and results are sharded as in the snapshot of this test.

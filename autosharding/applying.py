@@ -33,7 +33,7 @@ def applied(
         message = f"a search, {options.method}, and a plan to apply, with which nothing is searched"
         raise ShardlogError(message, where="--method", hint="leave one of them out")
     where = "" if options.mesh is not None else f"{_WHERE}, its mesh {plan.mesh}"
-    tell = progress or (lambda what, done: None)
+    tell = progress or (lambda stage, done: None)
     search = Search(source, options.mesh or plan.mesh, options, tell, where)
     axes, notes = dict(search.axes), list[str]()
     missing = next((name for name in _axes(plan) if name not in axes), None)
@@ -94,8 +94,10 @@ def _dividing(spec: Spec, end: End, axes: Mapping[str, int], notes: list[str]) -
         while size % prod(axes[name] for name in divided):
             divided = divided[:-1]
         if divided != names:
-            said = f"on {'+'.join(divided)} only" if divided else "whole"
+            divided_text = f"on {'+'.join(divided)} only" if divided else "whole"
             parts = prod(axes[name] for name in names)
-            notes.append(f"{end.name} is {said} in dimension {dim}: {parts} parts do not divide {size}")
+            notes.append(
+                f"{end.name} is {divided_text} in dimension {dim}: {parts} parts do not divide {size}"
+            )
         kept.append(divided)
     return spec_of(tuple(kept))

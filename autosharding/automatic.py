@@ -36,7 +36,7 @@ def plan(source: Any, options: AutoOptions, progress: Callable[[str, float], Non
 
     Raises ShardlogError for bad input, and if no plan was found within the limit on memory.
     """
-    tell = progress or (lambda what, done: None)
+    tell = progress or (lambda stage, done: None)
     machine(options.topology)  # errors in it are reported before anything runs
     searches = _searches(source, options, tell)
     refused = list[ShardlogError]()
@@ -82,7 +82,7 @@ def pareto(
 
     Raises ShardlogError as ``plan`` does.
     """
-    search = _searches(source, options, progress or (lambda what, done: None))[0]
+    search = _searches(source, options, progress or (lambda stage, done: None))[0]
     costed = list[Costed]()
     for price in prices_of_memory():
         with suppress(TooLargeError):
@@ -101,7 +101,7 @@ def costed_known(
     if all(each.written for each in plan.tried):
         return plan
     options = replace(options, mesh=plan.mesh, devices=None)
-    search = Search(source, plan.mesh, options, progress or (lambda what, done: None))
+    search = Search(source, plan.mesh, options, progress or (lambda stage, done: None))
     strategies = search.tried([*search.known()])
     costed = {(each.mesh, each.name) for each in strategies}
     others = [each for each in plan.tried if each.written and (each.mesh, each.name) not in costed]

@@ -52,18 +52,24 @@ def ends_of(module: ir.Module, tie: Sequence[str]) -> Ends:
     functions = symbols(module, "func.func")
     main = functions[main_function(functions)]
     with module.context:
-        given, said = (boundary_attributes(main, label) for label in ("arg_attrs", "res_attrs"))
+        argument_attributes, result_attributes = (
+            boundary_attributes(main, label) for label in ("arg_attrs", "res_attrs")
+        )
         names = [argument_path(value.location) for value in main.arguments]
         arguments = tuple(
             _end(name or f"arg{n}", type_, attributes)
-            for n, (name, type_, attributes) in enumerate(zip(names, main.type.inputs, given, strict=True))
+            for n, (name, type_, attributes) in enumerate(
+                zip(names, main.type.inputs, argument_attributes, strict=True)
+            )
         )
         paths = [result_path(main, n) for n in range(len(main.type.results))]
         results = tuple(
             _end(name or f"result{n}", type_, attributes)
-            for n, (name, type_, attributes) in enumerate(zip(paths, main.type.results, said, strict=True))
+            for n, (name, type_, attributes) in enumerate(
+                zip(paths, main.type.results, result_attributes, strict=True)
+            )
         )
-        donated = dict(_donated(given, arguments, results))
+        donated = dict(_donated(argument_attributes, arguments, results))
     ends = Ends(arguments, results, {})
     texts = [text for text in tie if text not in TIES]
     state = {} if "none" in tie or texts else donated or _by_name(names, paths, ends) or _by_type(ends)
@@ -88,8 +94,8 @@ def _end(name: str, type_: Any, attributes: Any) -> End:
 
 def _dimensions(sharding: Any) -> str:
     """The dimensions of a sharding, as text; empty without one."""
-    said = "" if sharding is None else str(sharding)
-    return said[said.index("[") : said.rindex("]") + 1] if "[" in said else ""
+    text = "" if sharding is None else str(sharding)
+    return text[text.index("[") : text.rindex("]") + 1] if "[" in text else ""
 
 
 def _donated(
@@ -154,8 +160,8 @@ def _tied(text: str, ends: Ends) -> dict[int, int]:
         hint = f"expected an argument and a result, as in params=result[0], or {' or '.join(TIES)}"
         raise ShardlogError("not a tie", where=where, hint=hint)
     below = [
-        named(name, each, where, what)
-        for name, each, what in ((argument, ends.arguments, "argument"), (result, ends.results, "result"))
+        named(name, each, where, noun)
+        for name, each, noun in ((argument, ends.arguments, "argument"), (result, ends.results, "result"))
     ]
     if len(below[0]) != len(below[1]):
         message = f"{argument} are {len(below[0])} arguments, and {result} {len(below[1])} results"
@@ -168,14 +174,14 @@ def _tied(text: str, ends: Ends) -> dict[int, int]:
     return dict(zip(below[1], below[0], strict=True))
 
 
-def named(name: str, ends: Sequence[End], where: str, what: str) -> list[int]:
+def named(name: str, ends: Sequence[End], where: str, noun: str) -> list[int]:
     """The numbers of the ends with a name, or below it: ``params`` includes ``params['w']``. ``%arg3`` and
     ``result#2`` are by number. Raises ShardlogError if there are none."""
     numbers = {end.name: n for n, end in enumerate(ends)}
-    numbers |= {(f"%arg{n}" if what == "argument" else f"result#{n}"): n for n in range(len(ends))}
+    numbers |= {(f"%arg{n}" if noun == "argument" else f"result#{n}"): n for n in range(len(ends))}
     if name in numbers:
         return [numbers[name]]
     below = [n for n, end in enumerate(ends) if end.name.startswith(name) and end.name[len(name)] in "[."]
     if not below:
-        raise ShardlogError(f"there is no {what} {name}", where=where, hint=closest(name, numbers))
+        raise ShardlogError(f"there is no {noun} {name}", where=where, hint=closest(name, numbers))
     return below

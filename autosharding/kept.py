@@ -26,9 +26,9 @@ def kept(texts: Sequence[str], ends: Ends, axes: Mapping[str, int]) -> tuple[End
     Raises ShardlogError for names and axes that do not exist, for dimensions that axes do not divide, and for
     shardings that contradict each other.
     """
-    said: dict[tuple[str, int], tuple[str, str]] = {}  # for each end the sharding, and its source
+    shardings: dict[tuple[str, int], tuple[str, str]] = {}  # for each end the sharding, and its source
     sides = {"argument": ends.arguments, "result": ends.results}
-    for what, side in sides.items():
+    for noun, side in sides.items():
         for n, end in enumerate(side):
             if end.fixed:
                 if _PART.search(end.fixed):
@@ -36,30 +36,33 @@ def kept(texts: Sequence[str], ends: Ends, axes: Mapping[str, int]) -> tuple[End
                     raise ShardlogError(
                         f"{end.name} is {end.fixed}: a plan has whole axes", where="auto", hint=hint
                     )
-                said[what, n] = end.fixed, f"the module's sharding of {end.name}"
+                shardings[noun, n] = end.fixed, f"the module's sharding of {end.name}"
     for text in texts:
         where = f"--keep '{text}'"
         name, sharding = _split(text, where)
-        what = "result" if name.startswith("result") else "argument"
-        for n in named(name, sides[what], where, what):
-            _say(said, (what, n), _sharding(sharding, sides[what][n], where, axes), where, sides[what][n])
+        noun = "result" if name.startswith("result") else "argument"
+        for n in named(name, sides[noun], where, noun):
+            _say(
+                shardings, (noun, n), _sharding(sharding, sides[noun][n], where, axes), where, sides[noun][n]
+            )
     for result, argument in ends.state.items():
-        one, other = said.get(("argument", argument)), said.get(("result", result))
+        one, other = shardings.get(("argument", argument)), shardings.get(("result", result))
         if one:
-            _say(said, ("result", result), *one, ends.results[result])
+            _say(shardings, ("result", result), *one, ends.results[result])
         elif other:
-            _say(said, ("argument", argument), *other, ends.arguments[argument])
+            _say(shardings, ("argument", argument), *other, ends.arguments[argument])
     annotated = {
-        what: tuple(
-            replace(end, fixed=said[what, n][0]) if (what, n) in said else end for n, end in enumerate(side)
+        noun: tuple(
+            replace(end, fixed=shardings[noun, n][0]) if (noun, n) in shardings else end
+            for n, end in enumerate(side)
         )
-        for what, side in sides.items()
+        for noun, side in sides.items()
     }
     fixed = Ends(annotated["argument"], annotated["result"], ends.state)
     new = [
-        f"{f'%arg{n}' if what == 'argument' else f'result#{n}'}={sharding}"
-        for (what, n), (sharding, _) in said.items()
-        if not sides[what][n].fixed
+        f"{f'%arg{n}' if noun == 'argument' else f'result#{n}'}={sharding}"
+        for (noun, n), (sharding, _) in shardings.items()
+        if not sides[noun][n].fixed
     ]
     return fixed, tuple(new)
 
@@ -73,12 +76,16 @@ def _split(text: str, where: str) -> tuple[str, str]:
 
 
 def _say(
-    said: dict[tuple[str, int], tuple[str, str]], key: tuple[str, int], sharding: str, where: str, end: End
+    shardings: dict[tuple[str, int], tuple[str, str]],
+    key: tuple[str, int],
+    sharding: str,
+    where: str,
+    end: End,
 ) -> None:
-    if key in said and said[key][0] != sharding:
-        message = f"{end.name} is to be {sharding}, and {said[key][0]} by {said[key][1]}"
+    if key in shardings and shardings[key][0] != sharding:
+        message = f"{end.name} is to be {sharding}, and {shardings[key][0]} by {shardings[key][1]}"
         raise ShardlogError(message, where=where, hint="keep one of them, or say both alike")
-    said.setdefault(key, (sharding, where))
+    shardings.setdefault(key, (sharding, where))
 
 
 def _sharding(text: str, end: End, where: str, axes: Mapping[str, int]) -> str:

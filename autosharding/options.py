@@ -63,16 +63,16 @@ class AutoOptions:
         Raises ShardlogError as ``AutoOptions`` does.
         """
         names = {option.name for option in fields(AutoOptions)}
-        asked = {name: value for name, value in given.items() if name in names and value is not None}
-        if "memory" in asked:
+        read = {name: value for name, value in given.items() if name in names and value is not None}
+        if "memory" in read:
             try:
-                asked["memory"] = memory_of(asked["memory"])
+                read["memory"] = memory_of(read["memory"])
             except ValueError as error:
                 raise ShardlogError(str(error), where="--memory") from None
         for name in ("keep", "tie"):
-            if name in asked:
-                asked[name] = _texts(asked[name], f"--{name}")
-        return AutoOptions(**asked)
+            if name in read:
+                read[name] = _texts(read[name], f"--{name}")
+        return AutoOptions(**read)
 
 
 def _is_count(number: object) -> bool:

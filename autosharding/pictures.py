@@ -81,8 +81,8 @@ def picture(points: Sequence[PlotPoint], title: str, *, each_series: bool = Fals
     for value in up.ticks:
         y = up.of(value)
         lines.append(f'<path d="M{_LEFT} {y:.1f}H{right}" stroke="#ddd"/>')
-        said = bytes_text(round(value))
-        lines.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{said}</text>')
+        label = bytes_text(round(value))
+        lines.append(f'<text x="{_LEFT - 6}" y="{y + 4:.1f}" text-anchor="end">{label}</text>')
     lines.append(f'<text x="{(_LEFT + right) / 2}" y="{low + 42}" text-anchor="middle">time of a step</text>')
     lines.append(f'<text x="16" y="{_TOP - 10}">peak memory of a device</text>')
     labelled = list[PlotPoint]()

@@ -215,13 +215,13 @@ def indices_of(name: str) -> list[int]:
     return [int(number) for number in _INDEX.findall(name)]
 
 
-def front(things: Iterable[T], cost: Callable[[T], tuple[float, int]]) -> list[T]:
+def front(plans: Iterable[T], cost: Callable[[T], tuple[float, int]]) -> list[T]:
     """The Pareto front: the things that are not both slower and larger than another, the fastest first.
 
     ``cost`` returns the seconds and the bytes of a thing.
     """
     best = list[T]()
-    for thing in sorted(things, key=cost):
-        if not best or cost(thing)[1] < cost(best[-1])[1]:
-            best.append(thing)
+    for plan in sorted(plans, key=cost):
+        if not best or cost(plan)[1] < cost(best[-1])[1]:
+            best.append(plan)
     return best

@@ -544,7 +544,7 @@ def _main_mesh(module: ir.Module, text: Text) -> Mesh:
     ops = symbols(module, "sdy.mesh").items()
     meshes = [mesh for name, op in ops if (mesh := read_mesh(name, op.attributes["mesh"])).axes]
     if len(meshes) != 1:
-        said = "no mesh" if not meshes else f"{len(meshes)} meshes"
+        meshes_text = "no mesh" if not meshes else f"{len(meshes)} meshes"
         hint = "give it one, as in --mesh data=4,model=2, or --devices 8" if not meshes else "use one mesh"
-        raise ShardlogError(f"the module has {said}", where=text.name, hint=hint)
+        raise ShardlogError(f"the module has {meshes_text}", where=text.name, hint=hint)
     return meshes[0]

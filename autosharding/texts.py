@@ -65,22 +65,22 @@ def _rows(tried: Sequence[Tried]) -> Iterator[tuple[str, str, str, str]]:
         yield each.name, each.mesh, about + time_text(each.seconds, _DIGITS), bytes_text(each.peak)
 
 
-def _specs(what: str, placed: Sequence[Placed]) -> Iterator[str]:
+def _specs(noun: str, placed: Sequence[Placed]) -> Iterator[str]:
     """The specs, a line for all names that differ only in numbers."""
-    return _grouped([(f"{what} {each.name}", spec_text(each)) for each in placed])
+    return _grouped([(f"{noun} {each.name}", spec_text(each)) for each in placed])
 
 
 def _grouped(named: Sequence[tuple[str, str]]) -> Iterator[str]:
     """A line for each name with its text. Names that differ only in numbers share a line if they have the
     same text."""
     groups: dict[tuple[tuple[str, ...], str], list[list[int]]] = {}
-    for name, said in named:
+    for name, spec in named:
         numbers = [int(number) for number in _NUMBER.findall(name)]
-        groups.setdefault((tuple(_NUMBER.split(name)), said), []).append(numbers)
-    lines = [(_named(parts, numbers), said, len(numbers)) for (parts, said), numbers in groups.items()]
+        groups.setdefault((tuple(_NUMBER.split(name)), spec), []).append(numbers)
+    lines = [(_named(parts, numbers), spec, len(numbers)) for (parts, spec), numbers in groups.items()]
     width = max((len(name) for name, _, _ in lines), default=0)
-    for name, said, count in lines:
-        yield f"{name:<{width}}  {said}" + (f"  ({count})" if count > 1 else "")
+    for name, spec, count in lines:
+        yield f"{name:<{width}}  {spec}" + (f"  ({count})" if count > 1 else "")
 
 
 def _named(parts: Sequence[str], numbers: Sequence[Sequence[int]]) -> str:

@@ -50,10 +50,10 @@ def weighed(
 
     Raises ShardlogError for a program that is not the plan's, and for a name that it does not have.
     """
-    tell = progress or (lambda what, done: None)
+    tell = progress or (lambda stage, done: None)
     n = number_of(plan, argument)
     options = AutoOptions(topology=plan.topology, memory=plan.memory)
-    search = Search(source, plan.mesh, options, lambda what, done: None)
+    search = Search(source, plan.mesh, options, lambda stage, done: None)
     if [end.name for end in search.ends.arguments] != [placed.name for placed in plan.arguments]:
         message = "a plan of another program"
         raise ShardlogError(message, where="why-plan", hint="give the module that the plan was found for")

@@ -82,9 +82,9 @@ class Difference:
         lines = [f"{self.where}: {self.value} : {self.type}{place}"]
         lines.append(f"  expected {self.expected}, is {self.found}")
         for cause in self.causes:
-            what = "is not" if cause.missing else "is"
+            verb = "is not" if cause.missing else "is"
             if cause.axis:
-                lines.append(f'  dim {cause.dim} {what} sharded on "{cause.axis}"')
+                lines.append(f'  dim {cause.dim} {verb} sharded on "{cause.axis}"')
             lines += wrapped("      ", cause.sentence)
         return "\n".join(lines)
 

@@ -64,9 +64,9 @@ def memory(session: Session, most: int, choice: ProgramChoice) -> Iterator[Findi
             f"{bytes_text(h.bytes)}: {h.count:,} of {h.what}{at(h.where, h.stack)}"
             for h in cost.held[:_NAMED_AT_MOST]
         )
-        what = f"{bytes_text(cost.peak)} of memory on a device ({cost.machine.name})"
+        title = f"{bytes_text(cost.peak)} of memory on a device ({cost.machine.name})"
         sentence = f"the limit is {bytes_text(most)}; held at the peak:"
-        yield Finding("memory", what, "", "", cost.peak, sentence, tuple(named))
+        yield Finding("memory", title, "", "", cost.peak, sentence, tuple(named))
 
 
 def time(session: Session, most: float, choice: ProgramChoice) -> Iterator[Finding]:
@@ -80,8 +80,8 @@ def time(session: Session, most: float, choice: ProgramChoice) -> Iterator[Findi
             for i in items
         )
         sentence = f"the limit is {time_text(most)}; longest first:"
-        what = f"{time_text(cost.seconds)} on {cost.machine.name}"
-        yield Finding("time", what, "", "", round(cost.sent), sentence, tuple(named))
+        title = f"{time_text(cost.seconds)} on {cost.machine.name}"
+        yield Finding("time", title, "", "", round(cost.sent), sentence, tuple(named))
 
 
 def new_collectives(session: Session, before: Session, choice: ProgramChoice) -> Iterator[Finding]:
@@ -92,10 +92,10 @@ def new_collectives(session: Session, before: Session, choice: ProgramChoice) ->
 
 def new_collective(each: Collective, before: str) -> Finding:
     """The finding of a collective that the program called ``before`` lacks."""
-    said = f"{each.total:,} bytes for {each.slot} of {each.op}; {before} has no such collective"
-    what = f"{each.kind} {each.number} of {each.value or 'a value'}"
+    sentence = f"{each.total:,} bytes for {each.slot} of {each.op}; {before} has no such collective"
+    title = f"{each.kind} {each.number} of {each.value or 'a value'}"
     because = tuple(f"because of {cause}" for cause in each.causes)
-    return Finding("new-collective", what, each.where, each.stack, each.total, said, because)
+    return Finding("new-collective", title, each.where, each.stack, each.total, sentence, because)
 
 
 def changed_collectives(

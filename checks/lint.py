@@ -47,19 +47,19 @@ class Lint:
             if equals:
                 raise ShardlogError("this lint takes no size", where=where, hint=f"expected {name}")
             return Lint(name, 0)
-        what, hint = _TAKEN[takes]
+        noun, hint = _TAKEN[takes]
         hint = hint.format(name=name)
         if not given:
-            raise ShardlogError(f"no {what}", where=where, hint=hint)
+            raise ShardlogError(f"no {noun}", where=where, hint=hint)
         if takes == "run":
             if not Path(given).exists():
                 raise ShardlogError(f"there is no file {given}", where=where, hint=hint)
             if not is_saved(Path(given)):
-                raise ShardlogError(f"{given} is not a {what}", where=where, hint=hint)
+                raise ShardlogError(f"{given} is not a {noun}", where=where, hint=hint)
             return Lint(name, 0, given)
         limit = {"size": bytes_in, "count": count_in, "time": time_in}[takes](given)
         if limit is None:
-            raise ShardlogError(f"{given[:40]!r} is not a {what}", where=where, hint=hint)
+            raise ShardlogError(f"{given[:40]!r} is not a {noun}", where=where, hint=hint)
         return Lint(name, limit)
 
     def check(self, choice: ProgramChoice) -> None:
@@ -101,14 +101,14 @@ def _reshard_above(session: Session, lint: Lint, choice: ProgramChoice) -> Itera
     for conflict in session.conflicts(**choice.options):
         if conflict.bytes > lint.limit:
             move = moves_text(conflict)
-            said = f"{bytes_text(conflict.bytes)} per device, {conflict.collective}: {move}"
+            sent = f"{bytes_text(conflict.bytes)} per device, {conflict.collective}: {move}"
             yield Finding(
                 lint.name,
                 f"{conflict.tensor} : {conflict.type}",
                 conflict.where,
                 conflict.stack,
                 conflict.bytes,
-                f"{said} for {conflict.op}, {conflict.slot}",
+                f"{sent} for {conflict.op}, {conflict.slot}",
                 (given_text(conflict.given),) if conflict.given else (),
             )
 

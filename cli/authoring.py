@@ -58,7 +58,7 @@ def _fmt(options: argparse.Namespace) -> int:
         else:
             print(formatted.file)
         if not (options.check or options.diff):
-            write(formatted.file, formatted.found.encode())
+            write(formatted.file, formatted.formatted.encode())
     return 1 if changed and (options.check or options.diff) else 0
 
 

@@ -132,7 +132,7 @@ def _auto(options: argparse.Namespace) -> None:
     module = None if options.module == "-" else options.module
     refuse_loss(written, [module, options.plan, options.topology])
     given = None if options.plan is None else AutoPlan.read(options.plan)
-    asked = AutoOptions.of(
+    auto_options = AutoOptions.of(
         mesh=options.mesh,
         devices=options.devices,
         axes=options.axes,
@@ -148,10 +148,12 @@ def _auto(options: argparse.Namespace) -> None:
         files = [stack.enter_context(output(name)) if name else None for _, name in written]
         with Progress() as progress:
             plan_found = (
-                plan(source, asked, progress) if given is None else applied(source, given, asked, progress)
+                plan(source, auto_options, progress)
+                if given is None
+                else applied(source, given, auto_options, progress)
             )
             if options.plot or options.report:
-                plan_found = costed_known(source, plan_found, asked, progress)
+                plan_found = costed_known(source, plan_found, auto_options, progress)
         if files[0] is not None:
             files[0].write_text(plan_found.text)
         if files[1] is not None:
@@ -162,7 +164,7 @@ def _auto(options: argparse.Namespace) -> None:
             files[1].write_bytes(planned.bytecode() if bytecode else planned.text().encode())
         if files[2] is not None or files[3] is not None:
             with Progress() as progress:
-                _draw(source, asked, plan_found, files[2:], progress)
+                _draw(source, auto_options, plan_found, files[2:], progress)
     if options.json:
         print_json(plan_found.as_json())
     else:
@@ -179,7 +181,7 @@ def _source(module: str) -> Any:
 
 
 def _draw(
-    source: Any, asked: AutoOptions, plan: AutoPlan, files: Sequence[Path | None], progress: Progress
+    source: Any, auto_options: AutoOptions, plan: AutoPlan, files: Sequence[Path | None], progress: Progress
 ) -> None:
     """Writes the plot, and the report, where they are asked for."""
     from dataclasses import replace
@@ -189,7 +191,7 @@ def _draw(
     from ..autosharding.texts import shown
     from ..runs.choice import ProgramChoice
 
-    others = pareto(source, replace(asked, mesh=plan.mesh, devices=None), progress)
+    others = pareto(source, replace(auto_options, mesh=plan.mesh, devices=None), progress)
     picture = plan_picture(plan, others)
     plot, report = files
     if plot is not None:

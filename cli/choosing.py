@@ -40,8 +40,8 @@ def choice_of(options: argparse.Namespace) -> ProgramChoice:
 def refuse_choice(options: argparse.Namespace, about: str, wanted: str) -> None:
     """Refuses options that choose a program, where the command describes none."""
     for option in fields(ProgramChoice):
-        asked = getattr(options, option.name)
-        if asked is not None and asked != [] and asked != option.default:
+        value = getattr(options, option.name)
+        if value is not None and value != [] and value != option.default:
             flag = flag_of(option)
             raise ShardlogError(
                 f"{flag} applies only to {about}", where=flag, hint=f"add {wanted}, or leave the option out"

@@ -155,10 +155,10 @@ def _why(options: argparse.Namespace) -> None:
 
         otherwise = chosen(session.programs, options.value, checked_choice(options))
     if options.json:
-        said = [e.as_json(proofs=options.full) | v for e, v in zip(explanations, verdicts, strict=True)]
-        said += [each.as_json() for each in pending]
-        whole = {"why": said, "chosen": [each.as_json() for each in otherwise]}
-        print_json(whole if moved else said)
+        entries = [e.as_json(proofs=options.full) | v for e, v in zip(explanations, verdicts, strict=True)]
+        entries += [each.as_json() for each in pending]
+        whole = {"why": entries, "chosen": [each.as_json() for each in otherwise]}
+        print_json(whole if moved else entries)
         return
     if options.dot or options.mermaid:
         from ..explanations.answers.graphs import dot, mermaid
@@ -310,15 +310,15 @@ def _what_if(options: argparse.Namespace) -> None:
     from ..explanations.answers.what_if import what_if_text
 
     annotate, options.annotate = options.annotate, []
-    told, options.sharding_option = options.sharding_option, []
+    sharding_options, options.sharding_option = options.sharding_option, []
     if options.pins:
-        _pin(options, annotate or told)
+        _pin(options, annotate or sharding_options)
         return
-    if not (annotate or options.drop or told):
+    if not (annotate or options.drop or sharding_options):
         hint = "give --annotate, --drop or --pin, or --option with completion, each as often as you like"
         raise ShardlogError("there is nothing to change", where="what-if", hint=hint)
     choice = checked_choice(options)
-    effects = open_or_run(options).what_if(annotate, options.drop, told, **choice.options)
+    effects = open_or_run(options).what_if(annotate, options.drop, sharding_options, **choice.options)
     if options.json:
         print_json(effects.as_json())
     else:
@@ -343,14 +343,14 @@ def _pin(options: argparse.Namespace, annotate: Any) -> None:
 def _mutate(options: argparse.Namespace) -> None:
     from ..explanations.answers.mutated import mutated_text
 
-    told, options.sharding_option = options.sharding_option, []
-    if not told:
+    sharding_options, options.sharding_option = options.sharding_option, []
+    if not sharding_options:
         hint = "give --option, as in --option '%4=[[], [], [], [0]]', as often as you like"
         raise ShardlogError("there is nothing to change", where="mutate", hint=hint)
     if options.keep_shardings is None:
         options.keep_shardings = options.plan is None
     choice = checked_choice(options)
-    mutated = _completed(options).mutate(told, **choice.options)
+    mutated = _completed(options).mutate(sharding_options, **choice.options)
     if options.json:
         print_json(mutated.as_json())
     else:

@@ -170,8 +170,8 @@ def _verdict(comparisons: Sequence[ResultComparison]) -> str:
     open_ = sum(not comparison.judged for comparison in comparisons)
     unjudged = f"{open_} of {len(comparisons)} results cannot be judged"
     if wrong:
-        said = f"{wrong} of {len(comparisons)} results wrong"
-        return f"{said}, {unjudged}" if open_ else said
+        verdict = f"{wrong} of {len(comparisons)} results wrong"
+        return f"{verdict}, {unjudged}" if open_ else verdict
     return f"none is known to be wrong, {unjudged}" if open_ else "as on one device"
 
 

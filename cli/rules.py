@@ -25,8 +25,8 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     ops.set_defaults(carry_out=_ops)
 
     rules = commands.add_parser("rules", help="show the rules of an op, or check op rules")
-    what = rules.add_subparsers(dest="what", required=True, metavar="WHAT")
-    show = what.add_parser("show", help="print the rules of an op, with a worked example")
+    kinds = rules.add_subparsers(dest="what", required=True, metavar="WHAT")
+    show = kinds.add_parser("show", help="print the rules of an op, with a worked example")
     show.add_argument(
         "name", metavar="NAME", help="as in stablehlo.dot_general, or @target for a custom call"
     )
@@ -35,7 +35,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     show.add_argument("--examples", metavar="MODULE", action="append", default=[], help=about)
     show.set_defaults(carry_out=_show)
 
-    check = what.add_parser("check", help="check op rules, also by computing each op in parts")
+    check = kinds.add_parser("check", help="check op rules, also by computing each op in parts")
     check.add_argument("rules", metavar="RULES", nargs="*", help="rule files; default: shardlog's own")
     about = "a module with ops on which to check the rules; may be repeated"
     check.add_argument("--examples", metavar="MODULE", action="append", default=[], help=about)

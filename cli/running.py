@@ -122,10 +122,10 @@ def session_of(options: argparse.Namespace, *, names: bool = False) -> Session:
     from ..runs.running import run_with
     from ..session import Session
 
-    asked = {name: value for name, value in vars(options).items() if name in NAMES}
+    run_options = {name: value for name, value in vars(options).items() if name in NAMES}
     source = "-" if options.module == "-" else Path(options.module)
     with Progress() as progress:
-        session = Session(run_with(source, Options(**asked), progress, names=names))
+        session = Session(run_with(source, Options(**run_options), progress, names=names))
     if (agreement := session.agreement()) is not None:
         show(f"shardlog: {agreement}", sys.stderr)
     for op in session.unknown_ops:
@@ -167,8 +167,8 @@ def refuse_changes(options: argparse.Namespace, saved: str) -> None:
     changed = [
         option
         for option in fields(Options)
-        if (asked := getattr(options, option.name, None)) is not None
-        and (tuple(asked) if isinstance(asked, list) else asked) != default[option.name]
+        if (value := getattr(options, option.name, None)) is not None
+        and (tuple(value) if isinstance(value, list) else value) != default[option.name]
     ]
     if changed:
         from ..errors import ShardlogError

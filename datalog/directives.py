@@ -42,8 +42,8 @@ class Transfer:
         """The text between two fields."""
         given = self.parameters.get("delimiter", "," if self.rfc4180 else "\t")
         if not given or (self.rfc4180 and '"' in given):
-            what = "a delimiter is empty" if not given else 'a delimiter holds `"`, which quotes fields'
-            raise ShardlogError(what, where=self.where, hint='as in delimiter=","')
+            message = "a delimiter is empty" if not given else 'a delimiter holds `"`, which quotes fields'
+            raise ShardlogError(message, where=self.where, hint='as in delimiter=","')
         return given
 
     @property
@@ -75,15 +75,15 @@ def outputs(plan: QueryPlan, folder: Path | None) -> list[Transfer]:
 
 def unknown_parameters(plan: QueryPlan) -> list[Diagnostic]:
     """A warning for each parameter that nothing looks at."""
-    said = []
+    warnings = []
     for directive in plan.directives:
         for name in directive.parameters:
             if name not in _KNOWN:
                 near = nearest(name, _KNOWN)
                 hint = f"did you mean `{near}`?" if near else ""
                 place = (directive.file, directive.line, directive.column)
-                said.append(Diagnostic(*place, "W0106", f"the parameter `{name}` is not known", hint))
-    return said
+                warnings.append(Diagnostic(*place, "W0106", f"the parameter `{name}` is not known", hint))
+    return warnings
 
 
 def _transfer(

@@ -67,8 +67,8 @@ class FunctorStore:
         needed, size = needed_relations(self._plan, outputs), -1
         while len(needed) != size:
             size = len(needed)
-            asked = [missing for _, values, missing in self._sites if values in needed]
-            needed |= needed_relations(self._plan, asked)
+            missing_relations = [missing for _, values, missing in self._sites if values in needed]
+            needed |= needed_relations(self._plan, missing_relations)
         return [site for site in self._sites if site[2] in needed]
 
     def _answered(self, functor: str, values: str, missing: str, limits: Limits) -> bool:

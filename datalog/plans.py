@@ -59,8 +59,8 @@ def _lines(rule: RulePlan) -> Iterator[str]:
     yield f"  applied {times}, {rule.seconds:.6f} s, {rule.tuples:,} new tuples"
     rows = [("expected", "rows", ""), *((f"{s.expected:,.0f}", f"{s.rows:,}", s.step) for s in rule.steps)]
     widths = [max(len(row[i]) for row in rows) for i in (0, 1)]
-    for expected, found, step in rows:
-        yield f"  {expected:>{widths[0]}}  {found:>{widths[1]}}  {step}".rstrip()
+    for expected, actual, step in rows:
+        yield f"  {expected:>{widths[0]}}  {actual:>{widths[1]}}  {step}".rstrip()
 
 
 def plan_of(counted: Iterable[Counted], plan: QueryPlan) -> Plan:

@@ -94,7 +94,7 @@ class Program:
         macros, pragmas, functors = macros or {}, pragmas or {}, functors or {}
         if magic and functors:
             raise EngineError("a program that calls functions computes no magic sets: leave out `magic`")
-        asked: dict[str, Any] = {
+        keywords: dict[str, Any] = {
             "texts": texts,
             "include_from": include_from,
             "updates": True,
@@ -102,8 +102,8 @@ class Program:
             "pragmas": pragmas,
             "functors": tuple(functors),
         }
-        self._request = Request(paths, **asked)
-        self._program = load(paths, magic=magic, **asked)
+        self._request = Request(paths, **keywords)
+        self._program = load(paths, magic=magic, **keywords)
         self._inside = self._program.store(backend)
         plan = self._program.plan
         self._store: Store = BranchStore(self._inside, plan) if plan.branches else self._inside

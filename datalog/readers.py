@@ -226,8 +226,8 @@ def _json(transfer: Transfer, text: str, where: str, plan: QueryPlan) -> Rows:
     except RecursionError:
         raise ShardlogError("it is nested too deeply", where=where) from None
     except ValueError as error:
-        told = str(error) if isinstance(error, json.JSONDecodeError) else "a number has too many digits"
-        raise ShardlogError(f"not JSON: {told}", where=where) from None
+        reason = str(error) if isinstance(error, json.JSONDecodeError) else "a number has too many digits"
+        raise ShardlogError(f"not JSON: {reason}", where=where) from None
 
 
 def _json_rows(transfer: Transfer, facts: Any, where: str, plan: QueryPlan) -> Rows:

@@ -30,10 +30,10 @@ def run_souffle(
 
 def _run(command: list[str], program: str) -> list[str]:
     try:
-        status, said = carry_out(command)
+        status, printed = carry_out(command)
     except OSError as error:
         raise ShardlogError(f"cannot be run: {error.strerror}", where=command[0]) from None
-    lines = [line for line in said.splitlines() if line.strip()]
+    lines = [line for line in printed.splitlines() if line.strip()]
     if status:
         reason = next((line for line in lines if "rror" in line), f"exit status {status}")
         raise ShardlogError(f"Soufflé says: {reason}", where=program)

@@ -44,7 +44,7 @@ def domains(result: Result) -> list[Asked]:
         main = functions[main_function(functions)]
         domains_asked = _DomainWalk(result, functions).function(main, [frozenset()] * len(main.type.results))
         kinds = zip(domains_asked, main.type.inputs, strict=True)
-        return [asked for asked, kind in kinds if not is_token(kind)]
+        return [domain for domain, kind in kinds if not is_token(kind)]
 
 
 class _DomainWalk:
@@ -58,8 +58,8 @@ class _DomainWalk:
     def function(self, function: FunctionOp, wanted: Sequence[Asked]) -> list[Asked]:
         """The domains that a function requires of its arguments, given the domains of its results."""
         block, asked_of = function.regions[0].blocks[0], _Wanted(set)
-        for value, asked in zip(_returned(block), wanted, strict=True):
-            asked_of[value] |= asked
+        for value, domains in zip(_returned(block), wanted, strict=True):
+            asked_of[value] |= domains
         self._block(block, asked_of)
         return [frozenset(asked_of[value]) for value in block.arguments]
 
@@ -69,38 +69,40 @@ class _DomainWalk:
 
     def _op(self, op: ir.Operation, domains: _Wanted) -> None:
         if (label := _CALLED.get(self._traits.lowering(op.name))) is not None:
-            asked = self._call(op.attributes[label], [frozenset(domains[value]) for value in op.results])
-            for value, more in zip(op.operands, asked, strict=True):
+            domains_within = self._call(
+                op.attributes[label], [frozenset(domains[value]) for value in op.results]
+            )
+            for value, more in zip(op.operands, domains_within, strict=True):
                 domains[value] |= more
             return
-        said = self._rules(op)
-        for slot, kind, below in said["asks"]:
+        answers = self._rules(op)
+        for slot, kind, below in answers["asks"]:
             domains[op.operands[slot]].add(InputDomain(kind, below))
-        for index, slot in said["hands"]:
+        for index, slot in answers["hands"]:
             domains[op.operands[slot]] |= domains[op.results[index]]
-        for wanted, slot, kind in said["asks_for"]:
+        for wanted, slot, kind in answers["asks_for"]:
             for domain in [each for each in domains[op.results[0]] if each.kind == wanted]:
                 domains[op.operands[slot]].add(InputDomain(kind, domain.below))
-        if len(op.regions) and said["edge_source"]:
-            self._regions(op, said, domains)
+        if len(op.regions) and answers["edge_source"]:
+            self._regions(op, answers, domains)
         else:
-            self._edges(op, said, domains)
+            self._edges(op, answers, domains)
 
-    def _regions(self, op: ir.Operation, said: dict[str, list[tuple[Any, ...]]], domains: _Wanted) -> None:
+    def _regions(self, op: ir.Operation, answers: dict[str, list[tuple[Any, ...]]], domains: _Wanted) -> None:
         """Repeats until the domains of carried values hold for all their sources."""
-        while self._edges(op, said, domains) or not said.get("walked"):
-            said = {**said, "walked": [()]}
+        while self._edges(op, answers, domains) or not answers.get("walked"):
+            answers = {**answers, "walked": [()]}
             for region in op.regions:
                 for block in region.blocks:
                     self._block(block, domains)
 
-    def _edges(self, op: ir.Operation, said: dict[str, list[tuple[Any, ...]]], domains: _Wanted) -> bool:
+    def _edges(self, op: ir.Operation, answers: dict[str, list[tuple[Any, ...]]], domains: _Wanted) -> bool:
         """Gives the sources of edges the domains of their targets. Returns whether one of these is new."""
         wanted: dict[int, set[InputDomain]] = defaultdict(set)
-        for edge, *end in said["edge_target"]:
+        for edge, *end in answers["edge_target"]:
             wanted[edge] |= domains[_end(op, *end)]
         news = False
-        for edge, *end in said["edge_source"]:
+        for edge, *end in answers["edge_source"]:
             held = domains[_end(op, *end)]
             news = news or not wanted[edge] <= held
             held |= wanted[edge]

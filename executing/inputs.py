@@ -25,11 +25,11 @@ def random_inputs(values: Sequence[BoundaryValue], seed: int, asked: Sequence[As
     return [_drawn(rng, value, domains) for value, domains in zip(values, each, strict=True)]
 
 
-def _drawn(rng: np.random.Generator, value: BoundaryValue, asked: Asked) -> Any:
-    kinds, shape = {domain.kind for domain in asked}, value.shape
+def _drawn(rng: np.random.Generator, value: BoundaryValue, domains: Asked) -> Any:
+    kinds, shape = {domain.kind for domain in domains}, value.shape
     if value.dtype.kind == "b":
         return rng.random(shape) < 0.5
-    if below := min((domain.below for domain in asked if domain.kind == "index"), default=0):
+    if below := min((domain.below for domain in domains if domain.kind == "index"), default=0):
         return rng.integers(0, min(below, _largest(value) + 1), shape).astype(value.dtype)
     if not eps_of(value.element):
         return _integers(rng, value, kinds)

@@ -72,10 +72,10 @@ class Trial:
     def at_random(self, seed: int) -> Judgement:
         """The results for random inputs from the domains that the program requires. If a result is not
         right with them, smaller ones and other seeds are tried."""
-        asked = domains(self._result)
+        asked_domains = domains(self._result)
 
         def tried(seed: int) -> Judgement:
-            return self._with_smaller(random_inputs(self._arguments, seed, asked))
+            return self._with_smaller(random_inputs(self._arguments, seed, asked_domains))
 
         first = tried(seed)
         if all(one.right for one in first.comparisons):

@@ -98,9 +98,9 @@ def _aim(result: Result, choice: ProgramChoice) -> Aim:
     topology, memory, move = choice.topology, choice.memory, not choice.keep_shardings
     assert memory is None or isinstance(memory, int)
     counted = machine(machine_of_costs(topology), sorted(axes), devices)
-    asked, allocation, most = Prices(), Allocation(), memory
+    collective_prices, allocation, most = Prices(), Allocation(), memory
     if topology is not None:
-        asked, allocation = prices(counted, traits), counted.allocation
+        collective_prices, allocation = prices(counted, traits), counted.allocation
         most = counted.memory if memory is None and move else memory
 
     def peak(program: DeviceProgram) -> int:
@@ -112,7 +112,7 @@ def _aim(result: Result, choice: ProgramChoice) -> Aim:
 
     modest = move and topology is None and memory is None
     bound = memory is not None
-    return Aim(move, asked, most, bound, modest, peak, choice.seconds, order=choice.order)
+    return Aim(move, collective_prices, most, bound, modest, peak, choice.seconds, order=choice.order)
 
 
 def windows_of(result: Result, program: DeviceProgram, topology: str | None) -> list[tuple[Window, Beside]]:

@@ -19,12 +19,12 @@ def attach_rules(module: ir.Module, book: RuleBook, modes: Sequence[str] = ()) -
     """Gives every op in ``module`` its rule as an attribute; an op that has one keeps it. ``modes`` are the
     modes of the run."""
     around = looks_at(book.looks_at)
-    told: Facts = {mode: [()] for mode in modes}
+    mode_facts: Facts = {mode: [()] for mode in modes}
 
     def visit(op: ir.Operation) -> ir.WalkResult:
         symbol = op.parent is None or "sym_name" in op.attributes  # a function or a mesh
         if not symbol and RULE not in op.attributes:
-            rule = rule_attribute(op, book.classify({**describe(op, False, around), **told}))
+            rule = rule_attribute(op, book.classify({**describe(op, False, around), **mode_facts}))
             if rule is not None:
                 op.attributes[RULE] = rule
         return ir.WalkResult.ADVANCE
@@ -33,19 +33,19 @@ def attach_rules(module: ir.Module, book: RuleBook, modes: Sequence[str] = ()) -
         module.operation.walk(visit)
 
 
-def rule_attribute(op: ir.Operation, said: Facts) -> ir.Attribute | None:
+def rule_attribute(op: ir.Operation, answers: Facts) -> ir.Attribute | None:
     """``#sdy.op_sharding_rule<...>`` from the op rules for an op; None if it has no rule."""
-    if not said["known"] or said["no_rule"] or said["edge"]:
+    if not answers["known"] or answers["no_rule"] or answers["edge"]:
         return None
     mappings: list[list[list[int]]] = []
     for value in (*op.operands, *op.results):
         rank = value.type.rank if isinstance(value.type, ir.RankedTensorType) else 0
         mappings.append([[] for _ in range(rank)])
-    for t, d, _, f in said["maps"]:
+    for t, d, _, f in answers["maps"]:
         mappings[t][d].append(f)
     tensors = [sdy.TensorMappingAttr.get([sdy.DimMappingAttr.get(fs) for fs in dims]) for dims in mappings]
-    factors: list[Any] = [[f for f, kind in said["kind"] if kind == wanted] for wanted in MARKED]
-    factors.append([f for (f,) in said["blocked"]])
-    sizes = [size for _, size in said["factor"]]
+    factors: list[Any] = [[f for f, kind in answers["kind"] if kind == wanted] for wanted in MARKED]
+    factors.append([f for (f,) in answers["blocked"]])
+    sizes = [size for _, size in answers["factor"]]
     operands = len(op.operands)
     return sdy.OpShardingRuleAttr.get(sizes, tensors[:operands], tensors[operands:], *factors)

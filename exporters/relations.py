@@ -135,7 +135,7 @@ def _instance(
     function, classes = instance.function, program.classes
     shapes, meshes = classes.signatures.shapes, program.shardings.meshes.meshes
     value_of = value_names(program, instance, names.values)
-    said: dict[Sharding | None, dict[str, Rows]] = {}
+    rows_of: dict[Sharding | None, dict[str, Rows]] = {}
     type_texts = {number: str(type_) for type_, number in classes.signatures.types.items()}
     for v in live_values(function):
         name, shape = value_of[v], shapes[function.types[v]]
@@ -144,9 +144,9 @@ def _instance(
         if v in function.annotations:
             rows["annotated"].append((name,))
         sharding = written.sharding(instance.place + int(instance.layout.place[v]), len(shape or ()))
-        if sharding not in said:
-            said[sharding] = sharding_rows(sharding, meshes)
-        for relation, said_rows in said[sharding].items():
+        if sharding not in rows_of:
+            rows_of[sharding] = sharding_rows(sharding, meshes)
+        for relation, said_rows in rows_of[sharding].items():
             rows[relation].extend((name, *row) for row in said_rows)
     for node in function.order:
         op = instance.item + node
@@ -155,7 +155,7 @@ def _instance(
         rows["location"].append((op, where if where != UNKNOWN else f"op {function.names[node]}"))
         rows["operand"].extend((op, i, value_of[v]) for i, v in enumerate(function.operands[node]))
         rows["result"].extend((op, i, value_of[v]) for i, v in enumerate(function.results[node]))
-        static = classes.known[int(instance.layout.classes[node])].static
+        static = classes.by_class[int(instance.layout.classes[node])].static
         rows["factor"].extend((op, *row) for row in static["factor"])
         rows["maps"].extend((op, *row) for row in static["maps"])
 
@@ -227,9 +227,9 @@ def names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> di
             function, named = read_in[name], names.setdefault(name, FunctionNames([], [], {}))
             ops = function.ops if function.op == op else operations_in(op)
             _read_region(op.regions[0], named, state, located, iter(ops))
-            if (said := in_text(op)) is not None:
-                names[name].values[:] = said.of
-                names[name].also.update(said.also)
+            if (names_in_text := in_text(op)) is not None:
+                names[name].values[:] = names_in_text.of
+                names[name].also.update(names_in_text.also)
             _name_inserted(read_in[name], names[name])
     return names
 

@@ -61,7 +61,7 @@ class _Function:
     def __post_init__(self) -> None:
         self.book, self.shardings = self.values.book, self.values.shardings
         self.meshes = self.shardings.meshes.meshes
-        self.sharding, self.said = self.values.of, self.values.said
+        self.sharding, self.answers = self.values.of, self.values.answers
         self.everywhere = next((m for m, mesh in enumerate(self.meshes) if mesh.axes), None)
 
     def run(self) -> None:
@@ -113,14 +113,14 @@ class _Function:
         values = [*op.operands, *op.results]
         if op.name == "sdy.reshard":
             return self.rules.get(op.results[0])
-        said = self.said(op)
-        if not said["known"] or said["no_rule"] or said["edge"]:
+        answers = self.answers(op)
+        if not answers["known"] or answers["no_rule"] or answers["edge"]:
             return None
         maps: list[list[list[int]]] = [[[] for _ in range(_rank(value))] for value in values]
-        for t, d, _, f in sorted(said["maps"]):
+        for t, d, _, f in sorted(answers["maps"]):
             maps[t][d].append(f)
-        kinds = dict(said["kind"])
-        return FactorRule([size for _, size in sorted(said["factor"])], kinds, maps, len(op.operands))
+        kinds = dict(answers["kind"])
+        return FactorRule([size for _, size in sorted(answers["factor"])], kinds, maps, len(op.operands))
 
     def looked_at(self, op: ir.Operation) -> bool:
         """Whether all reshards are inserted around an op."""
@@ -147,7 +147,7 @@ class _Function:
         self.reduce_operands(op)
         held = [self.sharding(_past_barriers(value)) for value in op.results]
         devices = [s.mesh for s in held if s is not None and self.meshes[s.mesh].maximal]
-        if devices and self.said(op)["reshard_alone"]:
+        if devices and self.answers(op)["reshard_alone"]:
             self.move(op, devices[-1], held)
         else:
             self.agree(op)
@@ -196,17 +196,17 @@ class _Function:
     def edges(self, op: ir.Operation) -> None:
         """Sources of a data-flow edge have the sharding of its owner."""
         blocks = [region.blocks[0] for region in op.regions]
-        said = self.said(op)
-        owners = sorted((what != "result", r, i, e) for e, what, r, i in said["edge_owner"])
+        answers = self.answers(op)
+        owners = sorted((end != "result", r, i, e) for e, end, r, i in answers["edge_owner"])
         for is_argument, r, i, e in owners:
             owner = blocks[r].arguments[i] if is_argument else op.results[i]
             attribute = self.values.attribute(owner)
             wanted = None if attribute is None else self.shardings.read(attribute)
             if wanted is not None and not is_argument and "manual_axes" in op.attributes:
                 wanted = without_manual(wanted, boundary_axes(op))
-            sources = [(what, r, i) for edge, what, r, i in said["edge_source"] if edge == e]
-            for what, region, index in sorted(sources):
-                user = op if what == "operand" else list(blocks[region].operations)[-1].operation
+            sources = [(end, r, i) for edge, end, r, i in answers["edge_source"] if edge == e]
+            for end, region, index in sorted(sources):
+                user = op if end == "operand" else list(blocks[region].operations)[-1].operation
                 self.meet(user, index, wanted, None, full=self.full)
 
     def call(self, op: ir.Operation) -> None:
@@ -452,7 +452,7 @@ class _Function:
     ) -> None:
         """All-reduces the results of an op along the axes of its reductions, but for those along which they
         are unreduced."""
-        if not op.results or self.said(op)["reshard_leaves"]:
+        if not op.results or self.answers(op)["reshard_leaves"]:
             return
         own = self.sharding(op.results[0])
         kept = own.unreduced if own is not None else ()
@@ -466,17 +466,17 @@ class _Function:
         left = ordered(less(tuple(axes), kept), self.meshes[mesh].sizes)
         if not left:
             return
-        if self.mark and not self.said(op)["may_mark"]:
+        if self.mark and not self.answers(op)["may_mark"]:
             hint = "mean a later one, as by --shardy 0.11, or leave out --mark-partial-results"
             message = "only Shardy 0.11 and later mark partial results"
             raise ShardlogError(message, where=location(op), hint=hint)
-        kind = next((kind for (kind,) in self.said(op)["reshard_combines"]), "")
+        kind = next((kind for (kind,) in self.answers(op)["reshard_combines"]), "")
         behind = ir.InsertionPoint.after(op)
         for value in op.results:
             sharding = self.sharding(value) or _replicated(mesh, _rank(value))
             reduction = kind or sharding.reduction
             _replace(value, self.all_reduce(value, left, sharding, reduction, behind))
-            if self.mark and self.said(op)["reshard_marks"]:
+            if self.mark and self.answers(op)["reshard_marks"]:
                 both = ordered((*sharding.unreduced, *left), self.meshes[mesh].sizes)
                 self.set_sharding(value, replace(sharding, unreduced=both, reduction=reduction))
 

@@ -78,7 +78,7 @@ class _UnreducedCheck:
                     for axis in sharding.unreduced
                     for x in self.shardings.meshes.split(sharding.mesh, axis)
                 ]
-        said = op.attributes.get("reduction_op")
+        reduction = op.attributes.get("reduction_op")
         own = op.name.startswith("sdy.")
         return {
             "op": [(op.name,)],
@@ -87,7 +87,7 @@ class _UnreducedCheck:
             "on_mesh": on_mesh,
             "unreduced": unreduced,
             "ends_in": sorted({(name,) for name in _returned_by(op)}) if unreduced else [],
-            "reduces": [(reduction_numbered(said),)] if own else [],
+            "reduces": [(reduction_numbered(reduction),)] if own else [],
         }
 
     def source(self, value: Value) -> Any:

@@ -76,7 +76,7 @@ class ValueShardings:
         """The function that a call calls."""
         return self.functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
 
-    def said(self, op: Operation) -> Mapping[str, Any]:
+    def answers(self, op: Operation) -> Mapping[str, Any]:
         """What the op rules say of an op; asked once of ops that look alike."""
         kept = tuple((name, op.attributes[name]) for name in op.attributes if name != "sdy.sharding")
         types = (tuple(v.type for v in op.operands), tuple(v.type for v in op.results))
@@ -89,7 +89,7 @@ class ValueShardings:
     def flows(self, op: Operation) -> bool:
         """Whether data flows through an op along edges, as through loops."""
         carries = len(op.regions) or op.name in self.book.traits.family("carries_op")
-        return bool(carries and self.said(op)["edge"])
+        return bool(carries and self.answers(op)["edge"])
 
     def _of_arguments(self, function: ir.Operation) -> list[Any]:
         name = text_of(function.attributes["sym_name"])
@@ -110,9 +110,9 @@ class ValueShardings:
         """The result that has the sharding of an argument of a region; None where there is none."""
         regions = [region.blocks[0] for region in op.regions]
         end = ("argument", regions.index(block), index)
-        said = self.said(op)
-        owners = {e: owner for e, *owner in said["edge_owner"]}
-        for e, *target in said["edge_target"]:
+        answers = self.answers(op)
+        owners = {e: owner for e, *owner in answers["edge_owner"]}
+        for e, *target in answers["edge_target"]:
             if tuple(target) == end and owners[e][0] == "result":
                 return op.results[owners[e][2]]
         return None

@@ -337,11 +337,11 @@ def parse_sharding(module: ir.Module, sharding: str, where: str, rank: int | Non
     try:
         if fault := risk(sharding.encode()):
             raise ShardlogError("not a sharding", where=where, hint=fault[1])
-        attribute = ir.Attribute.parse(said := f"#sdy.sharding{sharding}")
+        attribute = ir.Attribute.parse(whole := f"#sdy.sharding{sharding}")
     except UnicodeEncodeError:  # stand-ins for bytes that are not text
         raise ShardlogError("not a sharding: it is not UTF-8", where=where, hint=hint) from None
     except ir.MLIRError as error:
-        message, more = explain(error, said)
+        message, more = explain(error, whole)
         raise ShardlogError(f"not a sharding: {message}", where=where, hint=more or hint) from None
     if not sdy.TensorShardingAttr.isinstance(attribute):
         raise ShardlogError("not a sharding", where=where, hint=hint)

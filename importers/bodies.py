@@ -190,15 +190,15 @@ class _FunctionBody:
         by_number, looking = dict[int, _OpKind](), list[int]()
         of_kind = np.full(int(kinds.max()) + 1, -1, np.int32)
         names = np.empty(len(of_kind), object)
-        told = list(zip(first.tolist(), kinds.tolist(), counts.tolist(), strict=True))
-        for at, number, _ in told:
+        groups = list(zip(first.tolist(), kinds.tolist(), counts.tolist(), strict=True))
+        for at, number, _ in groups:
             if number not in all_kinds:
                 all_kinds[number] = self.kind(int(self.inner_first[at]))
             by_number[number] = all_kinds[number]
             names[number] = all_kinds[number].name
             if all_kinds[number].looks_at:
                 looking.append(number)
-        waiting = [(at, number, count) for at, number, count in told if number not in looking]
+        waiting = [(at, number, count) for at, number, count in groups if number not in looking]
         for number in looking:
             waiting += [(at, number, 1) for at in np.nonzero(ordered == number)[0].tolist()]
         alone: dict[int, int] = {}
@@ -230,17 +230,17 @@ class _FunctionBody:
             if of_sdy and label in _ANNOTATIONS:
                 continue
             _check_known([label], op)
-            told = signatures.attribute(attribute)
+            content = signatures.attribute(attribute)
             if label == "sdy.sharding":
                 # An op without results may still have one sharding, a maximal one, which is kept.
                 kind.shardings = tuple(sdy.TensorShardingPerValueAttr(attribute).shardings)
             elif "." in label and label != RULE:  # notes of other tools
-                kind.data = (*kind.data, label, told)
-            elif isinstance(told, Elements) and not operands and told.type in held:
-                kind.data = (*kind.data, label, told)
-                kind.key += [label, told.type]
+                kind.data = (*kind.data, label, content)
+            elif isinstance(content, Elements) and not operands and content.type in held:
+                kind.data = (*kind.data, label, content)
+                kind.key += [label, content.type]
             else:
-                kind.key += [label, told.number if isinstance(told, Elements) else told]
+                kind.key += [label, content.number if isinstance(content, Elements) else content]
         if len(pairs) != len(op.attributes):  # complex elements, which MLIR's bindings cannot hold
             kind.data = (*kind.data, "text", str(op))
         if node in function.regions:

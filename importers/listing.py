@@ -105,8 +105,8 @@ def through_bindings(module: ir.Module) -> Listing:
     """The listing of a module without the core; kinds and types have other numbers."""
     walk = _ListingWalk()
     walk.op(module.operation, _NONE, _NONE)
-    walk.found["operand_offsets"].append(len(walk.found["operands"]))
-    return Listing(walk.ops, **{name: np.asarray(list_, np.int32) for name, list_ in walk.found.items()})
+    walk.columns["operand_offsets"].append(len(walk.columns["operands"]))
+    return Listing(walk.ops, **{name: np.asarray(list_, np.int32) for name, list_ in walk.columns.items()})
 
 
 class _ListingWalk:
@@ -114,14 +114,14 @@ class _ListingWalk:
 
     def __init__(self) -> None:
         names = [name for name in Listing.__dataclass_fields__ if name != "ops"]
-        self.found: dict[str, list[int]] = {name: [] for name in names}
+        self.columns: dict[str, list[int]] = {name: [] for name in names}
         self.ops: list[ir.Operation] = []
         self.values: dict[ir.Value[Any], int] = {}
         self.types: dict[ir.Type, int] = {}
         self.kinds: dict[Hashable, int] = {}
 
     def op(self, op: ir.Operation, parent: int, region: int) -> None:
-        columns, number = self.found, len(self.ops)
+        columns, number = self.columns, len(self.ops)
         self.ops.append(op)
         for name, value in (("kinds", _NONE), ("parents", parent), ("regions", region), ("ends", _NONE)):
             columns[name].append(value)
@@ -141,15 +141,15 @@ class _ListingWalk:
         columns["inner_first"].append(number)
 
     def value(self, value: ir.Value[Any], definer: int) -> int:
-        number = self.values[value] = len(self.found["types"])
-        self.found["types"].append(self.types.setdefault(value.type, len(self.types)))
-        self.found["definers"].append(definer)
+        number = self.values[value] = len(self.columns["types"])
+        self.columns["types"].append(self.types.setdefault(value.type, len(self.types)))
+        self.columns["definers"].append(definer)
         return number
 
     def region(self, region: ir.Region, owner: int) -> tuple[int, int, int]:
         """Lists a region. Returns its number of blocks, and the arguments and returned values of the
         first."""
-        columns, number, blocks = self.found, len(self.found["owners"]), list(region.blocks)
+        columns, number, blocks = self.columns, len(self.columns["owners"]), list(region.blocks)
         arguments = len(blocks[0].arguments) if blocks else 0
         columns["owners"].append(owner)
         columns["blocks"].append(len(blocks))

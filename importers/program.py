@@ -281,12 +281,12 @@ class ModuleReader:
         for number, function in enumerate(functions):
             nodes = first_node[-1]
             signature, definer = numbers(function.signature), numbers(function.definer)
-            told = may_be[signature]
-            told[list(function.calls)] = True
+            may_be_constant = may_be[signature]
+            may_be_constant[list(function.calls)] = True
             offsets, flat = numbers(function.operands.offsets), numbers(function.operands.values)
             users, makers = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets)), definer[flat]
-            leave_out(told, keeps[signature], users, makers)
-            chosen, rows = np.nonzero(told)[0], np.nonzero(told[users])[0]
+            leave_out(may_be_constant, keeps[signature], users, makers)
+            chosen, rows = np.nonzero(may_be_constant)[0], np.nonzero(may_be_constant[users])[0]
             index = rows - offsets[users[rows]]
             columns["op_class"].append(np.column_stack([chosen + nodes, signature[chosen]]))
             made_by = np.where(makers[rows] < 0, -1, makers[rows] + nodes)

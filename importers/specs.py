@@ -64,8 +64,8 @@ def _unreduced(keywords: dict[str, ast.expr]) -> str:
     kind = keywords.pop("unreduced_kind", None)  # UnreducedKind.max, or max, as JAX prints it
     if keywords or not isinstance(kind, ast.Attribute | ast.Name | None):
         raise ValueError
-    said = kind.attr if isinstance(kind, ast.Attribute) else kind.id if kind else "sum"
-    return said_unreduced(sets.get("unreduced", ()), said)
+    reduction = kind.attr if isinstance(kind, ast.Attribute) else kind.id if kind else "sum"
+    return said_unreduced(sets.get("unreduced", ()), reduction)
 
 
 def said_unreduced(names: Iterable[str], kind: str) -> str:

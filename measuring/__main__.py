@@ -31,14 +31,18 @@ def _parser() -> Parser:
     run.add_argument("--platform", choices=["gpu", "cpu"], default="gpu", help="the device (default: gpu)")
     run.set_defaults(run=lambda given: measure.run(given.programs, given.out, given.seconds, given.platform))
 
-    told = commands.add_parser(
+    estimates = commands.add_parser(
         "estimate", help="write the estimates of XLA for TPUs for programs; needs no TPU"
     )
-    told.add_argument("programs", type=Path, help="the output of draw, with --platform tpu")
-    told.add_argument("out", type=Path, help="a file of estimated programs, such as estimated.json.gz")
-    told.add_argument("--target", default="tpu:v5e:2x2", help="as of compile (default: tpu:v5e:2x2)")
-    told.add_argument("--seconds", type=float, default=1800.0, help="stop after this long (default: 1800)")
-    told.set_defaults(run=lambda given: estimate.run(given.programs, given.out, given.target, given.seconds))
+    estimates.add_argument("programs", type=Path, help="the output of draw, with --platform tpu")
+    estimates.add_argument("out", type=Path, help="a file of estimated programs, such as estimated.json.gz")
+    estimates.add_argument("--target", default="tpu:v5e:2x2", help="as of compile (default: tpu:v5e:2x2)")
+    estimates.add_argument(
+        "--seconds", type=float, default=1800.0, help="stop after this long (default: 1800)"
+    )
+    estimates.set_defaults(
+        run=lambda given: estimate.run(given.programs, given.out, given.target, given.seconds)
+    )
 
     fitted = commands.add_parser(
         "fit", help="fit the table [kernels] or [ops] of a machine to measured programs"

@@ -9,7 +9,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 
 from .data import read_rows
-from .judging import SHORT, judged, said
+from .judging import SHORT, estimated, judged
 
 HEAD = f"{'kind':14} {'ops':>5} {'within':>7} {'error':>6}   {'long ops':>8} {'within':>7} {'error':>6}"
 
@@ -24,7 +24,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def compare(given: Namespace) -> None:
     """Prints the table."""
     rows = read_rows(given.data)
-    pairs = [(row, said(row.text, given.topology)) for row in rows]
+    pairs = [(row, estimated(row.text, given.topology)) for row in rows]
     print(HEAD)
     for kind, errors in judged(pairs):
         line = f"{kind:14} {errors.all.count:>5} {errors.all.within:>7.0%} {errors.all.error:>6.2f}"

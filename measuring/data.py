@@ -68,14 +68,14 @@ def _read(file: Path) -> Any:
         raise ShardlogError(f"cannot read: {error.strerror}", where=str(file)) from None
 
 
-def _wrong(file: Path, what: str, command: str) -> ShardlogError:
+def _wrong(file: Path, fault: str, command: str) -> ShardlogError:
     hint = f"expected a file of python -m shardlog.measuring {command}"
-    return ShardlogError(f"the file has {what}", where=str(file), hint=hint)
+    return ShardlogError(f"the file has {fault}", where=str(file), hint=hint)
 
 
-def write(path: Path, what: Any) -> None:
+def write(path: Path, content: Any) -> None:
     """Writes gzipped JSON: of the same the same bytes."""
-    text = json.dumps(what, ensure_ascii=False, separators=(",", ":"))
+    text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     outputs.write(path, gzip.compress(text.encode(), 9, mtime=0))
 
 

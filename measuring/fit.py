@@ -61,7 +61,7 @@ class Fit:
         self.table, self.limits = ("kernels", KERNELS) if self.machine.kernels else ("ops", OPS)
         self.numbers = dict(self.machine.kernels or self.machine.ops)
 
-    def said(self, numbers: Mapping[str, float], every: Sequence[FittedProgram]) -> list[float]:
+    def times(self, numbers: Mapping[str, float], every: Sequence[FittedProgram]) -> list[float]:
         """The microseconds of programs."""
         times = self._times(numbers)
         seconds: dict[int, float] = {}
@@ -81,8 +81,8 @@ class Fit:
 
     def error(self, numbers: Mapping[str, float], every: Sequence[FittedProgram]) -> float:
         """The mean error. Large errors count less."""
-        said = self.said(numbers, every)
-        errors = (abs(log(max(s, 1e-3) / p.row.busy)) for p, s in zip(every, said, strict=True))
+        times = self.times(numbers, every)
+        errors = (abs(log(max(s, 1e-3) / p.row.busy)) for p, s in zip(every, times, strict=True))
         return sum(min(error, 1.0) for error in errors) / len(every)
 
     def fit(self, names: Sequence[str], fifth: int = _EACH - 2) -> None:
@@ -125,9 +125,9 @@ def validated(fit: Fit, names: Sequence[str]) -> list[tuple[Measurement, float]]
             fit.numbers[name] = min(max(begin[name] * (_AWAY if place % 2 else 1 / _AWAY), least), most)
         fit.fit(names, fifth)
         places = [n for n in range(len(fit.every)) if held_out(n, fifth)]
-        pairs += zip(places, fit.said(fit.numbers, [fit.every[n] for n in places]), strict=True)
+        pairs += zip(places, fit.times(fit.numbers, [fit.every[n] for n in places]), strict=True)
     fit.numbers = begin
-    return [(fit.every[n].row, said) for n, said in sorted(pairs)]
+    return [(fit.every[n].row, time) for n, time in sorted(pairs)]
 
 
 def fitted(data: Sequence[str], topology: str, keep: Sequence[str], validate: bool = False) -> None:
@@ -160,8 +160,8 @@ def fitted(data: Sequence[str], topology: str, keep: Sequence[str], validate: bo
     print(f"[{fit.table}]")
     for name, value in fit.numbers.items():
         print(f"{name} = {value:.3g}")
-    said = fit.said(fit.numbers, every)
+    times = fit.times(fit.numbers, every)
     for label, out in (("fitted", False), ("kept out", True)):
-        pairs = [(p.row, s) for n, (p, s) in enumerate(zip(every, said, strict=True)) if held_out(n) == out]
+        pairs = [(p.row, s) for n, (p, s) in enumerate(zip(every, times, strict=True)) if held_out(n) == out]
         _, errors = judged(pairs)[-1]
         print(f"# {label}: all {judgement(errors.all)}; long {judgement(errors.long)}")

@@ -30,7 +30,7 @@ class JudgedKind:
     long: Judged
 
 
-def said(text: str, topology: str) -> float:
+def estimated(text: str, topology: str) -> float:
     """The microseconds that a program takes as `shardlog cost` says."""
     return float(run(text).partition().cost(topology).seconds) * 1e6
 

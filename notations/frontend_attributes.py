@@ -80,10 +80,10 @@ def read_frontend_attributes(module: ir.Module) -> bool:
         return False
     begin, there = ir.InsertionPoint.at_block_begin(module.body), symbols(module, "sdy.mesh")
     for mesh in meshes or ():
-        said = _as(sdy.MeshAttr, mesh.attr, _MESHES, "module")
+        mesh_attribute = _as(sdy.MeshAttr, mesh.attr, _MESHES, "module")
         if mesh.name not in there:  # XLA has written those of collectives itself
-            sdy.MeshOp(mesh.name, said, ip=begin)
-        elif there[mesh.name].attributes["mesh"] != said:
+            sdy.MeshOp(mesh.name, mesh_attribute, ip=begin)
+        elif there[mesh.name].attributes["mesh"] != mesh_attribute:
             raise ShardlogError(f"two meshes are called {symbol(mesh.name)}", where=_MESHES)
     main = functions.get("main")
     for key, label in _TUPLES.items():
@@ -145,8 +145,8 @@ def _said(attributes: Attributes) -> Any:
 def _read(op: Operation, name: str, where: str, kind: type[_A]) -> _A | None:
     """The attribute that a string of the frontend attributes says; None where there is none. Raises
     ShardlogError where it is not of the class ``kind``."""
-    said = _said(op.attributes)
-    return _parsed(said[name], name, where, kind) if name in said else None
+    attributes = _said(op.attributes)
+    return _parsed(attributes[name], name, where, kind) if name in attributes else None
 
 
 def _parsed(attribute: ir.Attribute, name: str, where: str, kind: type[_A]) -> _A:
@@ -170,8 +170,8 @@ def _without(attributes: Iterable[ir.NamedAttribute], *names: str) -> ir.DictAtt
 
 def _drop(op: Operation, *names: str) -> None:
     """Takes frontend attributes off an op."""
-    if len(said := _said(op.attributes)):
-        rest = _without(said, *names)
+    if len(attributes := _said(op.attributes)):
+        rest = _without(attributes, *names)
         del op.attributes[_ATTRIBUTES]
         if rest:
             op.attributes[_ATTRIBUTES] = rest
@@ -198,8 +198,8 @@ def _read_boundary(function: Operation) -> None:
         given = list(zip(function.attributes[label], types, strict=True))
         for index, (entry, type_) in enumerate(given):
             if (entry, type_) not in read:
-                what = "argument" if label == "arg_attrs" else "result"
-                where = f"{location(function)}: {what} {index} of @{text_of(function.attributes['sym_name'])}"
+                end = "argument" if label == "arg_attrs" else "result"
+                where = f"{location(function)}: {end} {index} of @{text_of(function.attributes['sym_name'])}"
                 read[entry, type_] = _read_entry(entry, type_, label, function, where)
         function.attributes[label] = ir.ArrayAttr.get([read[one] for one in given])
 
@@ -211,9 +211,9 @@ def _read_entry(
     kept = entries_of(entry, _TILES)
     for sharding in _named(entry, where):
         kept["sdy.sharding"] = _attribute(sharding, type_, function, where)
-    if _SHARDING in (said := _said(kept)):
+    if _SHARDING in (attributes := _said(kept)):
         if label == "arg_attrs":
-            kept["sdy.sharding"] = _parsed(said[_SHARDING], _SHARDING, where, sdy.TensorShardingAttr)
+            kept["sdy.sharding"] = _parsed(attributes[_SHARDING], _SHARDING, where, sdy.TensorShardingAttr)
         rest = _without(kept.pop(_ATTRIBUTES), _SHARDING)
         kept |= {_ATTRIBUTES: rest} if rest else {}
     return ir.DictAttr.get(kept)
@@ -422,8 +422,8 @@ def _said_boundary(call: Operation, enters: list[Operation], leaves: list[Operat
     where, many = location(call), sdy.TensorShardingPerValueAttr
     ends = [(op, key) for several, key in ((enters, "in"), (leaves, "out")) for op in several]
     by_end = {key: _read(op, f"xla.sdy.{key}_shardings", where, many) for op, key in ends}
-    said = (_read(op, "xla.sdy.manual_axes", where, sdy.ManualAxesAttr) for op, _ in ends)
-    axes = next((axes for axes in said if axes is not None), sdy.ManualAxesAttr.get([]))
+    manual_axes = (_read(op, "xla.sdy.manual_axes", where, sdy.ManualAxesAttr) for op, _ in ends)
+    axes = next((axes for axes in manual_axes if axes is not None), sdy.ManualAxesAttr.get([]))
     # A call that XLA itself made has them on the call.
     operands = [operand for op in enters for operand in op.operands]
     return operands, by_end.get("in") or many.get([]), by_end.get("out") or many.get([]), axes
@@ -435,10 +435,10 @@ def _named_boundary(
     """The same as shardings by named axes say it; None where there are none. The constraints on what enters
     are its shardings."""
     where = location(call)
-    said = [_named(op.attributes, where) for op in (call, *enters, *leaves)]
-    if not any(said):
+    shardings_named = [_named(op.attributes, where) for op in (call, *enters, *leaves)]
+    if not any(shardings_named):
         return None
-    axes = {axis.name: None for named in said for sharding in named for axis in sharding.manual}
+    axes = {axis.name: None for named in shardings_named for sharding in named for axis in sharding.manual}
     operands, entering, leaving = [], [], []
     for operand in (operand for op in enters for operand in op.operands):
         owner: Any = operand.owner
@@ -448,7 +448,7 @@ def _named_boundary(
         alone = len([*operand.uses]) == 1
         operands.append(owner.operands[0] if alone else operand)
         entering.append(owner.attributes["sharding"])
-    for op, named in zip(leaves, said[-1:], strict=False):
+    for op, named in zip(leaves, shardings_named[-1:], strict=False):
         if len(named) != len(op.results):
             message = f"{len(named)} shardings for the {len(op.results)} results of @{_LEAVES}"
             raise ShardlogError(message, where=where, hint="expected one for each")

@@ -35,25 +35,25 @@ def has_unknown_sizes(module: ir.Module) -> bool:
     return any(UNKNOWN in op.attributes for op in symbols(module, "sdy.mesh").values())
 
 
-def check_sizes(module: ir.Module, what: str, otherwise: str = "") -> None:
-    """Raises ShardlogError for a mesh with axes of unknown size; ``what`` cannot do without. ``otherwise`` is
+def check_sizes(module: ir.Module, asker: str, otherwise: str = "") -> None:
+    """Raises ShardlogError for a mesh with axes of unknown size, which ``asker`` needs. ``otherwise`` is
     added to the advice."""
     for name, op in symbols(module, "sdy.mesh").items():
         if UNKNOWN in op.attributes and f"<{symbol(name)}," in str(module):  # and its sizes matter
             (axis, *_) = ir.DenseI64ArrayAttr(op.attributes[UNKNOWN])
             hint = f"give the sizes of all of its axes, as in --mesh {name}=2x3{otherwise}"
-            message = f"axis {axis} of {symbol(name)} has no size, which {what} needs"
+            message = f"axis {axis} of {symbol(name)} has no size, which {asker} needs"
             raise ShardlogError(message, where=location(op), hint=hint)
 
 
-def check_carried(module: ir.Module, what: str) -> None:
-    """Raises ShardlogError for annotations that ``what`` does not honour; also as ``check_sizes``."""
+def check_carried(module: ir.Module, asker: str) -> None:
+    """Raises ShardlogError for annotations that ``asker`` does not honour; also as ``check_sizes``."""
     if SPELLING not in module.operation.attributes:
         return
-    check_sizes(module, what)
+    check_sizes(module, asker)
     for op in operations_in(module):
         if PARTIAL in op.attributes:
-            _check_partial(op, op.attributes, op.results[0].type, what)
+            _check_partial(op, op.attributes, op.results[0].type, asker)
         if op.name != "func.func":
             continue
         for label in filter(op.attributes.__contains__, _OF_ENDS):
@@ -61,23 +61,23 @@ def check_carried(module: ir.Module, what: str) -> None:
             for entry, type_ in zip(op.attributes[label], types, strict=True):
                 if PARTIAL not in entry:
                     continue
-                _check_partial(op, entry, type_, what)
+                _check_partial(op, entry, type_, asker)
                 if (kind := _partial(entry)[0]) not in OF_EQUALS:
-                    message = f"a partial {kind} at the boundary of a function is not supported by {what}"
+                    message = f"a partial {kind} at the boundary of a function is not supported by {asker}"
                     choices = f"known are sum, {', '.join(OF_EQUALS)}"
                     hint = f"{choices}; leave it out, and the tensor is whole there"
                     raise ShardlogError(message, where=location(op), hint=hint)
 
 
-def _check_partial(op: Any, held: Any, type_: Any, what: str) -> None:
+def _check_partial(op: Any, held: Any, type_: Any, asker: str) -> None:
     """Raises ShardlogError for a reduction, said by attributes, that no collective can make of a type."""
     kind, _ = _partial(held)
     if kind not in COMBINED_BY:
         hint = f"known are {', '.join(COMBINED_BY)}; leave it out, and results are whole"
-        raise ShardlogError(f"{_REFUSED} {what}: {kind}", where=location(op), hint=hint)
+        raise ShardlogError(f"{_REFUSED} {asker}: {kind}", where=location(op), hint=hint)
     element = ir.ShapedType(type_).element_type
     if why := misfit(kind, element):
-        message = f"a partial {kind} of {element} is not supported by {what}"
+        message = f"a partial {kind} of {element} is not supported by {asker}"
         raise ShardlogError(message, where=location(op), hint=f"{why}: leave it out, and the tensor is whole")
 
 

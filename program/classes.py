@@ -84,8 +84,8 @@ def knowledge(signature: Facts, facts: Facts) -> SignatureAnswers:
     """Reads ``facts``, the outputs of the op rules for one signature."""
     ends: dict[str, dict[int, list[End]]] = {"edge_owner": {}, "edge_source": {}, "edge_target": {}}
     for name, by_edge in ends.items():
-        for e, what, r, i in facts[name]:
-            by_edge.setdefault(e, []).append((what, r, i))
+        for e, end, r, i in facts[name]:
+            by_edge.setdefault(e, []).append((end, r, i))
     edges = []
     for (e,) in sorted(facts["edge"]):
         owner = ends["edge_owner"][e][0]
@@ -126,7 +126,7 @@ class Classes:
     solve: Callable[[Facts, Hashable], SignatureAnswers]
     describe: Callable[[Any, bool], Facts]
     mode: Facts = field(default_factory=dict)  # facts that hold for all signatures
-    known: list[SignatureAnswers] = field(default_factory=list)  # per class, a representative
+    by_class: list[SignatureAnswers] = field(default_factory=list)  # a representative of each
     _by_signature: dict[tuple[int, bool], tuple[int, SignatureAnswers]] = field(default_factory=dict)
     _described: dict[int, tuple[Facts, Hashable]] = field(default_factory=dict)
     _by_facts: dict[TurnFacts, int] = field(default_factory=dict)
@@ -172,13 +172,13 @@ class Classes:
 
     def with_facts(self, number: int, more: StaticFacts) -> int:
         """The class of items whose turns have ``more`` facts than those of class ``number``."""
-        answers = self.known[number]
+        answers = self.by_class[number]
         return self._intern(replace(answers, static={**answers.static, **dict(more)}))
 
     def _intern(self, answers: SignatureAnswers) -> int:
-        number = self._by_facts.setdefault(answers.turns, len(self.known))
-        if number == len(self.known):
-            self.known.append(answers)
+        number = self._by_facts.setdefault(answers.turns, len(self.by_class))
+        if number == len(self.by_class):
+            self.by_class.append(answers)
         return number
 
     def identity(self, name: str, operands: int, type_: int, more: StaticFacts = ()) -> int:

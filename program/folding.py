@@ -117,7 +117,7 @@ class _Folding:
     def __init__(self, scopes: Sequence[tuple[str, ...]], tokens: Sequence[int], least: int) -> None:
         self.scopes, self.tokens, self.least = scopes, tokens, least
         self.numbers: dict[tuple[int, ...], int] = {}  # of sequences of tokens; negative: ops have the others
-        self.found: dict[tuple[int, ...], tuple[tuple[int, int, int], ...]] = {}  # by sequences of tokens
+        self.repeated: dict[tuple[int, ...], tuple[tuple[int, int, int], ...]] = {}  # by sequences of tokens
 
     def groups(self) -> tuple[Group, ...]:
         return self.fold(self.nodes(0, len(self.tokens), 0), "")
@@ -216,7 +216,7 @@ class _Folding:
     def repetitions(self, nodes: Sequence[_Node]) -> tuple[tuple[int, int, int], ...]:
         """(start, period, count) of the sequences that repeat in a row, from left to right."""
         tokens = tuple(node.token for node in nodes)
-        if tokens not in self.found:
+        if tokens not in self.repeated:
             sizes = np.asarray([node.size for node in nodes])
             repetitions, waiting = [], [(0, len(tokens))]
             while waiting:
@@ -226,8 +226,8 @@ class _Folding:
                     at, period, count = best
                     repetitions.append((start + at, period, count))
                     waiting += [(start, start + at), (start + at + period * count, end)]
-            self.found[tokens] = tuple(sorted(repetitions))
-        return self.found[tokens]
+            self.repeated[tokens] = tuple(sorted(repetitions))
+        return self.repeated[tokens]
 
 
 def _label(path: tuple[str, ...]) -> str:

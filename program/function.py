@@ -84,9 +84,9 @@ class Signatures:
             self._words[-3 - number] = None if elements else str(attribute)
         return key
 
-    def data(self, told: tuple[Hashable, ...]) -> int:
+    def data(self, contents: tuple[Hashable, ...]) -> int:
         """A number for the data of ops beyond their signatures."""
-        return self._data.setdefault(told, len(self._data))
+        return self._data.setdefault(contents, len(self._data))
 
     def number(self, key: tuple[Hashable, ...], op: Any, count: int = 1) -> int:
         """The signature with a key that ``count`` more ops have, of which ``op`` is one."""

@@ -227,11 +227,11 @@ class Shardings:
             dimensions.append("{" + ", ".join(entries) + "}" + priority)
         text = f"#sdy.sharding<{symbol(self.meshes.meshes[sharding.mesh].name)}, [{', '.join(dimensions)}]"
         kind = "" if sharding.reduction == "sum" else sharding.reduction
-        for what, axes in (("replicated=", sharding.replicated), (f"unreduced={kind}", sharding.unreduced)):
+        for label, axes in (("replicated=", sharding.replicated), (f"unreduced={kind}", sharding.unreduced)):
             if axes and not (
                 closed and axes is sharding.replicated
             ):  # closed: no word on other axes is needed
-                text += f", {what}{{{self.axes_text(sharding.mesh, axes)}}}"
+                text += f", {label}{{{self.axes_text(sharding.mesh, axes)}}}"
         return text + ">"
 
     def axes_text(self, mesh: int, axes: Iterable[SubAxis]) -> str:

@@ -86,8 +86,8 @@ def looks_at(rows: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
     """The relation ``looks_at`` of the op rules by op name: which of its surroundings belong to an op's
     signature."""
     by_name: dict[str, tuple[str, ...]] = {}
-    for name, what in sorted(rows):
-        by_name[name] = (*by_name.get(name, ()), what)
+    for name, surrounding in sorted(rows):
+        by_name[name] = (*by_name.get(name, ()), surrounding)
     return by_name
 
 
@@ -162,11 +162,11 @@ def attributes(op: Operation) -> Sequence[tuple[str, ir.Attribute]]:
         return entries
 
 
-def surroundings(op: Operation, what: Sequence[str]) -> Facts:
+def surroundings(op: Operation, which: Sequence[str]) -> Facts:
     """Facts about the op's surroundings: the definers of its operands, its users, the ops in its regions
-    (``what`` has "operands", "users" or "regions")."""
+    (``which`` has "operands", "users" or "regions")."""
     facts: Facts = {}
-    if "operands" in what:
+    if "operands" in which:
         numbers: dict[Any, int] = {}
         for t, value in enumerate(op.operands):
             _add(facts, "operand_value", (t, numbers.setdefault(value, len(numbers))))
@@ -175,10 +175,10 @@ def surroundings(op: Operation, what: Sequence[str]) -> Facts:
                 _add(facts, "defined_by", (t, definer.operation.name))
                 for source in list(definer.operands)[:1]:
                     _add(facts, "defined_from", (t, numbers.setdefault(source, len(numbers))))
-    if "users" in what:
+    if "users" in which:
         users = {use.owner.operation.name for result in op.results for use in result.uses}
         facts["used_by"] = [(name,) for name in sorted(users)]
-    if "regions" in what:
+    if "regions" in which:
         for r, region in enumerate(op.regions):
             for block in list(region.blocks)[:1]:
                 _add_returned(facts, r, block)

@@ -93,7 +93,7 @@ class _Propagation:
         self.agenda = Agenda(self.solver, STATE, "changed", spread=["mesh"])
         self.statics: dict[tuple[int, int, str], int] = {}
         # One further class, for removed ops, which never take turns.
-        self.nothing = len(program.classes.known)
+        self.nothing = len(program.classes.by_class)
         self.classes = self.nothing + 1
         # Annotations with priorities take turns too: they reveal a dimension when its priority comes.
         distinct = {id(s): s for s in program.initial.values()}.items()
@@ -293,7 +293,7 @@ class _Propagation:
     def _statics(self, level: int | None, strategy: str) -> npt.NDArray[np.int32]:
         """The static facts of every class in a stage; -1 where nothing flows."""
         numbers = [-1] * (self.classes + len(self.annotation_classes))
-        for number, answers in enumerate(self.program.classes.known):
+        for number, answers in enumerate(self.program.classes.by_class):
             flows = answers.flows.get(level)
             if not flows:
                 continue

@@ -50,7 +50,7 @@ class _Answers:
 
     solver: Solver
     unbound: Solver
-    said: dict[Hashable, dict[str, list[tuple[Any, ...]]]] = field(default_factory=dict)
+    classified: dict[Hashable, dict[str, list[tuple[Any, ...]]]] = field(default_factory=dict)
     known: dict[Hashable, SignatureAnswers] = field(default_factory=dict)
     local: dict[Hashable, dict[str, list[tuple[Any, ...]]]] = field(default_factory=dict)
 
@@ -175,11 +175,15 @@ class RuleBook:
         # unless more rules are about it.
         self._answers = self._shipped
         if own:
-            meant, unbound = (self.ops.solver(told, limits=each) for told in (self.shared, {}))
+            meant, unbound = (
+                self.ops.solver(shared_facts, limits=each) for shared_facts in (self.shared, {})
+            )
             self._answers = _Answers(meant, unbound)
         self._ops = self._answers.solver
         shared = self._ops.solve({}, ["looks_at", "op_priority_level"])
-        self.looks_at: list[tuple[str, str]] = [(str(name), str(what)) for name, what in shared["looks_at"]]
+        self.looks_at: list[tuple[str, str]] = [
+            (str(name), str(surrounding)) for name, surrounding in shared["looks_at"]
+        ]
         self.levels = shared["op_priority_level"]
 
     def programs(self) -> dict[str, LoadedProgram]:
@@ -208,24 +212,24 @@ class RuleBook:
 
         Raises ShardlogError where the rules of a user or a package contradict themselves or the op.
         """
-        said = self.said(signature)
+        answers = self.unchecked(signature)
         for invalid in self.invalid(signature):
             raise invalid.error(signature)
-        return said
+        return answers
 
-    def said(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
+    def unchecked(self, signature: Facts) -> dict[str, list[tuple[Any, ...]]]:
         """``classify``, but invalid answers are returned too."""
         self._note("ops", signature)
         key = _key(signature)
         own = speak_of(self._about, signature)
         answers = self._answers if own else self._shipped
-        if key not in answers.said:
+        if key not in answers.classified:
             said = answers.solver.solve(signature, [*self.ops.outputs, *INVALID] if own else None)
-            answers.said[key] = said
+            answers.classified[key] = said
             wrong = [said.pop(name, []) for name in INVALID]
             if any(wrong):
                 self._invalid.add(key)
-        return answers.said[key]
+        return answers.classified[key]
 
     def knowledge(self, signature: Facts, words: Hashable = None) -> SignatureAnswers:
         """What ``classify`` says, as the graph is built from it. ``words`` are some that signatures have only
@@ -268,13 +272,13 @@ class RuleBook:
     def domains_look_at(self) -> list[tuple[str, str]]:
         """The surroundings that ``domains`` needs, besides those of ``looks_at``."""
         rows = self._ops.solve({}, ["domains_look_at"])["domains_look_at"]
-        return [(str(name), str(what)) for name, what in rows]
+        return [(str(name), str(surrounding)) for name, surrounding in rows]
 
     @cached_property
     def partition_looks_at(self) -> list[tuple[str, str]]:
         """The surroundings that ``localize`` needs, besides those of ``looks_at``."""
         rows = self._ops.solve({}, ["partition_looks_at"])["partition_looks_at"]
-        return [(str(name), str(what)) for name, what in rows]
+        return [(str(name), str(surrounding)) for name, surrounding in rows]
 
     @staticmethod
     def candidates(shared: Facts) -> Solver:
@@ -439,8 +443,10 @@ class RuleBook:
         if key not in decisions:
             self._note(name, facts)
             program = shipped(f"propagation/{name}")
-            told = {relation: rows for relation, rows in self.shared.items() if program.declares(relation)}
-            decisions[key] = program.solver(told).solve(facts)
+            given_facts = {
+                relation: rows for relation, rows in self.shared.items() if program.declares(relation)
+            }
+            decisions[key] = program.solver(given_facts).solve(facts)
         return decisions[key]
 
     def _note(self, name: str, facts: Facts) -> None:

@@ -56,8 +56,8 @@ def find_invalid(
         for row in derivations.rows(name):
             proof = derivations.proof(name, row)
             if proof is not None:
-                what = proof.sentence[:1].lower() + proof.sentence[1:].removesuffix(".")
-                errors.append(Invalid(what, *(_place(proof, own, builtin) or ())))
+                fault = proof.sentence[:1].lower() + proof.sentence[1:].removesuffix(".")
+                errors.append(Invalid(fault, *(_place(proof, own, builtin) or ())))
     yield from sorted(dict.fromkeys(errors), key=lambda invalid: not invalid.place)
 
 

@@ -35,7 +35,7 @@ _BATCH = 1  # dimensions of an ellipsis there
 class Case:
     """An op, as the op rules see it.
 
-    ``facts`` are its signature, ``said`` is what the rules say. ``operation`` is the op where there is one;
+    ``facts`` are its signature, ``answers`` are the rules'. ``operation`` is the op where there is one;
     it lives as long as its ``module``. ``reference`` is a function that computes the results, ``invalid`` is
     what is wrong with the rules of a user.
     """
@@ -43,7 +43,7 @@ class Case:
     name: str
     place: str
     facts: Rows
-    said: Rows
+    answers: Rows
     operation: ir.Operation | None = None
     module: ir.Module | None = None
     reference: Reference | None = None
@@ -66,23 +66,23 @@ class Case:
     @cached_property
     def factors(self) -> dict[int, int]:
         """Sizes of the factors."""
-        return dict(self.said["factor"])
+        return dict(self.answers["factor"])
 
     @cached_property
     def kinds(self) -> dict[int, str]:
         """Kinds of the factors, where the rules say one."""
-        return dict(self.said["kind"])
+        return dict(self.answers["kind"])
 
     @cached_property
     def blocked(self) -> frozenset[int]:
         """Factors along which nothing propagates."""
-        return frozenset(f for (f,) in self.said["blocked"])
+        return frozenset(f for (f,) in self.answers["blocked"])
 
     @cached_property
     def maps(self) -> dict[tuple[int, int], list[int]]:
         """(slot, dimension) -> its factors, major to minor."""
         maps: dict[tuple[int, int], list[int]] = {}
-        for t, d, _, f in sorted(self.said["maps"]):
+        for t, d, _, f in sorted(self.answers["maps"]):
             maps.setdefault((t, d), []).append(f)
         return maps
 
@@ -150,9 +150,9 @@ def module_cases(
         facts = describe(op, False, around)
         key = tuple((name, tuple(rows)) for name, rows in sorted(facts.items()))
         if key not in cases:
-            said = (book.said if lenient else book.classify)(facts)
+            answers = (book.unchecked if lenient else book.classify)(facts)
             name, invalid = _name(facts), book.invalid(facts)
-            cases[key] = Case(name, place(op), facts, said, op, module, references.get(name), invalid)
+            cases[key] = Case(name, place(op), facts, answers, op, module, references.get(name), invalid)
     return list(cases.values())
 
 
@@ -177,8 +177,8 @@ def line_case(
     else:
         rows["op"] = [(line.name,)]
     name = _name(rows)
-    said = (book.said if lenient else book.classify)(rows)
-    return Case(name, line.place, rows, said, reference=references.get(name), invalid=book.invalid(rows))
+    answers = (book.unchecked if lenient else book.classify)(rows)
+    return Case(name, line.place, rows, answers, reference=references.get(name), invalid=book.invalid(rows))
 
 
 def _name(facts: Rows) -> str:

@@ -40,21 +40,21 @@ def catalogue() -> str:
     book = RuleBook(shardy=LINES[0])
     origins = Origins(book)
     cases: dict[str, Case] = {}
-    for case in sorted(file_cases(EXAMPLES, book), key=lambda c: not c.factors and not c.said["edge"]):
+    for case in sorted(file_cases(EXAMPLES, book), key=lambda c: not c.factors and not c.answers["edge"]):
         cases.setdefault(case.name, case)
-    ruled = {name: case for name, case in cases.items() if case.factors or case.said["edge"]}
+    ruled = {name: case for name, case in cases.items() if case.factors or case.answers["edge"]}
     bare = {name: bare_case(name, book) for relation in _NAMING for name in _named(origins, relation)}
-    needless = {n: c for n, c in bare.items() if n not in ruled and c is not None and c.said["known"]}
-    lacking = {n: c for n, c in bare.items() if n not in ruled and c is not None and not c.said["known"]}
+    needless = {n: c for n, c in bare.items() if n not in ruled and c is not None and c.answers["known"]}
+    lacking = {n: c for n, c in bare.items() if n not in ruled and c is not None and not c.answers["known"]}
     rows = [(name, _file(case, origins), _says(case)) for name, case in sorted(ruled.items())]
     parts = [
         _HEAD,
         f"## Ops with a rule ({len(rows)})\n",
         _table(("op", "rule", "factors of an example, or data flow"), rows),
         f"\n## Ops that need no rule ({len(needless)})\n",
-        _table(("op", "because"), [(n, c.said["no_rule"][0][0]) for n, c in sorted(needless.items())]),
+        _table(("op", "because"), [(n, c.answers["no_rule"][0][0]) for n, c in sorted(needless.items())]),
         f"\n## Ops without a rule ({len(lacking)})\n\nShardings stop there.\n",
-        _table(("op", "because"), [(n, c.said["no_rule"][0][0]) for n, c in sorted(lacking.items())]),
+        _table(("op", "because"), [(n, c.answers["no_rule"][0][0]) for n, c in sorted(lacking.items())]),
         _LINES,
     ]
     return "\n".join(parts)
@@ -103,7 +103,7 @@ def _link(file: str) -> str:
 
 
 def _says(case: Case) -> str:
-    if case.said["edge"]:
+    if case.answers["edge"]:
         return "; ".join(edges(case))
     return f"`{notation(case)}`"
 

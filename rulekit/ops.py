@@ -27,10 +27,10 @@ def module_ops(source: object, book: RuleBook) -> list[Row]:
 
 
 def _row(name: str, group: Sequence[Case], origins: Origins) -> Row:
-    unknown = [case for case in group if not case.said["known"]]
+    unknown = [case for case in group if not case.answers["known"]]
     case = unknown[0] if unknown else max(group, key=lambda c: len(c.factors))
     if unknown:
-        reasons = [reason for (reason,) in case.said["no_rule"]] or ["no rule covers it"]
+        reasons = [reason for (reason,) in case.answers["no_rule"]] or ["no rule covers it"]
         return (name, len(group), "-", f"none, at {case.place}: {reasons[0]}")
     origin = origins.first(case)
     return (name, len(group), origin.place if origin else "-", summary(case))

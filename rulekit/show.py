@@ -33,13 +33,13 @@ def notation(case: Case) -> str:
 def iteration(case: Case) -> list[str]:
     """A case as loops, as MLIR describes structured ops: the kind of each, and where they are in each
     slot, as in ``(d0, d1, d2) -> (d0, d2)``. Nothing where the op has no rule."""
-    kinds: dict[int, str] = dict(case.said["iterates"])
+    kinds: dict[int, str] = dict(case.answers["iterates"])
     if not kinds:
         return []
     moves: dict[tuple[int, int], list[tuple[int, int]]] = {}
-    for t, d, loop, coefficient in sorted(case.said["moves_along"]):
+    for t, d, loop, coefficient in sorted(case.answers["moves_along"]):
         moves.setdefault((t, d), []).append((loop, coefficient))
-    first = {(t, d): element for t, d, element in case.said["moves_from"]}
+    first = {(t, d): element for t, d, element in case.answers["moves_from"]}
     loops = sorted(kinds)
     named = {loop: f"d{i}" for i, loop in enumerate(loops)}
     space = ", ".join(named[loop] for loop in loops)
@@ -67,27 +67,27 @@ def _sum(moves: Sequence[tuple[int, int]], first: int, named: Mapping[int, str])
 def edges(case: Case) -> list[str]:
     """The data-flow edges of a case: which values share a sharding."""
     lines = []
-    for (e,) in sorted(case.said["edge"]):
-        sources = [_end(row) for row in case.said["edge_source"] if row[0] == e]
-        owner = [_end(row) for row in case.said["edge_owner"] if row[0] == e]
-        others = [_end(row) for row in case.said["edge_target"] if row[0] == e and _end(row) not in owner]
+    for (e,) in sorted(case.answers["edge"]):
+        sources = [_end(row) for row in case.answers["edge_source"] if row[0] == e]
+        owner = [_end(row) for row in case.answers["edge_owner"] if row[0] == e]
+        others = [_end(row) for row in case.answers["edge_target"] if row[0] == e and _end(row) not in owner]
         lines.append(f"{' and '.join(sources)} -> {' and '.join([*owner, *others])}")
     return lines
 
 
 def _end(row: tuple[int, str, int, int]) -> str:
-    _, what, r, i = row
-    return f"{what} {i}" + (f" of region {r}" if what in ("argument", "return") else "")
+    _, end, r, i = row
+    return f"{end} {i}" + (f" of region {r}" if end in ("argument", "return") else "")
 
 
 def summary(case: Case) -> str:
     """The answer of the rules about a case, in one line."""
-    if case.said["edge"]:
+    if case.answers["edge"]:
         return f"data flow: {'; '.join(edges(case))}"
-    if case.said["no_rule"]:
-        kind = "needs no rule" if case.said["known"] else "no rule"
-        return f"{kind}: {case.said['no_rule'][0][0]}"
-    return notation(case) if case.said["known"] else "no rule"
+    if case.answers["no_rule"]:
+        kind = "needs no rule" if case.answers["known"] else "no rule"
+        return f"{kind}: {case.answers['no_rule'][0][0]}"
+    return notation(case) if case.answers["known"] else "no rule"
 
 
 def show(name: str, book: RuleBook, examples: Sequence[Path] = ()) -> str:
@@ -98,7 +98,9 @@ def show(name: str, book: RuleBook, examples: Sequence[Path] = ()) -> str:
     """
     cases = [c for path in examples for c in file_cases(path, book)]
     cases += [*line_cases(book), *shipped_cases(book)]
-    named = sorted((c for c in cases if c.name == name), key=lambda c: not c.said["edge"] and not c.factors)
+    named = sorted(
+        (c for c in cases if c.name == name), key=lambda c: not c.answers["edge"] and not c.factors
+    )
     case = named[0] if named else bare_case(name, book)
     if case is None:
         hint = _nearest(name, {c.name for c in cases} | set(_written(book)))
@@ -133,7 +135,7 @@ def _shown(case: Case, origins: Origins) -> Iterator[str]:
         with case.operation.context:
             text = str(case.operation.get_asm(use_local_scope=True))
         yield from (f"    {line}" for line in text.splitlines())
-    if case.shapes or case.operation is not None or case.said["no_rule"]:
+    if case.shapes or case.operation is not None or case.answers["no_rule"]:
         yield f"  {summary(case)}"
         yield from (f"  {line}" for line in iteration(case))
     else:
@@ -148,5 +150,5 @@ def bare_case(name: str, book: RuleBook) -> Case | None:
     if name.startswith("@"):
         facts["attribute_symbol"] = [("call_target_name", name[1:])]
     case = Case(name, "", facts, book.classify(facts))
-    listed = case.said["no_rule"] and not name.startswith("@")
-    return case if case.said["known"] or listed else None
+    listed = case.answers["no_rule"] and not name.startswith("@")
+    return case if case.answers["known"] or listed else None

@@ -250,8 +250,8 @@ def _lines(label: str, lines: Sequence[str]) -> Iterator[str]:
 def _given(given: Sequence[TacticDimension]) -> list[str]:
     of_tensor: dict[str, list[str]] = {}
     for one in given:
-        what = "kept off" if one.dim is None else f"dim {one.dim} on"
-        of_tensor.setdefault(one.tensor, []).append(f"{what} {', '.join(one.axes)}")
+        limit = "kept off" if one.dim is None else f"dim {one.dim} on"
+        of_tensor.setdefault(one.tensor, []).append(f"{limit} {', '.join(one.axes)}")
     groups = _groups(of_tensor.items(), lambda one: one[0], lambda one: tuple(one[1]))
     return _columns([(name, "; ".join(dims)) for name, (_, dims) in groups]) or ["nothing"]
 
@@ -288,13 +288,13 @@ def _replicated(tensors: Sequence[Tensor]) -> list[str]:
 
 
 def _groups(
-    things: Iterable[T], name: Callable[[T], str], key: Callable[[T], Hashable]
+    answers: Iterable[T], name: Callable[[T], str], key: Callable[[T], Hashable]
 ) -> list[tuple[str, T]]:
     """One thing of each group of things that are alike, with a name for all of the group."""
     groups: dict[Any, list[T]] = {}
-    for thing in things:
-        pattern = re.sub(r"\[\d+\]", "[*]", name(thing)) if "%" not in name(thing) else "%"
-        groups.setdefault((pattern, key(thing)), []).append(thing)
+    for answer in answers:
+        pattern = re.sub(r"\[\d+\]", "[*]", name(answer)) if "%" not in name(answer) else "%"
+        groups.setdefault((pattern, key(answer)), []).append(answer)
     named = []
     for (pattern, _), same in groups.items():
         first = name(same[0])

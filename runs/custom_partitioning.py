@@ -57,9 +57,9 @@ def hlo_sharding(result: Result, value: TensorValue, sharding: Sharding | None =
     meshes, rank = result.program.shardings.meshes.meshes, len(value.shape)
     decided = sharding or result.written.sharding(value.place, rank)
     decided = decided or Sharding.open(meshes.index(main_mesh(meshes)), rank)
-    said = from_sharding(decided, meshes[decided.mesh], [axis for axis, _ in value.manual])
+    hlo = from_sharding(decided, meshes[decided.mesh], [axis for axis, _ in value.manual])
     read: Any = xla_client.HloSharding.from_string
-    return read(str(said))
+    return read(str(hlo))
 
 
 class _Call:
@@ -105,12 +105,12 @@ class _Call:
 
     def _ask(self, which: str, *given: Any) -> Any:
         """What JAX hands to XLA of one of the user's functions."""
-        asked = getattr(sys.modules[type(self.info).__module__], f"_custom_partitioning_{which}")
+        function = getattr(sys.modules[type(self.info).__module__], f"_custom_partitioning_{which}")
         try:
-            return asked(*given, self.key)
+            return function(*given, self.key)
         except Exception as error:  # the user's, of any class
-            said = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-            message = f"{which}, as custom_partitioning calls it here, raises {said}"
+            raised = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+            message = f"{which}, as custom_partitioning calls it here, raises {raised}"
             hint = "it is given the shardings of operands and results, as propagation decided them"
             raise ShardlogError(message, where=location(self.op), hint=hint) from error
 
@@ -123,10 +123,10 @@ class _Call:
         """The attributes of shardings that XLA would read."""
         attributes = []
         for sharding, value in zip(shardings, values, strict=True):
-            said = parse(str(sharding))
-            assert isinstance(said, HloSharding)
+            parsed = parse(str(sharding))
+            assert isinstance(parsed, HloSharding)
             try:
-                decided = to_sharding(said, self.main, self.meshes[self.main], len(value.shape))
+                decided = to_sharding(parsed, self.main, self.meshes[self.main], len(value.shape))
             except ShardlogError as error:
                 hint = "give shardings on the mesh that partition is given"
                 raise ShardlogError(error.message, where=location(self.op), hint=hint) from None

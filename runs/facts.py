@@ -72,7 +72,7 @@ def _asked(asked: Iterable[Mapping[str, Any]], *, keyed: bool) -> Lines:
 def _turns(result: Result) -> Lines:
     """One turn of every item over the module's annotations, in the last stage of the run."""
     program, stage = result.program, result.stages[-1]
-    graph, answers = program.graph, program.classes.known
+    graph, answers = program.graph, program.classes.by_class
     static = {
         number: _suffixes({**k.static, "flows": k.flows[stage.level], "strategy": [(stage.strategy,)]})
         for number, k in enumerate(answers)

@@ -78,15 +78,15 @@ def device_shardings(
     with result.module.context:
         entries = [boundary_attributes(main, label) for label in ("arg_attrs", "res_attrs")]
     ends = zip(_shardings_of_ends(result, devices, program), entries, strict=True)
-    arguments, results = ([*map(_in_memory, shardings, said)] for shardings, said in ends)
+    arguments, results = ([*map(_in_memory, shardings, entry)] for shardings, entry in ends)
     return arguments, results
 
 
-def _in_memory(sharding: Any, said: Any) -> Any:
+def _in_memory(sharding: Any, attributes: Any) -> Any:
     """A sharding in the memory kind of an argument or a result, if the devices have it."""
-    if _MEMORY not in said:
+    if _MEMORY not in attributes:
         return sharding
-    kind = text_of(ir.StringAttr(said[_MEMORY]))
+    kind = text_of(ir.StringAttr(attributes[_MEMORY]))
     kinds = {memory.kind for device in sharding.device_set for memory in device.addressable_memories()}
     return sharding.with_memory_kind(kind) if kind in kinds else sharding
 

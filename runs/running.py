@@ -171,14 +171,14 @@ def _names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> d
 
 
 def run_again(
-    result: Result, annotate: Given = (), without: Collection[Cell] = (), told: Sequence[str] = ()
+    result: Result, annotate: Given = (), without: Collection[Cell] = (), sharding_options: Sequence[str] = ()
 ) -> Result:
     """A run with more annotations and sharding options, and without the annotations of some cells. Raises
     what ``run_with`` does."""
     options = replace(
         result.options,
         annotate=Several((result.options.annotate, annotate)),
-        sharding_option=(*result.options.sharding_option, *told),
+        sharding_option=(*result.options.sharding_option, *sharding_options),
     )
     return run_with(result.source, options, dropped=without)
 

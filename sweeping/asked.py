@@ -48,8 +48,8 @@ class _SweepEntry:
 
     def of(self, item: Any) -> str:
         """The place of an item of a list."""
-        said = str(item).lower() if isinstance(item, bool) else str(item)
-        number = next((n for n, text in enumerate(self.lines) if said in text), 0)
+        item_text = str(item).lower() if isinstance(item, bool) else str(item)
+        number = next((n for n, text in enumerate(self.lines) if item_text in text), 0)
         return f"{self.path}:{self.line + number}"
 
 
@@ -87,8 +87,8 @@ def _entries(path: Path) -> dict[str, _SweepEntry]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
-        raise ShardlogError(f"cannot read: {said}", where=str(path), hint="expected a TOML file") from None
+        reason = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
+        raise ShardlogError(f"cannot read: {reason}", where=str(path), hint="expected a TOML file") from None
     whole = toml_values(text, str(path), _EXAMPLE)
     lines, places = text.splitlines(), dict[str, tuple[int, Sequence[str]]]()
     with suppress(ShardlogError):  # the first line stands for all then

@@ -119,11 +119,11 @@ def _ignore_interrupts() -> None:
 def _ray(count: int | None, address: str | None) -> Iterator[tuple[Executor, int]]:
     with from_extra("ray", "Ray"):
         import ray
-    asked: dict[str, Any] = (
+    cluster: dict[str, Any] = (
         {"num_cpus": count, "include_dashboard": False} if address is None else {"address": address}
     )
     try:
-        ray.init(log_to_driver=False, logging_level="ERROR", **asked)
+        ray.init(log_to_driver=False, logging_level="ERROR", **cluster)
     except (ConnectionError, ValueError, RuntimeError) as error:
         raise _unreached(address, error) from None
     remote = ray.remote(max_retries=0)(_call)  # a task whose worker ends is done again here
@@ -176,8 +176,8 @@ def _check_address(address: str) -> None:
 
 
 def _unreached(address: str | None, error: Exception) -> ShardlogError:
-    said = str(error).splitlines()[0] if str(error) else type(error).__name__
+    reason = str(error).splitlines()[0] if str(error) else type(error).__name__
     where = "--address" if address is None else f"--address {address}"
     return ShardlogError(
-        f"no cluster: {said}", where=where, hint="expected the address of a cluster that runs"
+        f"no cluster: {reason}", where=where, hint="expected the address of a cluster that runs"
     )

@@ -94,8 +94,8 @@ def csv_text(rows: Sequence[TaskRow]) -> str:
     writer.writerow(_HEAD)
     for row in rows:
         model, mesh, topology, _ = _asked(row.task)
-        said = (model, mesh, topology, row.task.options.memory, row.mesh, row.seconds, row.peak, row.gap)
-        writer.writerow([*said, int(row.front), row.refused])
+        cells = (model, mesh, topology, row.task.options.memory, row.mesh, row.seconds, row.peak, row.gap)
+        writer.writerow([*cells, int(row.front), row.refused])
     return file.getvalue()
 
 

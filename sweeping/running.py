@@ -45,7 +45,7 @@ def carry_out(
 
     Raises ShardlogError if a file cannot be written.
     """
-    tell = progress or (lambda what, done: None)
+    tell = progress or (lambda stage, done: None)
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

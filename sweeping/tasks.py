@@ -24,8 +24,8 @@ class Task:
     @cached_property
     def key(self) -> str:
         """What tells tasks apart: the model, the options, and the version that carries them out."""
-        said = json.dumps([__version__, self.model, asdict(self.options)], sort_keys=True).encode()
-        return sha256(said + self.data).hexdigest()[:20]
+        described = json.dumps([__version__, self.model, asdict(self.options)], sort_keys=True).encode()
+        return sha256(described + self.data).hexdigest()[:20]
 
     @property
     def name(self) -> str:

@@ -69,7 +69,7 @@ def spots(library: Library, path: Path, offset: int) -> list[Occurrence]:
     occurrences = [
         Occurrence(file, other)
         for file in files
-        for other in names_in(library, file).found
+        for other in names_in(library, file).in_order
         if (other.kind, other.text, other.scope) == (name.kind, name.text, name.scope)
         and (name.kind in _LOCAL or scopes.same(name, other))
     ]
@@ -118,13 +118,13 @@ def hover(library: Library, path: Path, offset: int) -> tuple[Name, str] | None:
     declared = [d for d in _declarations(library, path) if is_meant(d.name)]
     parts = [f"```datalog\n{d.text}\n```" + (f"\n{d.comment}" if d.comment else "") for d in declared[:3]]
     if name.kind == "relation":
-        said = (
+        sentences = (
             sentence
             for file in _files(library, path)
             for head, sentence in names_in(library, file).sentences
             if is_meant(head)
         )
-        parts.append("\n".join(f"- {sentence}" for sentence in list(dict.fromkeys(said))[:_SENTENCES]))
+        parts.append("\n".join(f"- {sentence}" for sentence in list(dict.fromkeys(sentences))[:_SENTENCES]))
     text = "\n\n".join(filter(None, parts))
     return (name, text) if text else None
 
@@ -138,7 +138,7 @@ def _about_variable(library: Library, path: Path, name: Name) -> str:
         if d.name.kind == "relation"
     }
     types: dict[str, None] = {}
-    for spot in names_in(library, path).found:
+    for spot in names_in(library, path).in_order:
         if (spot.kind, spot.text, spot.scope) == (name.kind, name.text, name.scope) and spot.argument:
             relation, i = spot.argument
             declared = columns.get((scopes.home(relation) or "", relation.text), ())
@@ -187,7 +187,7 @@ def renamed(library: Library, path: Path, offset: int, to: str) -> list[Occurren
     for file in {spot.path: None for spot in occurrences}:
         others = (
             other
-            for other in names_in(library, file).found
+            for other in names_in(library, file).in_order
             if (other.kind, other.scope, other.text) == (name.kind, name.scope, to)
         )
         # Where either could be taken for the other.
@@ -209,7 +209,9 @@ def proposals(library: Library, path: Path, offset: int) -> list[Proposal]:
     scope = next((i for i, (start, end) in enumerate(names.statements) if start <= offset <= end), None)
     start = names.statements[scope][0] if scope is not None else offset
     if path.suffix in SUFFIXES:
-        local = sorted({name.text for name in names.found if name.kind == "factor" and name.scope == scope})
+        local = sorted(
+            {name.text for name in names.in_order if name.kind == "factor" and name.scope == scope}
+        )
         return [*(Proposal(word, "factor") for word in local), *(Proposal(kind, "keyword") for kind in KINDS)]
     before = text[min(start, offset) : offset]
     line = text[text.rfind("\n", 0, offset) + 1 : offset]
@@ -228,7 +230,7 @@ def proposals(library: Library, path: Path, offset: int) -> list[Proposal]:
     if directive is not None:
         return [*_proposed(declared, "relation")]
     local = sorted(
-        {n.text for n in names.found if n.kind == "variable" and n.scope == scope and n.end != offset}
+        {n.text for n in names.in_order if n.kind == "variable" and n.scope == scope and n.end != offset}
     )
     words = sorted(word for word in KEYWORDS if word.isidentifier() and word != "_")
     return [

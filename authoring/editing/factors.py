@@ -19,14 +19,14 @@ def factors_of(text: str) -> RuleFileNames:
     start, scope = 0, -1
     for line in text.split("\n"):
         if FACTS.fullmatch(line):
-            for name in names_of(line).found:
-                names.found.append(replace(name, start=name.start + start, end=name.end + start))
+            for name in names_of(line).in_order:
+                names.in_order.append(replace(name, start=name.start + start, end=name.end + start))
         elif line.strip() and not line.startswith("//"):
             begins = not line[0].isspace()
             scope += begins
             op = NAME.match(line) if begins else None
             if op is not None:
-                names.found.append(Name("op", op[0][:-1].strip(), start, start + len(op[0][:-1].rstrip())))
+                names.in_order.append(Name("op", op[0][:-1].strip(), start, start + len(op[0][:-1].rstrip())))
             _line(names, line, start, op.end() if op else 0, scope)
         if scope == len(names.statements):
             names.statements.append((start, start + len(line)))
@@ -37,10 +37,10 @@ def factors_of(text: str) -> RuleFileNames:
 
 
 def _line(names: RuleFileNames, line: str, start: int, begin: int, scope: int) -> None:
-    seen = {name.text for name in names.found if name.kind == "factor" and name.scope == scope}
+    seen = {name.text for name in names.in_order if name.kind == "factor" and name.scope == scope}
     for match in _WORD.finditer(line, begin):
         if match[0] in KINDS and line[match.end() :].lstrip().startswith("="):
             continue
         place = (start + match.start(), start + match.end())
-        names.found.append(Name("factor", match[0], *place, match[0] not in seen, scope))
+        names.in_order.append(Name("factor", match[0], *place, match[0] not in seen, scope))
         seen.add(match[0])

@@ -73,7 +73,7 @@ def hover(path: Path, text: str, offset: int) -> tuple[int, int, str] | None:
     """
     module = _known(path, text)
     value = module.at(offset)
-    return None if value is None else (value.start, value.end, module.told(value))
+    return None if value is None else (value.start, value.end, module.hover_text(value))
 
 
 class _Known:
@@ -115,7 +115,7 @@ class _Known:
         """The value that holds a place, or ends there."""
         return next((use for use in self._uses if use.start <= offset <= use.end), None)
 
-    def told(self, use: ValueUse) -> str:
+    def hover_text(self, use: ValueUse) -> str:
         """What is known of a value: its sharding, why, and the collectives that move it."""
         printed = self._printed[self._uses.index(use)]
         session, record = self._session, self._session.record
@@ -164,8 +164,10 @@ class _Known:
             return {}
         for each in collectives:
             axes = ", ".join(each.axes)
-            said = f"{each.kind} {each.number} over {axes}: {each.total:,} bytes for {each.slot} of {each.op}"
-            by_value.setdefault(each.value, []).append(f"- **{said}**")
+            summary = (
+                f"{each.kind} {each.number} over {axes}: {each.total:,} bytes for {each.slot} of {each.op}"
+            )
+            by_value.setdefault(each.value, []).append(f"- **{summary}**")
         return by_value
 
 

@@ -61,7 +61,7 @@ class RuleFileNames:
     it stands, and its name, the name of an instance's component.
     """
 
-    found: list[Name] = field(default_factory=list)
+    in_order: list[Name] = field(default_factory=list)
     declarations: list[Declaration] = field(default_factory=list)
     sentences: list[tuple[Name, str]] = field(default_factory=list)
     statements: list[tuple[int, int]] = field(default_factory=list)  # their starts and ends
@@ -71,7 +71,7 @@ class RuleFileNames:
 
     def at(self, offset: int) -> Name | None:
         """The name that holds a place, or ends there."""
-        return next((name for name in self.found if name.start <= offset <= name.end), None)
+        return next((name for name in self.in_order if name.start <= offset <= name.end), None)
 
     def within(self, offset: int) -> str:
         """The path of the component that holds a place."""
@@ -80,7 +80,7 @@ class RuleFileNames:
 
     def includes(self) -> Iterator[Name]:
         """The names of the files that the text includes."""
-        return (name for name in self.found if name.kind == "file")
+        return (name for name in self.in_order if name.kind == "file")
 
 
 def names_of(text: str) -> RuleFileNames:
@@ -162,7 +162,7 @@ class _Statement:
         scope = self.scope if kind in ("variable", "column") else -1
         end = piece.at + len(piece.text)
         name = Name(kind, piece.text, piece.at, end, declares, scope, argument, self.within, path)
-        self.names.found.append(name)
+        self.names.in_order.append(name)
         return name
 
     def read(self) -> None:
@@ -184,7 +184,7 @@ class _Statement:
         for piece in self.pieces[1:]:
             if piece.kind == "string":
                 name = Name("file", piece.text.strip('"'), piece.at, piece.at + len(piece.text))
-                self.names.found.append(name)
+                self.names.in_order.append(name)
 
     def declaration(self, kind: str) -> None:
         """``.decl a, b(x: t)``, ``.type a <: b``, ``.type a = b | c``, ``.type a = [x: t]``, branches."""
@@ -288,7 +288,7 @@ class _Statement:
             for match in _NAMED.finditer(comment.text):
                 start, end = (comment.at + place for place in match.span(1))
                 name = Name("variable", match[1], start, end, scope=self.scope, within=self.within)
-                self.names.found.append(name)
+                self.names.in_order.append(name)
         sentence = " ".join(map(_words, sentences))
         open_: list[_Bracket] = []
         is_head = True
@@ -304,7 +304,7 @@ class _Statement:
             elif piece.kind == "identifier":
                 self.word(i, open_[-1] if open_ else None)
                 if is_head and not open_ and sentence and self.kind(i + 1) == "(":
-                    self.names.sentences.append((self.names.found[-1], sentence))
+                    self.names.sentences.append((self.names.in_order[-1], sentence))
 
     def kind(self, i: int) -> str:
         """The kind of a piece, "" where there is none."""
@@ -314,7 +314,7 @@ class _Statement:
         if self.pieces[i].kind != "(" or i == 0:
             return _Bracket()
         called = self.pieces[i - 1].text
-        last = self.names.found[-1] if self.names.found else None
+        last = self.names.in_order[-1] if self.names.in_order else None
         is_relation = last is not None and last.kind == "relation" and last.start == self.pieces[i - 1].at
         return _Bracket(called, last if is_relation else None)
 

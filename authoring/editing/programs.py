@@ -123,7 +123,7 @@ class Library:
 
     def _needs_ops(self, files: Sequence[Path]) -> bool:
         """Whether files use relations that they do not declare and the op rules do."""
-        used = {n.text for file in files for n in self.names(file).found if n.kind == "relation"}
+        used = {n.text for file in files for n in self.names(file).in_order if n.kind == "relation"}
         return bool((used - self.declared(files)) & self.declared(self.closure([OPS])))
 
     def declared(self, files: Iterable[Path]) -> set[str]:

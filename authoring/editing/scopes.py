@@ -21,7 +21,7 @@ class Scopes:
         for names in files:
             self._bases.update(names.bases)
             self._instances.update(names.instances)
-            self._declared.update((n.within, n.kind, n.text) for n in names.found if n.declares)
+            self._declared.update((n.within, n.kind, n.text) for n in names.in_order if n.declares)
 
     def home(self, name: Name) -> str | None:
         """The component that declares a name; None where nothing does."""

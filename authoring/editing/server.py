@@ -270,8 +270,8 @@ def _of_module(ls: RuleServer, path: Path, offset: int) -> lsp.Hover | None:
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, str(error)))
     if answer is None:
         return None
-    start, end, said = answer
-    return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, said), ls.range(text, start, end))
+    start, end, markdown = answer
+    return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, markdown), ls.range(text, start, end))
 
 
 def _item(proposal: Proposal) -> lsp.CompletionItem:

@@ -26,16 +26,16 @@ class Formatted:
 
     file: str
     text: str
-    found: str
+    formatted: str
 
     @property
     def changed(self) -> bool:
         """Whether the file is not in the layout."""
-        return self.text != self.found
+        return self.text != self.formatted
 
     def diff(self) -> str:
         """The changes of formatting, as `diff -u` shows them."""
-        before, after = (text.splitlines(keepends=True) for text in (self.text, self.found))
+        before, after = (text.splitlines(keepends=True) for text in (self.text, self.formatted))
         lines = unified_diff(before, after, self.file, self.file)
         ended = (line if line.endswith("\n") else f"{line}\n" for line in lines)
         return "".join(ended)

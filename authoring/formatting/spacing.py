@@ -34,7 +34,7 @@ _OWN_IN_DIRECTIVES = frozenset([":", "=", "<", ">"])
 
 def gaps(statement: Statement) -> list[bool]:
     """For each piece of a statement, whether a space stands before it."""
-    spaced = _Gaps(statement).found()
+    spaced = _Gaps(statement).before_pieces()
     _keep_apart(statement.pieces, spaced)
     return spaced
 
@@ -61,7 +61,7 @@ class _Gaps:
         self.signs: set[int] = set()
         self.gaps = [False]
 
-    def found(self) -> list[bool]:
+    def before_pieces(self) -> list[bool]:
         self.enter(0)
         for i in range(1, len(self.pieces)):
             if self.pieces[i].kind == "-" and self.pieces[i - 1].kind in _BEFORE_TERM:

@@ -47,10 +47,10 @@ def _changes(changes: Changes) -> Iterator[str]:
     if tensors := changes.diff.tensors:
         why: dict[str, list[str]] = {}
         for parting in changes.diff.partings:
-            told = parting.why if parting.has == 2 else f'no longer "{parting.axis}": {parting.why_not}'
+            reason = parting.why if parting.has == 2 else f'no longer "{parting.axis}": {parting.why_not}'
             for value, dim in parting.dims:
                 source = "" if value == parting.site.value else f"as {parting.site.value} is: "
-                why.setdefault(value, []).append(f"dim {dim}: {source}{told}")
+                why.setdefault(value, []).append(f"dim {dim}: {source}{reason}")
         rows = [
             (
                 f"{t.other}{at(t.where, t.stack)}",

@@ -21,11 +21,11 @@ def pattern(text: str) -> str:
     return " ".join(_VARIES.sub("*", text).split())
 
 
-def groups(things: Sequence[T], said: Callable[[T], str]) -> list[list[T]]:
+def groups(answers: Sequence[T], text_of: Callable[[T], str]) -> list[list[T]]:
     """Groups of equal things, in the order of the first of each."""
     by_pattern: dict[str, list[T]] = {}
-    for thing in things:
-        by_pattern.setdefault(pattern(said(thing)), []).append(thing)
+    for answer in answers:
+        by_pattern.setdefault(pattern(text_of(answer)), []).append(answer)
     return list(by_pattern.values())
 
 
@@ -36,6 +36,6 @@ def others(names: Sequence[str]) -> str:
     return f"{', '.join(distinct[:_NAMES])}{more}"
 
 
-def left_out(count: int, what: str) -> str:
+def left_out(count: int, noun: str) -> str:
     """A line that counts the entries left out."""
-    return f"... {count:,} more {what}{'' if count == 1 else 's'} {_ALL}"
+    return f"... {count:,} more {noun}{'' if count == 1 else 's'} {_ALL}"

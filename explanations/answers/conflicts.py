@@ -141,12 +141,12 @@ def _alike(conflicts: Sequence[Conflict], most: int) -> list[list[Conflict]]:
     def rank(same: list[Conflict]) -> tuple[int, int]:
         return -same[0].bytes * len(same), order[id(same[0])]
 
-    found = list[list[Conflict]]()
+    alike = list[list[Conflict]]()
     for same in sorted(groups(conflicts, lambda c: "\n".join(_moved(c, 1))), key=rank):
-        if len(found) >= most and rank(found[most - 1]) < rank(same):
+        if len(alike) >= most and rank(alike[most - 1]) < rank(same):
             break
-        found = sorted([*found, *groups(same, lambda c: "\n".join(_conflict(c, 1)))], key=rank)
-    return found[:most]
+        alike = sorted([*alike, *groups(same, lambda c: "\n".join(_conflict(c, 1)))], key=rank)
+    return alike[:most]
 
 
 def must_move(conflicts: Sequence[Conflict]) -> str:

@@ -29,11 +29,11 @@ def result_html(title: str, result: Result) -> Html:
     tables = [
         element(
             "details",
-            element("summary", f"{len(numbers):,} {what}"),
+            element("summary", f"{len(numbers):,} {noun}"),
             html_table(names, _rows(result, numbers), _ROWS),
             open="",
         )
-        for what, numbers in (("arguments", arguments), ("results", results))
+        for noun, numbers in (("arguments", arguments), ("results", results))
     ]
     return element("div", joined(element("pre", title), *tables, by="\n"))
 

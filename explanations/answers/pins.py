@@ -148,9 +148,9 @@ def pinned_text(pinned: Pinned, *, full: bool = False) -> str:
 def chosen_text(chosen: ChosenSharding, *, full: bool = False) -> str:
     """Why a value's sharding differs from propagation's."""
     about = "the value that the loop carries for " if chosen.carried else ""
-    said = f"{about}{chosen.value} is sharded {_sharding(chosen.dims, chosen.partial)}"
+    sharded = f"{about}{chosen.value} is sharded {_sharding(chosen.dims, chosen.partial)}"
     lines = wrapped(
-        "", f"{said}, and not {dims_text(chosen.propagated)} as propagation says: {_reason(chosen)}"
+        "", f"{sharded}, and not {dims_text(chosen.propagated)} as propagation says: {_reason(chosen)}"
     )
     lines += _change(chosen.otherwise, chosen.topology, "as propagation says", "as it is", full=full)
     for other in chosen.lost:
@@ -183,8 +183,8 @@ def _change(change: ProgramChange, topology: str, then: str, now: str, *, full: 
         f"{_more_time(seconds)}",
         f"  memory: {bytes_text(before.memory)}, {bytes_text(after.memory)} {then}",
     ]
-    for moves, what in ((change.new, f"moves only {then}"), (change.gone, f"moves only {now}")):
-        lines += moves_text(moves, what, full=full)
+    for moves, head in ((change.new, f"moves only {then}"), (change.gone, f"moves only {now}")):
+        lines += moves_text(moves, head, full=full)
     return lines
 
 
@@ -194,13 +194,13 @@ def _more_time(seconds: float) -> str:
     return f"{'-' if rounded < 0 else '+'}{time_text(abs(rounded))}"
 
 
-def moves_text(moves: Sequence[ChangedCollectives], what: str, *, full: bool) -> list[str]:
-    """A line for each of the first moves, or for all of them. ``what`` ("gone", "new") begins each line."""
+def moves_text(moves: Sequence[ChangedCollectives], head: str, *, full: bool) -> list[str]:
+    """A line for each of the first moves, or for all of them. ``head`` ("gone", "new") begins each line."""
     shown = moves if full else moves[:_MOVES]
     lines = []
     for m in shown:
         count = f"{m.count} x " if m.count > 1 else ""
-        said = f"{count}{m.collective} of {m.value or '-'} for {m.slot} of {m.op}{at(m.where, m.stack)}"
-        lines.append(f"  {what}: {said}, {m.bytes:,} bytes")
+        move = f"{count}{m.collective} of {m.value or '-'} for {m.slot} of {m.op}{at(m.where, m.stack)}"
+        lines.append(f"  {head}: {move}, {m.bytes:,} bytes")
     left = len(moves) - len(shown)
     return [*lines, f"  ... {left} more (--full shows all)"] if left else lines

@@ -60,9 +60,9 @@ def dims_text(axes: Sequence[str]) -> str:
     return f"[{', '.join(f'{{{names}}}' for names in axes)}]"
 
 
-def site_title(site: Site, what: str) -> str:
+def site_title(site: Site, question: str) -> str:
     """The two lines above an explanation: the value with its type and place, and the dimension."""
-    return f"{site.value} : {site.type}{at(site.where, site.stack)}\ndim {site.dim} {what}"
+    return f"{site.value} : {site.type}{at(site.where, site.stack)}\ndim {site.dim} {question}"
 
 
 def step_lines(step: WhyStep, *, full: bool = False) -> list[str]:
@@ -145,6 +145,6 @@ def dim_text(site: Site) -> str:
     return f"{site.value} (a partial sum)" if site.dim == PARTIAL else f"{site.value} dim {site.dim}"
 
 
-def more_text(n: int, what: str, hint: str = " (--full shows all)") -> str:
+def more_text(n: int, noun: str, hint: str = " (--full shows all)") -> str:
     """How many things are left out, and how to see them."""
-    return f"{n} more {what}{'' if n == 1 else 's'}{hint}"
+    return f"{n} more {noun}{'' if n == 1 else 's'}{hint}"

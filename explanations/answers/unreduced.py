@@ -54,7 +54,7 @@ class Unreduced:
 
     def __str__(self) -> str:
         pending = f"{_WORDS[self.reduction]} of what the devices along it hold"
-        said = [
+        sentences = [
             f"by {self.origin}",
             *_listed("it begins at", self.begins),
             *_listed("handed on, as annotations say, by", self.kept),
@@ -62,17 +62,17 @@ class Unreduced:
             *_listed("it is returned unreduced, as", self.returned),
         ]
         if not (self.reduced or self.returned):
-            said.append("nothing needs it reduced")
+            sentences.append("nothing needs it reduced")
         title = f'{self.value} : {self.type} is unreduced on "{self.axis}", {pending}'
-        return "\n".join([title, *(part for text in said for part in wrapped("  ", text))])
+        return "\n".join([title, *(part for text in sentences for part in wrapped("  ", text))])
 
     def as_json(self) -> dict[str, Any]:
         """The answer as JSON has it."""
         return asdict(self)
 
 
-def _listed(what: str, points: tuple[Point, ...]) -> list[str]:
+def _listed(start: str, points: tuple[Point, ...]) -> list[str]:
     """A sentence about the first of some points; none where there are none."""
     shown = ", ".join(map(str, points[:_POINTS]))
     more = f", and {len(points) - _POINTS} more" if len(points) > _POINTS else ""
-    return [f"{what} {shown}{more}"] if points else []
+    return [f"{start} {shown}{more}"] if points else []

@@ -118,13 +118,13 @@ def why_title(explanation: Explanation) -> str:
 def short_why(explanation: Explanation) -> str:
     """The origin of an axis, in a sentence."""
     steps, origin = explanation.steps, explanation.origin
-    said = f'"{explanation.axis}" comes from {origin}'
+    source = f'"{explanation.axis}" comes from {origin}'
     if not steps:
-        return said
+        return source
     last = f"by {steps[0].op}{at(steps[0].where, steps[0].stack)} from {dim_text(steps[0].source)}"
     turn = "visit" if steps[0].kind == "visit" else "turn"
     turns = f", after {more_text(len(steps) - 1, turn, '')}" if len(steps) > 1 else ""
-    return f"{said}, {last}{turns}"
+    return f"{source}, {last}{turns}"
 
 
 def why_html(explanation: Explanation) -> Html:
@@ -141,5 +141,5 @@ def why_html(explanation: Explanation) -> Html:
 def _step_html(step: WhyStep) -> Html:
     first, *rest = step_lines(step)
     proof = element("details", element("summary", "proof"), element("pre", "\n".join(proof_lines(step))))
-    said = element("pre", "\n".join(line.strip() for line in rest))
-    return element("details", element("summary", element("code", first.strip())), said, proof)
+    details = element("pre", "\n".join(line.strip() for line in rest))
+    return element("details", element("summary", element("code", first.strip())), details, proof)

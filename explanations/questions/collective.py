@@ -114,17 +114,17 @@ class Asked:
         values = [*purpose.op.operands, *purpose.op.results] if purpose.computed else []
         moved = [value for value in (purpose.value, purpose.to) if value is not None]
         values.sort(key=lambda value: value not in moved)
-        told = set[ChosenHome]()
+        listed = set[ChosenHome]()
         for value in (*values, *moved):
             name, tensor = self._tensor(value)
             if tensor is None:
                 continue
-            said, moves = self._propagated(tensor), value in moved
+            propagated, moves = self._propagated(tensor), value in moved
             for home in self.program.homes.get(value, ()):
                 concerned = moves or not primes.isdisjoint(self.axes.finely(home.pieces))
-                placed = ChosenHome(name, self._dims(home), self._text(home.partial), said)
-                if concerned and placed not in told and (placed.partial or placed.dims != said):
-                    told.add(placed)
+                placed = ChosenHome(name, self._dims(home), self._text(home.partial), propagated)
+                if concerned and placed not in listed and (placed.partial or placed.dims != propagated):
+                    listed.add(placed)
                     yield placed
 
     def _tensor(self, value: Any) -> tuple[str, TensorValue | None]:
@@ -182,11 +182,11 @@ class Asked:
         sentence = proof.source.sentence
         for name, value in proof.bindings:
             types = dict(proof.source.types)
-            said = _factor(value) if types.get(name) == "factor_id" else str(value)
+            word = _factor(value) if types.get(name) == "factor_id" else str(value)
             if candidates and types.get(name) == "candidate_id":
-                said = candidates[name == "than"]
-                sentence = sentence.replace(f"Candidate {{{name}}}", said)
-            sentence = sentence.replace(f"{{{name}}}", said)
+                word = candidates[name == "than"]
+                sentence = sentence.replace(f"Candidate {{{name}}}", word)
+            sentence = sentence.replace(f"{{{name}}}", word)
         return sentence[:1].upper() + sentence[1:], rule_place(proof)
 
     @property
@@ -221,7 +221,7 @@ class Asked:
         """The tensors at the op that have an axis of the collective: a dimension, and the axis's atoms."""
         sent, primes = self.program.movements[number], self._primes(number)
         moved = {p for p in range(len(self.axes.pieces)) if not primes.isdisjoint(self.axes.primes[p])}
-        told: set[tuple[int, int, str]] = set()
+        listed: set[tuple[int, int, str]] = set()
         held: list[tuple[int, Layout | None]] = [each for one in sent.purposes for each in self._held(one)]
         for op, taken in self._begun(number):
             held += [(tensor, None) for tensor in op.values[:taken] if tensor >= 0]
@@ -231,8 +231,8 @@ class Asked:
                 of_value = layout is not None and len(layout.dims) == len(value.shape)  # or of its blocks
                 lies = moved.intersection(layout.dims[dim]) if layout is not None and of_value else moved
                 for axis, atoms in self._atoms(value, dim, lies).items():
-                    if (value.number, dim, axis) not in told:
-                        told.add((value.number, dim, axis))
+                    if (value.number, dim, axis) not in listed:
+                        listed.add((value.number, dim, axis))
                         yield value, dim, atoms
 
     def _primes(self, number: int) -> set[int]:

@@ -131,8 +131,10 @@ class _EqualComputations:
     def place(self, value: TensorValue) -> Hashable:
         """The op that makes a value, and where the user wrote it."""
         definition = self._made.get(value.number)
-        what = (self._ops[definition[0]].name, definition[1]) if definition else self._names.get(value.number)
-        return what, value.type, value.where
+        maker = (
+            (self._ops[definition[0]].name, definition[1]) if definition else self._names.get(value.number)
+        )
+        return maker, value.type, value.where
 
     def origin(self, value: TensorValue) -> Hashable:
         """The identity of an op in the user's program. If that is unknown, its values match no others."""

@@ -88,10 +88,10 @@ def _check_plain(sharding: Sharding, where: str) -> None:
         "unreduced axes": sharding.unreduced,
         "priorities": [dim for dim in sharding.dimensions if dim.priority is not None],
     }
-    for what, given in extra.items():
+    for noun, given in extra.items():
         if given:
             hint = """expected the axes of each dimension alone, as in [{"data"}, {}]"""
-            raise ShardlogError(f"a pin has no {what}", where=where, hint=hint)
+            raise ShardlogError(f"a pin has no {noun}", where=where, hint=hint)
 
 
 def _check_manual(named: TensorValue, sharding: Sharding, where: str) -> None:

@@ -104,10 +104,10 @@ def unchosen(result: Result, name: str) -> str:
         return "it is made wherever it is needed, in the part that is needed there"
     if values:
         return "the choice has it as propagation says"
-    asked = (
+    answered = (
         "results of ops and values that loops carry have an answer; for calls with equal shardings, the first"
     )
-    return f"only {asked}; `shardlog why --collective N` shows the shardings of a tensor that moves"
+    return f"only {answered}; `shardlog why --collective N` shows the shardings of a tensor that moves"
 
 
 # ---- Values -----------------------------------------------------------------------------------------------

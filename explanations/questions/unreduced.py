@@ -18,14 +18,14 @@ _REDUCTIONS = {why: reduction for reduction, why in UNREDUCED.items()}
 def unreduced(explainer: Explainer, name: str, axis: str | None = None) -> list[Unreduced]:
     """Why the values called ``name`` are unreduced, for each axis, or for ``axis`` alone. Raises
     ShardlogError for values that do not exist."""
-    asked = [
+    pairs = [
         (value, each)
         for value in explainer.values.find(name)
         for each in _axes(explainer, value.number)
         if axis in (None, each)
     ]
-    flow = _Flow(explainer) if asked else None
-    return [] if flow is None else [flow.explain(*each) for each in asked]
+    flow = _Flow(explainer) if pairs else None
+    return [] if flow is None else [flow.explain(*each) for each in pairs]
 
 
 def _axes(explainer: Explainer, number: int) -> dict[str, tuple[str, list[int]]]:

@@ -179,13 +179,13 @@ class Visits:
         row = next(row for row in derived.rows("resharding") if row[0] == chosen)
         level = derived.proof("resharding", row)
         assert level is not None
-        said = [f"candidate {chosen} of {len(visited.facts['candidate'])}: {level.sentence}"]
+        sentences = [f"candidate {chosen} of {len(visited.facts['candidate'])}: {level.sentence}"]
         for each in derived.rows("reshards"):
             if each[0] == chosen:
                 proof = derived.proof("reshards", each)
                 assert proof is not None
-                said.append(words.sentence(proof, op.slots))
-        return " ".join(said)
+                sentences.append(words.sentence(proof, op.slots))
+        return " ".join(sentences)
 
 
 def _premise(proof: Proof, *relations: str) -> Proof:

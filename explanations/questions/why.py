@@ -52,11 +52,11 @@ class Explainer:
         Raises ShardlogError for values, dimensions and axes that do not exist.
         """
         answers = []
-        for value in self.asked(name, dim, axis):
+        for value in self.values_named(name, dim, axis):
             answers += list(self._explanations(value, dim, axis))
         return answers
 
-    def asked(self, name: str, dim: int | None, axis: str | None) -> list[TensorValue]:
+    def values_named(self, name: str, dim: int | None, axis: str | None) -> list[TensorValue]:
         """The values called ``name`` that have the dimension: regions beside each other may use a name twice.
 
         Raises ShardlogError for values, dimensions and axes that do not exist.
@@ -147,8 +147,8 @@ class Explainer:
             held = before
         else:
             way = self._ways[held]
-        for got, event in reversed(waiting):
-            way = self._ways[got] = self._new_ways.longer(way, event, got[1])
+        for gained, event in reversed(waiting):
+            way = self._ways[gained] = self._new_ways.longer(way, event, gained[1])
         return way
 
     def _before(self, event: Event, dim: int, atom: int) -> Held | None:

@@ -39,7 +39,7 @@ def why_not(explainer: Explainer, name: str, dim: int, axis: str) -> list[WhyNot
     """
     search = WhyNotSearch(explainer, axis)
     answers = []
-    for value in explainer.asked(name, dim, axis):
+    for value in explainer.values_named(name, dim, axis):
         answers.append(search.explain(value, dim))
     return answers
 
@@ -218,8 +218,8 @@ class WhyNotSearch:
                 return
 
     def no_rule(self, item: Item, where: str = "") -> Reason:
-        op, said = self.values.op(item), self.explainer.record.op_facts(item)["no_rule"]
-        why = f": {said[0][0]}" if said else ""
+        op, reasons = self.values.op(item), self.explainer.record.op_facts(item)["no_rule"]
+        why = f": {reasons[0][0]}" if reasons else ""
         return Reason("no rule", f"No rule says how {op.name}{where} is sharded{why}.", "", "")
 
     def stop(
@@ -330,7 +330,7 @@ class WhyNotSearch:
             turn = self.obstacles.turn(item, then, start)
             denied = (row for row in _denied(turn) if (row.slot, row.axis) == (to[0], atom))
             proofs = [(r.reason, turn.proof("denied", r)) for r in denied if to[1] in (-1, r.factor)]
-        reasons = self.said(item, proofs)
+        reasons = self.reasons_of(item, proofs)
         if not reasons:
             first = self.values.op(came.item)
             place = at(first.where, first.stack)
@@ -339,7 +339,7 @@ class WhyNotSearch:
             )
         return Before(explainer.record.stages[stage], op.name, op.where, op.stack, site, reasons)
 
-    def said(self, item: Item, proofs: Sequence[tuple[str, Proof | None]]) -> tuple[Reason, ...]:
+    def reasons_of(self, item: Item, proofs: Sequence[tuple[str, Proof | None]]) -> tuple[Reason, ...]:
         """The reasons that proofs of ``denied`` or ``annotation_waits`` give."""
         reasons = []
         for reason, proof in proofs:

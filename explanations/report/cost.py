@@ -8,7 +8,7 @@ from typing import Any
 from ...cost.cost import Cost
 from ...cost.items import sums
 from ...errors import ShardlogError
-from ...program.mlir.origins import said
+from ...program.mlir.origins import place_text
 from ...runs.choice import ProgramChoice
 from ..partitioned import Programs
 from .pictures import pictures
@@ -31,19 +31,20 @@ def _page(cost: Cost) -> dict[str, Any]:
     return {
         **document,
         "held": [
-            {**row, "where": said(row["where"], row["stack"])}
+            {**row, "where": place_text(row["where"], row["stack"])}
             for row in document["held"]
             if row["memory"] == "device"
         ],
         "collectives": [
-            {**item.as_json(), "where": said(item.where, item.stack)} for item in cost.collectives()[:_ROWS]
+            {**item.as_json(), "where": place_text(item.where, item.stack)}
+            for item in cost.collectives()[:_ROWS]
         ],
         "ops": _by(cost, cost.ops()),
         "places": _by(cost, cost.items.names("where")),
         "stacks": _by(cost, cost.items.names("stack")),
         "pictures": pictures(cost),
         "redundant": [
-            (i.op, said(i.where, i.stack), i.redundant, i.redundant / i.flops) for i in again[:_ROWS]
+            (i.op, place_text(i.where, i.stack), i.redundant, i.redundant / i.flops) for i in again[:_ROWS]
         ],
     }
 

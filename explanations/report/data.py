@@ -12,7 +12,7 @@ from ...program.elements import size_of
 from ...program.folding import stands_for
 from ...program.ids import Content
 from ...program.meshes import axis_text
-from ...program.mlir.origins import said
+from ...program.mlir.origins import place_text
 from ...runs.choice import ProgramChoice
 from ...runs.records.record import TensorValue
 from ...version import __version__
@@ -26,7 +26,7 @@ _SAID = ("slot", "collective", "has", "partial", "needs", "bytes", "executions")
 
 def collect(
     programs: Programs,
-    tell: Callable[[str, float], None] = lambda what, done: None,
+    tell: Callable[[str, float], None] = lambda stage, done: None,
     choice: ProgramChoice | None = None,
 ) -> dict[str, Any]:
     """All data of a run for the page; ``run.js`` reads it. Collectives and costs are those of the program
@@ -47,8 +47,8 @@ class _Numbered:
     def __init__(self) -> None:
         self.of: dict[Any, int] = {}
 
-    def __call__(self, thing: Any) -> int:
-        return self.of.setdefault(thing, len(self.of))
+    def __call__(self, entry: Any) -> int:
+        return self.of.setdefault(entry, len(self.of))
 
 
 class _Collector:
@@ -109,7 +109,7 @@ class _Collector:
             "type": [self.string(value.type) for value in values],
             "bytes": [size_of(value.type) * self.parts_of(value) for value in values],
             "manual": [self.manual(tuple(axis for axis, _ in value.manual)) for value in values],
-            "where": [self.string(said(value.where, value.stack)) for value in values],
+            "where": [self.string(place_text(value.where, value.stack)) for value in values],
             "cell": cells,
             "first": [self.content(self.record.contents(cell)[0]) for cell in cells],
         }
@@ -122,7 +122,7 @@ class _Collector:
         ops = [self.record.op(item) for item in self.item.of]
         return {
             "name": [self.string(op.name) for op in ops],
-            "where": [self.string(said(op.where, op.stack)) for op in ops],
+            "where": [self.string(place_text(op.where, op.stack)) for op in ops],
             "roles": [self.roles(op.roles) for op in ops],
             "slots": [self.tensor(number) for op in ops for number in op.values],
         }
@@ -154,7 +154,13 @@ class _Collector:
         names = self.record.names()
         shardings = [a for a in self.record.given_shardings() if a.by != "import"]
         return [
-            [a.cell, self.tensor.of.get(names.get(a.value, -1), -1), a.text, said(a.where, a.stack), a.by]
+            [
+                a.cell,
+                self.tensor.of.get(names.get(a.value, -1), -1),
+                a.text,
+                place_text(a.where, a.stack),
+                a.by,
+            ]
             for a in shardings
         ]
 
@@ -179,7 +185,7 @@ class _Collector:
         ends = (("origin", conflict.origin), ("against", conflict.against))
         row = {
             **conflict.as_json(),
-            "where": said(conflict.where, conflict.stack),
+            "where": place_text(conflict.where, conflict.stack),
             **{end: a.cell if a else -1 for end, a in ends},
         }
         return {

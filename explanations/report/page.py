@@ -36,7 +36,7 @@ def report(
     (docs/partitioning.md). ``plan`` is the automatic choice of the run's shardings, for the summary: a
     ``head``, the ``tried`` plans, the ``specs``, and a ``picture``.
     """
-    tell = progress or (lambda what, done: None)
+    tell = progress or (lambda stage, done: None)
     tell("reading the run", 0.0)
     document = {**collect(programs, tell, choice), "plan": plan}
     data = json.dumps(document, separators=(",", ":"), ensure_ascii=False).encode()

@@ -195,9 +195,9 @@ class _Local:
         linear = self.op(
             "shard.process_linear_index", [], [ir.IndexType.get()], {"grid": self.reference}, place
         )
-        said = self.entry(receives.astype(np.int64), linear.results[0], place)
+        entry = self.entry(receives.astype(np.int64), linear.results[0], place)
         boolean = ir.IntegerType.get_signless(1)
-        condition = self.op("arith.index_cast", [said], [boolean], {}, place).results[0]
+        condition = self.op("arith.index_cast", [entry], [boolean], {}, place).results[0]
         value = op.results[0]
         filled = self.op("arith.select", [condition, value, zero], [type_], {}, place)
         value.replace_all_uses_except(filled.results[0], filled)

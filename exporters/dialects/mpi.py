@@ -100,8 +100,8 @@ class _Process:
         same = self.one(
             "arith.cmpi", [size, wanted], ir.IntegerType.get_signless(1), {"predicate": self.attribute(0)}
         )
-        said = f"the grid {symbol(self.grid.name)} has {count} devices, of which each is a process"
-        self.op("cf.assert", [same], [], {"msg": ir.StringAttr.get(said)})
+        message = f"the grid {symbol(self.grid.name)} has {count} devices, of which each is a process"
+        self.op("cf.assert", [same], [], {"msg": ir.StringAttr.get(message)})
         rank = self.one("mpi.comm_rank", [world], self.i32)
         self.world = world
         self.device = self.one("arith.index_cast", [rank], self.index)

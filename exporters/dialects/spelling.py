@@ -61,9 +61,9 @@ class Spelling:
         if op.name != f"{self.dialect}.shard" or "annotate_for_users" not in op.attributes:
             return False
         held = op.operands[1].owner.operation.attributes if self.values else op.attributes
-        said = spec["attributes"]
-        same = all(label in held and held[label] == attribute for label, attribute in said.items())
-        return same and (SAID in held) == (SAID in said)
+        attributes = spec["attributes"]
+        same = all(label in held and held[label] == attribute for label, attribute in attributes.items())
+        return same and (SAID in held) == (SAID in attributes)
 
     def completed(self, spec: dict[str, Any]) -> dict[str, Any]:
         """What an annotation says, with the ``attributes`` of the op that says it, and the ``type`` of a

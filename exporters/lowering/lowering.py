@@ -43,8 +43,8 @@ def runnable(module: ir.Module, book: RuleBook) -> ir.Module:
     """As ``lowered``, for XLA. Raises ShardlogError for ops that XLA does not have, too."""
     stablehlo_module = lowered(module, book)
     for op in operations_in(stablehlo_module.operation):
-        known = op.name.partition(".")[0] in _OF_XLA and op.context.is_registered_operation(op.name)
-        if not known:  # XLA may end the process
+        registered = op.name.partition(".")[0] in _OF_XLA and op.context.is_registered_operation(op.name)
+        if not registered:  # XLA may end the process
             raise _not_of_xla(op)
     return stablehlo_module
 
@@ -94,17 +94,17 @@ class _How:
     def loops(self, op: Operation) -> Loops:
         """An op as loops."""
         facts = describe(op, False, self.around, self.told)
-        said, local = self.book.classify(facts), self.book.localize(facts)
+        answers, local = self.book.classify(facts), self.book.localize(facts)
         moves: dict[tuple[int, int], list[tuple[int, int]]] = {}
-        for t, d, loop, step in sorted(said["moves_along"]):
+        for t, d, loop, step in sorted(answers["moves_along"]):
             moves.setdefault((t, d), []).append((loop, step))
         return Loops(
-            dict(sorted(said["iterates"])),
-            dict(said["turns"]),
+            dict(sorted(answers["iterates"])),
+            dict(answers["turns"]),
             {place: tuple(rows) for place, rows in moves.items()},
-            {(t, d): element for t, d, element in said["moves_from"]},
+            {(t, d): element for t, d, element in answers["moves_from"]},
             next((_WRITTEN + how.removeprefix(_WRITTEN) for (how,) in local["combined_by"]), ""),
-            tuple(sorted(t for (t,) in said["starts_from"])),
+            tuple(sorted(t for (t,) in answers["starts_from"])),
             self.zeros.get(op.name, {}),
         )
 

@@ -30,12 +30,12 @@ def values_inside(graph: Graph) -> dict[int, Inside]:
 
 class _Inside:
     def __init__(self, instance: Instance, outside: Inside) -> None:
-        self.instance, self.found = instance, {-1: outside}
+        self.instance, self.by_node = instance, {-1: outside}
 
     def of(self, node: int) -> Inside:
         """The manual axes in the regions of a node."""
-        if node not in self.found:
+        if node not in self.by_node:
             function = self.instance.function
             own = ((axis, self.instance.item + node) for axis in function.manual_axes.get(node, ()))
-            self.found[node] = (*self.of(function.parent[node]), *own)
-        return self.found[node]
+            self.by_node[node] = (*self.of(function.parent[node]), *own)
+        return self.by_node[node]

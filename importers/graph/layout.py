@@ -64,7 +64,7 @@ def lay_out(
         [_node_classes(function, structure, classes), np.asarray(edges.class_of, np.int32)]
     )
     # No sharding ever flows through ops of some classes. The last class is for removed nodes.
-    sleeps = np.asarray([not answers.flows for answers in classes.known] + [True])[item_classes]
+    sleeps = np.asarray([not answers.flows for answers in classes.by_class] + [True])[item_classes]
     sleeps[list(structure.dead)] = False  # they retire when their turn comes, even if they never do anything
     makers = numbers(function.definer)
     for value, edge in edges.of_owner.items():

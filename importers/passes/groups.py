@@ -48,8 +48,8 @@ def separate_groups(functions: Sequence[Members], classes: Classes, together: To
     apart: dict[int, dict[int, Sharding]] = {}  # of a function: the members, with an open sharding for each
     pairs = [(n, group) for n, (_, _, group) in zip(values, grouped, strict=True)]
     for members in together(pairs).values() if pairs else ():
-        said = [sharding for n in members if (sharding := owners[n][0].held(owners[n][1])) is not None]
-        if all(sharding == said[0] for sharding in said):
+        shardings = [sharding for n in members if (sharding := owners[n][0].held(owners[n][1])) is not None]
+        if all(sharding == shardings[0] for sharding in shardings):
             continue
         names = ", ".join(dict.fromkeys(f"@{owners[n][0].function.name}" for n in members))
         warnings.warn(
@@ -59,7 +59,7 @@ def separate_groups(functions: Sequence[Members], classes: Classes, together: To
         )
         for n in members:
             function, value = owners[n]
-            open_like = Sharding.open(said[0].mesh, len(said[0].dimensions))
+            open_like = Sharding.open(shardings[0].mesh, len(shardings[0].dimensions))
             apart.setdefault(id(function), {})[value] = open_like
     for function in functions:
         _constrain(function, classes, apart.get(id(function), {}))

@@ -34,10 +34,10 @@ class Policy:
         """Gives siblings the shardings that ``rules/propagation/siblings.dl`` says."""
         annotations = function.annotations
         held = [annotations[v].mesh if v in annotations else None for v in values]
-        asked = (when, *held)
-        if asked not in self._decided:
-            self._decided[asked] = self.rules.siblings(when, held, self.meshes.meshes)
-        opened, lost = self._decided[asked]
+        question = (when, *held)
+        if question not in self._decided:
+            self._decided[question] = self.rules.siblings(when, held, self.meshes.meshes)
+        opened, lost = self._decided[question]
         for i, mesh in opened.items():
             rank = len(self.shapes[function.types[values[i]]] or ())
             annotations[values[i]] = Sharding.open(mesh, rank)

@@ -19,24 +19,26 @@ _STEPS = 20  # uses that are followed, at most
 
 
 def leave_out(
-    told: npt.NDArray[np.bool_],
+    may_be_constant: npt.NDArray[np.bool_],
     keeps: npt.NDArray[np.bool_],
     users: Whole,
     makers: Whole,
 ) -> None:
-    """Removes nodes from ``told`` that cannot be constants. A node in ``keeps`` is a constant only if all its
-    operands are. ``users`` and ``makers`` are the nodes at the ends of every use (makers of arguments: -1).
+    """Removes nodes from ``may_be_constant`` that cannot be constants.
+
+    A node in ``keeps`` is a constant only if all its operands are. ``users`` and ``makers`` are the nodes at
+    the ends of every use (makers of arguments: -1).
 
     In most programs this saves the rules much work. It looks only a few steps ahead.
     """
-    asked = keeps[users] & told[users]
+    looked_at = keeps[users] & may_be_constant[users]
     for _ in range(_STEPS):
-        users, makers = users[asked], makers[asked]
-        out = (makers < 0) | ~told[makers]
+        users, makers = users[looked_at], makers[looked_at]
+        out = (makers < 0) | ~may_be_constant[makers]
         if not out.any():
             break
-        told[users[out]] = False
-        asked = told[users]
+        may_be_constant[users[out]] = False
+        looked_at = may_be_constant[users]
 
 
 def split_constants(function: Function, constants: Ints, scalar: Sequence[bool]) -> None:

@@ -185,15 +185,17 @@ def _edges(function: Function, classes: Classes) -> list[DataFlow]:
 
 
 def _value(function: Function, node: int, end: End) -> int:
-    what, region, index = end
+    end_kind, region, index = end
     return (
-        function.results[node][index] if what == "result" else function.regions[node][region].arguments[index]
+        function.results[node][index]
+        if end_kind == "result"
+        else function.regions[node][region].arguments[index]
     )
 
 
 def _use(function: Function, node: int, end: End) -> tuple[int, int]:
-    what, region, index = end
-    return (node, index) if what == "operand" else (function.regions[node][region].nodes[-1], index)
+    end_kind, region, index = end
+    return (node, index) if end_kind == "operand" else (function.regions[node][region].nodes[-1], index)
 
 
 def _dead(function: Function, classes: Classes, uses: Uses, keep: set[int], edged: set[int]) -> set[int]:
@@ -204,7 +206,7 @@ def _dead(function: Function, classes: Classes, uses: Uses, keep: set[int], edge
     needed = np.bincount(numbers(function.definer)[used > 0] + 1, minlength=len(function.ops) + 1)[1:] > 0
     answers = {s: classes.of(s) for s in among(numbers(function.signature))}
     may_die = np.zeros(len(classes.signatures.examples), bool)
-    may_die[[s for s, what in answers.items() if what.pure or what.pure_inside]] = True
+    may_die[[s for s, answer in answers.items() if answer.pure or answer.pure_inside]] = True
     order = numbers(function.order)
     if not (may_die[numbers(function.signature)[order]] & ~needed[order]).any():
         return set()
@@ -237,9 +239,9 @@ def _pure_nodes(function: Function, answers: Sequence[SignatureAnswers], edged: 
     for node in reversed(function.order):
         if node in function.calls or node in edged:
             continue
-        what = answers[node]
-        if what.pure or (
-            what.pure_inside
+        answer = answers[node]
+        if answer.pure or (
+            answer.pure_inside
             and all(n in pure or answers[n].computes_nothing for n in _inside(function, node))
         ):
             pure.add(node)

@@ -50,8 +50,8 @@ class _Owner:
     def where(self) -> str:
         if not self.label:
             return location(self.op)
-        what = "argument" if self.label == "arg_attrs" else "result"
-        return f"{location(self.op)}: {what} {self.index} of @{text_of(self.op.attributes['sym_name'])}"
+        end = "argument" if self.label == "arg_attrs" else "result"
+        return f"{location(self.op)}: {end} {self.index} of @{text_of(self.op.attributes['sym_name'])}"
 
     @property
     def shardings(self) -> tuple[HloSharding, ...]:
@@ -150,7 +150,7 @@ class _ShardingReader:
                 self.all += [(sharding, place) for sharding in place.shardings]
         self.mesh = self.find_mesh()
         self.manual: Manual = {}
-        self.known: dict[Any, ir.Attribute] = {}
+        self.attributes: dict[Any, ir.Attribute] = {}
 
     def find_mesh(self) -> int:
         """The number of the mesh of shardings on several devices: the module's mesh, or a new one."""
@@ -197,14 +197,14 @@ class _ShardingReader:
 
     def attribute(self, sharding: HloSharding, rank: int, opened: Collection[int] = ()) -> ir.Attribute:
         key = (sharding, rank, tuple(opened))
-        if key not in self.known:
+        if key not in self.attributes:
             if sharding.kind == "maximal":
-                said = Sharding(self.single[_device(sharding)], ())
+                sdy_sharding = Sharding(self.single[_device(sharding)], ())
             else:
                 mesh = self.shardings.meshes.meshes[self.mesh]
-                said = to_sharding(sharding, self.mesh, mesh, rank, opened)
-            self.known[key] = self.shardings.attribute(said, closed=False)
-        return self.known[key]
+                sdy_sharding = to_sharding(sharding, self.mesh, mesh, rank, opened)
+            self.attributes[key] = self.shardings.attribute(sdy_sharding, closed=False)
+        return self.attributes[key]
 
     def set_values(self, label: str, places: list[_Owner]) -> None:
         """The shardings of the arguments or results of a function."""
@@ -233,8 +233,10 @@ class _ShardingReader:
         if old is None:
             return new
         mesh_of = self.shardings.meshes.meshes
-        said, meant = (self.shardings.read(attribute) for attribute in (old, new))
-        if from_sharding(said, mesh_of[said.mesh]) != from_sharding(meant, mesh_of[meant.mesh]):
+        sdy_sharding, gspmd_sharding = (self.shardings.read(attribute) for attribute in (old, new))
+        if from_sharding(sdy_sharding, mesh_of[sdy_sharding.mesh]) != from_sharding(
+            gspmd_sharding, mesh_of[gspmd_sharding.mesh]
+        ):
             message = f"sdy.sharding and {NAME} contradict each other: {old} and {sharding}"
             raise ShardlogError(message, hint="leave one of them out")
         return ir.Attribute(old)
@@ -280,8 +282,8 @@ class _ShardingReader:
         op, sharding = place.op, place.sharding
         value, point = op.operands[0], ir.InsertionPoint(op)
         if sharding.kind != "unknown" or sharding.group is None:
-            said = self.attribute(sharding, _rank(value.type), _unspecified(op))
-            value = sdy.ShardingConstraintOp(value, said, loc=op.location, ip=point).results[0]
+            attribute = self.attribute(sharding, _rank(value.type), _unspecified(op))
+            value = sdy.ShardingConstraintOp(value, attribute, loc=op.location, ip=point).results[0]
             self.manual[value] = self.manual_axes(sharding)
         if sharding.group is not None:
             self.group(value, sharding, point)

@@ -77,7 +77,7 @@ class _BlockEntry:
 
 
 class Regions:
-    """The outermost regions of a block, in ``found``, in the order in which they begin.
+    """The outermost regions of a block, in ``outermost``, in the order in which they begin.
 
     Raises ShardlogError for values that enter or leave no region.
     """
@@ -87,7 +87,7 @@ class Regions:
         self._level: dict[Any, int] = {}  # value -> in how many regions it is
         self._known: dict[Any, bool] = {}  # value -> whether regions take it as it is
         self._copied: dict[Any, None] = {}  # ops of which regions have their own
-        self.found = [*self._find()]
+        self.outermost = [*self._find()]
 
     # ---- Which ops are in a region -------------------------------------------------------------------------
 

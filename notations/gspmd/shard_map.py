@@ -120,7 +120,7 @@ class _ShardMapReader:
             return
         for block in (block for region in op.regions for block in region.blocks):
             regions = Regions(block)
-            for region in regions.found:
+            for region in regions.outermost:
                 self.write(region, regions, around)
             regions.clean()
             for inner in list(block.operations):

@@ -226,8 +226,8 @@ class _GspmdWriter:
         if not isinstance(kind, ir.RankedTensorType):
             return value
         for side, name, result in zip(sides, ("Sharding", target), (value.type, kind), strict=True):
-            said = _without(sharding, side.axes if side else ())
-            value = self.custom_call(name, value, result, said, side, near)
+            without_axes = _without(sharding, side.axes if side else ())
+            value = self.custom_call(name, value, result, without_axes, side, near)
         return value
 
     def custom_call(

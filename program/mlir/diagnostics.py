@@ -60,14 +60,14 @@ def explain(error: ir.MLIRError, text: str) -> tuple[str, str]:
         hint = 'expected max or min, and jaxlib 0.11 or later; a sum takes no word, as in unreduced={"x"}'
         return f"the sdy of this jaxlib has no reduction {word}", hint
     if (unknown := _UNKNOWN.search(message)) and unknown["dialect"] in (None, *_DIALECTS):
-        what = unknown["op"] or f"{unknown['kind']} {unknown['dialect']}.{unknown['name']}"
-        return f"{what} is not known", _OTHERS if _other(unknown["op"]) else newer()
+        unknown_name = unknown["op"] or f"{unknown['kind']} {unknown['dialect']}.{unknown['name']}"
+        return f"{unknown_name} is not known", _OTHERS if _other(unknown["op"]) else newer()
     if _UNREAD in message:
         word = _word(str(first.location), text)
         return f"{word} is not known: {message}" if word else message, newer()
     line, column = _at(str(first.location), text)
-    if (enum := _ENUM.match(message)) and (said := _NAME.match(line, column)):
-        return f"{said[0]} is not known: {enum['op']} expects {enum['words'] or enum['others']}", newer()
+    if (enum := _ENUM.match(message)) and (name := _NAME.match(line, column)):
+        return f"{name[0]} is not known: {enum['op']} expects {enum['words'] or enum['others']}", newer()
     if "expected '" in message and "sdy." in line[:column] and (key := _KEY.match(line, column)):
         return f"{message}, not {key[1]}", newer()
     return message, _suggestion(message, text) or next((h for part, h in _HINTS if part in message), "")

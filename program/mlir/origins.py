@@ -266,7 +266,7 @@ def tell_apart(own: Origin, others: Iterable[Origin]) -> str:
     return "".join(f"from {own.frames[i]}" for i in islice(differs, 1))
 
 
-def said(where: str, stack: str = "") -> str:
+def place_text(where: str, stack: str = "") -> str:
     """A line and a name stack as one text: ``model.py:9 in jvp(UNet)/Conv_0``."""
     return " ".join(filter(None, (where, f"in {stack}" if stack else "")))
 
@@ -274,7 +274,7 @@ def said(where: str, stack: str = "") -> str:
 def at(where: str, stack: str = "") -> str:
     """A place as the end of a sentence: `` at model.py:9 in jvp(UNet)/Conv_0``; empty where it is not
     known."""
-    return " at " * bool(where) + " " * bool(stack and not where) + said(where, stack)
+    return " at " * bool(where) + " " * bool(stack and not where) + place_text(where, stack)
 
 
 def unwrapped(path: str) -> str:

@@ -57,11 +57,11 @@ class Body:
             node = function.definer[value]
             if node < 0 and value not in arguments:
                 continue  # an argument of a manual computation, whose body is local already
-            told = arguments.get(value) if node < 0 else function.ops[node].attributes
-            entries = _entries(told, len(sharding.dimensions))
+            attributes = arguments.get(value) if node < 0 else function.ops[node].attributes
+            entries = _entries(attributes, len(sharding.dimensions))
             held = self.for_users if node in self.constraints else self.defined
-            said = with_partial(sharding, told, options.shardings)
-            held[value] = Held(read(said, entries), -1, function.name, *self.place(value))
+            whole = with_partial(sharding, attributes, options.shardings)
+            held[value] = Held(read(whole, entries), -1, function.name, *self.place(value))
         for node in reversed(function.constraints):
             (result,), (operand,) = function.results[node], function.operands[node]
             if result in self.for_users:
@@ -128,13 +128,13 @@ class Body:
         """Visits an op for each value that it carries through its regions."""
         for value in carried:
             outside = zip(*self.seen(node), strict=True)
-            found = [each for each in outside if each[0][0] in (value.operand, value.result)]
-            known = {slot for (slot, _), _ in found}
+            annotated = [each for each in outside if each[0][0] in (value.operand, value.result)]
+            annotated_slots = {slot for (slot, _), _ in annotated}
             for slot, one in self.inside(node, value):
-                if slot not in known:
-                    known.add(slot)
-                    found.append(((slot, one), (slot, Seen(one.note, WISHES))))
-            held, seen = tuple(one for one, _ in found), tuple(one for _, one in found)
+                if slot not in annotated_slots:
+                    annotated_slots.add(slot)
+                    annotated.append(((slot, one), (slot, Seen(one.note, WISHES))))
+            held, seen = tuple(one for one, _ in annotated), tuple(one for _, one in annotated)
             chosen = self.options.pass_on(self.function.signature[node], value, seen) if seen else None
             if chosen is not None:
                 self.give(node, chosen, len(visits))
@@ -340,8 +340,8 @@ def _set(op: Any, attributes: Mapping[str, ir.Attribute]) -> None:
 
 def _entries(attributes: Any, rank: int) -> int:
     """Of how many dimensions an annotation of a tensor speaks."""
-    told = attributes is not None and ENTRIES in attributes
-    return ir.IntegerAttr(attributes[ENTRIES]).value if told else rank
+    limited = attributes is not None and ENTRIES in attributes
+    return ir.IntegerAttr(attributes[ENTRIES]).value if limited else rank
 
 
 def _write_boundary(

@@ -59,11 +59,11 @@ class Notes:
         """The number of an annotation that completion gives. It speaks of the first dimension, and of those
         before the last split one."""
         rows = sorted(sharded)
-        said = max((d for d, _, _ in rows), default=0 if rank else -1)
+        last = max((d for d, _, _ in rows), default=0 if rank else -1)
         return self.number(
             {
                 "on_grid": [(grid,)],
-                "says": [(d,) for d in range(said + 1)],
+                "says": [(d,) for d in range(last + 1)],
                 "sharded": rows,
                 "partial": list(enumerate(partial)),
                 "partial_as": [(reduction,)] if partial else [],

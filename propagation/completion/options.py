@@ -52,11 +52,11 @@ class CarriedValue:
     returned: tuple[tuple[int, int], ...]
 
 
-def _carried(asked: Asked, said: Asked) -> tuple[CarriedValue, ...]:
-    operands = sum(role == "operand" for _, role, *_ in asked["slot"])
-    ranked = {t for t, *_ in asked.get("dim", ())}
-    rows, values = (*said["edge_source"], *said["edge_target"]), list[CarriedValue]()
-    for (edge,) in sorted(said["edge"]):
+def _carried(signature: Asked, answers: Asked) -> tuple[CarriedValue, ...]:
+    operands = sum(role == "operand" for _, role, *_ in signature["slot"])
+    ranked = {t for t, *_ in signature.get("dim", ())}
+    rows, values = (*answers["edge_source"], *answers["edge_target"]), list[CarriedValue]()
+    for (edge,) in sorted(answers["edge"]):
         ends = sorted({(end, r, i) for number, end, r, i in rows if number == edge})
         each = {kind: tuple((r, i) for end, r, i in ends if end == kind) for kind in ("argument", "return")}
         result = next((operands + i for end, _, i in ends if end == "result"), -1)
@@ -66,12 +66,12 @@ def _carried(asked: Asked, said: Asked) -> tuple[CarriedValue, ...]:
     return tuple(values)
 
 
-def _passed_on(asked: Asked, value: CarriedValue) -> Facts:
+def _passed_on(signature: Asked, value: CarriedValue) -> Facts:
     """A rule by which a carried value is the same before, inside and behind an op, dimension by dimension."""
-    sizes = sorted((d, size) for t, d, size in asked["dim"] if t == value.result)
+    sizes = sorted((d, size) for t, d, size in signature["dim"] if t == value.result)
     slots = [value.result] if value.operand is None else [value.operand, value.result]
     return {
-        "slot": [row for row in asked["slot"] if row[0] in slots],
+        "slot": [row for row in signature["slot"] if row[0] in slots],
         "factor": [(d, size) for d, size in sizes],
         "kind": [(d, "pass_through") for d, _ in sizes],
         "maps": [(slot, d, 0, d) for slot in slots for d, _ in sizes],
@@ -97,17 +97,17 @@ class OptionChooser:
     def op(self, signature: int) -> tuple[int, Facts]:
         """The op's rule as facts, and a number that equal rules share."""
         if signature not in self._ops:
-            asked = self.classes.facts(signature)
-            said = self.book.classify(asked)
+            signature_facts = self.classes.facts(signature)
+            answers = self.book.classify(signature_facts)
             facts: Facts = {
-                "slot": list(asked.get("slot", ())),
-                "factor": said["factor"] if said["known"] else [],
-                **{name: said[name] for name in ("kind", "maps", "blocked", "windowed")},
+                "slot": list(signature_facts.get("slot", ())),
+                "factor": answers["factor"] if answers["known"] else [],
+                **{name: answers[name] for name in ("kind", "maps", "blocked", "windowed")},
             }
-            if said["edge"]:
-                self._carried[signature] = _carried(asked, said)
+            if answers["edge"]:
+                self._carried[signature] = _carried(signature_facts, answers)
             if self.mode:
-                facts["combines"] = [(name,) for name in self._combines(signature, asked)]
+                facts["combines"] = [(name,) for name in self._combines(signature, signature_facts)]
             key = tuple((name, tuple(rows)) for name, rows in facts.items())
             self._ops[signature] = self._alike.setdefault(key, len(self._alike)), facts
         return self._ops[signature]
@@ -127,12 +127,12 @@ class OptionChooser:
             self._passed[key] = self._chosen(facts, seen, None)
         return self._passed[key]
 
-    def _combines(self, signature: int, asked: Any) -> list[str]:
+    def _combines(self, signature: int, facts: Any) -> list[str]:
         """The reductions that combine the partial results of an op, as "sum"."""
-        said = self.book.localize(asked)
-        names = {str(name) for (name,) in said["combined_by"]}
+        local_answers = self.book.localize(facts)
+        names = {str(name) for (name,) in local_answers["combined_by"]}
         op = self.classes.signatures.examples[signature]
-        if said["combined_by_itself"] and op is not None and len(op.regions):
+        if local_answers["combined_by_itself"] and op is not None and len(op.regions):
             inside = [inner.operation.name for inner in op.regions[0].blocks[0].operations]
             names.update(name.partition(".")[2] for name in inside[:-1] if len(inside) == 2)
         return [kind for kind, name in COMBINED_BY.items() if name.partition(".")[2] in names]
@@ -168,31 +168,31 @@ class OptionChooser:
         wishes = min(sum(one.strength == WISHES for _, one in seen), _MOST_WISHES)
         for candidates in ([0], range(2**wishes)):
             facts["candidate"] = [(c,) for c in candidates]
-            said = self.book.completion(facts)
-            if said["chosen"] and min(level for _, level in said["resharding"]) == 0:
+            answers = self.book.completion(facts)
+            if answers["chosen"] and min(level for _, level in answers["resharding"]) == 0:
                 break
-        if told is not None and said["unsplit"]:
-            (loop,) = min(said["unsplit"])
+        if told is not None and answers["unsplit"]:
+            (loop,) = min(answers["unsplit"])
             hint = "ops are split along parallel loops and reductions of more than one element"
             raise ShardlogError(f"loop {loop} of the op cannot be split", where=told.where, hint=hint)
-        if not said["chosen"]:
+        if not answers["chosen"]:
             return None
-        return self._read(facts, said)
+        return self._read(facts, answers)
 
-    def _read(self, facts: Facts, said: Facts) -> ChosenOption:
-        (grid,) = said["grid"][0]
+    def _read(self, facts: Facts, answers: Facts) -> ChosenOption:
+        (grid,) = answers["grid"][0]
         notes = []
         ranks = {slot: rank for slot, _, _, rank in facts["slot"]}
-        for (slot,) in sorted(said["tensor"]):
-            sharded = [(d, p, x) for t, d, p, x in said["becomes"] if t == slot]
-            partial = [x for t, _, _, x in sorted(said["becomes_partial"]) if t == slot]
-            reduction = next((kind for t, kind in sorted(said["becomes_by"]) if t == slot), "sum")
+        for (slot,) in sorted(answers["tensor"]):
+            sharded = [(d, p, x) for t, d, p, x in answers["becomes"] if t == slot]
+            partial = [x for t, _, _, x in sorted(answers["becomes_partial"]) if t == slot]
+            reduction = next((kind for t, kind in sorted(answers["becomes_by"]) if t == slot), "sum")
             notes.append((slot, self.notes.given(grid, ranks[slot], sharded, partial, reduction)))
         loops: dict[int, list[int]] = {}
-        for loop, _, axis in sorted(said["loops"]):
+        for loop, _, axis in sorted(answers["loops"]):
             loops.setdefault(loop, []).append(axis)
-        ((chosen,),) = said["chosen"]
-        level = next(level for c, level in said["resharding"] if c == chosen)
+        ((chosen,),) = answers["chosen"]
+        level = next(level for c, level in answers["resharding"] if c == chosen)
         return ChosenOption(
             facts, tuple((loop, tuple(axes)) for loop, axes in loops.items()), tuple(notes), level
         )

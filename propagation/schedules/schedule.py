@@ -232,9 +232,9 @@ class _Scheduler:
             by = self.annotated_by[target, dim]
             raise ShardlogError(f"{named} is sharded by tactic {by} already", where=rule.where, hint=hint)
         if old.axes or old.closed:
-            what = "annotated" if old.axes else "closed"
+            state = "annotated" if old.axes else "closed"
             hint = "leave it to the module's annotation, or open that, as in [{?}, {?}]"
-            raise ShardlogError(f"{named} is {what} in the module", where=rule.where, hint=hint)
+            raise ShardlogError(f"{named} is {state} in the module", where=rule.where, hint=hint)
         size, parts = (target.shape or ())[dim], self.parts(rule)
         if size % parts:
             hint = f"{' and '.join(rule.axes)} split a dimension into {parts} equal parts"

@@ -155,8 +155,8 @@ def _variables(line: EinsumRule) -> list[str]:
     """The variables of a line's relation: how many dimensions an ellipsis stands for, and the sizes that
     neither a dimension nor a number gives alone. (With all sizes, each of a line's clauses would be as
     long as the line.)"""
-    told = [f"f_{factor}" for factor, *_ in derived_sizes(line)]
-    return told + [_batch(((f,),)) for f in line.factors if is_ellipsis(f)]
+    derived = [f"f_{factor}" for factor, *_ in derived_sizes(line)]
+    return derived + [_batch(((f,),)) for f in line.factors if is_ellipsis(f)]
 
 
 def _single(line: EinsumRule) -> dict[str, tuple[int, int]]:
@@ -201,7 +201,7 @@ def _fits(line: EinsumRule, relation: str) -> Iterator[str]:
     yield f"{len(line.slots)} = count : {{ slot(s, _, _, _, _) }}"
     for factor, size in line.sizes.items():
         yield f"f_{factor} = {size}"
-    told = {(t, d): factor for factor, t, d, _ in derived_sizes(line)}
+    derived = {(t, d): factor for factor, t, d, _ in derived_sizes(line)}
     first: dict[str, int] = {}
     for t, shape in enumerate(line.slots):
         role, i = ("operand", t) if t < len(line.operands) else ("result", t - len(line.operands))
@@ -223,7 +223,7 @@ def _fits(line: EinsumRule, relation: str) -> Iterator[str]:
                 continue
             whole = f"n_{t}_{d}"
             yield f"dim(s, {t}, {place}, {whole})"
-            if (t, d) in told:
-                others = " * ".join(f"f_{f}" for f in dim if f != told[t, d])
-                yield f"f_{told[t, d]} = {whole} / ({others})"
+            if (t, d) in derived:
+                others = " * ".join(f"f_{f}" for f in dim if f != derived[t, d])
+                yield f"f_{derived[t, d]} = {whole} / ({others})"
             yield f"{whole} = {' * '.join(f'f_{f}' for f in dim)}"

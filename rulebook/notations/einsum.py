@@ -274,19 +274,19 @@ def derived_sizes(line: EinsumRule) -> list[tuple[str, int, int, Dim]]:
     products = [
         (t, d, dim) for t, shape in enumerate(line.slots) for d, dim in enumerate(shape) if len(dim) > 1
     ]
-    told = []
+    derived = []
     while True:
         unknown = [(t, d, dim, [f for f in dim if f not in sized]) for t, d, dim in products]
         step = next(((fs[0], t, d, dim) for t, d, dim, fs in unknown if len(fs) == 1), None)
         if step is None:
             break
-        told.append(step)
+        derived.append(step)
         sized.add(step[0])
     missing = [f for f in line.factors if f not in sized]
     if missing:
         message = f"no dimension tells the size of factor {missing[0]}"
         raise ShardlogError(message, where=line.place, hint=f"give sizes: {{{missing[0]}=...}}")
-    return told
+    return derived
 
 
 def _check_distinct(lines: Sequence[EinsumRule]) -> None:

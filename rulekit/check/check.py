@@ -64,8 +64,8 @@ class Report:
         return "\n".join(lines)
 
 
-def _count(n: int, what: str) -> str:
-    return f"{n:,} {what}{'' if n == 1 else 's'}"
+def _count(n: int, noun: str) -> str:
+    return f"{n:,} {noun}{'' if n == 1 else 's'}"
 
 
 def check_rules(
@@ -100,7 +100,7 @@ def check(cases: Sequence[Case]) -> Report:
     """Checks what the rules say about each case."""
     report = Report()
     for case in cases:
-        if not case.said["factor"] and not case.said["maps"] and not case.invalid:
+        if not case.answers["factor"] and not case.answers["maps"] and not case.invalid:
             continue
         report.cases += 1
         errors = [RuleFinding(case.place, case.name, message, True) for message in static_errors(case)]
@@ -118,10 +118,10 @@ def static_errors(case: Case) -> Iterator[str]:
         return
     named = ("slot", "dim", "region")
     facts = {name: case.facts[name] for name in named if name in case.facts}
-    facts |= {name: rows for name, rows in case.said.items() if name in _JUDGED}
+    facts |= {name: rows for name, rows in case.answers.items() if name in _JUDGED}
     program, solver = builtin_ops()
-    said = solver.solve(facts, RELATIONS)
-    if any(said.values()):
+    answers = solver.solve(facts, RELATIONS)
+    if any(answers.values()):
         yield from (invalid.what for invalid in find_invalid(program, facts, {}, ""))
 
 

@@ -43,7 +43,7 @@ def execute(case: Case, calls: Sequence[OpCall]) -> list[Answer]:
         return [_refer(case, call) for call in calls]
     if case.operation is None or not case.operation.context.is_registered_operation(case.operation.name):
         raise NotExecutableError("there is no reference function")
-    if not case.said["pure"] and not case.said["pure_inside"]:
+    if not case.answers["pure"] and not case.answers["pure_inside"]:
         raise NotExecutableError("the op has side effects")
     if not all(isinstance(value.type, ir.RankedTensorType) for value in case.operation.results):
         raise NotExecutableError("its results are no tensors, which XLA does not return")

@@ -19,7 +19,7 @@ from ...importers.sources.text import parse_module
 from ...program.function import Function
 from ...program.ids import Cell, Item, Place, first_place
 from ...program.mlir.modules import symbols
-from ...program.mlir.origins import Origin, location_text, said, tell_apart
+from ...program.mlir.origins import Origin, location_text, place_text, tell_apart
 from ...program.mlir.origins import origin as origin_of
 from ...program.mlir.places import NameScope, argument_path, result_path
 from ...propagation.completion.visits import Held
@@ -190,7 +190,7 @@ class Live(LiveTurns):
     @cached_property
     def manual(self) -> dict[int, tuple[tuple[str, str], ...]]:
         """The axes that are manual around values, see ``TensorValue``."""
-        wheres = cache(lambda item: said(*self._told_apart(*self._node(item))))
+        wheres = cache(lambda item: place_text(*self._told_apart(*self._node(item))))
         inside = values_inside(self._graph)
         return {number: tuple((a, wheres(item)) for a, item in axes) for number, axes in inside.items()}
 
@@ -591,8 +591,8 @@ class Live(LiveTurns):
         if signature not in self._op_facts:
             facts = self._program.classes.facts(signature)
             tensor = [(t, role) for t, role, _, _ in facts.get("slot", ())]
-            said = self._op_rules.solve(facts, _OP_FACTS)
-            self._op_facts[signature] = {**said, "tensor": tensor}
+            answers = self._op_rules.solve(facts, _OP_FACTS)
+            self._op_facts[signature] = {**answers, "tensor": tensor}
         return self._op_facts[signature]
 
     # ---- Turns ------------------------------------------------------------------------------------------

@@ -79,7 +79,7 @@ def save(result: Result, path: Path, progress: Callable[[str, float], None] | No
     """
     try:
         with output(path) as written:
-            _write(result, written, progress or (lambda what, done: None))
+            _write(result, written, progress or (lambda stage, done: None))
     except sqlite3.Error as error:
         raise ShardlogError(f"cannot write the run: {error}", where=str(path)) from error
 

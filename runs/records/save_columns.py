@@ -134,9 +134,9 @@ class SaveColumns:
                 number = seen[id(place)] = len(seen)
                 location = place.location
                 sources.append(location)
-                if alone and (said := frame(location)):
-                    where, stack = str(said), ""
-                    origins.append(self._origins[said])
+                if alone and (alone_frame := frame(location)):
+                    where, stack = str(alone_frame), ""
+                    origins.append(self._origins[alone_frame])
                 else:
                     origin = place.origin.within(around)
                     where, stack = origin.place
@@ -297,7 +297,7 @@ class SaveColumns:
         columns["known"][nodes] = [rows.of_signature.get(signature, -1) for signature in signatures]
         order = numbers(function.order)
         for class_ in {classes[node] for node in function.order} - rows.of_class.keys():
-            static = self.result.program.classes.known[class_].static
+            static = self.result.program.classes.by_class[class_].static
             relations = {name: static[name] for name in ("factor", "maps")}
             rows.of_class[class_] = rows.statics[_json(relations)]
         columns["rows"][first + order] = [rows.of_class[classes[node]] for node in order.tolist()]

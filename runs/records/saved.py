@@ -407,16 +407,22 @@ class Saved(RunRecord):
         hint = f"it was saved by shardlog {self.version}, this is {__version__}; {AGAIN}"
         return ShardlogError(message, where=str(self.path), hint=hint)
 
-    def again(self, annotate: Given = (), without: Collection[Cell] = (), told: Sequence[str] = ()) -> Result:
+    def again(
+        self, annotate: Given = (), without: Collection[Cell] = (), sharding_options: Sequence[str] = ()
+    ) -> Result:
         """The run with more annotations and sharding options, and without the annotations of some cells.
 
         Raises what ``run_with`` does.
         """
         with temporary_folder() as folder:
-            return self._again(folder, annotate, without, told)
+            return self._again(folder, annotate, without, sharding_options)
 
     def _again(
-        self, folder: Path, annotate: Given = (), without: Collection[Cell] = (), told: Sequence[str] = ()
+        self,
+        folder: Path,
+        annotate: Given = (),
+        without: Collection[Cell] = (),
+        sharding_options: Sequence[str] = (),
     ) -> Result:
         """The run again, with its rule files in a folder."""
         from ...importers.given import Several
@@ -433,7 +439,7 @@ class Saved(RunRecord):
             files[-1].parent.mkdir()
             files[-1].write_text(text, encoding="utf-8")
         given["annotate"] = Several((given["annotate"], annotate)) if annotate else given["annotate"]
-        given["sharding_option"] = (*given["sharding_option"], *told)
+        given["sharding_option"] = (*given["sharding_option"], *sharding_options)
         # The module may come from anywhere, whatever the checksum of the file says.
         text = Text(vetted(self._file.unpacked(data), self.name), self.name)
         return run_with(text, Options(**given, rules=tuple(files)), dropped=without, names=True)

@@ -13,7 +13,7 @@ from shardlog.cost.machine import KERNELS, MACHINES, machine
 from shardlog.cost.text import cost_text
 from shardlog.errors import ShardlogError
 from shardlog.measuring.data import read_rows
-from shardlog.measuring.judging import judged, said
+from shardlog.measuring.judging import estimated, judged
 
 DATA = Path(__file__).parents[1] / "data" / "h100_kernels.json.gz"
 
@@ -125,7 +125,7 @@ def test_where_numbers_are_those_of_another_machine_it_is_said() -> None:
 
 def test_what_is_said_is_near_what_is_measured() -> None:
     rows = read_rows([str(DATA)])[::6]
-    (_, found) = judged([(row, said(row.text, "h100")) for row in rows])[-1]
+    (_, found) = judged([(row, estimated(row.text, "h100")) for row in rows])[-1]
     assert found.all.error < 1.35
     assert found.long.error < 1.25
 
@@ -222,7 +222,7 @@ FAMILIES = {
 @pytest.mark.parametrize("family", FAMILIES)
 def test_times_grow_with_sizes_and_have_no_cliffs(family: str) -> None:
     sizes = [size for n in range(6, 13) for size in (1 << n, 5 << (n - 2))]
-    times = [said(FAMILIES[family](size), "h100") for size in sizes]
+    times = [estimated(FAMILIES[family](size), "h100") for size in sizes]
     for n, (less, more) in enumerate(pairwise(times)):
         grown = (sizes[n + 1] / sizes[n]) ** 3  # of a product, the most
         assert 0.5 < more / less < 2.0 * grown, (family, sizes[n], sizes[n + 1], less, more)

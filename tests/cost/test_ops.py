@@ -9,7 +9,7 @@ import shardlog
 from shardlog.cost.machine import MACHINES, OPS, machine
 from shardlog.errors import ShardlogError
 from shardlog.measuring.data import read_rows
-from shardlog.measuring.judging import judged, said
+from shardlog.measuring.judging import estimated, judged
 
 from .test_kernels import LOOP, SORT, UNARY
 
@@ -46,7 +46,7 @@ def test_sorts_take_long_on_cpus() -> None:
 @pytest.mark.parametrize(("name", "most"), [("v5e", 2.0), ("cpu", 2.4)])
 def test_what_is_said_is_near_what_was_fitted(name: str, most: float) -> None:
     rows = read_rows([str(DATA / f"{name}_kernels.json.gz")])[::3]
-    (_, found) = judged([(row, said(row.text, name)) for row in rows])[-1]
+    (_, found) = judged([(row, estimated(row.text, name)) for row in rows])[-1]
     assert found.all.error < most
 
 

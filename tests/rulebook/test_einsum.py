@@ -45,7 +45,7 @@ def ours(tmp_path: Path, line: str, operands: Shapes, results: Shapes, others: i
     rules = tmp_path / "kernel.rules"
     rules.write_text("".join(f"@{name}: {line}\n" for name in (*(f"k{i}" for i in range(others)), "kernel")))
     (case,) = (c for c in file_cases(call(operands, results), RuleBook([rules])) if c.name == "@kernel")
-    return notation(case) if case.said["known"] else f"no rule: {case.said['no_rule'][0][0]}"
+    return notation(case) if case.answers["known"] else f"no rule: {case.answers['no_rule'][0][0]}"
 
 
 def theirs(rule: str, options: dict[str, Any], operands: Shapes, results: Shapes) -> str:
@@ -120,8 +120,8 @@ def test_facts_stand_between_the_lines(tmp_path: Path) -> None:
     module += '  %c = "my.mm"(%a, %b) : (tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4xf32>\n  return\n}'
     book = RuleBook([rules])
     gelu, product = (c for c in file_cases(module, book) if c.name.startswith("my."))
-    assert notation(gelu) == "([i, j])->([i, j]) {i=4, j=4}" and gelu.said["elementwise"]
-    assert notation(product).endswith("reduction={j}") and product.said["pure"]
+    assert notation(gelu) == "([i, j])->([i, j]) {i=4, j=4}" and gelu.answers["elementwise"]
+    assert notation(product).endswith("reduction={j}") and product.answers["pure"]
     assert Origins(book).first(gelu) == RuleOrigin(str(rules), 1, 'elementwise_op("my.gelu").')
     rules.write_text('// facts\nelementwize_op("my.gelu").\n')
     with pytest.raises(DatalogError, match=r"my.rules:2:1: error.*unknown relation"):

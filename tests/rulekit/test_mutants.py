@@ -40,7 +40,7 @@ def other_kinds(case: Case) -> Iterator[Case]:
         silent = (*SILENT, "pass_through") if len(slots) == 1 else SILENT
         for kind in KINDS if min(slots) < case.operands else ():
             if kind != case.kinds[f] and not {kind, case.kinds[f]} <= {*silent}:
-                yield altered(case, kind=[(g, kind if g == f else k) for g, k in case.said["kind"]])
+                yield altered(case, kind=[(g, kind if g == f else k) for g, k in case.answers["kind"]])
 
 
 def left_out(case: Case) -> Iterator[Case]:
@@ -55,7 +55,9 @@ def left_out(case: Case) -> Iterator[Case]:
                 case,
                 factor=[*((g, case.factors[g]) for g in kept), *((g, size) for g in names.values())],
                 kind=[*((g, case.kinds[g]) for g in kept), *((g, "pass_through") for g in names.values())],
-                maps=[(t, d, j, names.get((t, d), g) if g == f else g) for t, d, j, g in case.said["maps"]],
+                maps=[
+                    (t, d, j, names.get((t, d), g) if g == f else g) for t, d, j, g in case.answers["maps"]
+                ],
             )
 
 
@@ -63,7 +65,7 @@ def other_sizes(case: Case) -> Iterator[Case]:
     """A factor has another size."""
     for f, size in case.factors.items():
         for other in (size + 1, 2 * size):
-            yield altered(case, factor=[(g, other if g == f else n) for g, n in case.said["factor"]])
+            yield altered(case, factor=[(g, other if g == f else n) for g, n in case.answers["factor"]])
 
 
 def swapped(case: Case) -> Iterator[Case]:
@@ -73,12 +75,12 @@ def swapped(case: Case) -> Iterator[Case]:
             for d in range(e):
                 if not all(case.kinds[f] in SILENT for f in case.maps[t, d] + case.maps[t, e]):
                     at = {d: e, e: d}
-                    rows = [(u, at.get(x, x) if u == t else x, j, f) for u, x, j, f in case.said["maps"]]
+                    rows = [(u, at.get(x, x) if u == t else x, j, f) for u, x, j, f in case.answers["maps"]]
                     yield altered(case, maps=rows)
 
 
-def altered(case: Case, **said: list[tuple[Any, ...]]) -> Case:
-    return replace(case, said={**case.said, **said})
+def altered(case: Case, **answers: list[tuple[Any, ...]]) -> Case:
+    return replace(case, answers={**case.answers, **answers})
 
 
 def findings(report: Report) -> set[str]:
