@@ -104,6 +104,15 @@ class Spec:
         """The axes of its dimensions as the RFC writes them, with those along which it is partial, if any."""
         return str([[*axes] for axes in (*self.axes, *((self.partial,) if self.partial else ()))])
 
+    def check_halo(self, shape: Sequence[int | None], where: str) -> None:
+        """Raises ShardlogError for a halo of more rows than a tensor of this shape has."""
+        split = [d for d, axes in enumerate(self.axes) if axes]
+        for d, sizes in zip(split, zip(self.halo[::2], self.halo[1::2], strict=True), strict=False):
+            rows, most = shape[d], max(sizes)
+            if rows is not None and most > rows:
+                message = f"a halo of {most} rows of dimension {d}, which has {rows}"
+                raise ShardlogError(message, where=where, hint="a halo has rows of other devices")
+
     def check_offsets(self, grid: Grid, shape: Sequence[int | None], where: str) -> None:
         """Raises ShardlogError if the offsets do not fit a tensor of this shape."""
         given = list(self.offsets)

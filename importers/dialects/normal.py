@@ -358,6 +358,7 @@ class _Normal:
         fitted = spec.fit(grid, rank, where)
         if rank is not None:
             shape = [None if type_.is_dynamic_dim(i) else type_.get_dim_size(i) for i in range(rank)]
+            fitted.check_halo(shape, where)
             fitted.check_offsets(grid, shape, where)
         return fitted
 

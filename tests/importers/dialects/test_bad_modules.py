@@ -22,6 +22,10 @@ SHARDINGS = {
     "split_axes = [[0]] halo_sizes = [1]": ("1 halo size for 1 sharded dimension", "two for each of them"),
     "split_axes = [[0]] halo_sizes = [1, 1, 1, 1]": ("4 halo sizes for 1 sharded dimension", "two for each"),
     "split_axes = [] halo_sizes = [1, 1]": ("2 halo sizes for 0 sharded dimensions", "leave them out"),
+    "split_axes = [[0]] halo_sizes = [1, 99]": (
+        "a halo of 99 rows of dimension 0, which has 6",
+        "of other devices",
+    ),
     "split_axes = [[0]] halo_sizes = [1, -1]": ("a halo of negative size", "0 or more"),
     "split_axes = [[0]] halo_sizes = [1, a]": ("expected numbers, values or ?, not a", "halo_sizes = [0, 1]"),
     "split_axes = [[0]] sharded_dims_offsets = [0, 3, 7]": (
@@ -121,6 +125,21 @@ MISFITS = {
     "-> tensor<8x4xf32>": (
         "%x: tensor<8x6xf32>, %y: tensor<5x4xf32>, %z: tensor<8x4xf32>",
         "dimension 0 of operand 1 has size 5, but loop 2 along it has 6 iterations",
+    ),
+    "tosa.add %x : (tensor<8xf32>) -> tensor<8xf32>": ("%x: tensor<8xf32>", "it takes 2 operands, and has 1"),
+    "tosa.exp %x, %x : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>": (
+        "%x: tensor<8xf32>",
+        "it takes one operand, and has 2",
+    ),
+    "tosa.negate %x, %x, %x, %x : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) "
+    "-> tensor<8xf32>": ("%x: tensor<8xf32>", "it takes 1 to 3 operands, and has 4"),
+    "tosa.sub %x, %y : (tensor<8xf32>, tensor<8xi32>) -> tensor<8xf32>": (
+        "%x: tensor<8xf32>, %y: tensor<8xi32>",
+        "elements of two types, f32 and i32",
+    ),
+    "linalg.matmul ins(%x : tensor<8x8xf32>) outs(%x : tensor<8x8xf32>) -> tensor<8x8xf32>": (
+        "%x: tensor<8x8xf32>",
+        "it takes 3 operands, and has 2",
     ),
     '"tosa.max_pool2d"(%x) {kernel = array<i64: 2, 2>, pad = array<i64: 0, 0, 0, 0>, '
     "stride = array<i64: 1, 1>} : (tensor<1x8x8x4xf32>) -> tensor<1x7x7x3xf32>": (
