@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from time import perf_counter
-from typing import Any, cast
+from typing import Any
 
 from ..language.diagnostics import EngineError
 from ..plan.needs import needed
@@ -52,7 +52,7 @@ class Table:
         for columns, index in self._indices.items():
             index.setdefault(tuple(row[c] for c in columns), []).append(row)
 
-    def matching(self, columns: tuple[int, ...], key: Tuple) -> Iterable[Tuple]:
+    def matching(self, columns: tuple[int, ...], key: Tuple) -> Collection[Tuple]:
         """The tuples whose ``columns`` hold ``key``."""
         if not columns:
             return self.tuples
@@ -79,8 +79,8 @@ class Evaluation:
         self.ordinals = Ordinals(plan) if ordinals is None else ordinals
         self._limits, self._budget = limits, Budget(limits)
         self._all = [Table() for _ in plan.relations]
-        self._old = [Table() for _ in plan.relations]
-        self._delta = [Table() for _ in plan.relations]
+        self._old: dict[int, Table] = {}  # of the relations that are iterated, as those of the last round
+        self._delta: dict[int, Table] = {}
         self._taken: dict[
             int, list[set[Tuple]]
         ] = {}  # by relation: the values of tuples, per group of a choice
@@ -95,6 +95,8 @@ class Evaluation:
                 own if relation.keyed else other
                 for relation, own, other in zip(plan.relations, self._all, shared._all, strict=True)
             ]
+        self._tables: dict[str, list[Table] | dict[int, Table]]
+        self._tables = {"all": self._all, "delta": self._delta, "old": self._old}
 
     def give(self, relation: int, rows: Collection[Tuple]) -> None:
         """Add facts, before the strata run."""
@@ -142,7 +144,8 @@ class Evaluation:
         for index in rules:
             rule, start = self._plan.rules[index], perf_counter()
             before = len(new[rule.head])
-            self._fire(rule, new)
+            if not self._lacks(rule.steps):
+                self._fire(rule, new)
             count = len(new[rule.head]) - before
             self.applied.append((rule.source, *self._at, perf_counter() - start, count))
         for candidates in stratum.candidates:
@@ -150,6 +153,16 @@ class Evaluation:
             assert relation is not None
             new[relation].update(self._chosen(relation, new[candidates]))
         return new
+
+    def _lacks(self, steps: Sequence[PlanStep]) -> bool:
+        """Whether a rule begins with scans, and one of them has no tuples."""
+        step: Any
+        for step in steps:
+            if step[0] != "scan":
+                return False
+            if not self._tables[step[2]][step[1]].tuples:
+                return True
+        return False
 
     def _chosen(self, relation: int, candidates: Iterable[Tuple]) -> dict[Tuple, None]:
         """The candidates that agree with no tuple on the columns of a choice, nor with one before them."""
@@ -169,6 +182,8 @@ class Evaluation:
 
     def _end_round(self, stratum: Stratum) -> None:
         """Delete superfluous tuples, and note the tuples of the round."""
+        if not stratum.after:
+            return
         new = self._fire_all(stratum, stratum.after)
         for superfluous in stratum.superfluous:
             relation = self._plan.relations[superfluous].gives
@@ -217,12 +232,12 @@ class Evaluation:
             raise LimitError(f"the facts of `{name}`: {error}") from None
 
     def _equivalent(self, relation: int, rows: Iterable[Tuple]) -> list[Tuple]:
-        relation_rows = self._all[relation]
-        new = dict.fromkeys(row for row in rows if row not in relation_rows)
+        relation_rows = self._all[relation].tuples
+        new = dict.fromkeys([row for row in rows if row not in relation_rows])
         if not self._plan.relations[relation].eqrel or not new:
             return list(new)
         classes: dict[Value, list[Value]] = {}
-        for a, b in [*relation_rows.tuples, *new]:
+        for a, b in [*relation_rows, *new]:
             left, right = classes.setdefault(a, [a]), classes.setdefault(b, [b])
             if left is not right:
                 left += right
@@ -264,8 +279,8 @@ class Evaluation:
         if at == len(steps):
             yield
             return
-        step = cast(tuple[Any, ...], steps[at])
-        for _ in _STEPS[step[0]](self, step, registers):
+        step: Any = steps[at]
+        for _ in STEPS[step[0]](self, step, registers):
             yield from self._solve(steps, at + 1, registers)
 
     def _value(self, expression: Expression, registers: Registers) -> Value:
@@ -280,11 +295,9 @@ class Evaluation:
     def _rows(self, step: tuple[Any, ...], registers: Registers) -> Iterator[Tuple]:
         """The tuples of a scan, whole, each after its columns stand in the registers."""
         _, relation, version, bound, free = step
-        tables = {"all": self._all, "delta": self._delta, "old": self._old}[version]
-        columns = tuple(column for column, _ in bound)
-        key = tuple(self._value(expression, registers) for _, expression in bound)
-        for row in tables[relation].matching(columns, key):
-            self._budget.look()
+        look = self._budget.look
+        for row in self._matching(self._tables[version][relation], bound, registers):
+            look()
             for column, register in free:
                 registers[register] = row[column]
             yield row
@@ -293,10 +306,15 @@ class Evaluation:
 
     def _absent(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
         _, relation, bound = step
-        columns = tuple(column for column, _ in bound)
-        key = tuple(self._value(expression, registers) for _, expression in bound)
-        if not any(True for _ in self._all[relation].matching(columns, key)):
+        if not self._matching(self._all[relation], bound, registers):
             yield
+
+    def _matching(self, table: Table, bound: Sequence[Any], registers: Registers) -> Collection[Tuple]:
+        """The tuples of a table whose columns hold what they are bound to."""
+        if not table.tuples:
+            return ()
+        columns, expressions = zip(*bound, strict=True) if bound else ((), ())
+        return table.matching(columns, tuple([self._value(each, registers) for each in expressions]))
 
     def _test(self, step: tuple[Any, ...], registers: Registers) -> Iterator[None]:
         _, operator, _, left, right = step
@@ -352,7 +370,7 @@ class Evaluation:
         yield
 
 
-_STEPS: dict[str, Callable[[Evaluation, tuple[Any, ...], Registers], Iterator[None]]] = {
+STEPS: dict[str, Callable[[Evaluation, tuple[Any, ...], Registers], Iterator[None]]] = {
     "scan": Evaluation._scan,
     "absent": Evaluation._absent,
     "test": Evaluation._test,

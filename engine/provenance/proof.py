@@ -19,7 +19,7 @@ from ..evaluate.facts import tuples
 from ..evaluate.functors import Registers
 from ..evaluate.ordinals import Ordinals
 from ..evaluate.program import Facts, LoadedProgram, Row
-from ..evaluate.reference import Evaluation, Tuple
+from ..evaluate.reference import STEPS, Evaluation, Tuple
 from ..plan.plan import QueryPlan, Rule, Source
 from .matching import Extents, Rules
 
@@ -238,7 +238,7 @@ class _Recorder(Evaluation):
                 yield from self._solve(steps, at + 1, registers)
             self._aggregated = before
         else:
-            for _ in getattr(self, f"_{step[0]}")(step, registers):
+            for _ in STEPS[step[0]](self, step, registers):
                 yield from self._solve(steps, at + 1, registers)
 
     def _kept(self, steps: Sequence[Any], registers: Registers) -> list[_Key]:
@@ -251,6 +251,8 @@ class _Recorder(Evaluation):
         return list(kept)
 
     def _closed(self, relation: int, rows: Iterable[Tuple]) -> list[Tuple]:
+        if not self._plan.relations[relation].eqrel:
+            return super()._closed(relation, rows)
         rows = list(rows)
         closed = super()._closed(relation, rows)
         added = set(closed).difference(rows)
