@@ -7,11 +7,12 @@ import signal
 import threading
 from functools import cache
 from multiprocessing import parent_process
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..case import Array
+if TYPE_CHECKING:
+    from ..case import Array
 
 
 def prepare() -> None:
