@@ -1,7 +1,7 @@
 """Commands that end early: in each of their phases by Ctrl-C, or because the disk is full.
 
-``endings`` starts one process, which forks a child for each ending: imports, which take most of the time of a
-small command, are there once.
+``endings`` starts one process for all commands, which forks a child for each ending. Imports take most of the
+time of a small command. What a child has imported, the process imports for those that follow.
 """
 
 from __future__ import annotations
@@ -12,7 +12,10 @@ import resource
 import signal
 import subprocess
 import sys
+import tempfile
 from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -32,19 +35,19 @@ class Ending(NamedTuple):
 def endings(folder: Path, command: list[str], *, full: bool = False) -> list[Ending]:
     """How a command in a folder ends when Ctrl-C comes in each of its phases, and without; or, if ``full``,
     with a full disk."""
-    temporary = folder / "temporary"
-    temporary.mkdir(exist_ok=True)
-    done = subprocess.run(
-        [sys.executable, __file__],
-        input=json.dumps({"command": command, "full": full}),
-        cwd=folder,
-        env={**os.environ, "TMPDIR": str(temporary)},
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return [Ending(*ending) for ending in json.loads(done.stdout)]
+    process = _process()
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write(json.dumps({"folder": str(folder), "command": command, "full": full}) + "\n")
+    process.stdin.flush()
+    return [Ending(*ending) for ending in json.loads(process.stdout.readline())]
+
+
+@cache
+def _process() -> subprocess.Popen[str]:
+    """The process that forks; it ends with its input, when this process does."""
+    command = [sys.executable, __file__]
+    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
 
 
 def _files() -> dict[str, str]:
@@ -53,20 +56,25 @@ def _files() -> dict[str, str]:
 
 def _forked(carry_out: Callable[[int], int]) -> Ending:
     """What becomes of a child. It is given a pipe to write its phase to."""
-    (phase, phase_end), (messages, messages_end) = os.pipe(), os.pipe()
+    (phase, phase_end), (messages, messages_end), (modules, modules_end) = os.pipe(), os.pipe(), os.pipe()
     child = os.fork()
     if child == 0:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
         os.dup2(messages_end, 2)
+        sys.stderr = os.fdopen(2, "w", closefd=False)  # a file before, which could be sought
         status = carry_out(phase_end)
+        os.write(modules_end, " ".join(name for name in sys.modules if name.startswith("shardlog")).encode())
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
-    for end in (phase_end, messages_end):
+    texts = list[str]()
+    for pipe, end in ((phase, phase_end), (messages, messages_end), (modules, modules_end)):
         os.close(end)
-    with os.fdopen(phase, "rb") as told, os.fdopen(messages, "rb") as said:
-        texts = told.read().decode(), said.read().decode()
+        with os.fdopen(pipe, "rb") as told:
+            texts.append(told.read().decode())
     _, status = os.waitpid(child, 0)
+    for name in texts.pop().split():
+        import_module(name)
     return Ending(texts[0], os.waitstatus_to_exitcode(status), texts[1], _files())
 
 
@@ -135,19 +143,23 @@ def _full(command: list[str]) -> Ending:
 
 
 def _main() -> None:
-    asked = json.load(sys.stdin)
     import shardlog.executing.partitioning
     import shardlog.explanations.partitioned
     import shardlog.runs.running
     import shardlog.session  # noqa: F401
 
-    if asked["full"]:
-        found = [_full(asked["command"])]
-    else:
-        found = [_interrupted(asked["command"], 0)]
-        while found[-1].phase:
-            found.append(_interrupted(asked["command"], len(found)))
-    print(json.dumps(found))
+    for line in sys.stdin:
+        asked = json.loads(line)
+        os.chdir(asked["folder"])
+        os.environ["TMPDIR"] = tempfile.tempdir = str(Path("temporary").absolute())
+        Path("temporary").mkdir(exist_ok=True)
+        if asked["full"]:
+            found = [_full(asked["command"])]
+        else:
+            found = [_interrupted(asked["command"], 0)]
+            while found[-1].phase:
+                found.append(_interrupted(asked["command"], len(found)))
+        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":
