@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ..runs.table import plural
-from .differences import apart, difference, wide_array
+from .differences import Array, apart, difference, wide_array
 from .execution import Alone, run_alone
 from .rounding import Roundings, eps_of
 from .values import Arrays, BoundaryValue, boundary
@@ -167,14 +167,14 @@ def nudged(values: Sequence[BoundaryValue], inputs: Arrays, bits: int = 1, seed:
     return arrays
 
 
-def _unlike(one: Any, other: Any) -> int:
+def _unlike(one: Array, other: Array) -> int:
     """The elements that are NaN on one side only, among those that are finite on neither."""
     mine, theirs = wide_array(one), wide_array(other)
     neither = ~(np.isfinite(mine) | np.isfinite(theirs))
     return int(np.sum(neither & (np.isnan(mine) != np.isnan(theirs))))
 
 
-def _rounding_decides(one: Any, other: Any, nudged: Any) -> bool:
+def _rounding_decides(one: Array, other: Array, nudged: Array) -> bool:
     """Whether rounding decides which elements are finite: some are near the largest number there is, or with
     ``nudged`` inputs others are finite."""
     import ml_dtypes

@@ -4,7 +4,7 @@ that it lowered."""
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import ShardlogError, from_extra
 from ..exporters.bind import bind
@@ -14,6 +14,7 @@ from ..runs.jax import device_count, device_shardings, main_mesh
 from .inspecting import tell
 
 if TYPE_CHECKING:
+    from jax import Device
     from jaxlib.mlir import ir
 
     from ..partition.device_program import DeviceProgram
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 
 def chosen(
-    result: Result, devices: Sequence[Any] | None, known: tuple[Any, ...], program: DeviceProgram | None
+    result: Result, devices: Sequence[Device] | None, known: tuple[Device, ...], program: DeviceProgram | None
 ) -> ChosenModule:
     """The module that JAX compiles, as ``compiled`` says, in place of the module that it lowered for the
     devices ``known``."""
@@ -36,8 +37,8 @@ def chosen(
 
 
 def devices_for(
-    result: Result, devices: Sequence[Any] | None = None, known: Sequence[Any] = ()
-) -> Sequence[Any]:
+    result: Result, devices: Sequence[Device] | None = None, known: Sequence[Device] = ()
+) -> Sequence[Device]:
     """The devices of a run: the requested ones, or else the ``known`` ones, those of its mesh (if that is
     JAX's), or JAX's first ones. There must be as many as the mesh has. Raises ShardlogError if no choice
     fits."""
@@ -57,7 +58,7 @@ def devices_for(
     return devices
 
 
-def module_for(result: Result, devices: Sequence[Any], program: DeviceProgram | None) -> ir.Module:
+def module_for(result: Result, devices: Sequence[Device], program: DeviceProgram | None) -> ir.Module:
     """The module that XLA compiles for a run on these devices: with binding shardings, or partitioned."""
     if program is None:
         module = bind(result.module, result.book.traits)

@@ -7,6 +7,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 from jaxlib.mlir import ir
 
 from ..errors import ShardlogError
@@ -16,17 +17,20 @@ from ..program.function import location
 from ..program.mlir.modules import main_function, operations_in, put_calls_in_place, symbols
 from ..program.mlir.types import Value
 from ..runs.table import plural
+from .differences import Array
 from .execution import in_64_bits, module_alone
 from .rounding import eps_of
 from .values import Arrays
 
 if TYPE_CHECKING:
+    from jax import Device
+
     from ..runs.result import Result
 
 _LOOKED_AT = 200, 1 << 24  # ops that are looked at, and their elements
 
 
-def decided_by(result: Result, devices: Sequence[Any], inputs: Arrays, moved: Sequence[Arrays]) -> str:
+def decided_by(result: Result, devices: Sequence[Device], inputs: Arrays, moved: Sequence[Arrays]) -> str:
     """The first op that goes another way in 64 bits, or with inputs that are ``moved`` by rounding, with its
     place: "stablehlo.sort at f.py:3 goes another way for 2 of 64 elements". Empty where none is found."""
     try:
@@ -50,11 +54,12 @@ def lets_rounding_decide(result: Result) -> bool:
         return any(_decisions(op, result) for op in operations_in(result.module))
 
 
-def _changes(one: Any, other: Any) -> Any:
+def _changes(one: Array, other: Array) -> npt.NDArray[np.bool_]:
     """Where whole numbers differ: what jumps does so by much."""
-    if one.dtype.kind in "biu":
-        return one != other
-    return np.abs(one - other) > 0.25 * np.maximum(1, np.abs(one))
+    exact = one.dtype.kind in "biu"
+    differ: npt.NDArray[np.bool_]
+    differ = one != other if exact else np.abs(one - other) > 0.25 * np.maximum(1, np.abs(one))
+    return differ
 
 
 def _watched(result: Result) -> tuple[ir.Module, list[str]]:

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]  # of any element
 
 
-def difference(one: Any, other: Any) -> float:
+def difference(one: Array, other: Array) -> float:
     """The largest difference of two elements, as a part of the largest one; infinite where only one is
     finite, and for infinities that are not the same. Of integers it is 0 only where they are equal."""
     exact = one.dtype.kind in "biu"
@@ -23,12 +26,14 @@ def difference(one: Any, other: Any) -> float:
     return (gap or lost) / (scale or 1.0)
 
 
-def apart(mine: Any, theirs: Any) -> Any:
+def apart(mine: Array, theirs: Array) -> npt.NDArray[np.bool_]:
     """Which elements are finite on one side only, or infinities that are not the same."""
     infinite = np.isinf(mine) & np.isinf(theirs)
-    return (np.isfinite(mine) != np.isfinite(theirs)) | (infinite & (mine != theirs))
+    differ: npt.NDArray[np.bool_]
+    differ = (np.isfinite(mine) != np.isfinite(theirs)) | (infinite & (mine != theirs))
+    return differ
 
 
-def wide_array(array: Any) -> Any:
+def wide_array(array: Array) -> Array:
     """An array in the widest type of NumPy's that has its values."""
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)

@@ -154,7 +154,7 @@ def unjitted(function: Any) -> tuple[Any, dict[str, Any]]:
     return function._fun, options
 
 
-def _transforms_arrays(trace: Any) -> bool:
+def _transforms_arrays(trace: core.Trace) -> bool:
     """Whether JAX is differentiating or batching, and is not tracing a program."""
     outer = trace
     while isinstance(outer, _TRANSFORMING):

@@ -17,7 +17,7 @@ from jaxlib.mlir import ir
 from ..exporters.tokens import is_token
 from ..program.mlir.modules import main_function, symbols
 from ..program.mlir.types import FunctionOp
-from ..program.signature import Told, describe, looks_at
+from ..program.signature import Facts, Told, describe, looks_at
 
 if TYPE_CHECKING:
     from ..runs.result import Result
@@ -88,7 +88,7 @@ class _DomainWalk:
         else:
             self._edges(op, answers, domains)
 
-    def _regions(self, op: ir.Operation, answers: dict[str, list[tuple[Any, ...]]], domains: _Wanted) -> None:
+    def _regions(self, op: ir.Operation, answers: Facts, domains: _Wanted) -> None:
         """Repeats until the domains of carried values hold for all their sources."""
         while self._edges(op, answers, domains) or not answers.get("walked"):
             answers = {**answers, "walked": [()]}
@@ -96,7 +96,7 @@ class _DomainWalk:
                 for block in region.blocks:
                     self._block(block, domains)
 
-    def _edges(self, op: ir.Operation, answers: dict[str, list[tuple[Any, ...]]], domains: _Wanted) -> bool:
+    def _edges(self, op: ir.Operation, answers: Facts, domains: _Wanted) -> bool:
         """Gives the sources of edges the domains of their targets. Returns whether one of these is new."""
         wanted: dict[int, set[InputDomain]] = defaultdict(set)
         for edge, *end in answers["edge_target"]:
@@ -108,7 +108,7 @@ class _DomainWalk:
             held |= wanted[edge]
         return news
 
-    def _call(self, name: Any, wanted: list[Asked]) -> list[Asked]:
+    def _call(self, name: ir.Attribute, wanted: list[Asked]) -> list[Asked]:
         key = ir.FlatSymbolRefAttr(name).value, tuple(wanted)
         if key not in self._called:
             self._called[key] = self.function(self._functions[key[0]], wanted)

@@ -30,6 +30,11 @@ from .compiling import devices_for, module_for
 from .partial import placed
 
 if TYPE_CHECKING:
+    import jax
+    from jax import Device
+    from jax.sharding import Sharding
+    from jaxlib.mlir import ir
+
     from ..partition.device_program import DeviceProgram
     from ..runs.result import Result
 
@@ -91,18 +96,19 @@ class Executable:
         )
 
 
-def _array(shape: tuple[int, ...], sharding: Any, parts: list[Any]) -> Any:
+def _array(shape: tuple[int, ...], sharding: Sharding, parts: list[jax.Array]) -> jax.Array:
     """The array with these parts on devices."""
     import jax
 
     if 0 in shape:  # XLA drops the sharding of tensors without elements
-        return jax.device_put(jax.numpy.empty(shape, parts[0].dtype), sharding)
+        empty: jax.Array = jax.device_put(jax.numpy.empty(shape, parts[0].dtype), sharding)
+        return empty
     return jax.make_array_from_single_device_arrays(shape, sharding, parts)
 
 
 def compiled(
     result: Result,
-    devices: Sequence[Any] | None = None,
+    devices: Sequence[Device] | None = None,
     program: DeviceProgram | None = None,
     *,
     in_64_bits: bool = False,
@@ -140,7 +146,7 @@ def compiled(
     return Executable(loaded, tuple(devices), tuple(taken), checked, ends, result.source.interface)
 
 
-def _taken(main: Any) -> tuple[tuple[str, str, tuple[int, ...], str], ...]:
+def _taken(main: FunctionOp) -> tuple[tuple[str, str, tuple[int, ...], str], ...]:
     """The name, the type, the shape and the dtype of each argument."""
     types = (array_type(argument.type) for argument in main.arguments)
     return tuple(
@@ -150,11 +156,11 @@ def _taken(main: Any) -> tuple[tuple[str, str, tuple[int, ...], str], ...]:
     )
 
 
-def _dtype(type_: Any) -> str:
+def _dtype(type_: ir.RankedTensorType) -> str:
     return dtype_of(str(type_.element_type)) or ""
 
 
-def _check_argument(array: Any, name: str, type_: str, shape: tuple[int, ...], dtype: str) -> None:
+def _check_argument(array: jax.Array, name: str, type_: str, shape: tuple[int, ...], dtype: str) -> None:
     """Raises ShardlogError for an array of another type than the compiled one, because XLA would crash."""
     if array.shape == shape and dtype in ("", str(array.dtype)):
         return
@@ -164,11 +170,11 @@ def _check_argument(array: Any, name: str, type_: str, shape: tuple[int, ...], d
     raise ShardlogError(given, where="executable", hint=hint)
 
 
-def _reordered(array: Any, devices: Sequence[Any]) -> Any:
+def _reordered(array: jax.Array, devices: Sequence[Device]) -> jax.Array:
     """An array with its parts in the order of the program's devices. Each device keeps its part."""
     import jax
 
-    held = array.sharding
+    held: Any = array.sharding
     if getattr(held, "mesh", None) is None or list(held.mesh.devices.flat) == list(devices):
         return array
     mesh = jax.sharding.Mesh(

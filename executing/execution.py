@@ -17,12 +17,15 @@ from ..exporters.plain import plain
 from ..exporters.tokens import without_tokens
 from ..exporters.wide import wide
 from ..importers.sources.compiling import load, refused
+from .differences import Array
 from .executable import Executable, compiled
 from .partial import combined
 from .replicas import worst
 from .values import Arrays, BoundaryValue, boundary
 
 if TYPE_CHECKING:
+    from jax import Device
+
     from ..runs.result import Result
 
 Alone = Callable[[Arrays], Arrays]  # the program on one device
@@ -104,7 +107,7 @@ def _has_64_bits(value: BoundaryValue) -> bool:
     return bool(value.dtype.itemsize // (2 if value.dtype.kind == "c" else 1) == 8)
 
 
-def alone_on(result: Result, devices: Sequence[Any]) -> Alone:
+def alone_on(result: Result, devices: Sequence[Device]) -> Alone:
     """The program on the first of the devices, or, where it cannot run there, as XLA partitions it: one with
     manual computations, which are for several devices."""
     try:
@@ -115,7 +118,7 @@ def alone_on(result: Result, devices: Sequence[Any]) -> Alone:
     return module_alone(result, module, devices)
 
 
-def wide_on(result: Result, devices: Sequence[Any]) -> Alone | None:
+def wide_on(result: Result, devices: Sequence[Device]) -> Alone | None:
     """As ``alone_on``, but in 64 bits (``exporters.wide``); None where XLA does not compile that."""
     try:
         module = plain(result.module, result.book.traits)
@@ -129,7 +132,7 @@ def wide_on(result: Result, devices: Sequence[Any]) -> Alone | None:
     return None
 
 
-def module_alone(result: Result, module: ir.Module, devices: Sequence[Any]) -> Alone:
+def module_alone(result: Result, module: ir.Module, devices: Sequence[Device]) -> Alone:
     """A module without shardings on the first of the devices. Raises ShardlogError where XLA does not compile
     it."""
     try:
@@ -154,7 +157,7 @@ def in_64_bits(alone: Alone) -> Alone:
     return run
 
 
-def widened(array: Any) -> Any:
+def widened(array: Array) -> Array:
     """An array with elements of 64 bits where it has floating-point or complex ones."""
     import ml_dtypes
 
@@ -174,7 +177,7 @@ def flat(results: Any) -> Arrays:
     return [np.asarray(array) for array in jax.tree.leaves(results)]
 
 
-def _run_alone(loaded: Any, device: Any, inputs: Arrays) -> Arrays:
+def _run_alone(loaded: Any, device: Device, inputs: Arrays) -> Arrays:
     import jax
 
     placed = [jax.device_put(array, device) for array in inputs]

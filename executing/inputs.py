@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from ..errors import ShardlogError, closest
+from .differences import Array
 from .domains import Asked, InputDomain
 from .rounding import eps_of
 from .values import Arrays, BoundaryValue
@@ -118,7 +119,7 @@ def read_inputs(file: Path | str, values: Sequence[BoundaryValue]) -> Arrays:
     return arrays
 
 
-def _fitted(array: Any, value: BoundaryValue, where: str) -> Any:
+def _fitted(array: Array, value: BoundaryValue, where: str) -> Array:
     if array.shape != value.shape or array.dtype not in (value.dtype, value.kept_as):
         given = f"{value.name} is {array.dtype}{list(array.shape)}"
         hint = f"expected {value.kept_as}{list(value.shape)}, for {value.type}"
@@ -128,6 +129,8 @@ def _fitted(array: Any, value: BoundaryValue, where: str) -> Any:
 
 def write_outputs(file: Path, values: Sequence[BoundaryValue], arrays: Arrays) -> None:
     """Writes results as ``numpy.savez`` does, by their names; types that NumPy lacks as float32 or int8."""
-    named = {value.name: array.astype(value.kept_as) for value, array in zip(values, arrays, strict=True)}
+    named: dict[str, Any] = {
+        value.name: array.astype(value.kept_as) for value, array in zip(values, arrays, strict=True)
+    }
     with file.open("wb") as stream:
         np.savez(stream, **named)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from math import isfinite
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from ..runs.table import plural
 from . import execution
 from .comparing import BIAS, TELLING, ResultComparison, beside, nudged
 from .deciding import decided_by, lets_rounding_decide
-from .differences import apart, difference, wide_array
+from .differences import Array, apart, difference, wide_array
 from .domains import domains
 from .execution import Alone, run_alone, wide_on
 from .inputs import random_inputs
@@ -24,6 +24,8 @@ from .undefined import undefined
 from .values import Arrays, BoundaryValue, boundary
 
 if TYPE_CHECKING:
+    from jax import Device
+
     from ..runs.result import Result
     from .executable import Executable
 
@@ -46,7 +48,7 @@ class Judgement:
 class Trial:
     """A partitioned program that is run, and compared."""
 
-    def __init__(self, result: Result, executable: Executable, devices: Sequence[Any]) -> None:
+    def __init__(self, result: Result, executable: Executable, devices: Sequence[Device]) -> None:
         self._result, self._executable, self._devices = result, executable, devices
         self._arguments, self._results = boundary(result)
         self._alone = execution.alone_on(result, devices)
@@ -132,7 +134,12 @@ class Trial:
 
 
 def _settled(
-    value: BoundaryValue, one: ResultComparison, mine: Any, theirs: Any, exact: Any, moved: Sequence[Any]
+    value: BoundaryValue,
+    one: ResultComparison,
+    mine: Array,
+    theirs: Array,
+    exact: Array,
+    moved: Sequence[Array],
 ) -> ResultComparison:
     """A comparison, where rounding explains it beside the same in 64 bits, and such with ``moved`` inputs."""
     if not eps_of(value.element):
@@ -148,7 +155,7 @@ def _settled(
     for other in (theirs, *moved):
         decided |= apart(wide_array(other), first)
 
-    def off(other: Any) -> float:
+    def off(other: Array) -> float:
         return difference(np.where(decided, first, wide_array(other)), first)
 
     own, alone = off(mine), off(theirs)

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .differences import difference
+from .differences import Array, difference
+
+if TYPE_CHECKING:
+    import jax
 
 
-def worst(array: Any, expected: Any) -> Any:
+def worst(array: jax.Array, expected: Array) -> Array:
     """A ``jax.Array`` as a NumPy array: of the devices' copies, the one that is furthest from the expected
     values. They are equal, except for wrong values and those without a defined meaning."""
     first, *others = _copies(array)
@@ -22,7 +25,7 @@ def worst(array: Any, expected: Any) -> Any:
     return copy
 
 
-def _copies(array: Any) -> list[Any]:
+def _copies(array: jax.Array) -> list[Array]:
     """The whole array as often as devices hold it."""
     shards = array.addressable_shards
     count = max((shard.replica_id for shard in shards), default=0) + 1

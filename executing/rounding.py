@@ -20,7 +20,7 @@ from ..exporters.tokens import is_token
 from ..partition.executions import Executions
 from ..program.elements import dtype_of
 from ..program.mlir.modules import main_function, symbols
-from ..program.mlir.types import Operation
+from ..program.mlir.types import Operation, Value
 
 if TYPE_CHECKING:
     from ..runs.result import Result
@@ -48,7 +48,7 @@ class Roundings:
             kinds = zip(errors, main.type.results, strict=True)
             return [error for error, kind in kinds if not is_token(kind)]
 
-    def _block(self, block: ir.Block, given: Sequence[float], around: dict[Any, float]) -> list[float]:
+    def _block(self, block: ir.Block, given: Sequence[float], around: dict[Value, float]) -> list[float]:
         error_of = around | dict(zip(block.arguments, given, strict=True))
         operations = list(block.operations)
         for op in operations[:-1]:
@@ -58,7 +58,7 @@ class Roundings:
                 error_of[value] = error if _eps(value.type) else 0.0
         return [error_of[value] if _eps(value.type) else 0.0 for value in operations[-1].operands]
 
-    def _op(self, operation: Operation, given: list[float], error_of: dict[Any, float]) -> Sequence[float]:
+    def _op(self, operation: Operation, given: list[float], error_of: dict[Value, float]) -> Sequence[float]:
         lowering = self._traits.lowering(operation.name)
         if lowering == "loop":
             body = operation.regions[1].blocks[0]

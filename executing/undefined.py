@@ -22,16 +22,18 @@ from ..program.function import location
 from ..program.mlir.modules import copy_of, main_function, put_calls_in_place, symbols
 from ..program.shardings import read_mesh
 from ..runs.jax import device_shardings
-from .differences import difference
+from .differences import Array, difference
 from .partial import placed
 from .rounding import eps_of
 from .values import Arrays
 
 if TYPE_CHECKING:
+    from jax import Device
+
     from ..runs.result import Result
 
 
-def undefined(result: Result, devices: Sequence[Any], inputs: Arrays) -> str:
+def undefined(result: Result, devices: Sequence[Device], inputs: Arrays) -> str:
     """Along which axes devices differ, though a manual computation calls a result replicated there, and which
     one it is. Empty where none does; those in loops and branches are not looked at."""
     module, watched = _watched(result)
@@ -52,7 +54,7 @@ def undefined(result: Result, devices: Sequence[Any], inputs: Arrays) -> str:
     return ""
 
 
-def _differ(rows: Any, element: str) -> bool:
+def _differ(rows: Array, element: str) -> bool:
     return any(difference(row, rows[0]) > sqrt(eps_of(element)) for row in rows[1:])
 
 
@@ -84,7 +86,7 @@ def _watched(result: Result) -> tuple[ir.Module, list[tuple[list[str], str, str]
         return bind(module, result.book.traits), watched
 
 
-def _with_axes(op: Any, sizes: dict[str, dict[str, int]]) -> list[tuple[Any, list[str]]]:
+def _with_axes(op: ir.Operation, sizes: dict[str, dict[str, int]]) -> list[tuple[Any, list[str]]]:
     """Rewrites a manual computation, so that its results hold each device's copy of those that are declared
     replicated. Returns these results and their axes."""
     shardings = list(sdy.TensorShardingPerValueAttr(op.attributes["out_shardings"]).shardings)

@@ -15,12 +15,13 @@ from ..exporters.tokens import is_token
 from ..program.elements import dtype_of
 from ..program.mlir.modules import main_function, symbols
 from ..program.mlir.places import argument_path, result_path
+from .differences import Array
 from .rounding import eps_of
 
 if TYPE_CHECKING:
     from ..runs.result import Result
 
-Arrays = list[Any]
+Arrays = list[Array]
 _NUMPY = "biufc"  # kinds of its own types, which a file of arrays keeps
 
 
@@ -65,7 +66,7 @@ def boundary(result: Result) -> tuple[list[BoundaryValue], list[BoundaryValue]]:
     return ends[0], ends[1]
 
 
-def _value(result: Result, name: str, given: Any) -> BoundaryValue:
+def _value(result: Result, name: str, given: ir.Type) -> BoundaryValue:
     type_ = array_type(given)
     if isinstance(type_, ir.RankedTensorType):
         element = str(type_.element_type)

@@ -18,7 +18,7 @@ from ..program.classes import Classes
 from ..program.columns import among, numbers
 from ..program.function import RESULT_SHARDING, location
 from ..program.mlir.modules import boundary_attributes, entries_of
-from ..program.mlir.types import FunctionOp, Operation
+from ..program.mlir.types import Attributes, FunctionOp, Operation
 from ..program.shardings import Dimension, Sharding, manual_axes
 from .functions import Version
 from .shardings import FinalShardings
@@ -236,7 +236,7 @@ class ShardingAttributes:
         elif label in attributes:
             del attributes[label]
 
-    def entry_with(self, entry: Any, added: dict[str, Any]) -> Any:
+    def entry_with(self, entry: Any, added: dict[str, ir.Attribute]) -> Any:
         """The attributes of an argument or a result, with a sharding or without one."""
         kept = entries_of(entry) if self.root else {}
         before, attribute = kept.pop("sdy.sharding", None), added.get("sdy.sharding")
@@ -246,7 +246,7 @@ class ShardingAttributes:
         return ir.DictAttr.get(kept | added)
 
 
-def _result_sharding(attributes: Any) -> str | None:
+def _result_sharding(attributes: Attributes) -> str | None:
     return next((label for label in RESULT_SHARDING if label in attributes), None)
 
 

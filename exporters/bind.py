@@ -65,7 +65,7 @@ def _replicated(type_: ir.Type, mesh: str) -> Any:
     return sdy.TensorShardingAttr.get(mesh, [sdy.DimensionShardingAttr.get([], is_closed=True)] * rank)
 
 
-def _constrain_instead(reshard: Any) -> None:
+def _constrain_instead(reshard: ir.Operation) -> None:
     constraint = sdy.ShardingConstraintOp(
         reshard.operands[0],
         reshard.attributes["sharding"],
@@ -87,7 +87,7 @@ def _bind_boundary(module: ir.Module, mesh: str) -> None:
         main.attributes[label] = ir.ArrayAttr.get(entries)
 
 
-def _bind(op: Any, index: int, sharding: Any, *, carries: bool) -> None:
+def _bind(op: Any, index: int, sharding: ir.Attribute, *, carries: bool) -> None:
     """Puts constraints on a result of an op, on the values that it ``carries`` like a loop, and on a region's
     returned value for it."""
     if not isinstance(op.results[index].type, ir.RankedTensorType) or not op.results[index].type.rank:
@@ -104,7 +104,7 @@ def _bind(op: Any, index: int, sharding: Any, *, carries: bool) -> None:
     _follow(op.results[index], sharding, ir.InsertionPoint.after(op))
 
 
-def _before(op: Any, index: int, sharding: Any) -> None:
+def _before(op: ir.Operation, index: int, sharding: ir.Attribute) -> None:
     """Constrains an operand."""
     constraint = sdy.ShardingConstraintOp(
         op.operands[index], sharding, loc=op.location, ip=ir.InsertionPoint(op)
@@ -112,7 +112,7 @@ def _before(op: Any, index: int, sharding: Any) -> None:
     op.operands[index] = constraint.operation.results[0]
 
 
-def _follow(value: Any, sharding: Any, point: ir.InsertionPoint) -> None:
+def _follow(value: Any, sharding: ir.Attribute, point: ir.InsertionPoint) -> None:
     """Constrains a value for all that use it."""
     if not any(True for _ in value.uses):
         return

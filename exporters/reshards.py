@@ -311,7 +311,12 @@ class _Function:
         return {label: ir.Attribute.parse(f"#sdy<axis_ref_list{{{self.names(axes, mesh)}}}>")}
 
     def collective(
-        self, name: str, value: Any, attributes: dict[str, Any], sharding: Sharding, at: ir.InsertionPoint
+        self,
+        name: str,
+        value: Any,
+        attributes: dict[str, ir.Attribute],
+        sharding: Sharding,
+        at: ir.InsertionPoint,
     ) -> Any:
         return ir.Operation.create(
             f"sdy.{name}",
@@ -514,7 +519,7 @@ def _after(value: Value) -> ir.InsertionPoint:
     return ir.InsertionPoint.after(value.owner)
 
 
-def _replace(value: Any, replacement: Any) -> None:
+def _replace(value: Any, replacement: Value) -> None:
     """Makes all users of a value use its replacement, except the replacement itself."""
     value.replace_all_uses_except(replacement, replacement.owner.operation)
 

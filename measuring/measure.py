@@ -12,14 +12,18 @@ the machine does not count. Programs that do not compile or run are named and le
 from __future__ import annotations
 
 import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ..errors import ShardlogError
 from ..outputs import temporary_folder
 from .data import read_programs, write
+
+if TYPE_CHECKING:
+    import jax
 
 _THREADS = 12
 _RUNS, _RUNS_OF_LONG, _LONG = 8, 2, 0.01
@@ -30,6 +34,22 @@ _CALLS, _CALLS_TAKE, _CALLS_AT_ONCE = (
     0.02,
     1000,
 )  # on a CPU: measured so often, for so many seconds at least
+
+
+Shapes = Sequence[tuple[tuple[int, ...], str]]  # of arguments, with the names of their elements
+
+
+class _Program(Protocol):
+    """An executable of XLA, with the members that are used here."""
+
+    def execute_sharded(self, arguments: Sequence[jax.Array], /) -> Any:
+        """Runs it."""
+
+    def hlo_modules(self) -> Sequence[Any]:
+        """The optimised modules."""
+
+    def get_compiled_memory_stats(self) -> Any:
+        """The memory that it needs."""
 
 
 class Device:
@@ -53,7 +73,7 @@ class Device:
         self._devices = _jax.DeviceList((self.device,))
         self._options = compile_options((self.device,), "sdy-manual")
 
-    def compiled(self, row: dict[str, Any]) -> tuple[Any, list[Any]] | str:
+    def compiled(self, row: Mapping[str, str]) -> tuple[_Program, Shapes] | str:
         """A compiled program, and the types of its arguments; or the error."""
         from jaxlib.mlir import ir
 
@@ -72,7 +92,7 @@ class Device:
         except Exception as error:  # XLA's, of many classes
             return str(error).partition("\n")[0]
 
-    def arguments(self, shapes: list[Any]) -> list[Any]:
+    def arguments(self, shapes: Shapes) -> list[jax.Array]:
         """Random arguments: small numbers, and places from 0 to 99."""
         import jax
         import numpy as np
@@ -90,7 +110,7 @@ class Device:
         jax.block_until_ready(arguments)  # type: ignore[no-untyped-call]
         return arguments
 
-    def measured(self, program: Any, given: list[Any]) -> dict[str, Any]:
+    def measured(self, program: _Program, given: Sequence[jax.Array]) -> dict[str, Any]:
         """What a program takes."""
         _run(program, given)
         if self.device.platform == "cpu":
@@ -126,7 +146,7 @@ class Device:
         }
 
 
-def _events(program: Any, given: list[Any], runs: int) -> list[tuple[float, float, str]]:
+def _events(program: _Program, given: Sequence[jax.Array], runs: int) -> list[tuple[float, float, str]]:
     """The kernels and copies of some runs: when each begins, how long it takes, in nanoseconds, and its
     name."""
     import jax
@@ -142,7 +162,7 @@ def _events(program: Any, given: list[Any], runs: int) -> list[tuple[float, floa
         return sorted((e.start_ns, e.duration_ns, e.name) for line in lines for e in line.events)
 
 
-def _on_cpu(program: Any, given: list[Any]) -> dict[str, Any]:
+def _on_cpu(program: _Program, given: Sequence[jax.Array]) -> dict[str, Any]:
     """What a program takes on a CPU."""
 
     def seconds(calls: int) -> float:
@@ -158,13 +178,13 @@ def _on_cpu(program: Any, given: list[Any]) -> dict[str, Any]:
     return {"busy_us": least, "median_us": middle, "count": 0, "hlo": hlo[:_LETTERS]}
 
 
-def _clock(program: Any, given: list[Any]) -> float:
+def _clock(program: _Program, given: Sequence[jax.Array]) -> float:
     start = time.perf_counter()
     _run(program, given)
     return time.perf_counter() - start
 
 
-def _run(program: Any, given: list[Any]) -> None:
+def _run(program: _Program, given: Sequence[jax.Array]) -> None:
     _wait(program.execute_sharded(given))
 
 

@@ -7,7 +7,7 @@ is not needed.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 from jax import lax
+from jax.typing import DTypeLike
 
 from .data import write
 
@@ -48,12 +49,12 @@ UNARY: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def layernorm(x: Any) -> Any:
+def layernorm(x: jax.Array) -> jax.Array:
     """Rows with mean 0 and variance 1."""
     return (x - x.mean(-1, keepdims=True)) * lax.rsqrt(x.var(-1, keepdims=True) + 1e-5)
 
 
-def rmsnorm(x: Any) -> Any:
+def rmsnorm(x: jax.Array) -> jax.Array:
     """Rows with mean square 1."""
     return x * lax.rsqrt((x * x).mean(-1, keepdims=True) + 1e-6)
 
@@ -68,7 +69,7 @@ ROWS: dict[str, Callable[[Any], Any]] = {
 }
 
 
-def attention(q: Any, k: Any, v: Any, causal: bool) -> Any:
+def attention(q: jax.Array, k: jax.Array, v: jax.Array, causal: bool) -> jax.Array:
     """Attention of (batch, position, head, feature)."""
     scores = jnp.einsum("bqhd,bkhd->bhqk", q, k) / q.shape[-1] ** 0.5
     if causal:
@@ -76,7 +77,7 @@ def attention(q: Any, k: Any, v: Any, causal: bool) -> Any:
     return jnp.einsum("bhqk,bkhd->bqhd", jax.nn.softmax(scores), v)
 
 
-def gated(x: Any, gain: Any, gate: Any, up: Any, down: Any) -> Any:
+def gated(x: jax.Array, gain: jax.Array, gate: jax.Array, up: jax.Array, down: jax.Array) -> jax.Array:
     """The gated feed-forward block of a transformer, with its normalisation."""
     h = rmsnorm(x) * gain
     return x + (jax.nn.silu(h @ gate) * (h @ up)) @ down
@@ -192,7 +193,7 @@ class ProgramKinds:
         count, size, two = r.randint(1, 10), 2 ** r.randint(10, 26), r.random() < 0.5
         names = [r.choice(sorted(UNARY)) for _ in range(count)]
 
-        def function(x: Any, *others: Any) -> Any:
+        def function(x: jax.Array, *others: jax.Array) -> jax.Array:
             for other in others:
                 x = x + other
             for name in names:
@@ -292,10 +293,10 @@ class ProgramKinds:
         h, d = r.choice([4, 16]), r.choice([64, 128])
         causal, gradient = r.random() < 0.5, r.random() < 0.4
 
-        def plain(q: Any, k: Any, v: Any) -> Any:
+        def plain(q: jax.Array, k: jax.Array, v: jax.Array) -> jax.Array:
             return attention(q, k, v, causal)
 
-        def back(q: Any, k: Any, v: Any) -> Any:
+        def back(q: jax.Array, k: jax.Array, v: jax.Array) -> Any:
             backwards: Any = jax.vjp(plain, q, k, v)[1]
             return backwards(q)
 
@@ -309,10 +310,10 @@ class ProgramKinds:
         window, stride, gradient = r.choice([1, 3, 5]), r.choice([1, 1, 2]), r.random() < 0.4
         b, layout = r.choice([1, 16, 32]), ("NHWC", "HWIO", "NHWC")
 
-        def plain(x: Any, w: Any) -> Any:
+        def plain(x: jax.Array, w: jax.Array) -> jax.Array:
             return lax.conv_general_dilated(x, w, (stride, stride), "SAME", dimension_numbers=layout)
 
-        def both(x: Any, w: Any) -> Any:
+        def both(x: jax.Array, w: jax.Array) -> Any:
             return jax.grad(lambda *given: (plain(*given) ** 2).sum().astype(jnp.float32), (0, 1))(x, w)
 
         label = f"{'grad ' if gradient else ''}{b}x{p}x{p}x{i}->{o} k{window} s{stride} {type_}"
@@ -325,7 +326,7 @@ class ProgramKinds:
         m, d, f = r.choice([256, 1024, 4096]), r.choice([512, 1024, 2048]), r.choice([2048, 4096])
         gradient = r.random() < 0.5
 
-        def both(*given: Any) -> Any:
+        def both(*given: jax.Array) -> Any:
             return jax.grad(lambda *a: gated(*a).astype(jnp.float32).sum(), (0, 2, 3, 4))(*given)
 
         shapes = [_of(shape, TYPES[type_]) for shape in [(m, d), (d,), (d, f), (d, f), (f, d)]]
@@ -385,10 +386,11 @@ class ProgramKinds:
         b, p, c = r.choice([8, 32]), r.choice([28, 56, 112]), r.choice([16, 64, 128])
         gradient = r.random() < 0.3
 
-        def plain(x: Any) -> Any:
-            return lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+        def plain(x: jax.Array) -> jax.Array:
+            pooled: jax.Array = lax.reduce_window(x, -jnp.inf, lax.max, (1, 3, 3, 1), (1, 2, 2, 1), "SAME")
+            return pooled
 
-        def back(x: Any) -> Any:
+        def back(x: jax.Array) -> Any:
             return jax.grad(lambda x: plain(x).astype(jnp.float32).sum())(x)
 
         label = f"{'grad ' if gradient else ''}{b}x{p}x{p}x{c} {type_}"
@@ -402,7 +404,7 @@ class ProgramKinds:
         if name == "cross entropy":
             m, k = r.choice([256, 1024, 4096]), r.choice([1000, 8192, 32768, 50257])
 
-            def loss(x: Any, y: Any) -> Any:
+            def loss(x: jax.Array, y: jax.Array) -> jax.Array:
                 return -(jax.nn.log_softmax(x.astype(jnp.float32))[jnp.arange(m), y]).mean()
 
             shapes = [_of((m, k), TYPES[type_]), _of((m,), jnp.int32)]
@@ -416,16 +418,16 @@ class ProgramKinds:
         return f"{name} {size} {type_}", *programs[name]
 
 
-def _adam(p: Any, g: Any, m: Any, v: Any) -> Any:
+def _adam(p: jax.Array, g: jax.Array, m: jax.Array, v: jax.Array) -> tuple[jax.Array, jax.Array, jax.Array]:
     m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g * g
     return p - 0.001 * m / (jnp.sqrt(v) + 1e-8), m, v
 
 
-def _of(shape: Any, type_: Any) -> Any:
+def _of(shape: Sequence[int], type_: DTypeLike) -> jax.ShapeDtypeStruct:
     return jax.ShapeDtypeStruct(tuple(shape), type_)  # type: ignore[no-untyped-call]
 
 
-def _shapes(specs: Any, sizes: dict[str, int], type_: str) -> list[Any]:
+def _shapes(specs: Iterable[str], sizes: dict[str, int], type_: str) -> list[jax.ShapeDtypeStruct]:
     return [_of([sizes[dim] for dim in spec], TYPES[type_]) for spec in specs]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Any
 
 from jaxlib.mlir import ir
 
@@ -18,7 +17,7 @@ class Linear:
     constant: int
 
 
-def linear(expression: Any) -> Linear | None:
+def linear(expression: ir.AffineExpr) -> Linear | None:
     """An affine expression as a sum; None where it divides, or uses symbols."""
     multiples, constant = Counter[int](), 0
     waiting = [(expression, 1)]

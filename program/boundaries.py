@@ -13,12 +13,13 @@ from .function import Function, location, sharding_of
 from .manual import Manual
 from .meshes import Meshes, SubAxis
 from .mlir.modules import boundary_attributes
+from .mlir.types import FunctionOp, Operation
 from .shardings import Dimension, Sharding, Shardings
 
 Axes = tuple[SubAxis, ...]
 
 
-def boundary_shardings(function: Any, label: str, shardings: Shardings) -> list[Sharding | None]:
+def boundary_shardings(function: FunctionOp, label: str, shardings: Shardings) -> list[Sharding | None]:
     """The shardings of the arguments ("arg_attrs") or results ("res_attrs") of a func.func, or None."""
     attributes = map(sharding_of, boundary_attributes(function, label))
     where = location(function)
@@ -73,7 +74,7 @@ def read_boundaries(function: Function, shardings: Shardings, *, clean: bool) ->
             function.entering[node] = tuple(outside[: len(body)])
 
 
-def _common_mesh(op: Any, shardings: Shardings) -> int | None:
+def _common_mesh(op: Operation, shardings: Shardings) -> int | None:
     """The mesh at the boundary of a computation; None where all are empty."""
     labels = [label for label in ("in_shardings", "out_shardings") if label in op.attributes]
     entries = [e for label in labels for e in sdy.TensorShardingPerValueAttr(op.attributes[label]).shardings]
@@ -87,7 +88,7 @@ def _empty(sharding: Sharding, meshes: Meshes) -> bool:
     return not mesh.axes and not mesh.device_ids
 
 
-def boundary_axes(op: Any) -> list[str]:
+def boundary_axes(op: Operation) -> list[str]:
     """The manual axes of a computation with a body."""
     if "manual_axes" not in op.attributes:
         return []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 from jaxlib.mlir import ir
 
@@ -11,6 +10,7 @@ from ..errors import ShardlogError
 from .function import location
 from .meshes import symbol
 from .mlir.modules import operations_in, symbols
+from .mlir.types import Attributes, Operation
 from .reductions import COMBINED_BY, OF_EQUALS
 from .shardings import Sharding, Shardings, is_writable
 from .signature import text_of
@@ -69,7 +69,7 @@ def check_carried(module: ir.Module, asker: str) -> None:
                     raise ShardlogError(message, where=location(op), hint=hint)
 
 
-def _check_partial(op: Any, held: Any, type_: Any, asker: str) -> None:
+def _check_partial(op: Operation, held: Attributes, type_: ir.Type, asker: str) -> None:
     """Raises ShardlogError for a reduction, said by attributes, that no collective can make of a type."""
     kind, _ = _partial(held)
     if kind not in COMBINED_BY:
@@ -100,7 +100,7 @@ def without_partial(sharding: Sharding, shardings: Shardings) -> tuple[Sharding,
     return replace(sharding, unreduced=(), reduction="sum"), {PARTIAL: ir.StringAttr.get(text)}
 
 
-def with_partial(sharding: Sharding, held: Any, shardings: Shardings) -> Sharding:
+def with_partial(sharding: Sharding, held: Attributes | None, shardings: Shardings) -> Sharding:
     """A sharding with a reduction that sdy lacks, by the attributes beside it."""
     if held is None or PARTIAL not in held:
         return sharding
@@ -110,7 +110,7 @@ def with_partial(sharding: Sharding, held: Any, shardings: Shardings) -> Shardin
     return replace(sharding, unreduced=carried.unreduced, reduction=kind)
 
 
-def _partial(held: Any) -> tuple[str, str]:
+def _partial(held: Attributes) -> tuple[str, str]:
     """The reduction, and the axes as sdy writes them, that attributes say."""
     kind, _, axes = text_of(held[PARTIAL]).partition("{")
     return kind, axes.removesuffix("}")

@@ -19,7 +19,7 @@ Whole = npt.NDArray[np.signedinteger[Any]]  # of any width
 _Int = TypeVar("_Int", bound=np.signedinteger[Any])
 
 
-def column(numbers: Any = ()) -> array[int]:
+def column(numbers: npt.ArrayLike = ()) -> array[int]:
     """A column with these numbers, such as an array of NumPy's."""
     return array("i", np.asarray(numbers, np.int32).tobytes())
 
@@ -60,7 +60,7 @@ class Operands(Sequence[tuple[int, ...]]):
 
     __slots__ = ("offsets", "values")
 
-    def __init__(self, values: Any = (), offsets: Any = (0,)) -> None:
+    def __init__(self, values: npt.ArrayLike = (), offsets: npt.ArrayLike = (0,)) -> None:
         self.values, self.offsets = column(values), column(offsets)
 
     def __len__(self) -> int:
@@ -70,7 +70,7 @@ class Operands(Sequence[tuple[int, ...]]):
     def __getitem__(self, node: int) -> tuple[int, ...]: ...
     @overload
     def __getitem__(self, node: slice) -> list[tuple[int, ...]]: ...
-    def __getitem__(self, node: Any) -> Any:
+    def __getitem__(self, node: int | slice) -> Any:
         if isinstance(node, slice):
             return [self[n] for n in range(*node.indices(len(self)))]
         if node < 0:
@@ -110,7 +110,7 @@ class Results(Sequence[range]):
 
     __slots__ = ("counts", "first")
 
-    def __init__(self, first: Any = (), counts: Any = ()) -> None:
+    def __init__(self, first: npt.ArrayLike = (), counts: npt.ArrayLike = ()) -> None:
         self.first, self.counts = column(first), column(counts)
 
     def __len__(self) -> int:
@@ -120,7 +120,7 @@ class Results(Sequence[range]):
     def __getitem__(self, node: int) -> range: ...
     @overload
     def __getitem__(self, node: slice) -> list[range]: ...
-    def __getitem__(self, node: Any) -> Any:
+    def __getitem__(self, node: int | slice) -> Any:
         if isinstance(node, slice):
             return [self[n] for n in range(*node.indices(len(self)))]
         first = self.first[node]

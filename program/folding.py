@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from .columns import Whole
 from .mlir.origins import Origin, split
 
 SCOPE, REPEAT, MEMBER, PART = range(4)
@@ -234,7 +235,7 @@ def _label(path: tuple[str, ...]) -> str:
     return f"{path[-1]}{_SUFFIX}" if path[0] == _BACKWARD and path[1:] else path[-1]
 
 
-def _best(tokens: Any, sizes: Any) -> tuple[int, int, int] | None:
+def _best(tokens: Whole, sizes: Whole) -> tuple[int, int, int] | None:
     """The repetition that saves most ops: (start, period, count)."""
     ops = np.concatenate([[0], sizes.cumsum()])  # before each
     if ops[-1] <= _SAVED:

@@ -17,6 +17,7 @@ from jaxlib.mlir import ir
 from ..errors import ShardlogError
 from .columns import Operands, Results, column, numbers
 from .mlir.origins import location_text, origin
+from .mlir.types import Attributes, Operation
 from .shardings import Sharding
 from .signature import LooksAt
 
@@ -64,7 +65,7 @@ class Signatures:
     _words: dict[int, str | None] = field(default_factory=dict)  # types and attributes that text says wholly
     attribute_keys: dict[ir.Attribute, Any] = field(default_factory=dict)
 
-    def type(self, type_: ir.Type, where: Any) -> int:
+    def type(self, type_: ir.Type, where: Operation) -> int:
         number = self.types.get(type_)
         if number is None:
             number = self.types[type_] = len(self.shapes)
@@ -88,7 +89,7 @@ class Signatures:
         """A number for the data of ops beyond their signatures."""
         return self._data.setdefault(contents, len(self._data))
 
-    def number(self, key: tuple[Hashable, ...], op: Any, count: int = 1) -> int:
+    def number(self, key: tuple[Hashable, ...], op: Operation | None, count: int = 1) -> int:
         """The signature with a key that ``count`` more ops have, of which ``op`` is one."""
         number = self._numbers.get(key)
         if number is None:
@@ -112,7 +113,7 @@ class Signatures:
         return None if None in words or str(name).startswith("sdy.") else (name, *words)
 
 
-def _shape(type_: ir.Type, where: Any, dynamic: bool) -> tuple[int, ...] | None:
+def _shape(type_: ir.Type, where: Operation, dynamic: bool) -> tuple[int, ...] | None:
     if isinstance(type_, ir.RankedTensorType):
         if not type_.has_static_shape:
             if dynamic:
@@ -135,7 +136,7 @@ def _shape(type_: ir.Type, where: Any, dynamic: bool) -> tuple[int, ...] | None:
     return None
 
 
-def location(op: Any) -> str:
+def location(op: Operation) -> str:
     """The place of an op in the source, for messages: with its column, where that is all of its location."""
     text = location_text(op)
     place = origin(text)
@@ -230,7 +231,7 @@ class Function:
         return len(self.types) - 1
 
 
-def sharding_of(entry: Any) -> ir.Attribute | None:
+def sharding_of(entry: Attributes) -> ir.Attribute | None:
     """The sharding in the attributes of a function argument or result."""
     sharding: ir.Attribute | None = None
     if "sdy.sharding" in entry:

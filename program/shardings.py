@@ -12,6 +12,7 @@ from jaxlib.mlir.dialects import sdy, stablehlo
 
 from ..errors import ShardlogError, closest
 from .meshes import Mesh, Meshes, SubAxis, axis_text, divisors, quoted, symbol
+from .mlir.types import Operation
 from .reductions import UNREDUCED
 
 Facts = dict[str, list[tuple[Any, ...]]]
@@ -255,7 +256,7 @@ def _axes_of(mesh: Mesh, refs: Iterable[Any], dialect: Any, where: str) -> tuple
     return tuple(axes)
 
 
-def reduction_of(attribute: Any) -> str:
+def reduction_of(attribute: ir.Attribute) -> str:
     """The reduction, a key of ``UNREDUCED``, that a ``sdy.TensorShardingAttr`` says; "sum" with a jaxlib
     whose attribute has none."""
     return str(getattr(attribute, "reduction_op", "sum"))
@@ -308,7 +309,7 @@ def read_mesh(name: str, attribute: ir.Attribute, where: str = "") -> Mesh:
     return Mesh(name, axes, tuple(mesh.device_ids))
 
 
-def declared(meshes: Mapping[str, Any]) -> Shardings:
+def declared(meshes: Mapping[str, Operation]) -> Shardings:
     """The shardings of a module in which ``sdy.mesh`` ops declare meshes, by name."""
     listed = [read_mesh(name, op.attributes["mesh"]) for name, op in meshes.items()]
     return Shardings(Meshes(listed), {mesh.name: i for i, mesh in enumerate(listed)})

@@ -262,7 +262,7 @@ def _add_list(facts: Facts, name: str, values: Sequence[int]) -> None:
         facts.setdefault("attribute_item", []).extend((name, i, int(v)) for i, v in enumerate(values))
 
 
-def _add_attribute(facts: Facts, name: str, attribute: Any) -> None:
+def _add_attribute(facts: Facts, name: str, attribute: ir.Attribute) -> None:
     """The facts of an attribute and of those in it."""
     waiting = [(name, attribute)]
     for _ in range(_MOST_PARTS):
@@ -271,7 +271,7 @@ def _add_attribute(facts: Facts, name: str, attribute: Any) -> None:
         waiting.extend(reversed(_add_part(facts, *waiting.pop())))
 
 
-def _add_part(facts: Facts, name: str, attribute: Any) -> list[tuple[str, Any]]:
+def _add_part(facts: Facts, name: str, attribute: ir.Attribute) -> list[tuple[str, Any]]:
     """The facts of an attribute. The attributes inside it are returned by name, without their facts."""
     if isinstance(attribute, ir.BoolAttr | ir.IntegerAttr):
         _add(facts, "attribute_number", (name, int(attribute.value)))

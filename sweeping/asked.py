@@ -9,7 +9,7 @@ options of ``shardlog auto``, the same for all tasks.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from itertools import product
@@ -28,6 +28,7 @@ from ..runs.options import TOPOLOGY
 from ..tomls import entry_lines, toml_values
 from .tasks import Task
 
+_TaskOptions = dict[str, Any]  # of AutoOptions, by name
 _LISTS = ("models", "meshes", "devices", "topologies", "memory")
 _OPTIONS = {"keep": list, "tie": list, "axes": int, "compare": bool, "method": str}
 _EXAMPLE = 'as in models = ["step.mlir"] or devices = [8]'
@@ -46,7 +47,7 @@ class _SweepEntry:
     def where(self) -> str:
         return f"{self.path}:{self.line}"
 
-    def of(self, item: Any) -> str:
+    def of(self, item: object) -> str:
         """The place of an item of a list."""
         item_text = str(item).lower() if isinstance(item, bool) else str(item)
         number = next((n for n, text in enumerate(self.lines) if item_text in text), 0)
@@ -118,18 +119,21 @@ def _at(where: str) -> Iterator[None]:
 
 
 def _items(
-    entries: Mapping[str, _SweepEntry], key: str, read: Any, default: dict[str, Any]
+    entries: Mapping[str, _SweepEntry],
+    key: str,
+    read: Callable[[object], dict[str, Any]],
+    default: dict[str, Any],
 ) -> list[dict[str, Any]]:
     if key not in entries:
         return [default] if default else []
-    items = list[dict[str, Any]]()
+    items = list[_TaskOptions]()
     for item in entries[key].value:
         with _at(entries[key].of(item)):
             items.append(read(item))
     return items
 
 
-def _model(entry: _SweepEntry, item: Any) -> tuple[str, bytes]:
+def _model(entry: _SweepEntry, item: object) -> tuple[str, bytes]:
     """The name and the compressed bytes of a model."""
     with _at(entry.of(item)):
         if not isinstance(item, str):
@@ -138,7 +142,7 @@ def _model(entry: _SweepEntry, item: Any) -> tuple[str, bytes]:
         return item, zlib.compress(text.data, 9)
 
 
-def _mesh(item: Any) -> dict[str, Any]:
+def _mesh(item: object) -> dict[str, Any]:
     if not isinstance(item, str):
         raise ShardlogError(f"{item!r} is not a mesh", hint="expected a text, as in data=4,model=2")
     with make_context(), ir.Location.unknown():

@@ -14,7 +14,7 @@ from ...program.carried import ENTRIES, HALO, OFFSETS, PARTIAL, SPELLING, UNEVEN
 from ...program.function import location
 from ...program.meshes import Meshes
 from ...program.mlir.modules import boundary_attributes, copy_of, entries_of, operations_in, symbols
-from ...program.mlir.types import FunctionOp, Operation, Value
+from ...program.mlir.types import Attributes, FunctionOp, Operation, Value
 from ...program.shardings import Sharding, Shardings, is_writable, read_mesh
 from ...program.signature import text_of
 from .grids import MeshGrid, grids_of
@@ -138,7 +138,7 @@ class _AnnotationWriter:
             self.read[attribute] = annotations
         return annotations
 
-    def said(self, attribute: ir.Attribute, held: Any, op: Operation) -> _Said:
+    def said(self, attribute: ir.Attribute, held: Attributes, op: Operation) -> _Said:
         beside = {label: held[label] for label in _KEPT if label in held}
         sharding = with_partial(self.shardings.read(attribute), held, self.shardings)
         return _Said(sharding, beside, op)
@@ -211,7 +211,7 @@ class _AnnotationWriter:
             spec["more"] = ir.StringAttr.get(self.shardings.text(sharding))
         return spec
 
-    def define(self, op: Any, each: list[_Said | None]) -> None:
+    def define(self, op: ir.Operation, each: list[_Said | None]) -> None:
         """Annotates the results of an op, for it and for its users."""
         for result, said in zip(op.results, each, strict=False):
             if said is not None and isinstance(result.type, ir.RankedTensorType):
@@ -232,7 +232,7 @@ class _AnnotationWriter:
             for owner, number in others:
                 owner.operands[number] = seen
 
-    def constrain(self, op: Any, said: _Said | None) -> None:
+    def constrain(self, op: ir.Operation, said: _Said | None) -> None:
         """Writes a constraint as an annotation for the users of a value."""
         assert said is not None
         annotated = self.shard(op.operands[0], said, ir.InsertionPoint(op), users=True)
@@ -270,7 +270,7 @@ class _AnnotationWriter:
         return self.spelling.says(value, self.spec(said))
 
 
-def _whole(entry: Any) -> ir.Attribute:
+def _whole(entry: Attributes) -> ir.Attribute:
     """The sharding of an argument or a result, with axes that do not divide it: the dialects have those."""
     whole: ir.Attribute = entry[SHARDING]
     return ir.Attribute.parse(text_of(entry[UNEVEN])) if UNEVEN in entry else whole

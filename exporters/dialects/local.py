@@ -96,7 +96,9 @@ class _Local:
             name, results=list(types), operands=list(operands), attributes=attributes, ip=place
         )
 
-    def replace(self, op: Any, name: str, operands: Sequence[Any], attributes: Any) -> None:
+    def replace(
+        self, op: Any, name: str, operands: Sequence[Any], attributes: dict[str, ir.Attribute]
+    ) -> None:
         """Replaces an op by one of the dialect."""
         types = [result.type for result in op.results]
         replacement = self.op(name, operands, types, attributes, ir.InsertionPoint(op))
@@ -107,7 +109,7 @@ class _Local:
 
     # ---- Collectives ---------------------------------------------------------------------------------------
 
-    def collective(self, op: Any) -> None:
+    def collective(self, op: ir.Operation) -> None:
         """Several values in one collective are several collectives here."""
         words = _words()
         groups = np.asarray(op.attributes[_GROUPS])
@@ -153,7 +155,7 @@ class _Local:
                 return list(axes)
         return None
 
-    def permutation(self, op: Any) -> None:
+    def permutation(self, op: ir.Operation) -> None:
         """A shift along an axis, or sends and receives between devices."""
         pairs = np.asarray(op.attributes[_PAIRS]).reshape(-1, 2)
         source = np.full(self.count, -1)
@@ -273,7 +275,7 @@ class _Local:
                     return list(axes)
         return None
 
-    def number(self, op: Any) -> None:
+    def number(self, op: ir.Operation) -> None:
         """The number of the device, as a tensor."""
         place, index = ir.InsertionPoint(op), ir.IndexType.get()
         linear = self.op("shard.process_linear_index", [], [index], {"grid": self.reference}, place)

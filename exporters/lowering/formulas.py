@@ -46,7 +46,11 @@ def parsed(text: str) -> FormulaCall:
 
 
 def value_of_formula(
-    writer: OpWriter, text: str, operands: Sequence[Value], element: Any, attributes: Mapping[str, Any]
+    writer: OpWriter,
+    text: str,
+    operands: Sequence[Value],
+    element: ir.Type,
+    attributes: Mapping[str, ir.Attribute],
 ) -> Any:
     """What a formula gives of ``operands``, which have one shape: elements of the type ``element``."""
     return _Formula(writer, operands, element, attributes).value(parsed(text))
@@ -54,7 +58,11 @@ def value_of_formula(
 
 class _Formula:
     def __init__(
-        self, writer: OpWriter, operands: Sequence[Value], element: Any, attributes: Mapping[str, Any]
+        self,
+        writer: OpWriter,
+        operands: Sequence[Value],
+        element: ir.Type,
+        attributes: Mapping[str, ir.Attribute],
     ) -> None:
         self.writer, self.operands, self.element, self.attributes = writer, operands, element, attributes
         self.shape = shape_of(operands[0])
@@ -113,7 +121,8 @@ class _Formula:
 
     def _number(self, call: FormulaCall) -> Any:
         if call.name[0] == "#":
-            return self.attributes[call.name[1:]].value
+            attribute: Any = self.attributes[call.name[1:]]
+            return attribute.value
         return float(call.name)
 
 

@@ -229,7 +229,7 @@ class Nest:
         start = self._constant(neutral(self.loops.combine, element), element)
         return self.writer.reduced(value, dims, self.loops.combine, start)
 
-    def _constant(self, text: str, element: Any) -> Any:
+    def _constant(self, text: str, element: ir.Type) -> Any:
         type_ = ir.RankedTensorType.get([], element)
         return self.writer.constant(ir.Attribute.parse(f"dense<{text}> : {type_}"))
 

@@ -49,7 +49,7 @@ def runnable(module: ir.Module, book: RuleBook) -> ir.Module:
     return stablehlo_module
 
 
-def _not_of_xla(op: Any) -> ShardlogError:
+def _not_of_xla(op: Operation) -> ShardlogError:
     """The error that XLA does not have an op."""
     hint = "lower it to StableHLO to run it; run, partition and cost need no lowering"
     return ShardlogError(f"XLA does not have the op {op.name}", where=location(op), hint=hint)

@@ -223,7 +223,7 @@ def _size(move: Move) -> Any:
     return move.writer.splat(shape[int(which)], i64)
 
 
-def _starts(move: Move, dynamic: list[Any]) -> list[Any]:
+def _starts(move: Move, dynamic: list[Value]) -> list[Any]:
     """The offsets of a slice as scalars."""
     i64, left = ir.IntegerType.get_signless(64), list(dynamic)
     listed = move.integers(-1, "static_offsets")

@@ -54,7 +54,9 @@ class OpWriter:
     def __init__(self, place: ir.InsertionPoint, loc: ir.Location) -> None:
         self.before, self.location = place, loc
 
-    def made(self, name: str, operands: Sequence[Any], type_: Any, attributes: dict[str, Any]) -> Any:
+    def made(
+        self, name: str, operands: Sequence[Any], type_: ir.Type, attributes: dict[str, ir.Attribute]
+    ) -> Any:
         """The result of a new op."""
         return ir.Operation.create(
             name, [type_], list(operands), attributes, loc=self.location, ip=self.before
@@ -63,12 +65,12 @@ class OpWriter:
     def op(
         self,
         name: str,
-        operands: Sequence[Any],
+        operands: Sequence[Value],
         shape: Sequence[int] | None = None,
-        element: Any = None,
+        element: ir.Type | None = None,
         *,
         dialect: str = "stablehlo",
-        **attributes: Any,
+        **attributes: ir.Attribute,
     ) -> Any:
         """The result of a new op. Its shape and element type default to those of the first operand."""
         type_ = ir.RankedTensorType.get(
@@ -78,7 +80,7 @@ class OpWriter:
 
     # ---- Elements ---------------------------------------------------------------------------------------
 
-    def splat(self, value: Any, element: Any, shape: Sequence[int] = ()) -> Any:
+    def splat(self, value: Any, element: ir.Type, shape: Sequence[int] = ()) -> Any:
         """A constant whose elements are all one number."""
         type_ = ir.RankedTensorType.get(list(shape), element)
         kind: Any = ir.FloatAttr if is_float(element) else ir.IntegerAttr
@@ -90,7 +92,7 @@ class OpWriter:
         """A constant with the elements of an attribute."""
         return self.made("stablehlo.constant", [], value.type, {"value": value})
 
-    def integers(self, values: Any, element: Any) -> Any:
+    def integers(self, values: Any, element: ir.Type) -> Any:
         """A constant with the integers of an array."""
         array = np.asarray(values)
         type_ = ir.RankedTensorType.get(list(array.shape), element)
@@ -104,7 +106,7 @@ class OpWriter:
         """The same bits as elements of another type."""
         return value if element_of(value) == element else self.op("bitcast_convert", [value], None, element)
 
-    def compare(self, direction: str, one: Any, other: Any) -> Any:
+    def compare(self, direction: str, one: Value, other: Value) -> Any:
         """The elementwise comparison of two values, as booleans."""
         how = ir.Attribute.parse(f"#stablehlo<comparison_direction {direction}>")
         bit = ir.IntegerType.get_signless(1)
@@ -139,7 +141,7 @@ class OpWriter:
         rank = len(shape_of(value))
         return self.spread(value, shape, range(rank) if rank else ())
 
-    def padded(self, value: Value, low: Sequence[int], high: Sequence[int], fill: Any) -> Any:
+    def padded(self, value: Value, low: Sequence[int], high: Sequence[int], fill: Value) -> Any:
         """A value with so much more of a scalar before and after each dimension."""
         if not any(low) and not any(high):
             return value
@@ -170,7 +172,7 @@ class OpWriter:
             strides=integers_attribute(steps),
         )
 
-    def cut_at(self, value: Value, starts: Sequence[Any], sizes: Sequence[int]) -> Any:
+    def cut_at(self, value: Value, starts: Sequence[Value], sizes: Sequence[int]) -> Any:
         """So many elements of each dimension from places on that are scalars."""
         return self.op("dynamic_slice", [value, *starts], sizes, slice_sizes=integers_attribute(sizes))
 

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from jaxlib.mlir import ir
 
-from ...program.mlir.types import Operation, Value
+from ...program.mlir.types import Operation, PlacedOperation, Value
 from ...rulebook.traits import OpTraits
 from ..choice.choosing import SUM
 from ..facts.knowledge import Knowledge, RuleReader
@@ -77,7 +77,7 @@ def windows(sent: Sequence[Sent], reader: RuleReader) -> Iterator[Window]:
             yield Window(each, products)
 
 
-def _gathered(op: Operation, reader: RuleReader, place: Mapping[Any, int]) -> tuple[Product, ...]:
+def _gathered(op: PlacedOperation, reader: RuleReader, place: Mapping[Any, int]) -> tuple[Product, ...]:
     """The products that use a gathered value. None if something else uses it, or if the parts exist before
     the other operands."""
     dim = ir.IntegerAttr(op.attributes["all_gather_dim"]).value
@@ -91,7 +91,7 @@ def _gathered(op: Operation, reader: RuleReader, place: Mapping[Any, int]) -> tu
     return tuple(products) if all(place.get(owner.operation, -1) < first for owner in others) else ()
 
 
-def _scattered(op: Operation, reader: RuleReader) -> tuple[Product, ...]:
+def _scattered(op: PlacedOperation, reader: RuleReader) -> tuple[Product, ...]:
     """The product whose result is scattered, if nothing else uses it."""
     dim, value = ir.IntegerAttr(op.attributes["scatter_dimension"]).value, op.operands[0]
     combining = op.regions[0].blocks[0].operations[0].operation.name
@@ -102,7 +102,9 @@ def _scattered(op: Operation, reader: RuleReader) -> tuple[Product, ...]:
     return (product,) if product else ()
 
 
-def _product(op: Operation, slot: int, dim: int, collective: Operation, reader: RuleReader) -> Product | None:
+def _product(
+    op: PlacedOperation, slot: int, dim: int, collective: PlacedOperation, reader: RuleReader
+) -> Product | None:
     """An op as a product along a dimension of one of its slots, if it can be computed part by part."""
     if op.block != collective.block or len(op.regions) or len(op.results) != 1:
         return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import io
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Mapping
 from itertools import count, zip_longest
 from typing import Any
 
@@ -11,6 +11,7 @@ from jaxlib.mlir import ir
 
 from ...errors import ShardlogError, closest
 from ..signature import text_of
+from .types import FunctionOp, Operation
 
 
 def symbols(module: ir.Module, kind: str) -> dict[str, Any]:
@@ -19,7 +20,7 @@ def symbols(module: ir.Module, kind: str) -> dict[str, Any]:
     return {text_of(op.attributes["sym_name"]): op for op in ops}
 
 
-def operations_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
+def operations_in(op: Operation | ir.Module, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
     """The operations inside an op or a module, at any depth, without the bindings' classes for each kind of
     op: their lookup takes most of the time of ``ops_in``."""
     operations: list[Any] = []
@@ -38,7 +39,7 @@ def operations_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list
     return operations
 
 
-def children(op: Any) -> list[Any]:
+def children(op: Operation) -> list[Any]:
     """The operations in the regions of an operation, without those inside of them."""
     operations: list[Any] = []
     add, into, past = operations.append, ir.WalkResult.ADVANCE, ir.WalkResult.SKIP
@@ -52,12 +53,12 @@ def children(op: Any) -> list[Any]:
     return operations
 
 
-def ops_in(op: Any, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
+def ops_in(op: Operation | ir.Module, order: ir.WalkOrder = ir.WalkOrder.PRE_ORDER) -> list[Any]:
     """The ops inside an op or a module, at any depth."""
     return [inner.opview for inner in operations_in(op, order)]
 
 
-def named_in(op: Any, *, calls: bool = True) -> set[str]:
+def named_in(op: Operation, *, calls: bool = True) -> set[str]:
     """The symbols that an op and ops inside of it name among their attributes: the decomposition of a
     composite, and what ``func.call`` calls, if ``calls`` count."""
     every = (op, *operations_in(op))
@@ -66,7 +67,7 @@ def named_in(op: Any, *, calls: bool = True) -> set[str]:
     )
 
 
-def named_by(op: Any) -> set[str]:
+def named_by(op: Operation) -> set[str]:
     """The symbols that an op names among its own attributes."""
     names, attributes = set[str](), op.attributes
     for label in attributes:
@@ -90,17 +91,18 @@ def is_custom_call(op: Any, target: str) -> bool:
     return text_of(op.attributes["call_target_name"]) == target
 
 
-def called(op: Any) -> str:
+def called(op: Operation) -> str:
     """The rules' name of an op: its own name; for a custom call "@" and its target."""
     target = op.attributes.get("call_target_name")
     return str(op.operation.name) if target is None else f"@{text_of(target)}"
 
 
-def boundary_attributes(function: Any, label: str) -> list[Any]:
+def boundary_attributes(function: Operation, label: str) -> list[Any]:
     """The attributes of each argument ("arg_attrs") or result ("res_attrs") of a func.func."""
     if label in function.attributes:
         return list(function.attributes[label])
-    types = function.type.inputs if label == "arg_attrs" else function.type.results
+    of_class: Any = function  # of func.func
+    types = of_class.type.inputs if label == "arg_attrs" else of_class.type.results
     return [ir.DictAttr.get({})] * len(types)
 
 
@@ -110,7 +112,7 @@ def entries_of(attribute: Any, *without: str) -> dict[str, Any]:
     return {name: entry.attr for entry in entries if (name := entry.name) not in without}
 
 
-def with_attributes(entry: Any, added: dict[str, Any]) -> ir.DictAttr:
+def with_attributes(entry: ir.Attribute, added: dict[str, ir.Attribute]) -> ir.DictAttr:
     """A dictionary of attributes with more of them, or with others in place of its own."""
     return ir.DictAttr.get(entries_of(entry) | added)
 
@@ -134,7 +136,7 @@ def copy_of(module: ir.Module) -> ir.Module:
         return copy
 
 
-def is_used(op: Any) -> bool:
+def is_used(op: Operation) -> bool:
     """Whether anything uses a result of an op."""
     return any(True for result in op.results for _ in result.uses)
 
@@ -154,7 +156,7 @@ def put_like(op: Any, name: str, attributes: dict[str, ir.Attribute]) -> Any:
     return replacement
 
 
-def put_in_place(block: Any, op: Any) -> None:
+def put_in_place(block: ir.Block, op: Any) -> None:
     """Replaces an op by the ops of a block. The op's operands replace the block's arguments, and the
     returned values replace the op's results."""
     for argument, operand in zip(block.arguments, op.operands, strict=True):
@@ -177,7 +179,7 @@ def put_in_place_of(call: Any, function: Any) -> None:
     copy.erase()
 
 
-def put_calls_in_place(main: Any, functions: dict[str, Any]) -> None:
+def put_calls_in_place(main: FunctionOp, functions: Mapping[str, FunctionOp]) -> None:
     """Inlines calls of ``functions`` in a func.func, also calls inside of these, but not calls in its loops
     and branches."""
     block = main.regions[0].blocks[0]
@@ -186,13 +188,13 @@ def put_calls_in_place(main: Any, functions: dict[str, Any]) -> None:
             put_in_place_of(call, functions[ir.FlatSymbolRefAttr(call.attributes["callee"]).value])
 
 
-def public(function: Any) -> bool:
+def public(function: FunctionOp) -> bool:
     """Whether a func.func can be called from outside of the module."""
     visibility: Any = function.attributes.get("sym_visibility")
     return visibility is None or visibility.value == "public"
 
 
-def main_function(functions: dict[str, Any]) -> str:
+def main_function(functions: Mapping[str, FunctionOp]) -> str:
     """The entry point: the only function, ``main``, or the only one that can be called from outside of the
     module and that no other calls. Raises ShardlogError if it has no body."""
     name = _entry_name(functions)
@@ -201,7 +203,7 @@ def main_function(functions: dict[str, Any]) -> str:
     return name
 
 
-def _entry_name(functions: dict[str, Any]) -> str:
+def _entry_name(functions: Mapping[str, FunctionOp]) -> str:
     if len(functions) == 1:
         return next(iter(functions))
     if "main" in functions:
@@ -238,7 +240,7 @@ def make_main(module: ir.Module, name: str) -> None:
         del function.attributes["sym_visibility"]
 
 
-def _rename(module: ir.Module, function: Any, name: str) -> None:
+def _rename(module: ir.Module, function: FunctionOp, name: str) -> None:
     old = text_of(function.attributes["sym_name"])
     ir.SymbolTable.replace_all_symbol_uses(old, name, module.operation)
     function.attributes["sym_name"] = ir.StringAttr.get(name)

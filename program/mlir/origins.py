@@ -19,7 +19,12 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
+    from .types import Operation
 
 UNKNOWN = "unknown"
 _INSTALLED = re.compile(r"^.*/(?:site|dist)-packages/")
@@ -130,12 +135,12 @@ def is_library(file: str) -> bool:
     return _LIBRARY.search(file) is not None
 
 
-def location_text(op: Any) -> str:
+def location_text(op: Operation) -> str:
     """The location of an op, as MLIR writes it between ``loc(`` and ``)``."""
     return written(op.location)
 
 
-def written(location: Any) -> str:
+def written(location: ir.Location) -> str:
     """A location as MLIR writes it, without ``loc(`` and ``)``."""
     return str(location)[4:-1]
 

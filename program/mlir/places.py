@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .origins import origin, unwrapped
+
+if TYPE_CHECKING:
+    from jaxlib.mlir import ir
+
+    from .types import FunctionOp
 
 _COMPONENT = re.compile(r"""\.?(?P<name>[^.\[\]]+)|\[\s*('[^']*'|"[^"]*"|[^\]]*?)\s*\]""")
 
@@ -36,13 +41,13 @@ class NameScope:
         return bool(self._wanted.search(path) or self._wanted.search(unwrapped(path)))
 
 
-def argument_path(location: Any) -> str:
+def argument_path(location: ir.Location) -> str:
     """The path that JAX gives an argument (``params['w']``), by its location; empty where it has none."""
     source = origin(str(location)[4:-1])
     return source.names[0] if source.names and not source.frames else ""
 
 
-def result_path(function: Any, i: int) -> str:
+def result_path(function: FunctionOp, i: int) -> str:
     """The path that JAX gives the ``i``-th result of a ``func.func``; empty where it has none."""
     attributes = function.attributes
     entry = attributes["res_attrs"][i] if "res_attrs" in attributes else {}

@@ -64,10 +64,6 @@ class Operation(Hashable, Protocol):
         """Its regions, each with its ``blocks``."""
 
     @property
-    def block(self) -> Any:
-        """The block that it stands in."""
-
-    @property
     def opview(self) -> Any:
         """The op as the class of its name has it."""
 
@@ -90,6 +86,14 @@ class Operation(Hashable, Protocol):
         """A copy of it at a place."""
 
 
+class PlacedOperation(Operation, Protocol):
+    """An op whose class knows its block, as the general class does."""
+
+    @property
+    def block(self) -> Any:
+        """The block that it stands in."""
+
+
 class Attributes(Protocol):
     """Attributes by name: those of an op, or the entries of a dictionary."""
 
@@ -105,6 +109,10 @@ class Attributes(Protocol):
 
 class FunctionOp(Operation, Protocol):
     """A function."""
+
+    @property
+    def arguments(self) -> Any:
+        """The arguments of its body."""
 
     @property
     def type(self) -> Any:
