@@ -1,5 +1,5 @@
-"""Loops and branches of scf and affine that give tensors become those of StableHLO: shardings pass through
-them.
+"""Loops and branches of scf, affine and tosa that give tensors become those of StableHLO: shardings pass
+through them.
 
 Scalars that they carry become tensors of rank 0. Loops without results, parallel ones, and those whose
 condition computes what they hand on, stay as they are.
@@ -133,11 +133,16 @@ def _for(site: _Replacement) -> None:
 
 
 def _while(site: _Replacement) -> None:
+    before = site.op.regions[0].blocks[0]
+    goes_on, *passed = _handed(before)
+    if passed == list(before.arguments):
+        _loop(site, goes_on)
+
+
+def _loop(site: _Replacement, goes_on: Any) -> None:
+    """A loop whose condition is a value of the first region."""
     op = site.op
     before, after = (region.blocks[0] for region in op.regions)
-    goes_on, *passed = _handed(before)
-    if passed != list(before.arguments):
-        return
     values = [site.tensor(value) for value in op.operands]
     loop = site.create("stablehlo.while", [value.type for value in values], values, regions=2)
     condition = site.block(loop.regions[0], values, before.operations, list(before.arguments))
@@ -150,8 +155,17 @@ def _while(site: _Replacement) -> None:
 
 def _if(site: _Replacement) -> None:
     i32 = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
-    which = site.create("stablehlo.convert", [i32], [site.tensor(site.op.operands[0])]).results[0]
+    flag = site.tensor(site.op.operands[0])
+    if ir.RankedTensorType(flag.type).rank:  # tosa may have one element
+        bit = ir.RankedTensorType.get([], ir.RankedTensorType(flag.type).element_type)
+        flag = site.create("stablehlo.reshape", [bit], [flag]).results[0]
+    which = site.create("stablehlo.convert", [i32], [flag]).results[0]
     _case(site, which, list(reversed(list(site.op.regions))))
+
+
+def _tosa_while(site: _Replacement) -> None:
+    """The condition hands on nothing else."""
+    _loop(site, _handed(site.op.regions[0].blocks[0])[0])
 
 
 def _switch(site: _Replacement) -> None:
@@ -174,6 +188,8 @@ def _case(site: _Replacement, which: Any, branches: Sequence[Any]) -> None:
     case = site.create("stablehlo.case", types, [which], regions=len(branches))
     for region, branch in zip(case.regions, branches, strict=True):
         inner = branch.blocks[0]
+        for argument, value in zip(inner.arguments, list(site.op.operands)[1:], strict=True):
+            argument.replace_all_uses_with(value)
         handed = _handed(inner)
         site.returns(site.block(region, [], inner.operations, []), handed)
     site.done(list(case.results))
@@ -185,6 +201,8 @@ CONTROL: dict[str, Callable[[_Replacement], None]] = {
     "scf.while": _while,
     "scf.if": _if,
     "scf.index_switch": _switch,
+    "tosa.cond_if": _if,
+    "tosa.while_loop": _tosa_while,
 }
 
 

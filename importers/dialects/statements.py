@@ -27,6 +27,7 @@ _ENCODING = re.compile(r"#mesh\.shard<[^<>\"]*>")  # of a type; MLIR compares th
 _NAME = re.compile(r"(%[\w$.#-]+)")
 _SHARDING = re.compile(rf"\s*%1\s*=\s*({'|'.join(map(re.escape, (*SHARDINGS, *ANNOTATIONS)))})\b[^{{}}\"]*")
 _PLACE = re.compile(r"%(\d+)\b")
+_LABEL = re.compile(r"(?:\s+|//[^\n]*)*\^")
 _NUMBER = re.compile(r"-?\d+")
 _MIXED = re.compile(r"-?\d+|\?|%[\w$.#-]+(?:\s*:.*)?")
 _LISTS = re.compile(r"\[\s*(?:\[[\s\d,-]*\]\s*,?\s*)*\]")
@@ -302,7 +303,8 @@ class _Reading:
         self.types: dict[str, list[str]] = {}
         self.attributes: dict[str, str] = {}
         self.function = ""
-        self.region: str | None = None
+        self.regions: list[str] = []
+        self.bound: list[str] = []  # the arguments of blocks that are operands
         self.lines_before_region = 0
         self.short = ""
         self.may_say = set[str]()  # the attributes of the format
@@ -414,16 +416,35 @@ class _Reading:
     def read_region(self, element: Element) -> None:
         """A region; with names, the arguments of its block stand before it, or an op stood for it."""
         cursor = self.cursor
-        self.lines_before_region = self._lines()
+        self.lines_before_region = self.lines_before_region or self._lines()
         if element.names and self.short:
-            self.region = self._of_short(element.names)
+            self.regions.append(self._of_short(element.names))
             return
         arguments = ""
         if element.names and cursor.looks_at("("):
             inside = cursor.balanced("(")
             arguments = f" ^bb0{inside}:" if inside[1:-1].strip() else ""
-        self.lines_before_region = self.text.text.count("\n", self.start, cursor.next())
-        self.region = f"{arguments}{self.text.region(cursor)}"
+        if not self.regions:
+            self.lines_before_region = self.text.text.count("\n", self.start, cursor.next())
+        region = self.text.region(cursor)
+        if self.bound and not _LABEL.match(region):
+            kinds = Cursor(self.function).types() if self.function else self.types["inputs"]
+            named = zip(self.bound, kinds, strict=False)
+            arguments = f" ^bb0({', '.join(f'{name}: {kind}' for name, kind in named)}):"
+        self.regions.append(f"{arguments}{region}")
+
+    def read_bound(self, element: Element) -> None:
+        """Operands as the arguments that they are in blocks: (%x = %0, %y = %1). Blocks may say so, too."""
+        cursor = self.cursor
+        cursor.take("(")
+
+        def one() -> str:
+            self.bound.append(cursor.operand())
+            cursor.take("=")
+            return cursor.operand()
+
+        self.operands[element.names[0]] = cursor.list(one)
+        cursor.take(")")
 
     def _lines(self) -> int:
         """The ends of lines so far."""
@@ -454,7 +475,8 @@ class _Reading:
         if not self.text.bodies:
             return
         types = [[_element(t) for t in self.types.get(name, ())] for name in element.names]
-        self.region = body(self.op, types[0], types[1], self.attributes)
+        if (region := body(self.op, types[0], types[1], self.attributes)) is not None:
+            self.regions.append(region)
         self.lines_before_region = self._lines()
 
     def generic(self) -> str:
@@ -483,11 +505,12 @@ class _Reading:
         held = " ".join(", ".join(entries).split("\n"))
         held = f" {{{held}}}" if held else ""
         lines = self._lines()
-        if self.region is None:
+        if not self.regions:
             return f'"{self.op}"({", ".join(values)}){held} : {function}' + "\n" * lines
         before = "\n" * self.lines_before_region
-        after = "\n" * (lines - self.lines_before_region - self.region.count("\n"))
-        return f'"{self.op}"({", ".join(values)}){before} ({{{self.region}}}){held} : {function}{after}'
+        regions = ", ".join(f"{{{region}}}" for region in self.regions)
+        after = "\n" * (lines - self.lines_before_region - regions.count("\n"))
+        return f'"{self.op}"({", ".join(values)}){before} ({regions}){held} : {function}{after}'
 
 
 def _attributes(elements: tuple[Element, ...]) -> Iterator[str]:
@@ -604,6 +627,7 @@ _READERS: dict[str, Callable[[_Reading, Element], None]] = {
     "function": _Reading.function_type,
     "results": _Reading.results,
     "region": _Reading.read_region,
+    "bound": _Reading.read_bound,
     "short": _Reading.read_short,
     "body": _Reading.read_body,
 }
