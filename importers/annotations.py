@@ -70,10 +70,10 @@ def _from_strings(module: ir.Module) -> bool:
 
 def _from_devices(module: ir.Module, text: Text) -> bool:
     """Turns the program of one device or process into one for all; returns whether it was one."""
-    from .dialects.local import has_collectives, to_global
+    from .dialects.local import is_of_device, to_global
     from .dialects.messages import calls_to_global, has_calls
 
-    if of_devices := may_have_shardings(text.data) and has_collectives(module):
+    if of_devices := may_have_shardings(text.data) and is_of_device(module):
         to_global(module)
     if of_processes := b"mpi." in text.data and has_calls(module):
         calls_to_global(module)

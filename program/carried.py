@@ -26,8 +26,23 @@ OPTION = "shard.option"  # on an op: its grid and the axes of each of its loops,
 INSERTED = "shard.inserted"  # on a constraint that completion has put before an op, or behind it
 SPELLING = "shard.spelling"  # on a module: it is of one of the sharding dialects of MLIR, spelled like this
 LOCAL = "shard.local"  # on a module that came as the program of one device: it has a row of each tensor
+DEVICE_OF = "shard.device_of"  # on a module without collectives: it is the program of one device of this grid
 _OF_ENDS = ("arg_attrs", "res_attrs")
 _REFUSED = "a partial result of this reduction is not supported by"
+
+
+def grids_of_collectives(module: ir.Module) -> set[str]:
+    """The names of the grids that ops of a program of one device name."""
+    ops = (op for op in operations_in(module) if op.name.startswith("shard.") and "grid" in op.attributes)
+    return {ir.FlatSymbolRefAttr(op.attributes["grid"]).value for op in ops}
+
+
+def note_device(module: ir.Module, grids: set[str]) -> None:
+    """Notes on a program of one device which had collectives on one grid, or might have, that it is one: if
+    nothing in it says so any more."""
+    if len(grids) == 1 and not grids_of_collectives(module):
+        with module.context:
+            module.operation.attributes[DEVICE_OF] = ir.FlatSymbolRefAttr.get(*grids)
 
 
 def has_unknown_sizes(module: ir.Module) -> bool:

@@ -9,7 +9,7 @@ from jaxlib.mlir._mlir_libs import _jax_mlir_ext
 
 from ...errors import ShardlogError, closest
 from ...partition.layouts import Axes
-from ...program.carried import SPELLING
+from ...program.carried import SPELLING, note_device
 from ...program.function import location
 from ...program.meshes import SubAxis, symbol
 from ...program.mlir.modules import operations_in, symbols
@@ -74,7 +74,9 @@ def local_text(
     local = localized(module, grid, spelling.scatter, whole_arguments=whole_arguments)
     if dialect == "mpi":
         with_messages(local, grid)
-    elif spelling.dialect != "shard":
+        return pretty(_as_llvm_reads_it(local))
+    note_device(local, {grid.name})
+    if spelling.dialect != "shard":
         with local.context, ir.Location.unknown():
             for op in operations_in(local):
                 if op.name.startswith("shard."):

@@ -6,7 +6,7 @@ of each device becomes a manual computation, with collectives of StableHLO.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from math import prod
 from typing import Any, NoReturn
@@ -16,7 +16,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from ...errors import ShardlogError
-from ...program.carried import DYNAMIC, LOCAL, UNKNOWN, misfit
+from ...program.carried import DEVICE_OF, DYNAMIC, LOCAL, UNKNOWN, grids_of_collectives, misfit
 from ...program.devices import Devices, Table
 from ...program.function import location
 from ...program.meshes import symbol
@@ -50,9 +50,21 @@ def _reductions() -> dict[str, str]:
     return {kind: op for op, kind in shipped("dialects/statements").evaluate({})["combined_as"]}
 
 
-def has_collectives(module: ir.Module) -> bool:
-    """Whether a module has ops of the dialect shard that are computed on devices."""
-    return any(op.name.startswith("shard.") and op.name not in _OF_SHARDINGS for op in operations_in(module))
+def is_of_device(module: ir.Module) -> bool:
+    """Whether a module is the program of one device: it says so, or has ops of the dialect shard that are
+    computed on devices."""
+    return DEVICE_OF in module.operation.attributes or any(
+        op.name.startswith("shard.") and op.name not in _OF_SHARDINGS for op in operations_in(module)
+    )
+
+
+def _grid_of_device(attribute: Any, grids: Collection[str]) -> str:
+    """The grid that a module says it is the program of one device of. Raises ShardlogError for another
+    attribute, or if there is no such grid."""
+    if isinstance(attribute, ir.FlatSymbolRefAttr) and attribute.value in grids:
+        return str(attribute.value)
+    hint = "name a grid of the module, as in @g, or leave it out"
+    raise ShardlogError(f"no grid {attribute}, and {DEVICE_OF} names it", hint=hint)
 
 
 def _annotated(function: FunctionOp) -> Any:
@@ -105,9 +117,12 @@ class Global:
     def write(self) -> None:
         self.put_calls_in_place()
         ops = [op for op in operations_in(self.module) if op.name.startswith("shard.")]
-        used = {ir.FlatSymbolRefAttr(op.attributes["grid"]).value for op in ops if "grid" in op.attributes}
+        said, where = self.module.operation.attributes, location(ops[0]) if ops else ""
+        used = grids_of_collectives(self.module)
+        if DEVICE_OF in said:
+            used.add(_grid_of_device(said[DEVICE_OF], self.meshes))
+            del said[DEVICE_OF]
         if len(used) != 1:
-            where = location(ops[0])
             names = ", ".join(symbol(name) for name in sorted(used)) or "none"
             hint = "a program of each device is on one grid"
             raise ShardlogError(f"the collectives are on several grids: {names}", where=where, hint=hint)
@@ -116,7 +131,7 @@ class Global:
         if UNKNOWN in symbols(self.module, "sdy.mesh")[self.name].attributes:
             hint = f"give it sizes: --mesh {self.name}=2x3"
             raise ShardlogError(
-                f"the sizes of grid {symbol(self.name)} are not known", where=location(ops[0]), hint=hint
+                f"the sizes of grid {symbol(self.name)} are not known", where=where, hint=hint
             )
         self.axes = [axis for axis, _ in mesh.axes]
         self.sizes = [size for _, size in mesh.axes]

@@ -12,6 +12,7 @@ from jaxlib.mlir import ir
 from ...engine import Solver
 from ...errors import ShardlogError, closest
 from ...importers.dialects.grids import kind_of
+from ...program.carried import grids_of_collectives, note_device
 from ...program.mlir.modules import copy_of, entries_of, is_used, operations_in
 from ...program.mlir.types import Operation, Value
 from ...program.signature import describe
@@ -61,9 +62,12 @@ def simplify(
         if name not in all_rewrites:
             raise ShardlogError(f"there is no rewrite {name!r}", hint=closest(name, all_rewrites))
     names = [name for name in all_rewrites if not only or name in only]
+    grids = grids_of_collectives(module)
     with module.context, ir.Location.unknown():
         kept = _unevenly(module, book, names, same_arguments)
-        return _Rewriting(module, book, names, kept, same_arguments).run()
+        done = _Rewriting(module, book, names, kept, same_arguments).run()
+    note_device(module, grids)
+    return done
 
 
 def _unevenly(module: ir.Module, book: RuleBook, names: list[str], same_arguments: bool) -> frozenset[int]:

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 import shardlog
 from shardlog.cli import main
+from shardlog.errors import ShardlogError
 from shardlog.importers.sources.text import Text, parse_module
 from shardlog.partition.dialects.simplifying import rewrites, simplify
 from shardlog.program.mlir.modules import operations_in
@@ -116,8 +117,7 @@ def test_a_rewrite_is_done_alone_and_among_all(name: str) -> None:
 
 @pytest.mark.parametrize("name", CASES)
 def test_a_rewrite_keeps_the_results(name: str, tmp_path: Path) -> None:
-    text, left = CASES[name]
-    (tmp_path / "before.mlir").write_text(text)
+    (tmp_path / "before.mlir").write_text(CASES[name][0])
     assert main(["simplify", str(tmp_path / "before.mlir"), "-o", str(tmp_path / "after.mlir")]) == 0
     given = (
         np.random.default_rng(0).normal(size=(2, 6, 6)).astype(np.float32)
@@ -127,9 +127,7 @@ def test_a_rewrite_keeps_the_results(name: str, tmp_path: Path) -> None:
         (result,) = shardlog.run(tmp_path / file).partition().compile()(*given)
         return result
 
-    # A program that keeps no op is one of whole tensors, and gives its argument.
-    expected = result("after.mlir") if left else given[0]
-    np.testing.assert_allclose(result("before.mlir"), expected, rtol=1e-5)
+    np.testing.assert_allclose(result("before.mlir"), result("after.mlir"), rtol=1e-5)
 
 
 def test_every_rewrite_has_a_case() -> None:
@@ -287,3 +285,14 @@ func.func @main(%x: {partial}, %y: {partial}) -> {rows} attributes {{mesh_cluste
     (sent,) = (line for line in lines if "shard.reduce_scatter" in line)
     assert sent.endswith("grid_axes = [0] scatter_dim = 0 : tensor<6xf32> -> tensor<3xf32>")
     assert not any("all_reduce" in line or "all_slice" in line for line in lines)
+
+
+def test_a_program_without_collectives_says_that_it_is_one_of_each_device(tmp_path: Path) -> None:
+    before, after = tmp_path / "before.mlir", tmp_path / "after.mlir"
+    before.write_text(CASES["no-axes"][0])
+    assert main(["simplify", str(before), "-o", str(after)]) == 0
+    run = shardlog.run(after)
+    assert "%arg0: tensor<6x6xf32>" in run.text()
+    assert "shard.device_of = @g" in run.partition(form="shard").text()
+    with pytest.raises(ShardlogError, match="no grid @h"):
+        shardlog.run(after.read_text().replace("device_of = @g", "device_of = @h"))
