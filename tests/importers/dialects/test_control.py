@@ -88,7 +88,8 @@ TOSA_BARE = """  %r = tosa.cond_if %c : tensor<1xi1> -> tensor<8x8xf32> {
   }
 """
 TOSA_WHILE = """  %z = stablehlo.constant dense<0> : tensor<i32>
-  %w:2 = tosa.while_loop (%i = %z, %h = %a) : (tensor<i32>, tensor<8x8xf32>) -> (tensor<i32>, tensor<8x8xf32>) {
+  %w:2 = tosa.while_loop (%i = %z, %h = %a) : (tensor<i32>, tensor<8x8xf32>)
+      -> (tensor<i32>, tensor<8x8xf32>) {
     %n = stablehlo.constant dense<4> : tensor<i32>
     %k = tosa.greater %n, %i : (tensor<i32>, tensor<i32>) -> tensor<i1>
     tosa.yield %k : tensor<i1>
