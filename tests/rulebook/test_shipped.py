@@ -11,6 +11,7 @@ from shardlog.engine import load
 from shardlog.engine.plan.cache import PlanCache, PlanText
 from shardlog.rulebook import shipped
 from shardlog.rulebook.shipped import RULES
+from shardlog.rulebook.traits import traits
 from shardlog.rulebook.users import load_ops
 
 BUILD = """
@@ -79,3 +80,14 @@ def test_the_folder_of_the_cache(
     for variable, value in variables.items():
         monkeypatch.setenv(variable, value)
     assert shipped.plan_cache().folder == (Path(folder) if folder else None)
+
+
+@pytest.mark.parametrize("name", shipped.KEYS)
+def test_facts_about_ops_are_those_that_a_program_declares(name: str) -> None:
+    """Traits go to all programs with relations of their names, which then need the same columns."""
+    given = traits(shipped.shipped("ops/main").solver({}))
+    columns = {relation: {tuple(map(type, row)) for row in rows} for relation, rows in given.facts}
+    wanted = {"symbol": str, "number": int, "unsigned": int, "float": float}
+    for relation in shipped.shipped(name).plan.relations:
+        types = tuple(wanted[column.type] for column in relation.columns if column.type in wanted)
+        assert columns.get(relation.name, set()) <= {types}, relation.name
