@@ -1,6 +1,6 @@
 """A plugin for pytest: the fixture and the marker ``shardlog``, and ``--shardlog-update``.
 
-pytest loads it wherever shardlog is installed: what a test needs is imported when it asks for it.
+pytest loads it wherever shardlog is installed, so modules are imported when a test needs them.
 """
 
 from __future__ import annotations

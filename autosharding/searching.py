@@ -485,7 +485,7 @@ class Search:
         )
 
     def tried(self, costed: Sequence[Costed]) -> list[Tried]:
-        """What candidates cost, equal ones once."""
+        """The costs of candidates, computed once for equal ones."""
         chosen = {(c.candidate.arguments, c.candidate.results): c for c in reversed(costed) if c.opened}
         unique = [
             c for c in costed if c.opened is None or chosen[c.candidate.arguments, c.candidate.results] is c

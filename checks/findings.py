@@ -1,4 +1,4 @@
-"""What a lint finds."""
+"""The findings of lints."""
 
 from __future__ import annotations
 

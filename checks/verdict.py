@@ -59,7 +59,7 @@ class Problem:
 
 @dataclass(frozen=True)
 class Totals:
-    """What a device sends, in how many collectives, and the bytes of memory that it needs at the peak."""
+    """The bytes that a device sends, its number of collectives, and the bytes of memory at the peak."""
 
     collectives: int
     sent: int

@@ -95,7 +95,7 @@ def _partition(options: argparse.Namespace) -> None:
 
 
 def _written(program: Partitioned, suffix: str) -> bytes:
-    """What ``-o`` writes of a program: the plan, the program as bytecode, or as text."""
+    """The content that ``-o`` writes: the plan, or the program as bytecode or text."""
     if suffix == ".json":
         return program.plan.file.text.encode()
     return program.bytecode() if suffix == ".mlirbc" else program.text().encode()

@@ -41,11 +41,11 @@ class TensorType(NamedTuple):
 class OpGraph:
     """The ops of modules and the values that they make, by number. An op comes before those in its regions.
 
-    By op: its kind (ops of one have equal names, attributes and types), its name as the rules have it
-    (``names``) and as MLIR has it (``plain``), the region that it is in, the op around it, the op behind all
-    that is inside of it (``ends``), the values that it takes and makes. By value: its type, the op that makes
-    it (-1: it is an argument of a block), and its uses, each an op and the number of the operand. Values that
-    an op without results uses, such as the end of a block, are ``returned``. By region: the op that has it
+    By op: its kind (ops of one have equal names, attributes and types); its name for the rules (``names``)
+    and in MLIR (``plain``); its region; its ``parents``, the op around it; its ``ends``, the op after all
+    that is inside of it; and the values that it takes and makes. By value: its type, the op that makes it
+    (-1: it is an argument of a block), and its uses, each an op and the number of the operand. Values that an
+    op without results uses, such as the end of a block, are ``returned``. By region: the op that has it
     (``owners``), and the arguments of its first block.
     """
 

@@ -10,9 +10,11 @@ from .storing import Storing
 
 
 class Order:
-    """``operations`` are the ops of a region's block that run on their own, in order, and ``every`` are all
-    ops in program order, by their numbers in the graph of ``storing``. An op without stored results is
-    computed in its users."""
+    """The order of the ops of a region's block, by their numbers in the graph of ``storing``.
+
+    ``every`` are all ops in program order, ``operations`` those that run on their own, in order. An op
+    without stored results is computed in its users.
+    """
 
     def __init__(self, region: int, storing: Storing) -> None:
         self.region, self.graph = region, storing.graph

@@ -79,7 +79,7 @@ def plan_of(counted: Iterable[Counted], plan: QueryPlan) -> Plan:
 
 
 def _texts(rule: Rule, plan: QueryPlan) -> list[str]:
-    """What each step does, with registers as variables: the columns that give them a value."""
+    """The text of each step, with registers as variables, named by the columns that give them a value."""
     names: dict[int, str] = {}
     return [_text(step, plan, names) for step in rule.steps]
 

@@ -47,7 +47,7 @@ class ModuleChoice(Protocol):
     """How a function's programs are chosen, and what happens to it under transformations."""
 
     def choose(self, lowered: Any, devices: tuple[Any, ...]) -> ChosenModule:
-        """What to compile for a ``jax.stages.Lowered``, of which JAX says that it is for these devices."""
+        """The module to compile for a ``jax.stages.Lowered``, which JAX lowered for these devices."""
 
     def transform(self, call: TracedCall, args: Sequence[Any]) -> Sequence[Any]:
         """The results of a call while JAX differentiates or batches."""
@@ -100,7 +100,7 @@ def dispatched(function: Callable[..., Any], /, *, rules: ModuleChoice, **keywor
 
 
 class Jitted:
-    """What ``jax.jit`` returns, for functions that are compiled as chosen.
+    """The result of ``jax.jit``, for functions that are compiled as chosen.
 
     JAX's own class has the same methods; attributes of an object itself are copied to its wrapper.
     """

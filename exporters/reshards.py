@@ -143,7 +143,7 @@ class _Function:
             self.compute(op)
 
     def compute(self, op: ir.Operation) -> None:
-        """What is done to an op that computes its results from its operands."""
+        """Reshards for an op that computes its results from its operands."""
         self.reduce_operands(op)
         held = [self.sharding(_past_barriers(value)) for value in op.results]
         devices = [s.mesh for s in held if s is not None and self.meshes[s.mesh].maximal]

@@ -77,7 +77,7 @@ class ValueShardings:
         return self.functions[ir.FlatSymbolRefAttr(op.attributes["callee"]).value]
 
     def answers(self, op: Operation) -> Mapping[str, Any]:
-        """What the op rules say of an op; asked once of ops that look alike."""
+        """The answers of the op rules about an op, solved once for ops that look alike."""
         kept = tuple((name, op.attributes[name]) for name in op.attributes if name != "sdy.sharding")
         types = (tuple(v.type for v in op.operands), tuple(v.type for v in op.results))
         key: Any = op if op.name in self._around or len(op.regions) else (op.name, types, kept)

@@ -19,8 +19,8 @@ from ..errors import ShardlogError
 @dataclass(frozen=True)
 class Measurement:
     """A measured program: its ``kind``, its name, its ``text`` in StableHLO, and the number of its
-    ``kernels``. ``busy`` is the time in microseconds for which it keeps the GPU busy, and ``ahead`` the time
-    of one of several calls that do not wait for each other (0 if that was not measured)."""
+    ``kernels``. Times are in microseconds: ``busy``, for which it keeps the GPU busy, and ``ahead``, of one
+    of several calls that do not wait for each other (0 if that was not measured)."""
 
     kind: str
     name: str

@@ -1,4 +1,4 @@
-"""What XLA for TPUs estimates for programs, ahead of time: no TPU is needed.
+"""The estimates of XLA for TPUs for programs, ahead of time: no TPU is needed.
 
 What is written is what ``data`` reads. The time is the cycles that XLA writes beside each op of the optimised
 HLO, loops counted by their turns, over the clock. Programs that do not compile, or for which XLA has no

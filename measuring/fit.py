@@ -72,7 +72,7 @@ class Fit:
         return [1e6 * sum(seconds[id(facts)] * often for facts, often in p.kernels) for p in every]
 
     def _times(self, numbers: Mapping[str, float]) -> Callable[[Mapping[str, Any]], float]:
-        """What says the seconds of a kernel, or an op."""
+        """The function that gives the seconds of a kernel, or an op."""
         if self.machine.kernels:
             timing = Timing(replace(self.machine, kernels=numbers), self._traits)
             return lambda facts: timing.of(facts).seconds
@@ -105,9 +105,8 @@ class Fit:
 
 
 def host(rows: Sequence[Measurement], otherwise: Mapping[str, float]) -> dict[str, float]:
-    """The host's seconds to launch a kernel (the median over programs of many kernels), and to begin a
-    program ("call", the median over programs of one short kernel), for calls that do not wait for each
-    other."""
+    """The host's seconds to launch a kernel, and to begin a program ("call"), for calls that do not wait for
+    each other. They are medians: over programs of many kernels, and over programs of one short kernel."""
     many = [1e-6 * row.ahead / row.kernels for row in rows if row.ahead and row.kernels >= _MANY]
     each = median(many) if many else otherwise["host"]
     one = [1e-6 * row.ahead - each for row in rows if row.kernels == 1 and row.ahead > 2 * row.busy]

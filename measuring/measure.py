@@ -111,7 +111,7 @@ class Device:
         return arguments
 
     def measured(self, program: _Program, given: Sequence[jax.Array]) -> dict[str, Any]:
-        """What a program takes."""
+        """The times of a program, as an output of ``run`` has them."""
         _run(program, given)
         if self.device.platform == "cpu":
             return _on_cpu(program, given)
@@ -163,7 +163,7 @@ def _events(program: _Program, given: Sequence[jax.Array], runs: int) -> list[tu
 
 
 def _on_cpu(program: _Program, given: Sequence[jax.Array]) -> dict[str, Any]:
-    """What a program takes on a CPU."""
+    """The times of a program on a CPU."""
 
     def seconds(calls: int) -> float:
         start = time.process_time()

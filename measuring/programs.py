@@ -104,7 +104,7 @@ class ProgramKinds:
         self.random = random
 
     def kinds(self) -> dict[str, tuple[Callable[[], Made], int]]:
-        """What makes a program of each kind, and how many there are in a round."""
+        """The function that makes a program of each kind, and the number of them in a round."""
         return {
             "dot": (self.dot, 4),
             "square": (self.square, 3),
@@ -232,7 +232,7 @@ class ProgramKinds:
         return f"{name} {shape} {axes} {type_}", functions[name], [_of(shape, TYPES[type_])]
 
     def data(self) -> Made:
-        """What moves elements."""
+        """Ops that move elements."""
         r, type_ = self.random, self._type()
         m, k = r.choice(LARGE), r.choice(LARGE)
         x, heads = _of((m, k), TYPES[type_]), 32 if k % 32 == 0 else 4
@@ -252,7 +252,7 @@ class ProgramKinds:
         return f"{name} {m}x{k} {type_}", functions[name], [x, x] if name == "concat" else [x]
 
     def indexed(self) -> Made:
-        """What reads or writes at places that are known only when it runs."""
+        """Ops that read or write at positions known only at run time."""
         r, type_ = self.random, self._type()
         m, k, c = r.choice(LARGE), r.choice(LARGE), r.choice([256, 2048, 8192])
         x, i, u = _of((m, k), TYPES[type_]), _of((c,), jnp.int32), _of((c, k), TYPES[type_])

@@ -83,8 +83,8 @@ def within(aim: Aim, make: Callable[[Aim], DeviceProgram]) -> DeviceProgram:
 
 class PricedCollective(NamedTuple):
     """A collective of a program: its kind, the pieces of axes that it runs over, the bytes that a device
-    sends each time, the number of executions, and its share of the combined collective that a machine's
-    compiler makes of several."""
+    sends each time, and the number of executions. If a machine's compiler combines several, ``begun`` is its
+    share of the combined one."""
 
     kind: str
     pieces: Pieces

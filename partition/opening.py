@@ -39,7 +39,7 @@ class Opened:
 
 @dataclass(frozen=True)
 class OtherLayout:
-    """Another layout of an argument: what the program would cost more by the sum, in bytes, if the argument
+    """Another layout of an argument: the rise of the sum, in bytes, if the argument
     and those laid out alike had it, and the op whose cost rises most: its name and place; empty for none."""
 
     sharding: Sharding

@@ -107,7 +107,7 @@ def annotated_of(
     *,
     cut: bool,
 ) -> tuple[Unshared, Annotated]:
-    """What a walk over a module is given; axes are cut as its shardings, and ``more``, use them. Raises
+    """The inputs of a walk over a module; axes are cut as its shardings, and ``more``, use them. Raises
     ShardlogError for more devices than a program can have."""
     used = _used(prepare.kinds, shardings)
     for each in prepare.computations.values():

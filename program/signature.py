@@ -93,7 +93,7 @@ def looks_at(rows: Iterable[tuple[str, str]]) -> dict[str, tuple[str, ...]]:
 
 @dataclass(frozen=True)
 class Told:
-    """What types and attributes say, for ops of the same context."""
+    """The facts of types and attributes, for ops of the same context."""
 
     tensors: dict[ir.Type, Tensor] = field(default_factory=dict)
     attributes: dict[tuple[str, ir.Attribute], Facts] = field(default_factory=dict)

@@ -59,8 +59,9 @@ class Fixpoint:
     @cached_property
     def further(self) -> dict[int, int]:
         """Place -> content, for places that would hold another one if the last stage went on until nothing
-        changes. As in Shardy, a use by a call does not push the edge of the argument, so what reaches one
-        after the turn of that edge does not go into the function; XLA propagates with functions in place."""
+        changes. As in Shardy, a use by a call does not push the edge of the argument. So a sharding that
+        reaches the call after the turn of that edge does not go into the function. XLA inlines functions
+        before it propagates."""
         last = [p for p, n in zip(self.passes, self.stage_of, strict=True) if n == self.stage_of[-1]]
         contents, outcome = self.outcome.contents, self.agenda.run(self.graph, self.outcome.contents, last)
         while len(outcome.log.number):

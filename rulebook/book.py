@@ -232,8 +232,8 @@ class RuleBook:
         return answers.classified[key]
 
     def knowledge(self, signature: Facts, words: Hashable = None) -> SignatureAnswers:
-        """What ``classify`` says, as the graph is built from it. ``words`` are some that signatures have only
-        where their facts are equal: they are looked up faster."""
+        """The answers of ``classify``, as the graph is built from them. ``words`` are some that signatures
+        have only where their facts are equal: they are looked up faster."""
         key = words or _key(signature)
         answers = self._about_it(signature).known
         if key in answers:
@@ -318,7 +318,7 @@ class RuleBook:
         return tuple(invalid for invalid in errors if invalid.place)
 
     def misfit(self, signature: Facts) -> str:
-        """What of an op does not fit together, of which only shardlog's own rules speak; "" if all does."""
+        """The mismatch between an op's operands and results, by shardlog's own rules; "" if there is none."""
         if speak_of(self._about, signature) or not self._shipped.solver.solve(signature, MISFIT)["misfit"]:
             return ""
         errors = find_invalid(shipped("ops/main"), {**signature, **self.shared}, {}, str(RULES), MISFIT)

@@ -1,4 +1,4 @@
-"""What rules say of ops by their names alone: their traits."""
+"""Traits of ops: the facts of rules about ops by their names alone."""
 
 from __future__ import annotations
 

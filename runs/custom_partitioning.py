@@ -104,7 +104,7 @@ class _Call:
         return whole, sharding
 
     def _ask(self, which: str, *given: Any) -> Any:
-        """What JAX hands to XLA of one of the user's functions."""
+        """The result of one of the user's functions, called as JAX calls it for XLA."""
         function = getattr(sys.modules[type(self.info).__module__], f"_custom_partitioning_{which}")
         try:
             return function(*given, self.key)

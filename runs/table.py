@@ -9,7 +9,7 @@ from typing import Any
 STACK = "name stack"  # a column that is left out where no row has one
 _NUMBER = re.compile(r"-?[\d,.]+")
 _TIMES = (("s", 1.0), ("ms", 1e-3), ("us", 1e-6))
-_LEAST_TIME = 1e-9  # seconds: what is less is said to be
+_LEAST_TIME = 1e-9  # seconds: shorter times are printed as less than this
 _ROUNDED = 0.9995  # of a unit: what three digits show as all of it
 
 

@@ -23,7 +23,7 @@ class Task:
 
     @cached_property
     def key(self) -> str:
-        """What tells tasks apart: the model, the options, and the version that carries them out."""
+        """The digest that identifies a task: of the model, the options, and the version of shardlog."""
         described = json.dumps([__version__, self.model, asdict(self.options)], sort_keys=True).encode()
         return sha256(described + self.data).hexdigest()[:20]
 

@@ -1,4 +1,4 @@
-"""MLIR modules in an editor: what is wrong with one, and why the value at a place is sharded as it is.
+"""MLIR modules in an editor: their errors, and why the value at a place is sharded as it is.
 
 MLIR's parser forgets how a text calls its values, and numbers them anew. So the names of a text are matched
 with those of the module as MLIR prints it: both have the same values in the same order.
@@ -55,7 +55,7 @@ def _uses(text: str) -> Iterator[ValueUse]:
 
 
 def problems(path: Path, text: str) -> list[EditorProblem]:
-    """What is wrong with a module, which is parsed and verified."""
+    """The errors of a module, which is parsed and verified."""
     try:
         parse_module(Text(text.encode(), str(path)))
     except ShardlogError as error:
@@ -116,7 +116,7 @@ class _Known:
         return next((use for use in self._uses if use.start <= offset <= use.end), None)
 
     def hover_text(self, use: ValueUse) -> str:
-        """What is known of a value: its sharding, why, and the collectives that move it."""
+        """A value's sharding, why it has it, and the collectives that move it, as Markdown."""
         printed = self._printed[self._uses.index(use)]
         session, record = self._session, self._session.record
         names = self._names.get((printed.function, printed.name), [])

@@ -185,7 +185,7 @@ def _add_documents(ls: RuleServer) -> None:
 
 
 def _problems(ls: RuleServer, path: Path, text: str) -> list[EditorProblem]:
-    """What is wrong with a file."""
+    """The errors of a file."""
     if path.suffix not in MODULES:
         return ls.library.problems(path)
     from .modules import problems  # MLIR and all that a run takes, for those who open a module
@@ -260,7 +260,7 @@ def _add_questions(ls: RuleServer) -> None:
 
 
 def _of_module(ls: RuleServer, path: Path, offset: int) -> lsp.Hover | None:
-    """What is known of the value at a place in a module; why it is not, where the module cannot be run."""
+    """The text about the value at a place in a module, or the error if the module cannot be run."""
     from .modules import hover
 
     text = ls.library.text(path) or ""

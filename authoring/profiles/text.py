@@ -58,6 +58,6 @@ def _recursive(profile: Profile) -> Iterator[tuple[int, list[RuleProfile]]]:
 
 
 def _rounds(rules: list[RuleProfile]) -> list[tuple[int, RuleProfile, float, int]]:
-    """What rules did in each round, in the order of rounds."""
+    """The work of rules in each round, in the order of rounds."""
     rows = [(each.number, rule, each.seconds, each.tuples) for rule in rules for each in rule.rounds]
     return sorted(rows, key=lambda row: (row[0], row[1].place))

@@ -1,4 +1,4 @@
-"""What the site needs beside MkDocs: pages stay as GitHub shows them, and are adapted here.
+"""Hooks of the site for MkDocs: pages stay as GitHub shows them, and are adapted here.
 
 - A block of code that is a file has its name as a title.
 - CONTRIBUTING.md and CHANGELOG.md are pages, and so is each file of the repository that a page links to.

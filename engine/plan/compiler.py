@@ -53,9 +53,9 @@ from .planner import Schema
 
 @dataclass(frozen=True)
 class CheckedClauses:
-    """The clauses of a program, with the places of their rules, the kinds of their variables, and the types
-    of the arguments of functors and aggregates, by their place and name. Clauses that delete tuples, and the
-    declared types, are separate."""
+    """The clauses of a program, with the places of their rules, and the kinds of their variables. ``types``
+    are those of the arguments of functors and aggregates, by their place and name. Clauses that delete
+    tuples, and the declared types, are separate."""
 
     clauses: tuple[tuple[Source, Clause], ...]
     kinds: tuple[Mapping[str, str], ...]

@@ -108,7 +108,7 @@ class _Magic:
         return self.found, self.new
 
     def denied(self, goals: Collection[str]) -> dict[str, None]:
-        """What the goals and all that they depend on deny or aggregate over."""
+        """The relations that goals, and all that they depend on, negate or aggregate over."""
         needed, denied = dict.fromkeys(goals), dict[str, None]()
         waiting = list(needed)
         while waiting:

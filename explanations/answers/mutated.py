@@ -1,4 +1,4 @@
-"""What sharding options of ops change, as JSON and as text."""
+"""The effects of sharding options of ops, as JSON and as text."""
 
 from __future__ import annotations
 

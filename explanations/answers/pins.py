@@ -1,4 +1,4 @@
-"""What pins change, and why shardings were chosen, as JSON and as text."""
+"""The effects of pins, and the reasons of chosen shardings, as JSON and as text."""
 
 from __future__ import annotations
 

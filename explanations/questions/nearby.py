@@ -1,7 +1,7 @@
 """The dimensions of tensors that share a factor in an op, for all ops at once.
 
-A dimension of a cell has the number ``cell * rank + dim``. Ops of one class share factors in the same way, so
-the rules are asked once for each class and slot, and arrays have the answers for all of its ops.
+A dimension of a cell has the number ``cell * rank + dim``. Ops of one class share factors in the same way.
+So the rules are asked once for each class and slot, and arrays have the answers for all of its ops.
 """
 
 from __future__ import annotations

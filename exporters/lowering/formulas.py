@@ -52,7 +52,7 @@ def value_of_formula(
     element: ir.Type,
     attributes: Mapping[str, ir.Attribute],
 ) -> Any:
-    """What a formula gives of ``operands``, which have one shape: elements of the type ``element``."""
+    """The value of a formula for ``operands`` of one shape; its elements have the type ``element``."""
     return _Formula(writer, operands, element, attributes).value(parsed(text))
 
 

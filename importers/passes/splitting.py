@@ -102,7 +102,7 @@ class _Splitter:
         first[own] = self.first_results[sources[own]]
 
         def copy_of(values: Ints, use: Whole) -> Ints:
-            """What the copies for uses make in place of values."""
+            """The values that copies make for uses, in place of the originals."""
             makers = self.definer[values]
             at = np.searchsorted(copies, use * nodes + makers)
             return first[at] + values - self.first_results[makers]

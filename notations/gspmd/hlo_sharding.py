@@ -207,7 +207,7 @@ class _ShardingParser:
     # ---- By named axes -------------------------------------------------------------------------------------
 
     def named(self) -> NamedSharding:
-        """What stands behind the first brace."""
+        """The text after the first brace."""
         mesh = self.mesh()
         axes: tuple[SubAxis, ...] = tuple(SubAxis(name, 1, size) for name, size in mesh.axes)
         parts: dict[str, Any] = {}

@@ -90,9 +90,9 @@ class Domains:
         result: bool = False,
         at_home: bool = False,
     ) -> Floats:
-        """The cost of each place of a domain for an op that needs a value of this shape and bytes per element
-        in each of some layouts, or gives it as a ``result``: layout by place. Taken ``at_home`` it has no
-        copy."""
+        """The cost of each place of a domain for an op, layout by place. The op needs a value in each of some
+        layouts, or gives it as a ``result``; ``width`` are the bytes of its elements. Taken ``at_home`` it
+        has no copy."""
         key = shape, width, layouts, number, result, at_home
         if key not in self._tables:
             domain = self._listed[number]
@@ -118,8 +118,8 @@ class Domains:
         return self._rates.sends(shape, homes, copies)
 
     def besides(self, shape: Shape, width: int, layouts: tuple[LayoutId, ...], number: DomainId) -> Floats:
-        """The extra memory in bytes of a device for an op that needs or gives a value in each of some
-        layouts, if the value has each place of a domain: layout by place."""
+        """The extra memory of a device in bytes for an op that needs or gives a value, layout by place: in
+        each of some layouts, if the value has each place of a domain."""
         places = np.asarray(self._listed[number].places)
         there = (np.asarray(layouts)[:, None, None] == places).any(axis=2)
         held = np.asarray([self.held_in(shape, width, layout) for layout in layouts])

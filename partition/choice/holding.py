@@ -22,8 +22,8 @@ class Holding:
         self._candidates, self._variables, self._positions = candidates, candidates.variables, positions
 
     def most(self, best: Integers, taken: Sequence[Sequence[int]]) -> float:
-        """An estimate of the peak memory of a device in bytes, if each variable has the place that ``best``
-        says, and the rows of each term are computed in the ways ``taken``."""
+        """An estimate of the peak memory of a device in bytes. Variables have the places in ``best``, and the
+        rows of each term are computed in the ways ``taken``."""
         begin, end = self._lives
         size, beside = self._sizes(best)[self._variables.of], self._beside(best, taken)
         rows = len(self._variables.numbers)

@@ -183,9 +183,9 @@ class Homes:
         self, total: Sum, lasting: bool, stop: Callable[[], bool], near: Integers | None, nearly: float
     ) -> tuple[Integers, float]:
         """The best choice, and its sum. Messages are passed from several starts, or from a choice that is
-        ``near`` the best, and then go on from what they know, until a bound proves that hardly anything is
-        left, or no round finds anything better: soon, if the relative gap is below ``nearly``. ``lasting``:
-        they go on even if they repeat."""
+        ``near`` the best. More rounds start from the messages so far, until a bound proves that hardly
+        anything can be gained, or no round is better: soon, if the relative gap is below ``nearly``.
+        ``lasting``: rounds go on even if messages repeat."""
         best = np.zeros(len(self._variables.kinds), np.int64) if near is None else near
         least = total.energy(best)
         starts = [pass_messages(total, tuning.SWEEPS, ALL, stop=stop), best]
@@ -301,7 +301,7 @@ class Homes:
 
 
 def _rise(term: Terms, row: int, slot: int, chosen: Integers, place: int) -> float:
-    """What a row of some terms costs more if the variable of a slot has another place."""
+    """The rise in cost of a row of some terms if the variable of a slot has another place."""
     variables = term.variables[row].tolist()
     each = [table[lines] for table, lines in zip(term.tables, term.lines, strict=True)]
     total = term.base + sum(table[:, chosen[n]] for table, n in zip(each, variables, strict=True))

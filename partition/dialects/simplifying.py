@@ -29,7 +29,7 @@ def rewrites() -> list[str]:
 
 @dataclass(frozen=True)
 class _Words:
-    """What ``rules/dialects/simplify.dl`` says of rewrites and collectives by name."""
+    """The facts of ``rules/dialects/simplify.dl`` about rewrites and collectives, by name."""
 
     does: dict[str, str]  # what each rewrite does, in the order in which they are tried
     erased: frozenset[str]

@@ -100,7 +100,7 @@ class Bypasses:
         return bool(self._cuts) and not self._cuts.keys().isdisjoint(operands)
 
     def reading(self, number: int, knowledge: Knowledge) -> tuple[Knowledge, list[int]]:
-        """What is known of an op that skips slices, and the values that it reads."""
+        """The knowledge of an op that skips slices, and the values that it reads."""
         operands = self._kinds.operands(number)
         cuts = [self._cuts.get(value) for value in operands]
         read = [cut.number if cut else value for cut, value in zip(cuts, operands, strict=True)]

@@ -198,7 +198,7 @@ FLOWS: dict[str, Callable[[Recorder, int, Knowledge], bool | None]] = {
 def facts_of(
     annotated: Annotated, plan: Plan = AS_DECIDED, *, refuses: bool = True, asked: bool = True
 ) -> Facts:
-    """What a plan for a module sends, and if ``asked`` also what its ops need.
+    """The collectives of a plan for a module, and if ``asked`` also the needs of its ops.
 
     Raises RefusedError for ops that cannot run on each device, if it ``refuses`` them. Raises ShardlogError
     if the plan has reshards that do not fit the module.

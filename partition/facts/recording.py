@@ -61,7 +61,7 @@ class Decided:
 
 @dataclass(frozen=True)
 class Facts:
-    """What the ops of a module need under a plan. ``spots`` are the ops that are computed, and values that
+    """The needs of the ops of a module under a plan. ``spots`` are the ops that are computed, and values that
     are passed on. ``needs`` are values that are needed in a layout, at a boundary or by control flow.
     ``carried`` are the values that loops carry, and their loops. ``computed_as`` are contractions, with their
     ways. ``sends`` are the collectives of the plan, or None if that is unknown before the program is written,

@@ -157,8 +157,8 @@ def _as_one(together: Sequence[Sent], op: Any) -> Sent:
 
 
 class _Data(NamedTuple):
-    """What collectives of one look send: the element type or its number of bits, how values are combined
-    (see ``combination``), and the bytes of the result."""
+    """The data of collectives that look alike: the element type or its number of bits, how values are
+    combined (see ``combination``), and the bytes of the result."""
 
     carried: Any
     how: Hashable
@@ -483,7 +483,7 @@ def _sending(
 
 
 def _data(op: Operation) -> _Data:
-    """What a collective sends."""
+    """The data that a collective sends."""
     element = element_of(op.operands[0])
     convertible = dtype_of(str(element)) and not isinstance(element, ir.ComplexType)
     carried = bits_of(str(element)) if op.name in HAND_ON and convertible else element

@@ -218,8 +218,8 @@ def unshared(
     cut: bool,
     computations: Mapping[Any, Computation] | None = None,
 ) -> Unshared:
-    """A copy of a module in which each call of a small function has its own ops, as long as the module does
-    not grow much, a batch's own rows have batching dimensions, and, with ``cut``, slices of concatenations
+    """A copy of a module in which each call of a small function has its own ops, if the module does not grow
+    much by that. A batch's own rows have batching dimensions. With ``cut``, slices of concatenations
     are read from their parts. ``computations`` replace ops of the module. Returns the module itself if there
     is nothing to do."""
     module, examples = kinds.module, kinds.examples()

@@ -25,7 +25,7 @@ from ..writing.building import CHANNEL, channel_of
 
 @dataclass(frozen=True)
 class Computation:
-    """What each device computes for an op: the bytecode of a module whose main function takes a device's
+    """The computation of each device for an op: the bytecode of a module whose main function takes a device's
     parts of the operands and returns its parts of the results; the shardings (``#sdy.sharding``) of operands
     and results; and the axes of their mesh that it is over."""
 

@@ -1,8 +1,8 @@
 """The steps from a layout: the result and the price of each collective, or slice.
 
-The price of a step is what a device sends in the ring model, in elements: (n - 1) / n of the result of an
-all-gather, twice that for an all-reduce, (n - 1) / n of a part for an all-to-all, and a whole part for a
-collective-permute. Slices of the own part are free.
+The price of a step is the number of elements that a device sends in the ring model. For a group of n devices
+it is (n - 1) / n of the result of an all-gather, and twice that for an all-reduce. It is (n - 1) / n of a
+part for an all-to-all, and a whole part for a collective-permute. Slices of the own part are free.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Route:
 
     @cached_property
     def sent(self) -> tuple[Sends, ...]:
-        """What its steps send, in order."""
+        """The data that its steps send, in order."""
         if self.make_sent is not None:
             return self.make_sent()
         return tuple((step.kind, step.sends_along, step.price) for step in self.steps if step.price)

@@ -65,9 +65,9 @@ class Scope:
 
 @dataclass
 class Sent:
-    """A collective in the program: the op, its kind, the pieces of axes that it runs over (none for a
-    permutation of parts), the devices of a group, the bytes that a device sends, and its purposes, which the
-    caller names. Merged permutations have several."""
+    """A collective in the program: the op, its kind, and the pieces of axes that it runs over (none for a
+    permutation of parts). ``group`` is the number of devices in a group, ``bytes`` what each of them sends.
+    The caller names its ``purposes``. Merged permutations have several."""
 
     op: ir.Operation
     kind: str

@@ -1,4 +1,4 @@
-"""Checking op rules: what they say must make sense, and must be true.
+"""Checking op rules: they must be well formed, and true.
 
 Statically: sizes match the dimensions, a factor is used once in a tensor, kinds are known. Numerically, as in
 tests of partitioners: small random operands are cut along a factor, the op is computed on each part, and the

@@ -1,4 +1,4 @@
-"""What the process does that compiles and runs programs for the CPU, apart from the one that asks."""
+"""The process that compiles and runs programs for the CPU, apart from the one that asks."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _end_with(parent: Any) -> None:
 
 
 def compute(program: bytes) -> list[Array] | str:
-    """What a program returns, a StableHLO function without arguments as text; or what went wrong."""
+    """The results of a program, a StableHLO function without arguments as text; or the error."""
     from jaxlib import _jax
 
     client, devices, options = _client()

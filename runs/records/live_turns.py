@@ -34,7 +34,7 @@ class LiveTurns(RunRecord):
 
     @abstractmethod
     def _read_op(self, item: Item) -> Op:
-        """What takes turns as ``item``."""
+        """The op, edge, result or annotation that takes turns as ``item``."""
 
     def op(self, item: Item) -> Op:
         if item not in self._ops:

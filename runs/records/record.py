@@ -97,7 +97,7 @@ class Op(NamedTuple):
 
 
 class Sketch(NamedTuple):
-    """What groups of ops are found by: the name of an op with the types of its values (``look``; ``RETURNED``
+    """The key of a group of ops: the name of an op with the types of its values (``look``; ``RETURNED``
     of a result of the main function), its own origin, whether it has one result and no operand, and the
     function that it is in, if that is called."""
 

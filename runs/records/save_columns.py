@@ -154,7 +154,7 @@ class SaveColumns:
 
     @staticmethod
     def _of_nodes(instance: Instance, in_module: list[T]) -> list[T]:
-        """What the nodes of an instance have of the ops in the module."""
+        """The places of the nodes of an instance, from the ops in the module."""
         function = instance.function
         if not function.originals and not function.created:
             return in_module[: len(function.ops)]
@@ -241,8 +241,8 @@ class SaveColumns:
     # ---- Ops --------------------------------------------------------------------------------------------
 
     def _ops(self) -> None:
-        """What takes turns, removed ops left out: the nodes of functions, data flow between them, function
-        results, and annotations with priorities."""
+        """The columns of items that take turns, without removed ops: nodes of functions, data flow between
+        them, function results, and annotations with priorities."""
         record, items = self.record, len(self.agenda.classes)
         offsets, slots = self.agenda.slots
         rows = _OpRows(

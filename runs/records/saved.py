@@ -121,7 +121,7 @@ class Saved(RunRecord):
         return self._file.texts[self._column(column)[row]]
 
     def _json(self, table: str, number: int) -> Any:
-        """What a row of a table of JSON says."""
+        """The value in a row of a table of JSON."""
         if (table, number) not in self._rows:
             ((text,),) = (self._all(f"SELECT * FROM {table} WHERE number = ?", number)[0][1:],)
             self._rows[table, number] = json.loads(text)

@@ -26,10 +26,12 @@ _REPEATS = 32  # at most, of repeated messages in a sweep
 
 
 class Terms(NamedTuple):
-    """Terms with equal tables: the cost of each way (``base``), the line of each way for each slot
-    (``lines``), the cost of each value of the slot's variable (``tables``, line by value), the variables of
-    each row (``variables``), and the number of terms that each row stands for (``counts``). Every line
-    belongs to some way."""
+    """Terms with equal tables.
+
+    ``base`` is the cost of each way. ``lines`` has, for each slot, the line of each way, and ``tables`` the
+    cost of each value of the slot's variable, line by value. Every line belongs to some way. ``variables``
+    are the variables of each row, and ``counts`` the number of terms that a row stands for.
+    """
 
     base: Floats
     lines: list[Integers]

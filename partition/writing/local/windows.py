@@ -394,7 +394,7 @@ def windows(site: LocalSite, operands: list[Value]) -> list[Any]:
 
 
 def _outside(site: LocalSite, slot: int, operands: Sequence[Value]) -> Any:
-    """What the padding of an operand holds; None if it has none."""
+    """The value in the padding of an operand; None if it has no padding."""
     builder, element = site.builder, element_of(operands[slot])
     if not site.knowledge.facts["padding_of"]:
         return None
