@@ -120,9 +120,7 @@ class Auto:
 
     def pareto(self) -> tuple[AutoPlan, ...]:
         """The plans on this mesh that are not both slower and larger than another, the fastest first."""
-        from dataclasses import replace
-
-        return pareto(self._program, replace(self._options, mesh=self.plan.mesh, devices=None))
+        return pareto(self._program, self._options.on(self.plan.mesh))
 
     def plot(self, path: str | Path) -> None:
         """Draws the time against the memory of all plans that were costed, and of ``pareto``, as an SVG file.

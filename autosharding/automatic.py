@@ -16,7 +16,7 @@ from ..partition.improving import TooLargeError
 from ..runs.options import Options
 from ..runs.running import run_with
 from ..session import Session
-from .meshes import meshes_of
+from .meshes import USUAL_AXES, meshes_of
 from .options import AutoOptions
 from .plan import AutoPlan, front
 from .searching import Costed, Search, prices_of_memory
@@ -100,7 +100,7 @@ def costed_known(
     """
     if all(each.written for each in plan.tried):
         return plan
-    options = replace(options, mesh=plan.mesh, devices=None)
+    options = options.on(plan.mesh)
     search = Search(source, plan.mesh, options, progress or (lambda stage, done: None))
     strategies = search.tried([*search.known()])
     costed = {(each.mesh, each.name) for each in strategies}
@@ -158,7 +158,7 @@ def program(source: Any, plan: AutoPlan) -> Partitioned:
     return session_of(source, plan).partition(topology=plan.topology, memory=plan.memory)
 
 
-def _meshes(options: AutoOptions) -> list[str | None]:
+def _meshes(options: AutoOptions) -> Sequence[str | None]:
     if options.devices is None or options.mesh is not None:
         return [options.mesh]
-    return [*meshes_of(options.devices, options.axes)]
+    return meshes_of(options.devices, options.axes or USUAL_AXES)

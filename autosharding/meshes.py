@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-MOST_AXES = 3  # axes of a searched mesh, at most
+MOST_AXES, USUAL_AXES = 3, 2  # axes of a searched mesh: at most, and at most where nobody says
 NAMES = {1: ("data",), 2: ("data", "model"), 3: ("data", "model", "seq")}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 from ..errors import ShardlogError, closest
@@ -20,18 +20,18 @@ class AutoOptions:
     """The options of a search.
 
     ``mesh`` is the mesh, as in "data=4,model=2". Without it the module's mesh counts; with ``devices`` the
-    best mesh of so many devices, with at most so many ``axes``. ``topology`` is the machine, and ``memory``
-    the most bytes that a device may need. ``keep`` are shardings that stay, as in "batch[0]=data". ``tie``
-    says which results are state that comes back as an argument: "auto", "none", or pairs such as
+    best mesh of so many devices, with at most so many ``axes``, or two. ``topology`` is the machine, and
+    ``memory`` the most bytes that a device may need. ``keep`` are shardings that stay, as in "batch[0]=data".
+    ``tie`` says which results are state that comes back as an argument: "auto", "none", or pairs such as
     "params=result[0]". With ``compare`` known strategies are costed too: data parallel, ZeRO, Megatron. The
     ``method`` "mutate" also tries other layouts for the arguments of the best plan, one by one.
 
-    Raises ShardlogError for a malformed size or number of devices.
+    Raises ShardlogError for a malformed size or number of devices, and for options that exclude each other.
     """
 
     mesh: str | None = None
     devices: int | None = None
-    axes: int = 2
+    axes: int | None = None
     topology: str = TOPOLOGY
     memory: int | None = None
     keep: tuple[str, ...] = ()
@@ -52,9 +52,18 @@ class AutoOptions:
         if self.method not in METHODS:
             hint = closest(self.method, METHODS)
             raise ShardlogError(f"there is no method {self.method!r}", where="--method", hint=hint)
+        if self.axes is None:
+            return
         if not (_is_count(self.axes) and self.axes <= MOST_AXES):
             message, hint = f"meshes of {self.axes!r} axes", f"expected 1 to {MOST_AXES}"
             raise ShardlogError(message, where="--axes", hint=hint)
+        if self.devices is None or self.mesh is not None:
+            message = "only meshes that auto makes have a number of axes"
+            raise ShardlogError(message, where="--axes", hint="add --devices N, or leave --axes out")
+
+    def on(self, mesh: str) -> AutoOptions:
+        """The options on this mesh."""
+        return replace(self, mesh=mesh, devices=None, axes=None)
 
     @staticmethod
     def of(**given: Any) -> AutoOptions:

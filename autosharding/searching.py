@@ -18,7 +18,7 @@ from ..cost.exchange import prices
 from ..cost.machine import Machine, machine
 from ..errors import ShardlogError
 from ..executing.partitioning import Partitioning
-from ..importers.annotations import replace_mesh, to_sdy
+from ..importers.annotations import replace_mesh, to_sdy, usual_meshes
 from ..importers.asked import axes_text
 from ..importers.sources.text import Text
 from ..importers.sources.views import view_of
@@ -541,8 +541,9 @@ def _mesh_of(text: str, base: Result) -> Mesh:
 
 def _main_mesh(module: ir.Module, text: Text) -> Mesh:
     """The mesh of a module. Raises ShardlogError if it has none, or several."""
-    ops = symbols(module, "sdy.mesh").items()
-    meshes = [mesh for name, op in ops if (mesh := read_mesh(name, op.attributes["mesh"])).axes]
+    ops = symbols(module, "sdy.mesh")
+    usual = [read_mesh(name, ops[name].attributes["mesh"]) for name in usual_meshes(ops)]
+    meshes = [mesh for mesh in usual if mesh.axes]
     if len(meshes) != 1:
         meshes_text = "no mesh" if not meshes else f"{len(meshes)} meshes"
         hint = "give it one, as in --mesh data=4,model=2, or --devices 8" if not meshes else "use one mesh"

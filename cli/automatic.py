@@ -123,9 +123,6 @@ def _auto(options: argparse.Namespace) -> None:
         *(("-o", options.output), ("--program", options.program)),
         *(("--plot", options.plot), ("--report", options.report)),
     ]
-    if options.axes is not None and options.devices is None:
-        hint = "add --devices N, or leave --axes out"
-        raise ShardlogError("only meshes that auto makes have a number of axes", where="--axes", hint=hint)
     if Path(options.plot or "").suffix not in ("", ".svg"):
         hint = "the plot is an SVG picture: expected a name that ends with .svg"
         raise ShardlogError("this name is not of an SVG picture", where=f"--plot {options.plot}", hint=hint)
@@ -184,14 +181,12 @@ def _draw(
     source: Any, auto_options: AutoOptions, plan: AutoPlan, files: Sequence[Path | None], progress: Progress
 ) -> None:
     """Writes the plot, and the report, where they are asked for."""
-    from dataclasses import replace
-
     from ..autosharding.automatic import pareto, session_of
     from ..autosharding.pictures import plan_picture
     from ..autosharding.texts import shown
     from ..runs.choice import ProgramChoice
 
-    others = pareto(source, replace(auto_options, mesh=plan.mesh, devices=None), progress)
+    others = pareto(source, auto_options.on(plan.mesh), progress)
     picture = plan_picture(plan, others)
     plot, report = files
     if plot is not None:

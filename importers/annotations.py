@@ -101,17 +101,18 @@ def replace_mesh(module: ir.Module, text: str, where: str = "") -> None:
     if not old:
         sdy.MeshOp(name or "mesh", attribute, ip=ir.InsertionPoint.at_block_begin(module.body))
         return
-    usual = _usual(old)
+    usual = usual_meshes(old)
     if name is None and len(usual) > 1:
         hint = f"say which one, as in '{usual[0]}: {text.strip()}'; {closest('', usual)}"
         raise ShardlogError(f"the module has {len(usual)} meshes", where=where, hint=hint)
-    name = name or usual[0]
-    if name not in old:
+    if name is not None and name not in old:
         raise ShardlogError(f"the module has no mesh {symbol(name)}", where=where, hint=closest(name, old))
-    old[name].attributes["mesh"] = attribute
-    for label in (UNKNOWN, "stablehlo.mesh"):
-        if label in old[name].attributes:
-            del old[name].attributes[label]
+    before = old[name or usual[0]].attributes["mesh"]
+    for op in [op for op in old.values() if op.attributes["mesh"] == before] if name is None else [old[name]]:
+        op.attributes["mesh"] = attribute
+        for label in (UNKNOWN, "stablehlo.mesh"):
+            if label in op.attributes:
+                del op.attributes[label]
     if "mhlo.num_partitions" in module.operation.attributes:
         devices = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), count)
         module.operation.attributes["mhlo.num_partitions"] = devices
@@ -164,12 +165,16 @@ def _set_sizes(module: ir.Module, text: str, where: str) -> bool:
     return True
 
 
-def _usual(meshes: Mapping[str, Any]) -> list[str]:
-    """The candidates where no mesh is named: the meshes with axes, if there are any.
+def usual_meshes(meshes: Mapping[str, Any]) -> list[str]:
+    """The candidates where no mesh is named: the meshes with axes, if there are any; of equal ones the first.
 
-    JAX declares others for values on one device or none.
+    JAX declares others for values on one device or none, and another equal one for ``jax.shard_map``.
     """
-    return [name for name, op in meshes.items() if sdy.MeshAttr(op.attributes["mesh"]).axes] or list(meshes)
+    first = dict[ir.Attribute, str]()
+    for name, op in meshes.items():
+        first.setdefault(op.attributes["mesh"], name)
+    distinct = [*first.values()]
+    return [name for name in distinct if sdy.MeshAttr(meshes[name].attributes["mesh"]).axes] or distinct
 
 
 def _unquoted(name: str) -> str:
@@ -185,7 +190,8 @@ def _unquoted(name: str) -> str:
 
 class Targets:
     """The tensors that can be annotated, by name: values of the main function as MLIR prints them, its
-    arguments and results by JAX's paths, its results as ``result#0``."""
+    arguments and results by JAX's paths, its results as ``result#0``. With the ``data`` that a module of
+    MLIR's sharding dialects is read from, values have the names of that text."""
 
     def __init__(self, module: ir.Module, data: bytes = b"") -> None:
         declared = symbols(module, "func.func")
@@ -207,6 +213,10 @@ class Targets:
         """The attributes of the function's arguments and results, which are read once: there may be many."""
         return {label: boundary_attributes(self.main, label) for label in ("arg_attrs", "res_attrs")}
 
+    def forget(self) -> None:
+        """Reads the attributes of the boundary again when they are next asked for."""
+        self.__dict__.pop("boundary", None)
+
     def find(self, name: str, where: str) -> ir.Value[Any] | int:
         """The value with a name, or the number of a result of the function.
 
@@ -218,6 +228,18 @@ class Targets:
             return self._values[name]
         names = self._values if name.startswith("%") else {**self._paths, **self._values}
         raise ShardlogError(f"there is no value {name}", where=where, hint=closest(name, names))
+
+    def annotated(self, text: str) -> tuple[ir.Value[Any] | int, str]:
+        """What an annotation is about (see ``find``), and the text of its sharding.
+
+        Raises ShardlogError for a malformed text, and if there is no such value.
+        """
+        where = f"--annotate '{text}'"
+        match = _ANNOTATION.fullmatch(text)
+        if not match:
+            hint = """expected a value and its sharding, as in %arg0=[{"data"}, {}] or %arg0=P('data')"""
+            raise ShardlogError("not an annotation", where=where, hint=hint)
+        return self.find(match["value"], where), match["sharding"]
 
     def meshes(self) -> list[tuple[tuple[str, int], ...]]:
         """The axes of the module's meshes, with their sizes."""
@@ -239,15 +261,11 @@ class Targets:
         return type_.rank
 
 
-def apply_annotations(module: ir.Module, annotations: Sequence[str], data: bytes = b"") -> None:
+def apply_annotations(module: ir.Module, annotations: Sequence[str], targets: Targets) -> None:
     """Annotates values of the main function: ``%name=[{"axis"}, {}]`` or ``%name=<@mesh, [{"axis"}, {}]>``.
 
-    Values are called as MLIR prints them, arguments and results also by the paths that JAX gives them;
-    with the ``data`` that a module of MLIR's sharding dialects is read from, as these call them.
+    ``targets`` are those of the module.
     """
-    if not annotations:
-        return
-    targets = Targets(module, data)
     undo = [_apply(module, targets, text) for text in annotations]
     try:
         module.operation.verify()
@@ -255,7 +273,7 @@ def apply_annotations(module: ir.Module, annotations: Sequence[str], data: bytes
         # Which of them is wrong shows where they come one by one; this takes its time in large modules.
         for back in reversed(undo):
             back()
-        targets = Targets(module, data)
+        targets.forget()
         for text in annotations:
             _apply(module, targets, text)
             _verify(module, f"--annotate '{text}'")
@@ -278,14 +296,10 @@ def _declared(module: ir.Module) -> str:
 def _apply(module: ir.Module, targets: Targets, text: str) -> Callable[[], None]:
     """Annotates a value as a text says; returns a function that undoes it."""
     where = f"--annotate '{text}'"
-    match = _ANNOTATION.fullmatch(text)
-    if not match:
-        hint = """expected a value and its sharding, as in %arg0=[{"data"}, {}] or %arg0=P('data')"""
-        raise ShardlogError("not an annotation", where=where, hint=hint)
-    target = targets.find(match["value"], where)
+    target, said = targets.annotated(text)
     type_: Any = target.type if isinstance(target, ir.Value) else targets.results[target]
     rank = type_.rank if isinstance(type_, ir.RankedTensorType) else None
-    sharding = parse_sharding(module, match["sharding"], where, rank)
+    sharding = parse_sharding(module, said, where, rank)
     return _annotate(targets, target, sharding, where)
 
 
@@ -324,7 +338,7 @@ def parse_sharding(module: ir.Module, sharding: str, where: str, rank: int | Non
     if is_spec(sharding):
         sharding = dimensions(sharding, where, rank)
     if sharding.startswith("["):
-        meshes = _usual(symbols(module, "sdy.mesh"))
+        meshes = usual_meshes(symbols(module, "sdy.mesh"))
         if not meshes:
             raise ShardlogError(
                 "the module has no mesh", where=where, hint="give it one, as in --mesh data=2,model=4"

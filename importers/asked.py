@@ -9,8 +9,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import TYPE_CHECKING, Any, TypeGuard
 
-from jaxlib.mlir import ir
-
 from ..errors import ShardlogError
 from ..program.meshes import quoted
 from .annotations import Targets
@@ -62,17 +60,31 @@ def meshes_of(given: Given) -> list[Any]:
     return list(dict.fromkeys(sharding.mesh for sharding in shardings if hasattr(sharding, "spec")))
 
 
-def annotation_texts(module: ir.Module, given: Given, interface: Interface) -> tuple[str, ...]:
-    """Annotations (see ``Options.annotate``) as texts, ``name=[{"axis"}, {}]``.
+def annotation_texts(targets: Targets, given: Given, interface: Interface) -> tuple[str, ...]:
+    """Annotations (see ``Options.annotate``) as texts, ``name=[{"axis"}, {}]``, one for each value. Of
+    ``Several`` the later ones count.
 
-    Raises ShardlogError for values that do not exist, and for shardings that are malformed or fit no
-    argument.
+    Raises ShardlogError for values that do not exist or are annotated twice, and for shardings that are
+    malformed or fit no argument.
     """
-    if isinstance(given, Several):
-        return tuple(text for part in given for text in annotation_texts(module, part, interface))
+    last: dict[Any, str] = {}
+    for part in given if isinstance(given, Several) else (given,):
+        own: dict[Any, str] = {}
+        for text in _texts(targets, part, interface):
+            value, _ = targets.annotated(text)
+            if value in own:
+                hint = f"leave it or this one out: {own[value]}"
+                raise ShardlogError(
+                    "another annotation is of this value", where=f"--annotate '{text}'", hint=hint
+                )
+            own[value] = text
+        last |= own
+    return tuple(last.values())
+
+
+def _texts(targets: Targets, given: Given, interface: Interface) -> tuple[str, ...]:
     if _are_texts(given):
         return (given,) if isinstance(given, str) else tuple(given)
-    targets = Targets(module)
     entries: Iterable[tuple[str, Any]]
     if isinstance(given, Mapping):
         entries = chain.from_iterable(_flat(str(name), spec) for name, spec in given.items())

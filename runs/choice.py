@@ -155,13 +155,18 @@ class ProgramChoice:
                 where="keep_shardings",
                 hint=hint,
             )
+        if self.keep_shardings and self.seconds is not None and self.memory is None:
+            message = "nothing is searched where propagation decides all shardings"
+            raise ShardlogError(message, where="seconds", hint="leave out keep_shardings, or seconds")
         if self.plan is not None:
             self._refuse_beside_plan()
         if self.form not in CHOSEN:
             hint = closest(self.form, CHOSEN)
             raise ShardlogError(f"there is no form {self.form!r}", where="partition", hint=hint)
-        if self.form not in LOCAL and self.whole_arguments:
-            message = f"only {' and '.join(LOCAL)} have whole arguments"
+        if self.form not in LOCAL and (self.whole_arguments or self.dialect_version):
+            message = (
+                f"only {' and '.join(LOCAL)} have {'whole arguments' if self.whole_arguments else 'versions'}"
+            )
             raise ShardlogError(message, where="partition", hint="add --as shard")
 
     def _refuse_beside_plan(self) -> None:

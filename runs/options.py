@@ -280,10 +280,21 @@ class Options:
             if self.schedule or self.until is not None or self.op_priorities is not None:
                 hint = "leave out --schedule, --until and --op-priorities, or use --propagation shardy"
                 raise ShardlogError("completion has no tactics and no priorities", hint=hint)
+            if self.strategy not in ("none", Options.strategy):
+                hint = "leave out --strategy, or use --propagation shardy"
+                raise ShardlogError(f"completion has no strategy {self.strategy!r}", hint=hint)
             keep(self, "strategy", "none")
         elif self.sharding_option:
             hint = "add --propagation completion, or leave out --option"
             raise ShardlogError("Shardy's algorithm has no sharding options of ops", hint=hint)
+        elif self.traversal != Options.traversal:
+            hint = "add --propagation completion, or leave out --traversal"
+            raise ShardlogError("Shardy's algorithm has no traversal", hint=hint)
+        if self.include_from and not (self.rules or self.op_priorities):
+            hint = "add --rules FILE, or leave out --allow-include"
+            raise ShardlogError(
+                "no file is given that may include others", where="--allow-include", hint=hint
+            )
         if isinstance(self.sharding_option, str):
             keep(self, "sharding_option", (self.sharding_option,))
         keep(self, "sharding_option", tuple(map(str, self.sharding_option)))

@@ -16,7 +16,7 @@ from ..exporters.module import annotate as write_module
 from ..exporters.shardings import FinalShardings
 from ..exporters.single_devices import check_single_devices
 from ..exporters.unreduced import check_unreduced
-from ..importers.annotations import apply_annotations, to_sdy
+from ..importers.annotations import Targets, apply_annotations, to_sdy
 from ..importers.asked import annotation_texts, mesh_text, meshes_of
 from ..importers.given import Given, Several
 from ..importers.program import ImportedModule, import_program
@@ -123,8 +123,12 @@ def _annotated(source: Any, options: Options) -> tuple[ir.Module, Text, Options,
     with text.places(), module.context, ir.Location.unknown():
         text, options = _asked(text, options, module)
         changed = to_sdy(module, text, options.mesh)
-        options = replace(options, annotate=annotation_texts(module, options.annotate, text.interface))
-        apply_annotations(module, tuple(options.annotate), text.data)
+        annotations: tuple[str, ...] = ()
+        if options.annotate:
+            targets = Targets(module, text.data)
+            annotations = annotation_texts(targets, options.annotate, text.interface)
+            apply_annotations(module, annotations, targets)
+        options = replace(options, annotate=annotations)
     return module, text, options, changed
 
 

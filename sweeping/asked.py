@@ -73,7 +73,9 @@ def read_sweep(path: Path) -> list[Task]:
     fixed = _fixed(entries)
     given = entries["models"]
     models = [_model(given, item) for item in given.value]
-    meshes = [*_items(entries, "meshes", _mesh, {}), *_items(entries, "devices", _devices, {})] or [{}]
+    axes = {"axes": fixed.pop("axes", None)}  # of the meshes that are searched for
+    searched = [each | axes for each in _items(entries, "devices", _devices, {})]
+    meshes = [*_items(entries, "meshes", _mesh, {}), *searched] or [{}]
     machines = _items(entries, "topologies", _topology, {"topology": TOPOLOGY})
     limits = _items(entries, "memory", _memory, {"memory": None})
     tasks = [
@@ -105,7 +107,8 @@ def _fixed(entries: Mapping[str, _SweepEntry]) -> dict[str, Any]:
     for key in _OPTIONS:
         if key in entries:
             with _at(entries[key].where):
-                options[key] = getattr(AutoOptions.of(**{key: entries[key].value}), key)
+                devices = 1 if key == "axes" and "devices" in entries else None
+                options[key] = getattr(AutoOptions.of(devices=devices, **{key: entries[key].value}), key)
     return options
 
 

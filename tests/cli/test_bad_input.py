@@ -437,6 +437,39 @@ ARGUMENTS = {
         "--axes: error: only meshes that auto makes have a number of axes\n"
         "  hint: add --devices N, or leave --axes out",
     ),
+    "a traversal without completion": (
+        "run m.mlir -o out.mlir --traversal forward",
+        "shardlog: error: Shardy's algorithm has no traversal\n"
+        "  hint: add --propagation completion, or leave out --traversal",
+    ),
+    "a strategy of completion": (
+        "run m.mlir -o out.mlir --propagation completion --strategy basic",
+        "shardlog: error: completion has no strategy 'basic'\n"
+        "  hint: leave out --strategy, or use --propagation shardy",
+    ),
+    "a folder that no file includes from": (
+        "run m.mlir -o out.mlir --allow-include .",
+        "--allow-include: error: no file is given that may include others\n"
+        "  hint: add --rules FILE, or leave out --allow-include",
+    ),
+    "a value annotated twice": (
+        "run m.mlir -o out.mlir --annotate %arg0=P() --annotate %arg1=P() --annotate %arg0=P('data')",
+        "--annotate '%arg0=P('data')': error: another annotation is of this value\n"
+        "  hint: leave it or this one out: %arg0=P()",
+    ),
+    "a version of a form without one": (
+        "partition m.mlir --list --as replica --dialect-version 19",
+        "partition: error: only shard and mpi have versions\n  hint: add --as shard",
+    ),
+    "a time for a search that there is not": (
+        "partition m.mlir --list --keep-shardings --seconds 1",
+        "seconds: error: nothing is searched where propagation decides all shardings\n"
+        "  hint: leave out keep_shardings, or seconds",
+    ),
+    "a graph in JSON": (
+        "why m.mlir %0 --json --dot",
+        "--dot: error: --json prints another document\n  hint: leave out one of the two",
+    ),
     "a plot that is no SVG picture": (
         "auto m.mlir --mesh data=8 --plot plot.png",
         "--plot plot.png: error: this name is not of an SVG picture\n"

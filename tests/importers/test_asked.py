@@ -13,6 +13,7 @@ from jax import sharding
 from jax.sharding import AbstractMesh, AxisType, Mesh
 from shardlog.cli import main
 from shardlog.errors import ShardlogError
+from shardlog.runs.running import run_again
 
 P: Any = sharding.PartitionSpec  # which have no types
 NamedSharding: Any = sharding.NamedSharding
@@ -86,6 +87,29 @@ def test_another_mesh_in_place_of_the_module_s() -> None:
     assert dict(result.argument_shardings[0].mesh.shape) == {"data": 4, "model": 2}
 
 
+def test_equal_meshes_are_one() -> None:
+    """JAX 0.12 declares a second mesh, equal to the first, for a ``jax.shard_map``."""
+    text = """
+        sdy.mesh @mesh = <["data"=2, "model"=4]>
+        sdy.mesh @mesh_0 = <["data"=2, "model"=4]>
+        func.func @main(%x: tensor<8x16xf32> {sdy.sharding = #sdy.sharding<@mesh_0, [{"model"}, {}]>})
+            -> tensor<8x16xf32> {
+          %0 = stablehlo.tanh %x : tensor<8x16xf32>
+          return %0 : tensor<8x16xf32>
+        }"""
+    changed = shardlog.run(text, annotate={"%arg0": P("data")}).argument_shardings[0]
+    assert changed.spec == P("data", None)
+    both = shardlog.run(text, mesh="data=4,model=2").text()
+    assert both.count("sdy.mesh") == both.count('["data"=4, "model"=2]') > 0
+    assert shardlog.auto(text, compare=False).plan.mesh == "data=2,model=4"
+
+
+def test_of_annotations_that_are_added_the_later_ones_count() -> None:
+    result = shardlog.run(layer, *SHAPES, mesh=MESH, annotate={"x": P("data"), "params['w']": P()})
+    again = run_again(run_again(result.result, {"x": P("model")}), {"x": P()})
+    assert again.options.annotate == ("x=[{}, {}]", "params['w']=[{}, {}]")
+
+
 def test_any_name_of_an_axis() -> None:
     mesh = AbstractMesh((2,), ('a", "b=1',), axis_types=(AxisType.Auto,))
     result = shardlog.run(layer, *SHAPES, mesh=mesh, annotate={"x": P('a", "b=1')})
@@ -119,6 +143,7 @@ def test_values_by_path_on_the_command_line(tmp_path: Path, capsys: pytest.Captu
         ),
         ({"annotate": (P(), P(), P())}, "the annotations do not match the arguments"),
         ({"annotate": ["x"]}, "not an annotation"),
+        ({"annotate": ["x=[{}, {}]", "%arg2=[{}, {}]"]}, "another annotation is of this value"),
         ({"annotate": {"x": P("data"), "params['w']": P("dota")}}, r"^--annotate 'params\['w'\]"),
     ],
 )
