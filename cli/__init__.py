@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..console.datalog import FILES
 from ..console.parser import Parser, check_texts
 from ..console.status import is_bad_input, status_of
 from ..program.shardy import unusable
+
+if TYPE_CHECKING:
+    from ..console.parser import Commands
 
 
 @cache
@@ -41,13 +44,13 @@ def parser(command: str = "") -> Parser:
     return top
 
 
-def _add_datalog(commands: Any) -> None:
+def _add_datalog(commands: Commands) -> None:
     from . import datalog
 
     datalog.add(commands)
 
 
-def _add_all(commands: Any) -> None:
+def _add_all(commands: Commands) -> None:
     from . import (
         authoring,
         automatic,

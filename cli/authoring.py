@@ -5,14 +5,17 @@ from __future__ import annotations
 import argparse
 import sys
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..console.datalog import add_program, program_of
 from ..console.printing import print_json
 from .running import add_json
 
+if TYPE_CHECKING:
+    from ..console.parser import Commands
 
-def add(commands: Any, common: argparse.ArgumentParser) -> None:
+
+def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     """Adds the commands; none of them runs a module, as ``common`` is for."""
     fmt = commands.add_parser("fmt", help="format rule files")
     about = "rule files, or folders of .dl and .rules files; - is standard input; default: this folder"

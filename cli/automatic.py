@@ -17,9 +17,10 @@ from .running import MODULE, Progress, add_json, reads
 if TYPE_CHECKING:
     from ..autosharding.options import AutoOptions
     from ..autosharding.plan import AutoPlan
+    from ..console.parser import Commands
 
 
-def add(commands: Any, common: argparse.ArgumentParser) -> None:
+def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     """Adds the command."""
     auto = commands.add_parser("auto", help="find shardings for arguments and results, by cost on a machine")
     auto.add_argument("module", metavar="MODULE", help=MODULE)

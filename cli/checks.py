@@ -17,6 +17,7 @@ from .running import add_json, inputs, open_or_run, opened, session_of
 if TYPE_CHECKING:
     from ..checks.findings import Finding
     from ..checks.lint import Lint
+    from ..console.parser import Commands
     from ..runs.choice import ProgramChoice
     from ..session import Session
 
@@ -24,7 +25,7 @@ _FAILED = 1
 MEANT = "which one --fail-on checks; the default moves the fewest bytes"
 
 
-def add(commands: Any, common: argparse.ArgumentParser) -> None:
+def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     """Adds the command; ``common`` has the arguments that every run takes."""
     expect = commands.add_parser(
         "expect",

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import argparse
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..console.colours import show
 from ..console.printing import print_json
 from .choosing import checked_choice, choice_arguments, program_of
 from .running import add_json, inputs, session_of
 
+if TYPE_CHECKING:
+    from ..console.parser import Commands
 
-def add(commands: Any, common: argparse.ArgumentParser) -> None:
+
+def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     """Adds the command; ``common`` has the arguments that every run takes."""
     command = commands.add_parser(
         "compile",

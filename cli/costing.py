@@ -6,7 +6,7 @@ import argparse
 import gzip
 import json
 from contextlib import nullcontext
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..console.colours import show
 from ..console.printing import print_json, warn
@@ -17,8 +17,11 @@ from ..runs.options import machine_of_costs
 from .choosing import asked_of, choice_arguments, warn_of_memory
 from .running import Progress, add_json, inputs, session_of
 
+if TYPE_CHECKING:
+    from ..console.parser import Commands
 
-def add(commands: Any, common: argparse.ArgumentParser) -> None:
+
+def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     """Adds the command; ``common`` has the arguments that every run takes."""
     command = commands.add_parser(
         "cost",

@@ -6,13 +6,16 @@ import argparse
 import sys
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..console.printing import print_json
 from .running import add_json
 
+if TYPE_CHECKING:
+    from ..console.parser import Commands
 
-def add(commands: Any, common: argparse.ArgumentParser) -> None:
+
+def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     """Adds the command."""
     simplify = commands.add_parser(
         "simplify",

@@ -16,13 +16,14 @@ from .running import Progress, add_json, inputs, open_or_run, opened, refuse_cha
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..console.parser import Commands
     from ..explanations.answers.pins import ChosenSharding
     from ..explanations.answers.why import Explanation
     from ..explanations.questions.why import Explainer
     from ..session import Session
 
 
-def add(commands: Any, common: argparse.ArgumentParser) -> None:
+def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     """Adds the commands; ``common`` has the arguments that every run takes."""
     _add_why(commands, common)
     _add_why_not(commands, common)
@@ -46,7 +47,7 @@ def add(commands: Any, common: argparse.ArgumentParser) -> None:
     _add_mutate(commands, common)
 
 
-def _add_why(commands: Any, common: argparse.ArgumentParser) -> None:
+def _add_why(commands: Commands, common: argparse.ArgumentParser) -> None:
     program = choice_arguments(
         "for --collective; for a value, --no-keep-shardings also explains why the program with the fewest "
         "bytes, or the least time on --topology, shards it otherwise than propagation did"
@@ -70,7 +71,7 @@ def _add_why(commands: Any, common: argparse.ArgumentParser) -> None:
     why.set_defaults(carry_out=_why, keep_shardings=None)
 
 
-def _add_why_not(commands: Any, common: argparse.ArgumentParser) -> None:
+def _add_why_not(commands: Commands, common: argparse.ArgumentParser) -> None:
     why_not = commands.add_parser(
         "why-not", parents=[common], help="explain why a value is not sharded on an axis"
     )
@@ -83,7 +84,7 @@ def _add_why_not(commands: Any, common: argparse.ArgumentParser) -> None:
     why_not.set_defaults(carry_out=_why_not)
 
 
-def _add_diff(commands: Any, common: argparse.ArgumentParser) -> None:
+def _add_diff(commands: Commands, common: argparse.ArgumentParser) -> None:
     diff = commands.add_parser(
         "diff", parents=[common], help="compare two runs and explain their differences"
     )
@@ -97,7 +98,7 @@ def _add_diff(commands: Any, common: argparse.ArgumentParser) -> None:
     diff.set_defaults(carry_out=_diff)
 
 
-def _add_what_if(commands: Any, common: argparse.ArgumentParser) -> None:
+def _add_what_if(commands: Commands, common: argparse.ArgumentParser) -> None:
     what_if = commands.add_parser(
         "what-if",
         parents=[common, choice_arguments("the program whose bytes are counted; --pin gives the change")],
@@ -109,7 +110,7 @@ def _add_what_if(commands: Any, common: argparse.ArgumentParser) -> None:
     what_if.set_defaults(carry_out=_what_if)
 
 
-def _add_mutate(commands: Any, common: argparse.ArgumentParser) -> None:
+def _add_mutate(commands: Commands, common: argparse.ArgumentParser) -> None:
     mutate = commands.add_parser(
         "mutate",
         parents=[common, choice_arguments("the one that is measured, before and after")],

@@ -17,6 +17,7 @@ from .running import Progress, add_json, inputs, session_of, whole_number
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from ..console.parser import Commands
     from ..executing.comparing import ResultComparison
     from ..executing.values import BoundaryValue
     from ..explanations.partitioned import Partitioned
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _RANDOM = 0  # the seed of random inputs
 
 
-def add(commands: Any, common: argparse.ArgumentParser) -> None:
+def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     """Adds the commands; ``common`` has the arguments that every run takes."""
     partition = commands.add_parser(
         "partition", parents=[common, choice_arguments()], help="write the program that each device runs"

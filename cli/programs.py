@@ -15,13 +15,14 @@ from .choosing import choice_arguments, choice_of
 from .running import Progress, add_json, add_options, inputs, open_or_run, session_of
 
 if TYPE_CHECKING:
+    from ..console.parser import Commands
     from ..session import Session
 
 
 NOTATIONS = ("sdy", "gspmd", "shard", "mesh")
 
 
-def add(commands: Any, common: argparse.ArgumentParser) -> None:
+def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     """Adds the commands; ``common`` has the arguments that every run takes."""
     run = commands.add_parser(
         "run",

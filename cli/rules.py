@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..console.colours import show
 from ..console.printing import print_json
@@ -12,11 +12,12 @@ from ..runs.options import ON_RULES
 from .running import MODULE, add_json, add_options
 
 if TYPE_CHECKING:
+    from ..console.parser import Commands
     from ..rulebook.book import RuleBook
     from ..rulekit.case import Reference
 
 
-def add(commands: Any, common: argparse.ArgumentParser) -> None:
+def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     """Adds the commands; none of them runs a module, as ``common`` is for."""
     ops = commands.add_parser("ops", help="list the ops of a module and their rules")
     ops.add_argument("module", metavar="MODULE", help=MODULE)

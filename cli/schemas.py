@@ -6,7 +6,6 @@ Data classes that are printed unchanged get their schema from their fields.
 from __future__ import annotations
 
 from types import NoneType
-from typing import Any
 
 from ..autosharding.plan import Tried
 from ..checks.findings import Finding
@@ -50,7 +49,7 @@ def schema(command: str) -> Schema:
     return document(f"what shardlog {command} --json prints", _DOCUMENTS[command])
 
 
-def _of(kind: Any) -> Schema:
+def _of(kind: type) -> Schema:
     """The schema of a type."""
     return of_type(kind, as_text=(ProgramChoice,))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..console.colours import show
 from ..console.printing import warn
@@ -12,8 +12,11 @@ from ..runs.table import plural
 from ..sweeping import KINDS
 from .running import Progress
 
+if TYPE_CHECKING:
+    from ..console.parser import Commands
 
-def add(commands: Any, common: argparse.ArgumentParser) -> None:
+
+def add(commands: Commands, common: argparse.ArgumentParser) -> None:
     """Adds the command."""
     sweep = commands.add_parser(
         "sweep", help="find plans for models on meshes, machines and limits of memory, many at a time"

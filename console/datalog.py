@@ -47,7 +47,13 @@ _REFUSED = {  # options of Soufflé 2.5 that mean nothing here
 class _Refused(argparse.Action):
     """An option of Soufflé that has no meaning here; ``const`` says why."""
 
-    def __call__(self, parser: Any, namespace: Any, values: Any, option_string: str | None = None) -> None:
+    def __call__(
+        self,
+        parser: Any,
+        namespace: argparse.Namespace,
+        values: object,
+        option_string: str | None = None,
+    ) -> None:
         parser.error(f"Soufflé's option {option_string} is not supported", self.const)
 
 

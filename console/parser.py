@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
     from .schemas import Schema
 
+    Commands = argparse._SubParsersAction[Any]  # where commands are added
+
 _CHOICES = re.compile(r"(.*: invalid choice: '(.*)') \(choose from (.*)\)")
 
 
@@ -80,7 +82,7 @@ class _Schema(argparse.Action):
     def __init__(self, **options: Any) -> None:
         super().__init__(**options, nargs=0)
 
-    def __call__(self, parser: argparse.ArgumentParser, *_: Any) -> None:
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
         print_json(self.const(parser.prog))
         parser.exit()
 

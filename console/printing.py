@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, TextIO
 
 from .colours import show
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ..engine import Diagnostic
 
 
-def print_json(document: Any, file: TextIO | None = None) -> None:
+def print_json(document: object, file: TextIO | None = None) -> None:
     """Prints a document; the default of ``file`` is standard output."""
     import json
 

@@ -17,7 +17,7 @@ def document(title: str, schema: Schema) -> Schema:
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title, **schema}
 
 
-def of_type(kind: Any, as_text: Collection[Any] = ()) -> Schema:
+def of_type(kind: Any, as_text: Collection[type] = ()) -> Schema:
     """The schema of a type. Types in ``as_text`` are printed as text."""
     origin, arguments = get_origin(kind), get_args(kind)
     if kind in as_text:

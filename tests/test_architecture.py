@@ -159,8 +159,6 @@ def test_no_files_use_each_other_in_a_circle() -> None:
 # The most percent of a room's parameters that may be Any: 10, where nothing else is listed. Internals of JAX,
 # and the builders of MLIR's bindings, have no types that mypy knows.
 MOST_UNTYPED = {
-    "cli": 17,
-    "console": 18,
     "datalog": 14,
     "executing": 20,
     "exporters": 12,
