@@ -111,7 +111,7 @@ def _from(
     clause: Clause, kinds: Mapping[str, str], schema: Schema, first: int, source: int, whole: bool = False
 ) -> Rule:
     """The rule that begins with an atom, with orders that go on with any other, or begin with it."""
-    others = [start for start in _starts(clause, schema) if start != first]
+    others = [start for start in _starts(clause, schema, 2) if start != first]
     rule, *orders = (
         _Planner(clause, kinds, schema).rule({}, starts, source, whole)
         for starts in ((first,), *((first, start) for start in others), *((start,) for start in others))
@@ -127,12 +127,12 @@ def _is_found(term: Term, kind: str) -> bool:
     return not isinstance(term, Call | Cast) or kind in ("number", "unsigned", "symbol")
 
 
-def _starts(clause: Clause, schema: Schema) -> list[int]:
-    """The atoms from which a recursive clause is planned, besides its delta atom."""
+def _starts(clause: Clause, schema: Schema, fewest: int = _FEWEST_ATOMS) -> list[int]:
+    """The atoms from which a clause with so many of them is planned, besides its first one."""
     atoms = [i for i, literal in enumerate(clause.body) if isinstance(literal, Atom)]
     parts = [*clause.head.args, *(term for literal in clause.body for term in terms(literal))]
     fixed = not schema.orders or any(can_fail(term) or holds_generator(term) for term in parts)
-    return [] if fixed or not _FEWEST_ATOMS <= len(atoms) <= _MOST_ATOMS else atoms
+    return [] if fixed or not fewest <= len(atoms) <= _MOST_ATOMS else atoms
 
 
 def constant_arguments(clause: Clause, schema: Schema) -> tuple[Expression, ...] | None:

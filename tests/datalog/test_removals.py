@@ -7,6 +7,7 @@ import random
 import numpy as np
 import pytest
 from shardlog.datalog import Limits, Program
+from shardlog.engine import EngineError
 
 PATHS = """
 .decl edge(x: number, y: number)
@@ -144,3 +145,27 @@ def test_few_of_many_facts_are_removed(size: int, threads: int) -> None:
     scratch = Program(TALL)
     scratch.add("edge", edges)
     check_agree(program, scratch)
+
+
+@pytest.mark.core
+def test_a_removal_needs_no_more_memory_than_its_limit() -> None:
+    """Tables that tell what is lost count. Where there is no room for them, all is computed anew."""
+    draw = np.random.default_rng(1)
+    edges = draw.permutation(np.unique(draw.integers(0, 600, (1200, 2)), axis=0))
+    scratch = Program(TALL)
+    scratch.add("edge", edges[1:])
+    outcomes = set()
+    for memory in (1 << size for size in range(20, 32)):
+        program = Program(TALL, limits=Limits(memory=memory))
+        program.add("edge", edges)
+        try:
+            program.run()
+        except EngineError as error:
+            assert "MiB of memory" in str(error)
+            outcomes.add("too much")
+            continue
+        program.remove("edge", edges[:1])
+        program.run()
+        check_agree(program, scratch)
+        outcomes.add("enough")
+    assert outcomes == {"too much", "enough"}

@@ -6,16 +6,17 @@
 //! rounds. The others are lost, and what follows from them may be. In the end lost tuples that follow from what is left
 //! come back, in rounds behind the others. Relations keep all of their rows meanwhile.
 
+use std::collections::hash_map::Entry;
 use std::ops::Range;
 use std::sync::Arc;
 
-use rustc_hash::FxHashSet;
+use rustc_hash::{FxHashMap, FxHashSet};
 
 use crate::budget::{Budget, Limits};
 use crate::compile::step::{Expression, Pattern, RelationId, Rule, Step};
 use crate::error::{Error, Fault};
 use crate::machine::body::{Body, Derived, Run, Scratch};
-use crate::machine::cost::{cheapest, cost};
+use crate::machine::cost::cost;
 use crate::program::{Program, Stratum};
 use crate::relation::places::Places;
 use crate::relation::{Database, Order, Relation};
@@ -26,16 +27,22 @@ const LOST: u32 = QUEUED - 1;
 /// Set in the label of a tuple that waits for its round.
 const QUEUED: u32 = 1 << 31;
 /// The label of a tuple while a proof is sought.
-const OPEN: u32 = u32::MAX;
+const OPEN: u32 = ABSENT - 1;
 /// The label of a place without a tuple.
-const ABSENT: u32 = OPEN - 1;
+const ABSENT: u32 = u32::MAX - 1;
 /// The most labels of a round.
 const ROOM: u32 = 1 << 12;
 /// To look at one derivation for so many tuples of a recursive stratum, or of another, takes about a tenth of the time in
 /// which they are computed. Where it takes more to find the lost tuples, they are computed anew.
-const SHARES: [usize; 2] = [8, 2];
+const SHARES: [usize; 2] = [64, 2];
 /// The first derivations, from lost premises, are so much fewer in a recursive stratum.
 const FIRST: usize = 16;
+/// A rule that looks at more tuples is first tried on a sample: of the relations with more than so many tuples one in
+/// `SAMPLE`.
+const MANY: usize = 1 << 16;
+const SAMPLE: usize = 64;
+/// To put a tuple into an index takes as long as to look at so many.
+const INDEXING: f64 = 4.0;
 /// So many derivations are always looked at.
 const FEW: usize = 1 << 12;
 
@@ -166,15 +173,56 @@ impl Proofs {
 struct Member {
     relation: usize,
     places: Places,
-    /// By place.
-    labels: Vec<u32>,
-    rows: Vec<u32>,
+    labels: Labels,
     /// Read when they are first asked for.
     facts: Option<Tuples>,
     /// Places of tuples that are lost, or were before they came back.
     lost: Vec<u32>,
     /// Places of tuples that have got other labels.
     moved: Vec<u32>,
+}
+
+impl Member {
+    fn bytes(&self) -> usize {
+        let words = self.labels.rows.len() + self.labels.changed.len() + self.lost.len() + self.moved.len();
+        self.places.bytes() + words * size_of::<u32>()
+    }
+}
+
+/// The labels of tuples, by place.
+struct Labels {
+    /// The row of each place; `NONE` without a tuple.
+    rows: Vec<u32>,
+    /// The label behind the one that has taken the place of the round's; 0: none has. Most stay so, untouched.
+    changed: Vec<u32>,
+    /// The first row of each round but the first.
+    rounds: Vec<usize>,
+    /// The labels of a round.
+    scale: u32,
+}
+
+const NONE: u32 = u32::MAX;
+
+impl Labels {
+    fn new(relation: &Relation, places: &Places, scale: u32) -> Self {
+        let mut rows = vec![NONE; places.count()];
+        (0..).zip(relation.by_row(places)).for_each(|(row, place)| rows[place] = row);
+        Labels { rows, changed: vec![0; places.count()], rounds: relation.rounds().to_vec(), scale }
+    }
+
+    #[inline]
+    fn of(&self, place: usize) -> u32 {
+        match (self.changed[place], self.rows[place]) {
+            (0, NONE) => ABSENT,
+            (0, row) => self.rounds.partition_point(|&first| first <= row as usize) as u32 * self.scale,
+            (behind, _) => behind - 1,
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, place: usize, label: u32) {
+        self.changed[place] = label + 1;
+    }
 }
 
 struct Search<'a, 'l> {
@@ -266,6 +314,9 @@ impl Search<'_, '_> {
         }
         let rounds = stratum.relations.iter().map(|relation| self.relations[relation.0].rounds().len());
         let rounds = rounds.max().unwrap_or(0) as u32;
+        if self.needs(stratum) > self.budget.limits.memory {
+            return Ok(false);
+        }
         self.scale = ((1 << 30) / (rounds + 2)).clamp(1, ROOM);
         self.queue = vec![Vec::new(); rounds as usize + 1];
         self.members.clear();
@@ -273,19 +324,16 @@ impl Search<'_, '_> {
             self.member[relation] = Some(self.members.len());
             let places = self.relations[relation].places()?;
             let own = &self.relations[relation];
-            let (mut labels, mut rows) = (vec![ABSENT; places.count()], vec![0; places.count()]);
-            for ((row, place), round) in (0..).zip(own.by_row(&places)).zip(own.by_round()) {
-                (labels[place], rows[place]) = (round as u32 * self.scale, row);
-            }
+            let mut labels = Labels::new(own, &places, self.scale);
             for place in known.lost[relation].iter().filter_map(|tuple| own.place(&places, tuple)) {
-                if labels[place] < LOST {
-                    let round = (labels[place] / self.scale) as usize;
-                    self.queue[round].push((self.members.len(), place as u32));
-                    labels[place] |= QUEUED;
+                let label = labels.of(place);
+                if label < LOST {
+                    self.queue[(label / self.scale) as usize].push((self.members.len(), place as u32));
+                    labels.put(place, label | QUEUED);
                 }
             }
             let (lost, moved) = (Vec::new(), Vec::new());
-            self.members.push(Member { relation, places, labels, rows, facts: None, lost, moved });
+            self.members.push(Member { relation, places, labels, facts: None, lost, moved });
         }
         let found = self.rounds(losing, known, rounds);
         if let Ok(true) = found {
@@ -299,16 +347,61 @@ impl Search<'_, '_> {
 
     /// Whether few derivations have lost premises, so that it may pay to look at them.
     fn begins(&mut self, losing: &[Arc<Rule>], stratum: &Stratum, recursive: bool) -> Result<bool, Error> {
-        let mut tally = Tally { left: (self.left - FEW) / if recursive { FIRST } else { 1 } + FEW };
+        let most = (self.left - FEW) / if recursive { FIRST } else { 1 } + FEW;
+        let mut tally = Tally { left: most, each: 1 };
+        let mut samples = FxHashMap::default();
         let lost = (0..self.member.len()).filter(|&relation| self.lost[relation]);
         for relation in lost.collect::<Vec<_>>() {
             for rule in self.starting(losing, relation) {
                 if stratum.relations.contains(&RelationId(rule.head.0 - self.member.len())) {
-                    self.apply(rule, &mut tally)?;
+                    let large = self.large(rule);
+                    tally.each = SAMPLE.pow(large.len() as u32);
+                    let distinct: FxHashSet<usize> = large.into_iter().collect();
+                    for &relation in &distinct {
+                        if let Entry::Vacant(sample) = samples.entry(relation) {
+                            sample.insert(self.relations[relation].sample(SAMPLE)?);
+                        }
+                    }
+                    let mut swap = |search: &mut Self| {
+                        for relation in &distinct {
+                            let sample = samples.get_mut(relation).into_iter();
+                            sample
+                                .for_each(|sample| std::mem::swap(sample, &mut search.relations[*relation]));
+                        }
+                    };
+                    swap(self);
+                    let applied = self.apply(rule, &mut tally);
+                    swap(self);
+                    applied?;
                 }
             }
         }
         Ok(tally.left > 0)
+    }
+
+    /// The relations of which a rule reads samples, once for each time that it reads them.
+    fn large(&mut self, rule: &Arc<Rule>) -> Vec<usize> {
+        let rule = cheapest(rule, self.relations);
+        if cost(rule, self.relations, INDEXING) < MANY as f64 {
+            return Vec::new();
+        }
+        let (mut large, mut others) = (Vec::new(), false);
+        for step in &rule.steps {
+            match step {
+                Step::Scan(Pattern { relation, .. }, _) | Step::Exists(Pattern { relation, .. }) => {
+                    let behind = relation.0 >= self.member.len();
+                    if !behind && self.relations[relation.0].visible() > MANY {
+                        large.push(relation.0);
+                    }
+                }
+                Step::Absent(_) | Step::Aggregate(..) => others = true,
+                _ => {}
+            }
+        }
+        if others || large.len() > 2 {
+            large.clear(); // a sample would not tell
+        }
+        large
     }
 
     fn rounds(&mut self, losing: &[Arc<Rule>], known: &Known, rounds: u32) -> Result<bool, Error> {
@@ -327,22 +420,23 @@ impl Search<'_, '_> {
                 let member = &mut self.members[m];
                 let relation = &self.relations[member.relation];
                 let facts = member.facts.get_or_insert_with(|| (known.facts)(RelationId(member.relation)));
-                let (labels, own) = (&mut member.labels, &member.rows);
+                let labels = &mut member.labels;
                 rows.retain(|&place| {
-                    let tuple = || relation.tuple(own[place as usize] as usize);
-                    let stays = !facts.is_empty() && facts.contains(&*tuple());
-                    labels[place as usize] = if stays { floor } else { OPEN };
+                    let place = place as usize;
+                    let stays =
+                        !facts.is_empty() && facts.contains(&*relation.tuple(labels.rows[place] as usize));
+                    labels.put(place, if stays { floor } else { OPEN });
                     !stays
                 });
             }
             for (m, rows) in open.iter_mut().enumerate() {
                 let found = self.prove(m, rows, floor, floor + self.scale - 1)?;
                 let Member { labels, moved, .. } = &mut self.members[m];
-                moved.extend(found.iter().filter(|&&row| labels[row as usize] != floor));
+                moved.extend(found.iter().filter(|&&place| labels.of(place as usize) != floor));
             }
             for (m, rows) in open.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
                 let member = &mut self.members[m];
-                rows.iter().for_each(|&row| member.labels[row as usize] = LOST);
+                rows.iter().for_each(|&place| member.labels.put(place as usize, LOST));
                 let relation = member.relation;
                 self.give(relation, m, &rows)?;
                 self.members[m].lost.extend(rows);
@@ -363,14 +457,14 @@ impl Search<'_, '_> {
             let mut back = Vec::new();
             for (m, rows) in asked.iter_mut().enumerate() {
                 let labels = &mut self.members[m].labels;
-                rows.iter().for_each(|&row| labels[row as usize] = OPEN);
+                rows.iter().for_each(|&place| labels.put(place as usize, OPEN));
             }
             for (m, rows) in asked.iter_mut().enumerate() {
                 back.push(self.prove(m, rows, label, label)?);
             }
             for (m, rows) in asked.iter_mut().enumerate() {
                 let member = &mut self.members[m];
-                rows.drain(..).for_each(|row| member.labels[row as usize] = LOST);
+                rows.drain(..).for_each(|place| member.labels.put(place as usize, LOST));
                 member.moved.extend(&back[m]);
             }
             for (m, rows) in back.into_iter().enumerate().filter(|(_, rows)| !rows.is_empty()) {
@@ -389,9 +483,21 @@ impl Search<'_, '_> {
     /// Put tuples, given by their places, into the relation behind theirs.
     fn give(&mut self, relation: usize, m: usize, places: &[u32]) -> Result<(), Error> {
         let (relations, behind) = self.relations.split_at_mut(self.member.len());
-        let rows = &self.members[m].rows;
+        let rows = &self.members[m].labels.rows;
         let tuples = places.iter().map(|&place| relations[relation].tuple(rows[place as usize] as usize));
         Ok(behind[relation].fill(tuples)?)
+    }
+
+    /// About how many bytes all takes with the tables for a stratum.
+    fn needs(&self, stratum: &Stratum) -> usize {
+        let tuples = stratum.relations.iter().map(|relation| self.relations[relation.0].visible());
+        let tables = tuples.sum::<usize>() * 4 * size_of::<u32>(); // half of the places may be free
+        self.relations.iter().map(Relation::bytes).sum::<usize>() + self.values.bytes() + tables
+    }
+
+    /// What the tables take, besides relations.
+    fn bytes(&self) -> usize {
+        self.members.iter().map(Member::bytes).sum()
     }
 
     /// The rules that start from the tuples behind a relation.
@@ -410,7 +516,7 @@ impl Search<'_, '_> {
 
     /// Give what a rule derives to `derived`.
     fn apply(&mut self, rule: &Arc<Rule>, derived: &mut impl Derived) -> Result<(), Error> {
-        let (rule, _) = cheapest(rule, self.relations);
+        let rule = cheapest(rule, self.relations);
         prepare(rule, self.relations).map_err(|fault| self.error(rule, fault))?;
         let (budget, scratch) = (&mut self.budget, &mut self.scratch);
         let result = Body::new(rule, self.relations, self.values, budget, derived, scratch).run(&rule.steps);
@@ -423,12 +529,12 @@ impl Search<'_, '_> {
         for rule in self.starting(losing, relation) {
             let head = rule.head.0 - self.member.len();
             let Some(m) = self.member[head] else { continue };
-            let (rule, _) = cheapest(rule, self.relations);
+            let rule = cheapest(rule, self.relations);
             prepare(rule, self.relations).map_err(|fault| self.error(rule, fault))?;
+            let bytes = self.bytes();
             let Member { places, labels, .. } = &mut self.members[m];
-            let (relation, scale) = (&self.relations[head], self.scale);
-            let (queue, left) = (&mut self.queue, &mut self.left);
-            let mut suspects = Suspects { m, relation, places, labels, queue, scale, least, left };
+            let (relation, queue, left) = (&self.relations[head], &mut self.queue, &mut self.left);
+            let mut suspects = Suspects { m, relation, places, labels, queue, least, bytes, left };
             let (budget, scratch) = (&mut self.budget, &mut self.scratch);
             let result =
                 Body::new(rule, self.relations, self.values, budget, &mut suspects, scratch).run(&rule.steps);
@@ -447,7 +553,7 @@ impl Search<'_, '_> {
                 break;
             }
             self.give(relation, m, rows)?;
-            let costs = ways.iter().map(|way| cost(&way.rule, self.relations));
+            let costs = ways.iter().map(|way| cost(&way.rule, self.relations, INDEXING));
             let cheapest = costs.enumerate().min_by(|a, b| a.1.total_cmp(&b.1)).map_or(0, |(i, _)| i);
             let Proofs { rule, premises } = &ways[cheapest];
             prepare(rule, self.relations).map_err(|fault| self.error(rule, fault))?;
@@ -462,10 +568,10 @@ impl Search<'_, '_> {
             let result = body.run(&rule.steps);
             result.map_err(|fault| self.error(rule, fault))?;
             let labels = &self.members[m].labels;
-            rows.retain(|&row| {
-                let open = labels[row as usize] == OPEN;
+            rows.retain(|&place| {
+                let open = labels.of(place as usize) == OPEN;
                 if !open {
-                    proven.push(row);
+                    proven.push(place);
                 }
                 open
             });
@@ -482,21 +588,21 @@ impl Search<'_, '_> {
         let moved = self
             .members
             .iter()
-            .flat_map(|Member { moved, labels, .. }| moved.iter().map(|&place| labels[place as usize]));
+            .flat_map(|Member { moved, labels, .. }| moved.iter().map(|&place| labels.of(place as usize)));
         let mut labels: Vec<u32> = (0..=rounds).map(|round| round * scale).chain(moved).collect();
         labels.sort_unstable();
         labels.dedup();
         for m in 0..self.members.len() {
             let mut gone = std::mem::take(&mut self.members[m].lost);
-            gone.retain(|&place| self.members[m].labels[place as usize] == LOST);
+            gone.retain(|&place| self.members[m].labels.of(place as usize) == LOST);
             let relation = self.members[m].relation;
             self.give(relation, m, &gone)?;
             self.relations[self.member.len() + relation].cover()?;
             self.lost[relation] = !gone.is_empty();
-            let Member { labels: own, moved, rows, .. } = &self.members[m];
-            gone.iter_mut().for_each(|place| *place = rows[*place as usize]);
+            let Member { labels: own, moved, .. } = &self.members[m];
+            gone.iter_mut().for_each(|place| *place = own.rows[*place as usize]);
             gone.sort_unstable();
-            let moved = moved.iter().map(|&place| (own[place as usize], rows[place as usize]));
+            let moved = moved.iter().map(|&place| (own.of(place as usize), own.rows[place as usize]));
             let mut moved: Vec<(u32, u32)> = moved.collect();
             moved.sort_unstable();
             orders[relation] = Order { gone, moved, labels: labels.clone(), scale };
@@ -524,6 +630,13 @@ pub fn without(relation: &Relation, lost: &Tuples) -> Order {
     Order { gone, moved: Vec::new(), labels: (0..=relation.rounds().len() as u32).collect(), scale: 1 }
 }
 
+/// The first of the orders of a rule that look at the fewest tuples now.
+fn cheapest<'r>(rule: &'r Arc<Rule>, relations: &mut [Relation]) -> &'r Arc<Rule> {
+    let mut orders = std::iter::once(rule).chain(&rule.orders);
+    let costs = orders.by_ref().map(|order| (order, cost(order, relations, INDEXING)));
+    costs.min_by(|a, b| a.1.total_cmp(&b.1)).map_or(rule, |(order, _)| order)
+}
+
 /// Bring the indexes up to date that a rule searches.
 fn prepare(rule: &Rule, relations: &mut [Relation]) -> Run {
     rule.searches
@@ -534,16 +647,18 @@ fn prepare(rule: &Rule, relations: &mut [Relation]) -> Run {
 /// Counts derivations.
 struct Tally {
     left: usize,
+    /// For how many each one counts.
+    each: usize,
 }
 
 impl Derived for Tally {
     fn insert(&mut self, _: &[i64], _: &mut Budget) -> Run<bool> {
-        self.left = self.left.saturating_sub(1);
+        self.left = self.left.saturating_sub(self.each);
         Ok(true)
     }
 
     fn extend(&mut self, _: &mut [i64], _: usize, words: &[u32], _: &mut Budget) -> Run {
-        self.left = self.left.saturating_sub(words.len());
+        self.left = self.left.saturating_sub(self.each.saturating_mul(words.len()));
         Ok(())
     }
 
@@ -557,10 +672,11 @@ struct Suspects<'s> {
     m: usize,
     relation: &'s Relation,
     places: &'s Places,
-    labels: &'s mut [u32],
+    labels: &'s mut Labels,
     queue: &'s mut [Vec<(usize, u32)>],
-    scale: u32,
     least: u32,
+    /// What the tables of the search take.
+    bytes: usize,
     /// How many derivations may still be looked at.
     left: &'s mut usize,
 }
@@ -572,19 +688,19 @@ impl Derived for Suspects<'_> {
             return Ok(true); // it is given up
         }
         let Some(place) = self.relation.place(self.places, tuple) else { return Ok(true) };
-        let label = self.labels[place];
+        let label = self.labels.of(place);
         if label == LOST && self.least == LOST {
-            self.labels[place] = OPEN;
+            self.labels.put(place, OPEN);
             self.queue[0].push((self.m, place as u32));
         } else if (self.least..LOST).contains(&label) {
-            self.labels[place] |= QUEUED;
-            self.queue[(label / self.scale) as usize].push((self.m, place as u32));
+            self.labels.put(place, label | QUEUED);
+            self.queue[(label / self.labels.scale) as usize].push((self.m, place as u32));
         }
         Ok(true)
     }
 
     fn bytes(&self) -> usize {
-        size_of_val(self.labels)
+        self.bytes
     }
 }
 
@@ -612,7 +728,7 @@ impl Prover<'_> {
             if let Some(m) = self.member[*relation] {
                 let member = &self.members[m];
                 let place = self.relations[*relation].place(&member.places, premise)?;
-                let below = Some(member.labels[place] & !QUEUED).filter(|&below| below < self.bound)?;
+                let below = Some(member.labels.of(place) & !QUEUED).filter(|&below| below < self.bound)?;
                 label = label.max(below + 1);
             } else if self.lost[*relation] && self.relations[self.member.len() + relation].contains(premise) {
                 return None;
@@ -628,15 +744,15 @@ impl Derived for Prover<'_> {
         let member = &self.members[self.m];
         let place = self.relations[member.relation].place(&member.places, &tuple[..self.arity]);
         let Some(place) = place.filter(|_| *self.left > 0) else { return Ok(*self.left == 0) };
-        if member.labels[place] != OPEN {
+        if member.labels.of(place) != OPEN {
             return Ok(true); // it has a proof
         }
         let Some(label) = self.label(tuple) else { return Ok(false) };
-        self.members[self.m].labels[place] = label;
+        self.members[self.m].labels.put(place, label);
         Ok(true)
     }
 
     fn bytes(&self) -> usize {
-        self.members.iter().map(|member| size_of_val(&*member.labels)).sum()
+        self.members.iter().map(Member::bytes).sum()
     }
 }

@@ -233,15 +233,21 @@ impl Relation {
         (0..self.end).map(move |row| places.of_row(sets, &self.rows, self.arity, row))
     }
 
-    /// The rounds in which the tuples that scans see were found, in their order.
-    pub fn by_round(&self) -> impl Iterator<Item = usize> + '_ {
-        let mut round = 0;
-        (0..self.end).map(move |row| {
-            while self.rounds.get(round).is_some_and(|&first| first <= row) {
-                round += 1;
+    /// One in `each` of the tuples that scans see, with the same indexes.
+    pub fn sample(&self, each: usize) -> Result<Relation, Fault> {
+        let mut sample = Relation::new(self.arity, false);
+        sample.indexes.extend(self.indexes.iter().map(|index| Index::new(index.columns().iter().copied())));
+        let mut tuple = vec![0; self.arity];
+        for first in (0..self.end).step_by(each) {
+            // Steps differ, as what is found together often comes in a period.
+            let row = first + set::hash([first as i64].into_iter()) as usize % each;
+            if row < self.end {
+                tuple.iter_mut().enumerate().for_each(|(column, word)| *word = self.word(row, column));
+                sample.sink.push(&tuple)?;
             }
-            round
-        })
+        }
+        sample.settle()?;
+        Ok(sample)
     }
 
     /// How many tuples scans see.

@@ -6,7 +6,7 @@ use rustc_hash::FxHashMap;
 
 use crate::budget::Limits;
 use crate::compile::step::RelationId;
-use crate::error::Error;
+use crate::error::{Error, Fault};
 use crate::losses::{without, Known, Losses, Tuples};
 use crate::machine::profile::{Profile, Record, Steps};
 use crate::machine::Machine;
@@ -295,7 +295,10 @@ impl Store {
         } else if let Err(error) = self.lose(limits) {
             self.flush()?;
             self.begin_anew()?;
-            return Err(error);
+            // To compute all anew takes less memory: it has no tables of what may be lost.
+            if !matches!(error, Error::Rule { fault: Fault::TooMuchMemory(_), .. }) {
+                return Err(error);
+            }
         }
         for relation in
             (0..self.given.len()).filter(|&relation| self.taken[relation] && self.derived[relation])

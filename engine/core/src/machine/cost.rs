@@ -8,9 +8,9 @@ use crate::relation::{Relation, Version};
 /// The rule, or the first of its join orders, that looks at the fewest tuples now, and their
 /// number.
 pub fn cheapest<'r>(rule: &'r Arc<Rule>, relations: &mut [Relation]) -> (&'r Arc<Rule>, f64) {
-    let mut best = (rule, cost(rule, relations));
+    let mut best = (rule, cost(rule, relations, 1.0));
     for order in &rule.orders {
-        let cost = cost(order, relations);
+        let cost = cost(order, relations, 1.0);
         if cost < best.1 {
             best = (order, cost);
         }
@@ -18,8 +18,9 @@ pub fn cheapest<'r>(rule: &'r Arc<Rule>, relations: &mut [Relation]) -> (&'r Arc
     best
 }
 
-/// The number of tuples that the body looks at, plus those that it first puts into indexes.
-pub fn cost(rule: &Rule, relations: &mut [Relation]) -> f64 {
+/// The number of tuples that the body looks at, plus those that it first puts into indexes, each of which counts as
+/// `indexing`.
+pub fn cost(rule: &Rule, relations: &mut [Relation], indexing: f64) -> f64 {
     let (mut cost, mut ways) = (0.0, 1.0);
     for step in &rule.steps {
         match step {
@@ -36,7 +37,7 @@ pub fn cost(rule: &Rule, relations: &mut [Relation]) -> f64 {
         }
     }
     for &(relation, version, index) in &rule.searches {
-        cost += relations[relation.0].uncovered(version, index, relation == rule.head) as f64;
+        cost += indexing * relations[relation.0].uncovered(version, index, relation == rule.head) as f64;
     }
     cost
 }

@@ -29,6 +29,11 @@ impl Places {
         self.count
     }
 
+    /// How many bytes they take.
+    pub fn bytes(&self) -> usize {
+        self.sets.iter().map(|(numbers, _)| size_of_val(&**numbers)).sum()
+    }
+
     /// The place of a packed tuple.
     #[inline]
     pub fn place(&self, sets: &[Set], key: u64) -> Option<usize> {
