@@ -181,6 +181,8 @@ class _FunctionLowering:
 
     def _of_family(self, writer: OpWriter, op: Operation, values: Sequence[Value]) -> list[Any]:
         how = self.how.written[op.name]
+        if how == "generated":
+            return [self._generated(writer, op)]
         if how not in ("loops", "average"):
             return [MOVES[how](Move(writer, op, values, self.value))]
         nest = Nest(writer, op, self.how.loops(op), values, self.body)
@@ -191,6 +193,14 @@ class _FunctionLowering:
             counts = writer.converted(counts, element_of(result))
             results = [writer.op("divide", [result, writer.reshaped(counts, shape_of(result))])]
         return results
+
+    def _generated(self, writer: OpWriter, op: Operation) -> Any:
+        """A tensor whose elements the op's region computes from their indices."""
+        shape, block = shape_of(op.results[0]), op.regions[0].blocks[0]
+        i64 = ir.IntegerType.get_signless(64)
+        indices = {index: writer.counted(shape, d, i64) for d, index in enumerate(block.arguments)}
+        (returned,) = list(block.operations)[-1].operation.operands
+        return writer.repeated(self.body(writer, returned, indices, range(len(shape)), shape), shape)
 
     def _elementwise(
         self, writer: OpWriter, op: Operation, text: str, values: Sequence[Value], shape: Sequence[int] | None
@@ -249,8 +259,9 @@ class _RegionBody:
         if (text := how.formula(op)) is not None:
             operands = [self.writer.repeated(self.value(operand), self.shape) for operand in op.operands]
             return self.lowering._elementwise(self.writer, op, text, operands, self.shape)
-        if how.written[op.name] == "constant":
-            return MOVES["constant"](Move(self.writer, op, ()))
+        if how.written[op.name] in ("constant", "applied"):
+            operands = [self.writer.repeated(self.value(operand), self.shape) for operand in op.operands]
+            return MOVES[how.written[op.name]](Move(self.writer, op, operands))
         if "dim" in op.attributes and not len(op.operands):
             dim: Any = op.attributes["dim"]
             i64 = ir.IntegerType.get_signless(64)

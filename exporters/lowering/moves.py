@@ -261,6 +261,177 @@ def _insert(move: Move) -> Any:
     return move.writer.op("dynamic_update_slice", [whole, part, *places], shape_of(whole))
 
 
+# ---- Tables, and elements that are looked up ---------------------------------------------------------------
+
+
+def _entries_at(writer: OpWriter, table: Any, places: Any) -> Any:
+    """The entries of a table of one dimension at places, in the shape of these."""
+    shape = shape_of(places)
+    numbers = ir.Attribute.parse(
+        "#stablehlo.gather<collapsed_slice_dims = [0], start_index_map = [0], "
+        f"index_vector_dim = {len(shape)}>"
+    )
+    return writer.op(
+        "gather",
+        [table, places],
+        shape,
+        element_of(table),
+        dimension_numbers=numbers,
+        slice_sizes=integers_attribute([1]),
+    )
+
+
+def _table(move: Move) -> Any:
+    """The entry of each number of 8 bits; of 16 bits, between two of 513 entries, 128 numbers apart."""
+    writer, i32 = move.writer, ir.IntegerType.get_signless(32)
+    value, table = writer.converted(move.values[0], i32), move.values[1]
+    entries = shape_of(table)[0]
+    place = writer.op("add", [value, writer.splat(128 if entries == 256 else 1 << 15, i32, move.shape)])
+    if entries == 256:
+        return _entries_at(writer, table, place)
+    if entries != 513:
+        raise move.refused("its table has neither 256 nor 513 entries")
+    bits, table = writer.splat(7, i32, move.shape), writer.converted(table, i32)
+    at = writer.op("shift_right_logical", [place, bits])
+    between = writer.op("and", [place, writer.splat(127, i32, move.shape)])
+    one = _entries_at(writer, table, at)
+    other = _entries_at(writer, table, writer.op("add", [at, writer.splat(1, i32, move.shape)]))
+    step = writer.op("multiply", [writer.op("subtract", [other, one]), between])
+    return writer.op("add", [writer.op("shift_left", [one, bits]), step])
+
+
+def _put_rows(move: Move) -> Any:
+    """Rows of an input [n, w, c] put into values [n, k, c] by indices [n, w]."""
+    writer, (values, indices, rows) = move.writer, move.values
+    numbers = ir.Attribute.parse(
+        "#stablehlo.scatter<update_window_dims = [2], inserted_window_dims = [1], input_batching_dims = [0], "
+        "scatter_indices_batching_dims = [0], scatter_dims_to_operand_dims = [1], index_vector_dim = 2>"
+    )
+    places = writer.reshaped(indices, [*shape_of(indices), 1])
+    scatter = ir.Operation.create(
+        "stablehlo.scatter",
+        [values.type],
+        [values, places, rows],
+        {"scatter_dimension_numbers": numbers},
+        regions=1,
+        loc=writer.location,
+        ip=writer.before,
+    )
+    scalar = ir.RankedTensorType.get([], element_of(values))
+    block = ir.Block.create_at_start(scatter.regions[0], [scalar] * 2, [writer.location] * 2)
+    place = ir.InsertionPoint(block)
+    ir.Operation.create("stablehlo.return", [], [block.arguments[1]], loc=writer.location, ip=place)
+    return scatter.results[0]
+
+
+def _gathered(move: Move) -> Any:
+    """Slices at indices, whose last dimension has a coordinate for each of some dimensions of the source.
+    These have size one in the result, or are left out."""
+    source, indices = move.values
+    along, shape, batch = move.integers(-1, "gather_dims"), shape_of(source), len(shape_of(indices)) - 1
+    left_out = len(move.shape) < batch + len(shape)
+    offsets = [*range(batch, len(move.shape))]
+    collapsed = f"collapsed_slice_dims = {along}, " if left_out else ""
+    numbers = ir.Attribute.parse(
+        f"#stablehlo.gather<offset_dims = {offsets}, {collapsed}start_index_map = {along}, "
+        f"index_vector_dim = {batch}>"
+    )
+    sizes = integers_attribute([1 if d in along else n for d, n in enumerate(shape)])
+    return move.writer.op(
+        "gather", [source, indices], move.shape, dimension_numbers=numbers, slice_sizes=sizes
+    )
+
+
+# ---- Images ------------------------------------------------------------------------------------------------
+
+
+def _resized(move: Move) -> Any:
+    """An image whose rows and columns are repeated, or lie between those of the operand."""
+    scale, offset = move.integers(1, "scale"), move.integers(2, "offset")
+    nearest, i32 = "NEAREST" in str(move.op.attributes["mode"]), ir.IntegerType.get_signless(32)
+    value, element = move.first, written_type(move.op.results[0].type).element_type
+    if not nearest:
+        value = move.writer.converted(value, element)
+    for dim, (up, down), first in ((2, scale[2:], offset[1]), (1, scale[:2], offset[0])):
+        last, at = shape_of(value)[dim] - 1, np.arange(move.shape[dim]) * down + first
+        row, beyond = at // up, at % up
+        if nearest:
+            value = move.writer.taken(value, np.clip(row + (2 * beyond >= up), 0, last), dim)
+            continue
+        shape = [n if d != dim else len(at) for d, n in enumerate(shape_of(value))]
+        parts = []
+        for rows, weights in ((row, up - beyond), (row + 1, beyond)):
+            part = move.writer.taken(value, np.clip(rows, 0, last), dim)
+            share = move.writer.converted(move.writer.integers(weights, i32), element)
+            if is_float(element):
+                share = move.writer.op("divide", [share, move.writer.splat(up, element, [len(at)])])
+            parts.append(move.writer.op("multiply", [part, move.writer.spread(share, shape, [dim])]))
+        value = move.writer.op("add", parts)
+    return move.writer.converted(value, element)
+
+
+def _transposed_convolution(move: Move) -> Any:
+    """Each pixel spreads the kernel over the result; a bias is added."""
+    writer, element = move.writer, written_type(move.op.results[0].type).element_type
+    image, kernel, bias = (writer.converted(value, element) for value in move.values[:3])
+    for which in (3, 4):
+        if len(move.values) > which and not is_float(element):
+            point = writer.reshaped(writer.converted(move.values[which], element), [])
+            value = image if which == 3 else kernel
+            value = writer.op("subtract", [value, writer.repeated(point, shape_of(value))])
+            image, kernel = (value, kernel) if which == 3 else (image, value)
+    out, stride, sizes = move.integers(-1, "out_pad"), move.integers(-1, "stride"), shape_of(kernel)[1:3]
+    kernel = writer.op("reverse", [kernel], dimensions=integers_attribute([1, 2]))
+    pairs = [[n - 1 + a, n - 1 + b] for n, a, b in zip(sizes, out[::2], out[1::2], strict=True)]
+    i64 = ir.IntegerType.get_signless(64)
+    result = writer.op(
+        "convolution",
+        [image, kernel],
+        move.shape,
+        element,
+        dimension_numbers=ir.Attribute.parse("#stablehlo.conv<[b, 0, 1, f]x[o, 0, 1, i]->[b, 0, 1, f]>"),
+        padding=ir.Attribute.parse(f"dense<{pairs}> : tensor<2x2xi64>"),
+        lhs_dilation=integers_attribute(stride),
+        feature_group_count=ir.IntegerAttr.get(i64, 1),
+        batch_group_count=ir.IntegerAttr.get(i64, 1),
+    )
+    return writer.op("add", [result, writer.spread(bias, move.shape, [3])])
+
+
+# ---- Indices -----------------------------------------------------------------------------------------------
+
+
+def _applied(move: Move) -> Any:
+    """An affine map of indices."""
+    attribute: Any = move.op.attributes["map"]
+    (result,) = attribute.value.results
+    return _affine(move, result, attribute.value.n_dims)
+
+
+def _affine(move: Move, expression: Any, dims: int) -> Any:
+    """An affine expression. Its divisions round down, and its remainders are not negative."""
+    if isinstance(expression, ir.AffineDimExpr):
+        return move.values[expression.position]
+    if isinstance(expression, ir.AffineSymbolExpr):
+        return move.values[dims + expression.position]
+    writer, i64 = move.writer, ir.IntegerType.get_signless(64)
+    if isinstance(expression, ir.AffineConstantExpr):
+        shape = shape_of(move.values[0]) if move.values else ()
+        return writer.splat(expression.value, i64, shape)
+    one, other = (_affine(move, each, dims) for each in (expression.lhs, expression.rhs))
+    if isinstance(expression, ir.AffineAddExpr):
+        return writer.op("add", [one, other])
+    if isinstance(expression, ir.AffineMulExpr):
+        return writer.op("multiply", [one, other])
+    if isinstance(expression, ir.AffineCeilDivExpr):
+        one = writer.op("add", [one, writer.op("subtract", [other, writer.splat(1, i64, shape_of(other))])])
+    rest = writer.op("remainder", [one, other])
+    rest = writer.op("remainder", [writer.op("add", [rest, other]), other])
+    if isinstance(expression, ir.AffineModExpr):
+        return rest
+    return writer.op("divide", [writer.op("subtract", [one, rest]), other])
+
+
 MOVES: dict[str, Callable[[Move], Any]] = {
     "constant": _constant,
     "nothing": _nothing,
@@ -280,4 +451,10 @@ MOVES: dict[str, Callable[[Move], Any]] = {
     "size": _size,
     "extract": _extract,
     "insert": _insert,
+    "table": _table,
+    "put_rows": _put_rows,
+    "gathered": _gathered,
+    "resized": _resized,
+    "transposed_convolution": _transposed_convolution,
+    "applied": _applied,
 }

@@ -924,6 +924,9 @@ func.func @tensor_0(%a: tensor<8x4x6xf32>, %x: f32, %i: index, %m: tensor<8x24xf
   %15 = tensor.insert %x into %a[%i, %i, %i] : tensor<8x4x6xf32>
   %16 = tensor.dim %a, %i : tensor<8x4x6xf32>
   %17 = tensor.rank %a : tensor<8x4x6xf32>
+  %indices = tensor.empty() : tensor<10x1xindex>
+  %20 = tensor.gather %a[%indices] gather_dims([1]) : (tensor<8x4x6xf32>, tensor<10x1xindex>) -> tensor<10x8x6xf32>
+  %21 = affine.apply affine_map<(d0) -> (d0 * 2)>(%i)
   %18 = "bufferization.alloc_tensor"() {operandSegmentSizes = array<i32: 0, 0, 0>} : () -> tensor<8x4xf32>
   %19 = "bufferization.materialize_in_destination"(%a, %a) : (tensor<8x4x6xf32>, tensor<8x4x6xf32>) -> tensor<8x4x6xf32>
   return

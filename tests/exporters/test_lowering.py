@@ -16,7 +16,15 @@ from shardlog.importers.sources.text import Text, parse_module
 from shardlog.rulebook.book import RuleBook
 
 Array = npt.NDArray[Any]
-_NAMES = {"float32": "f32", "int32": "i32", "int8": "i8", "bool": "i1", "int64": "i64", "float16": "f16"}
+_NAMES = {
+    "float32": "f32",
+    "int32": "i32",
+    "int8": "i8",
+    "bool": "i1",
+    "int64": "i64",
+    "int16": "i16",
+    "float16": "f16",
+}
 
 
 def tensor(array: Array) -> str:
@@ -439,6 +447,57 @@ def _pooled(largest: bool) -> Array:
     return np.asarray(np.nanmax(windows, 0) if largest else np.nanmean(windows, 0))
 
 
+SPOTS, ROWS = np.asarray([[3, 0], [1, 2]], np.int32), draw(2, 2, 5)
+BYTES, TABLE = draw(3, 4, kind="int8", low=-128, high=128), draw(256, kind="int8", low=-128, high=128)
+WORDS = np.arange(-(1 << 15), 1 << 15, 5000).astype(np.int16)
+LONG_TABLE = draw(513, kind="int64", low=-(1 << 15), high=1 << 15).astype(np.int16)
+_RESIZE = (
+    "{{scale = array<i64: 5, 2, 4, 3>, offset = array<i64: -1, 2>, border = array<i64: 3, 1>, "
+    "mode = #tosa.resize_mode<{}>}}"
+)
+
+
+def _scattered() -> Array:
+    found = U3.copy()
+    for n, row in enumerate(SPOTS):
+        found[n, row] = ROWS[n]
+    return found
+
+
+def _between_entries() -> Array:
+    place = WORDS.astype(np.int64) + (1 << 15)
+    at, part, table = place >> 7, place & 127, LONG_TABLE.astype(np.int64)
+    return np.asarray((table[at] * 128 + (table[at + 1] - table[at]) * part).astype(np.int32))
+
+
+def _resized(*, nearest: bool) -> Array:
+    """By the definition of TOSA, pixel by pixel."""
+    found = np.zeros((2, 20, 10, 3))
+    height, width = IMAGE.shape[1:3]
+    for oy in range(20):
+        for ox in range(10):
+            (iy, dy), (ix, dx) = divmod(oy * 2 - 1, 5), divmod(ox * 3 + 2, 4)
+            fy, fx = dy / 5, dx / 4
+            ys, xs = ([min(max(i, 0), n - 1) for i in (at, at + 1)] for at, n in ((iy, height), (ix, width)))
+            if nearest:
+                found[:, oy, ox] = IMAGE[:, ys[fy >= 0.5], xs[fx >= 0.5]]
+                continue
+            for y, part in zip(ys, (1 - fy, fy), strict=True):
+                for x, share in zip(xs, (1 - fx, fx), strict=True):
+                    found[:, oy, ox] += IMAGE[:, y, x] * part * share
+    return found
+
+
+def _transposed() -> Array:
+    height, width = IMAGE.shape[1:3]
+    found = np.zeros((2, (height - 1) * 2 + 3 + 1, (width - 1) * 3 + 3 + 2, 5)) + BIAS
+    for y in range(height):
+        for x in range(width):
+            spread = np.einsum("nc,oyxc->nyxo", IMAGE[:, y, x], OHWI)
+            found[:, 1 + 2 * y : 4 + 2 * y, 3 * x : 3 * x + 3] += spread
+    return found
+
+
 TOSA: list[tuple[str, list[int], Any]] = [
     ("tosa.matmul", [0, 1, -1, -1], T3 @ U3),
     ("tosa.matmul_t", [0, 0], T3 @ T3.transpose(0, 2, 1)),
@@ -467,12 +526,23 @@ TOSA: list[tuple[str, list[int], Any]] = [
     ("tosa.pad {padding = array<i64: 0, 0, 1, 2, 0, 1>}", [0], np.pad(T3, [(0, 0), (1, 2), (0, 1)])),
     ("tosa.tile {multiples = array<i64: 1, 2, 3>}", [0], np.tile(T3, (1, 2, 3))),
     ("tosa.gather", [1, 8], np.stack([U3[n][[3, 0, 0]] for n in range(2)])),
+    ("tosa.scatter", [1, 11, 12], _scattered()),
+    ("tosa.table", [13, 14], TABLE[BYTES.astype(int) + 128]),
+    ("tosa.table", [15, 16], _between_entries()),
+    (f"tosa.resize {_RESIZE.format('NEAREST')}", [3], _resized(nearest=True)),
+    (f"tosa.resize {_RESIZE.format('BILINEAR')}", [3], _resized(nearest=False)),
+    (
+        "tosa.transpose_conv2d {acc_type = f32, out_pad = array<i64: 1, 0, 0, 2>, stride = array<i64: 2, 3>}",
+        [3, 4, 6, -1, -1],
+        _transposed(),
+    ),
 ]
 
 
 def test_tosa() -> None:
     places = np.asarray([[3, 0, 0]] * 2, np.int32)
     inputs = [T3, U3, P3, IMAGE, OHWI, HWCM, BIAS, np.arange(6, dtype=np.float32), places, X, draw(5, 6)]
+    inputs += [SPOTS, ROWS, BYTES, TABLE, WORDS, LONG_TABLE]
     kinds = {"float64": "float32"}
     ops = [
         (op, operands, tensor(np.asarray(known).astype(kinds.get(str(np.asarray(known).dtype), known.dtype))))
@@ -512,6 +582,33 @@ def test_tensor() -> None:
     padded = np.pad(A, [(1, 1), (0, 0)], constant_values=7)
     rest = [A[2, 1], put, moved, np.asarray([7, A[2, 1]]), np.concatenate([A, A]), np.int64(6)]
     for one, other in zip(outputs, [A.reshape(24), A.reshape(2, 2, 6), A[2:], padded, *rest], strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_elements_by_their_indices() -> None:
+    text = """#map = affine_map<(d0, d1)[s0] -> ((d0 - d1) floordiv 2 + (d0 * 5) mod 3 + s0)>
+    func.func @main(%a: tensor<4x6xf32>, %i: tensor<5x1xindex>, %j: tensor<3x2xi32>, %n: index) ->
+      (tensor<5x6xf32>, tensor<5x4x1xf32>, tensor<3xf32>, tensor<3x4xf32>, index) {
+      %0 = tensor.gather %a[%i] gather_dims([0]) : (tensor<4x6xf32>, tensor<5x1xindex>) -> tensor<5x6xf32>
+      %1 = tensor.gather %a[%i] gather_dims([1]) : (tensor<4x6xf32>, tensor<5x1xindex>) -> tensor<5x4x1xf32>
+      %2 = tensor.gather %a[%j] gather_dims([0, 1]) : (tensor<4x6xf32>, tensor<3x2xi32>) -> tensor<3xf32>
+      %3 = tensor.generate {
+        ^bb0(%p: index, %q: index):
+          %m = affine.apply #map(%p, %q)[%n]
+          %k = arith.index_cast %m : index to i32
+          %f = arith.sitofp %k : i32 to f32
+          tensor.yield %f : f32
+      } : tensor<3x4xf32>
+      %4 = affine.apply affine_map<(d0) -> (-d0 ceildiv 3)>(%n)
+      return %0, %1, %2, %3, %4 : tensor<5x6xf32>, tensor<5x4x1xf32>, tensor<3xf32>, tensor<3x4xf32>, index
+    }"""
+    module = lowered(parse_module(Text(text.encode(), "indices")), RuleBook())
+    rows, spots = np.asarray([[3], [0], [1], [1], [2]]), np.asarray([[0, 5], [3, 1], [2, 2]], np.int32)
+    outputs = run(str(module), A, rows, spots, np.int64(7))
+    p, q = np.indices((3, 4))
+    made = ((p - q) // 2 + p * 5 % 3 + 7).astype(np.float32)
+    expected = [A[rows[:, 0]], A[:, rows[:, 0]].T[..., None], A[spots[:, 0], spots[:, 1]], made, np.int64(-2)]
+    for one, other in zip(outputs, expected, strict=True):
         np.testing.assert_array_equal(one, other)
 
 
@@ -579,7 +676,7 @@ COUNTS = np.arange(6, dtype=np.int32).reshape(2, 3)
             ),
             "linalg.generic cannot run: its body combines elements in a way that is not known",
         ),
-        (program([("tosa.resize", [0], F)], [A]), "XLA does not have the op tosa.resize"),
+        (program([("tosa.rfft2d", [0], F)], [A]), "XLA does not have the op tosa.rfft2d"),
         (TWO_RESULTS, "linalg.generic cannot run: it reduces, and has several results"),
         (LOOP, "XLA does not have the op scf.for"),
     ],
