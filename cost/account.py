@@ -18,10 +18,11 @@ from ..program.ids import Item as ProgramItem
 from ..program.mlir.modules import main_function, operations_in, symbols
 from ..program.mlir.origins import Origin, origin
 from ..rulebook.traits import OpTraits
+from .alike import distinct
 from .beside import Besides
 from .graph import OpGraph
 from .inlining import without_calls
-from .items import Item, Items, Kept, sums
+from .items import Floats, Item, Items, Kept, sums, total
 from .layers import TimedOps
 from .memory import Peak
 from .pricing import OpPrice, Pricing
@@ -62,81 +63,97 @@ class Account:
         self, program: PartitionedRun, pricing: Pricing, module: ir.Module, timeline: Timeline | None
     ) -> None:
         self.program, self.pricing, self.timeline = program, pricing, timeline
-        self._source = program.result.source
+        self._source, names = program.result.source, program.result.names
+        self._known = {place.attribute: place for each in names.values() for place in each.places}
         besides = Besides(program.axes, pricing)
         self._beside = {window.sent.op: besides.of(window) for window in program.windows}
         windows = {number for number, sent in enumerate(program.sent) if sent.op in self._beside}
         apart = [op for op in operations_in(module) if _number(op) in windows] if windows else ()
         self._together = combined_sizes(module, program.traits, pricing.machine.combines, apart)
         self._sent: dict[int, tuple[int, OpPrice]] = {}
-        self._outside = [0, 0.0]  # of loops: kernels, and the seconds of all
-        self._numbers: dict[int, int | None] = {}  # of collectives, by the kinds of ops
+        self._outside = 0, 0.0  # of loops: kernels, and the seconds of all
         self._locations: dict[Any, tuple[Origin, int]] = {}  # with the numbers of lines and stacks
         self._places: dict[tuple[str, str], int] = {}
         self._said: list[tuple[str, str]] = []  # lines and stacks by number
         # By op, in the order of the program.
-        self._seconds: list[float] = []
+        self._seconds = np.zeros(0)
         self._limits: list[str] = []
         self._origins: list[Origin] = []
         self._serves: dict[int, ProgramItem] = {}
         # Those that are no collectives: what they share, and what each takes.
-        self._kept: dict[tuple[str, int, str, str], int] = {}
-        self._which: list[int] = []
-        self._took: list[tuple[float, ...]] = []
+        self._kept: list[tuple[str, int, str, str]] = []
+        self._which = np.zeros(0, np.int64)
+        self._took: list[Floats] = []
 
-    def add(self, which: int, times: int, around: Sequence[Around]) -> None:
-        """Adds an op of the program, by its number in the graph, that runs so often in all."""
-        graph = self.pricing.graph
-        op, name, kind = graph.ops[which], graph.plain[which], graph.kinds[which]
-        come_from, place = self._located(op)
-        if kind not in self._numbers:
-            self._numbers[kind] = _number(op)
-        number = self._numbers[kind]
-        if number is not None:
-            price = self._add_sent(number, which, times, around)
-        else:
-            price = self.pricing.of(which)
-            waits = self.pricing.waits(which, price) if price.launches else 0.0
-            key = name, place, price.limited, price.sure
-            self._which.append(self._kept.setdefault(key, len(self._kept)))
-            amounts = 1, price.seconds, price.flops, price.bytes, price.launches, waits
-            self._took.append(amounts if times == 1 else tuple([times * amount for amount in amounts]))
-            if self.timeline is not None:
-                self.timeline.add(_work(name, come_from, self._said[place], price), times, around)
-        if not self.pricing.in_loop(which):
-            self._outside[0] += price.launches * times
-            self._outside[1] += price.seconds * times
-        self._seconds.append(price.seconds * times)
-        self._limits.append(price.limited)
-        self._origins.append(come_from)
+    def add(self, ops: Sequence[int], times: Sequence[int], around: Sequence[Sequence[Around]]) -> None:
+        """Adds the ops of the program in their order, by their numbers in the graph: how often each runs in
+        all, and the loops around it (none are asked for without a timeline)."""
+        graph, pricing = self.pricing.graph, self.pricing
+        located = [self._located(graph.ops[op]) for op in ops]
+        firsts, kind = np.unique([graph.kinds[op] for op in ops], return_index=True, return_inverse=True)[1:]
+        numbers = [_number(graph.ops[ops[n]]) for n in firsts.tolist()]  # kinds of collectives have one each
+        number_of = [numbers[n] for n in kind.tolist()]
+        kept = [n for n, number in enumerate(number_of) if number is None]
+        which, known = pricing.of_all([ops[n] for n in kept])
+        prices = dict(zip(kept, map(known.__getitem__, which.tolist()), strict=True))
+        for n, number in enumerate(number_of):
+            if number is not None:
+                prices[n] = self._add_sent(number, ops[n], times[n])
+                if (item := self.program.names.item(self.program.sent[number].purpose)) is not None:
+                    self._serves[n] = item
+        every, often = [prices[n] for n in range(len(ops))], np.asarray(times, np.float64)
+        self._seconds = np.asarray([price.seconds for price in every], np.float64) * often
+        self._limits, self._origins = [price.limited for price in every], [origin for origin, _ in located]
+        outside = [n for n, op in enumerate(ops) if not pricing.in_loop(op)]
+        launches = sum(every[n].launches * times[n] for n in outside)
+        self._outside = launches, total(self._seconds[outside])
+        self._kept, self._which = distinct(
+            (graph.plain[ops[n]], located[n][1], prices[n].limited, prices[n].sure) for n in kept
+        )
+        takes = [(1, price.seconds, price.flops, price.bytes, price.launches) for price in known]
+        waits = (
+            [pricing.waits(ops[n], prices[n]) for n in kept]
+            if any(price.launches for price in known)
+            else 0.0
+        )
+        columns = [*np.asarray(takes, np.float64).reshape(-1, 5)[which].T, np.asarray(waits)]
+        self._took = [often[kept] * column for column in columns]
+        if self.timeline is not None:
+            for n, (come_from, place) in enumerate(located):
+                number, price = number_of[n], prices[n]
+                if number is None:
+                    work = _work(graph.plain[ops[n]], come_from, self._said[place], price)
+                else:
+                    work = self._work_of_sent(number, come_from, price)
+                self.timeline.add(work, times[n], around[n])
 
-    def _add_sent(self, number: int, which: int, times: int, around: Sequence[Around]) -> OpPrice:
+    def _add_sent(self, number: int, which: int, times: int) -> OpPrice:
         """Adds a collective with a number. Returns its price."""
         op = self.pricing.graph.ops[which]
         sent, each = self.program.sent[number], self.program.collectives[number]
-        price, hidden = self.pricing.of_collective(each, which, self._together.get(op, 1)), 0.0
+        price = self.pricing.of_collective(each, which, self._together.get(op, 1))
         if beside := self._beside.get(sent.op):
             price = replace(price, seconds=beside.exposed)
-            hidden = max(beside.apart - beside.beside, 0.0)
-        if self.timeline is not None:
-            work = _work(each.kind, self._located(op)[0], (each.where, each.stack), price)
-            leads = sent.kind == "all_gather"
-            work = work._replace(axes=each.axes, hidden=hidden, leads=leads, number=number, serves=each.op)
-            self.timeline.add(work, times, around)
-        item = self.program.names.item(sent.purpose)
-        if item is not None:
-            self._serves[len(self._seconds)] = item
         self._sent[number] = self._sent.get(number, (0, price))[0] + times, price
         return price
+
+    def _work_of_sent(self, number: int, come_from: Origin, price: OpPrice) -> Work:
+        """A collective with a number, for the timeline."""
+        sent, each = self.program.sent[number], self.program.collectives[number]
+        beside = self._beside.get(sent.op)
+        hidden = max(beside.apart - beside.beside, 0.0) if beside else 0.0
+        work = _work(each.kind, come_from, (each.where, each.stack), price)
+        leads = sent.kind == "all_gather"
+        return work._replace(axes=each.axes, hidden=hidden, leads=leads, number=number, serves=each.op)
 
     def late(self) -> float:
         """The seconds for which a GPU waits for kernels outside of loops."""
         launches, seconds = self._outside
-        return self.pricing.late(int(launches), seconds)
+        return self.pricing.late(launches, seconds)
 
     def timed(self) -> TimedOps:
         """The ops in the order of the program."""
-        return TimedOps(np.asarray(self._seconds), self._limits, self._origins, self._serves)
+        return TimedOps(self._seconds, self._limits, self._origins, self._serves)
 
     def items(self) -> Items:
         """The collectives in the order of the program, then its ops."""
@@ -154,8 +171,7 @@ class Account:
                 )
             )
         kept = [Kept(name, *self._said[place], limited, sure) for name, place, limited, sure in self._kept]
-        took = np.asarray(self._took, np.float64).reshape(-1, 6)
-        added = [np.bincount(self._which, column, len(kept)).astype(np.float64) for column in took.T]
+        added = [np.bincount(self._which, column, len(kept)).astype(np.float64) for column in self._took]
         often, took_each, flops, touched, launches, waits = added
         needed, keys = self._needed(), [(name, place) for name, place, *_ in self._kept]
         done = sums(keys, flops)
@@ -220,7 +236,8 @@ class Account:
         empty if they are unknown."""
         key = op.location.attr
         if key not in self._locations:
-            come_from = origin(self._source.location(op))
+            known = self._known.get(key)
+            come_from = known.origin if known else origin(self._source.location(op))
             place = come_from.place
             if place not in self._places:
                 self._places[place] = len(self._said)

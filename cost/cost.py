@@ -199,6 +199,7 @@ def cost(program: PartitionedRun, machine: Machine, *, step: bool = False) -> Co
         counts = Executions(module, traits)
         graph, open_ = pricing.graph, False
         runs: dict[int, int | None] = {}  # how often all ops of a region do; None: it depends on the op
+        ops, often, arounds = list[int](), list[int](), list[list[Around]]()
         for number, outermost in computed(graph, module, traits):
             op, region = graph.ops[number], graph.regions[number]
             if region not in runs:
@@ -208,8 +209,11 @@ def cost(program: PartitionedRun, machine: Machine, *, step: bool = False) -> Co
             if times is None:
                 times = counts.often(op)
                 open_ |= counts.of(op) is None
-            loops = () if outermost or not step else _around(number, graph, counts, traits)
-            account.add(number, times, loops)
+            ops.append(number)
+            often.append(times)
+            if step:
+                arounds.append([] if outermost else _around(number, graph, counts, traits))
+        account.add(ops, often, arounds)
         layers_found = layers(account.timed(), program.result.record)
         allocation = machine.allocation
         storing: Storing | None = pricing.storing

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
 
+import numpy as np
 from jaxlib.mlir import ir
 
 from ..partition.facts.knowledge import Knowledge, RuleReader
 from ..runs.collectives import Collective
+from .alike import Integers, coded, distinct, flat
 from .exchange import sending, solver_of, told
 from .gpu import Facts, Gpu
 from .graph import OpGraph
@@ -46,8 +48,6 @@ class Pricing:
         self.machine, self.reader = machine, reader
         self._solver = solver_of(machine, reader.traits)
         self._known: dict[Any, OpPrice] = {}
-        self._alike: dict[Hashable, OpPrice] = {}  # of ops of a kind whose values are stored alike
-        self._values: dict[int, int] = {}
         self._flops: dict[Knowledge, float] = {}
         self.graph = OpGraph()
         self._rules = Known(reader, self.graph)
@@ -56,31 +56,41 @@ class Pricing:
         self._gpu = Gpu(machine, self._rules) if machine.kernels else None
 
     def of_op(self, op: Any) -> OpPrice:
-        """The price of an op that gives something, as ``of``."""
-        return self.of(self.graph.definers[self.graph.value(op.results[0])])
+        """The price of an op that gives something, as ``of_all``."""
+        (price,) = self.of_all([self.graph.definers[self.graph.value(op.results[0])]])[1]
+        return price
 
-    def of(self, op: int) -> OpPrice:
-        """The price of the op with this number in the graph. Values that are not stored are neither read nor
-        written. On GPUs it is the price of the kernel that the op begins."""
+    def of_all(self, ops: Sequence[int]) -> tuple[Integers, list[OpPrice]]:
+        """For each of some ops, given by their numbers in the graph, the number of its price; and the prices.
+
+        Values that are not stored are neither read nor written. On GPUs it is the price of the kernel that
+        the op begins. Ops of a kind whose values are stored alike have one price.
+        """
         if self._gpu is not None:
-            on_gpu, flops = self._gpu.of(op), self.flops(op)
-            if on_gpu is None:
-                return OpPrice(0.0, flops, 0.0, "compute", self.machine.sure)
-            moved, taken = on_gpu
-            return OpPrice(taken.seconds, flops, moved, taken.limited, taken.sure, taken.launches)
-        values = *self.graph.operands[op], *self.graph.results[op]
-        key = self.graph.alike(op), *map(self._stored, values)
-        if key not in self._alike:
-            touched = _moved(op, self.storing)
-            self._alike[key] = self._price(self.graph.plain[op], self._rules.of(op), touched)
-        return self._alike[key]
+            prices, which = distinct(map(self._of_kernel, ops))
+            return which, prices
+        graph, storing = self.graph, self.storing
+        lengths, values = flat([(*graph.operands[op], *graph.results[op]) for op in ops])
+        every, place = np.unique(values, return_inverse=True)
+        stored = np.asarray([_stored(value, storing) for value in every.tolist()], np.int64)[place]
+        _, code = distinct(map(graph.alike, ops))
+        begins, slot = np.cumsum(lengths) - lengths, 0
+        while len(having := np.flatnonzero(lengths > slot)):
+            code[having] = code.max() + 1 + coded(code[having], stored[begins[having] + slot])
+            slot += 1
+        _, firsts, which = np.unique(code, return_index=True, return_inverse=True)
+        return which, [self._of(ops[n]) for n in firsts.tolist()]
 
-    def _stored(self, value: int) -> int:
-        """A number for what ``_moved`` reads of a value besides its type."""
-        number = self._values.get(value)
-        if number is None:
-            number = self._values[value] = _stored(value, self.storing)
-        return number
+    def _of(self, op: int) -> OpPrice:
+        return self._price(self.graph.plain[op], self._rules.of(op), _moved(op, self.storing))
+
+    def _of_kernel(self, op: int) -> OpPrice:
+        assert self._gpu is not None
+        on_gpu, flops = self._gpu.of(op), self.flops(op)
+        if on_gpu is None:
+            return OpPrice(0.0, flops, 0.0, "compute", self.machine.sure)
+        moved, taken = on_gpu
+        return OpPrice(taken.seconds, flops, moved, taken.limited, taken.sure, taken.launches)
 
     def waits(self, op: int, price: OpPrice) -> float:
         """The seconds for which a GPU waits for the kernels of an op. The host launches the kernels of loops

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
+
+import numpy as np
 
 from ..partition.finishing.combining import combination
 from ..program.signature import Told, describe
 from ..rulebook.shipped import shipped
 from ..rulebook.traits import OpTraits
+from .alike import Uses
 from .graph import OpGraph
 from .machine import Allocation
 
@@ -62,6 +65,7 @@ class Storing:
         self._rules = stores(traits)
         self._told = Told()
         self._known: dict[int, Stored] = {}
+        self._looked = 0  # ops of the graph whose values were found together
         self._alike: dict[Any, Stored] = {}  # values of which the same is known
         self._sizes: dict[str, int] = {}  # by type
         self._readers: dict[int, dict[int, set[int]]] = {}  # of a value: in a loop the ops that say where
@@ -77,6 +81,9 @@ class Storing:
         known = stored.get(value)
         if known is not None:
             return known
+        if self._looked < len(self.graph.ops) and not (self.allocation.platform or self.on_host):
+            self._find_alike()
+            return self.at(value)
         left, results = [value], self.graph.results
         while left:  # how a value is stored depends on its users
             last = left[-1]
@@ -93,6 +100,42 @@ class Storing:
                 if last not in stored:
                     stored[last] = self._of(last)
         return stored[value]
+
+    def _find_alike(self) -> None:
+        """Finds how values are stored, once for those that are alike, and one by one for those with users in
+        regions, and for results of loops. It depends on what their users run as, which is found so too."""
+        graph, say, stored = self.graph, self._rules.say, self._known
+        self._looked = len(graph.ops)
+        uses = Uses(
+            graph,
+            lambda name: say("reduces_at_once", name),
+            lambda name: self.traits.lowering(name) == "loop",
+            self._look,
+        )
+        plain = uses.plain.tolist()
+        others = sorted(set(range(len(graph.types))).difference(plain), reverse=True)
+        others = [value for value in others if graph.definers[value] >= 0]
+        names, before = graph.names, list[str]()
+        while names != before:
+            which, asked = uses.alike(names)
+            each = [self._asked(*one[:4], (False, one.several, False, 0, False, 0)) for one in asked]
+            stored.update(zip(plain, map(each.__getitem__, which.tolist()), strict=True))
+            for value in others:  # users come first
+                stored[value] = self._of(value)
+            before, names = names, [*graph.names]
+            renamed = [n for n, how in enumerate(each) if how.runs_as]
+            found = uses.plain[np.isin(which, renamed)].tolist() if renamed else []
+            for value in found + [value for value in others if stored[value].runs_as]:
+                if graph.number_of(value) == 0:
+                    names[graph.definers[value]] = stored[value].runs_as
+
+    def _look(self, op: int) -> Hashable:
+        """What the rules are told of an op that makes a value, equal for ops of a kind."""
+        graph, results = self.graph, self.graph.results[op]
+        if self._rules.say("described", graph.plain[op]):
+            return graph.kinds[op]
+        elements = tuple([graph.types[value].element for value in results])
+        return graph.names[op], elements, min(len(graph.operands[op]), _MANY)
 
     def size(self, value: int) -> int:
         """The bytes that a value takes of the memory that counts."""

@@ -44,26 +44,31 @@ class FunctionNames:
 
 class OpPlace:
     """The place of an op: its ``location`` as MLIR writes it, and the ``origin`` that this names. They are
-    read when they are asked for: most answers name few ops."""
+    read when they are asked for: most answers name few ops. ``attribute`` is the location in MLIR, of the
+    module that was read; None once that may be gone."""
 
-    __slots__ = ("_location", "_origin", "_source")  # there is one for each op
+    __slots__ = ("_origin", "_source", "_text", "attribute")  # there is one for each op
 
-    def __init__(self, location: Any, source: Text) -> None:
-        self._location, self._source = location, source
+    def __init__(self, attribute: Any, source: Text) -> None:
+        self.attribute, self._source = attribute, source
+        self._text = ""
         self._origin: Origin | None = None
 
     @property
     def location(self) -> str:
-        if not isinstance(self._location, str):
-            self._location = self._source.text_of(self._location)
-        location: str = self._location
-        return location
+        if not self._text:
+            self._text = self._source.text_of(self.attribute)
+        return self._text
 
     @property
     def origin(self) -> Origin:
         if self._origin is None:
             self._origin = origin(self.location)
         return self._origin
+
+    def let_go(self) -> None:
+        """Keeps the text alone: the attribute keeps its module."""
+        _, self.attribute = self.location, None
 
     def __repr__(self) -> str:
         return f"OpPlace({self.location!r})"
@@ -202,7 +207,7 @@ def read_names(text: Text, mesh: str | None, functions: Iterable[Function]) -> d
     names = names_in(module, text, functions)
     for each in names.values():
         for place in each.places:
-            _ = place.location  # or the context of the module stays
+            place.let_go()  # or the context of the module stays
     return names
 
 
@@ -213,11 +218,10 @@ def names_in(module: ir.Module, text: Text, functions: Iterable[Function]) -> di
     places: dict[Any, OpPlace] = {}  # locations are many an op's, and long
 
     def located(op: Operation) -> OpPlace:
-        location = op.location
-        key = location.attr
-        place = places.get(key)
+        attribute = op.location.attr
+        place = places.get(attribute)
         if place is None:
-            place = places[key] = OpPlace(location, text)
+            place = places[attribute] = OpPlace(attribute, text)
         return place
 
     read_in = {function.name: function for function in functions}

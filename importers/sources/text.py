@@ -78,8 +78,8 @@ class Text:
         """The location of an op as MLIR writes it, with the name of the program where MLIR has none."""
         return self.text_of(op.location)
 
-    def text_of(self, location: ir.Location) -> str:
-        """The same of a location."""
+    def text_of(self, location: ir.Location | ir.Attribute) -> str:
+        """The same of a location, or of its attribute."""
         return written(location).replace('"-":', self._quoted)
 
     @cached_property

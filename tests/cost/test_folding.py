@@ -5,10 +5,12 @@ from __future__ import annotations
 import pytest
 import shardlog
 from shardlog.cost.account import computed
+from shardlog.cost.graph import OpGraph
 from shardlog.cost.inlining import inlined
 from shardlog.cost.items import AMOUNTS
 from shardlog.cost.machine import machine
 from shardlog.cost.pricing import Pricing, _moved
+from shardlog.cost.storing import Storing
 from shardlog.partition.facts.knowledge import RuleReader
 from shardlog.runs.groups import in_order
 from shardlog.runs.records.record import RunRecord
@@ -25,14 +27,29 @@ def test_equal_ops_have_the_price_of_each_on_its_own(model: str, topology: str) 
     program, book = session.partition(topology=topology), session.result.book
     pricing = Pricing(machine(topology), RuleReader(book))
     module = inlined(program.module, program.traits)
-    priced = 0
     with module.context:
-        for op, _ in computed(pricing.graph, module, program.traits):
-            graph, knowledge = pricing.graph, pricing._rules.of(op)
-            alone = pricing._price(graph.plain[op], knowledge, _moved(op, pricing.storing))
-            assert pricing.of(op) == alone, graph.ops[op]
-            priced += 1
-    assert len(pricing._alike) < priced / 2
+        graph, ops = pricing.graph, [op for op, _ in computed(pricing.graph, module, program.traits)]
+        which, prices = pricing.of_all(ops)
+        for op, number in zip(ops, which, strict=True):
+            knowledge, moved = pricing._rules.of(op), _moved(op, pricing.storing)
+            assert prices[number] == pricing._price(graph.plain[op], knowledge, moved), graph.ops[op]
+    assert len(prices) < len(ops) / 2
+
+
+@pytest.mark.parametrize("scan", [False, True])
+@pytest.mark.parametrize("model", ["grouped_query", "transformer"])
+def test_values_that_are_alike_are_stored_as_each_on_its_own(model: str, scan: bool) -> None:
+    program = shardlog.run(models.text(model, depth=2, train=True, scan=scan)).partition()
+    module = inlined(program.module, program.traits)
+    with module.context:
+        graph, allocation = OpGraph(), machine("v5e").allocation
+        graph.add(module)
+        together, apart = (Storing(allocation, program.traits, graph=graph) for _ in range(2))
+        apart._looked = len(graph.ops)  # as if they had been found
+        values = [value for value, maker in enumerate(graph.definers) if maker >= 0]
+        found = [together.at(value) for value in values]
+        assert found == [apart.at(value) for value in values]
+        assert any(how.runs_as for how in found), "what users run as is looked at"
 
 
 def test_columns_have_what_each_item_has_on_its_own() -> None:
