@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from jaxlib.mlir import ir
 
+from ..importers.listing import Listing
 from ..partition.executions import Executions
 from ..partition.facts.kinds import Kind, Kinds
 from ..partition.finishing.combining import NUMBER, combined_sizes
@@ -60,7 +61,12 @@ class Account:
     """
 
     def __init__(
-        self, program: PartitionedRun, pricing: Pricing, module: ir.Module, timeline: Timeline | None
+        self,
+        program: PartitionedRun,
+        pricing: Pricing,
+        module: ir.Module,
+        listing: Listing,
+        timeline: Timeline | None,
     ) -> None:
         self.program, self.pricing, self.timeline = program, pricing, timeline
         self._source, names = program.result.source, program.result.names
@@ -69,7 +75,7 @@ class Account:
         self._beside = {window.sent.op: besides.of(window) for window in program.windows}
         windows = {number for number, sent in enumerate(program.sent) if sent.op in self._beside}
         apart = [op for op in operations_in(module) if _number(op) in windows] if windows else ()
-        self._together = combined_sizes(module, program.traits, pricing.machine.combines, apart)
+        self._together = combined_sizes(module, program.traits, pricing.machine.combines, apart, listing)
         self._sent: dict[int, tuple[int, OpPrice]] = {}
         self._outside = 0, 0.0  # of loops: kernels, and the seconds of all
         self._locations: dict[Any, tuple[Origin, int]] = {}  # with the numbers of lines and stacks
@@ -263,15 +269,20 @@ def _manual_around(op: Any) -> list[str]:
     return manual
 
 
-def computed(graph: OpGraph, module: ir.Module, traits: OpTraits) -> Iterator[tuple[int, bool]]:
-    """The ops of the main function that are work, by their numbers, of a module that the graph takes down.
+def computed(
+    graph: OpGraph, module: ir.Module, traits: OpTraits, listing: Listing | None = None
+) -> Iterator[tuple[int, bool]]:
+    """The ops of the main function that are work, by their numbers, of a module that the graph takes down;
+    its ``listing`` may be known.
 
     Each comes with whether it is in the function itself, and not in a loop or a branch. The regions of other
     ops belong to these ops.
     """
     functions = symbols(module, "func.func")
     main = functions[main_function(functions)].operation
-    (start,) = (n for n in graph.add(module) if graph.plain[n] == "func.func" and graph.ops[n] == main)
+    (start,) = (
+        n for n in graph.add(module, listing) if graph.plain[n] == "func.func" and graph.ops[n] == main
+    )
     name, parent = graph.plain.__getitem__, graph.parents.__getitem__
     return _at_work(
         start, graph.ends[start], name, parent, traits, lambda n: NUMBER in graph.ops[n].attributes

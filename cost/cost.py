@@ -17,7 +17,7 @@ from ..rulebook.traits import OpTraits
 from .account import Account, HeldMemory, computed
 from .gpu import Facts
 from .graph import OpGraph
-from .inlining import inlined, numbered
+from .inlining import inlined, inlined_and_listed, numbered
 from .items import Item, Items, sums, total
 from .layers import LIMITS, Layer, layers
 from .machine import SURE, Machine
@@ -193,14 +193,14 @@ def cost(program: PartitionedRun, machine: Machine, *, step: bool = False) -> Co
     """The cost of a partitioned program on a machine; only with ``step`` with a timeline and ``usage``."""
     pricing = Pricing(machine, RuleReader(program.result.book))
     traits = program.traits
-    module = inlined(numbered(program.module, [sent.op for sent in program.sent]), traits)
+    module, listing = inlined_and_listed(numbered(program.module, [sent.op for sent in program.sent]), traits)
     with module.context:
-        account = Account(program, pricing, module, Timeline() if step else None)
+        account = Account(program, pricing, module, listing, Timeline() if step else None)
         counts = Executions(module, traits)
         graph, open_ = pricing.graph, False
         runs: dict[int, int | None] = {}  # how often all ops of a region do; None: it depends on the op
         ops, often, arounds = list[int](), list[int](), list[list[Around]]()
-        for number, outermost in computed(graph, module, traits):
+        for number, outermost in computed(graph, module, traits, listing):
             op, region = graph.ops[number], graph.regions[number]
             if region not in runs:
                 runs[region] = 1 if outermost else counts.of_all(op.block)

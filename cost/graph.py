@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxlib.mlir import ir
 
-from ..importers.listing import listing_of
+from ..importers.listing import Listing, listing_of
 from ..program.elements import size_of
 from ..program.mlir.modules import called
 
@@ -72,9 +72,10 @@ class OpGraph:
         self._users: dict[int, list[int]] = {}
         self._blocks: dict[int, list[int]] = {}
 
-    def add(self, module: Any) -> range:
-        """Takes down a module. Returns the numbers of its ops, itself the first."""
-        listing = listing_of(module)
+    def add(self, module: Any, listing: Listing | None = None) -> range:
+        """Takes down a module, whose ``listing`` may be known. Returns the numbers of its ops, itself the
+        first."""
+        listing = listing or listing_of(module)
         first, values = len(self.ops), len(self.types)
         kinds, regions = max(self.kinds, default=-1) + 1, len(self.owners)
         ops, starts = listing.ops, listing.operand_offsets.tolist()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence, Set
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from jaxlib.mlir import ir
 from jaxlib.mlir.passmanager import PassManager
 
-from ..importers.listing import listing_of
-from ..partition.finishing.combining import NUMBER, combination, sent_once
+from ..importers.listing import Listing, listing_of
+from ..partition.finishing.combining import NUMBER, combination, erase_repeats
 from ..partition.finishing.loops import put_before_loops
 from ..program.mlir.modules import (
     copy_of,
@@ -27,25 +28,35 @@ from .storing import stores
 def inlined(module: ir.Module, traits: OpTraits) -> ir.Module:
     """A copy of a module whose main function calls no other. Duplicate ops and collectives, and selections
     among equal values, are gone, and loop-invariant ops are before their loops."""
+    return inlined_and_listed(module, traits)[0]
+
+
+def inlined_and_listed(module: ir.Module, traits: OpTraits) -> tuple[ir.Module, Listing]:
+    """The same, with its ops as arrays."""
     copy = without_calls(module)
     with copy.context:
-        functions = symbols(copy, "func.func")
-        name = main_function(functions)
-        sent_once(copy, traits)  # what several calls send; compilers put it before loops only then
-        names, count = _simplified(copy, name, traits)  # Python must hold no ops while others are erased
-        _without_equal(copy, functions[name], names, count, traits)
-    return copy
+        name, listing = main_function(symbols(copy, "func.func")), listing_of(copy)
+        if erase_repeats(copy, traits, listing):  # those of several calls; compilers put them before loops
+            listing = listing_of(copy)
+        names, changed = _simplified(copy, listing, name, traits)
+        if changed:
+            listing = listing_of(copy)
+        listing = replace(listing, ops=[])  # Python must hold no ops while others are erased
+        ops = _without_equal(copy, names, len(listing.kinds), traits)
+        if len(ops) < len(listing.kinds):
+            return copy, listing_of(copy, ops=ops[1:])
+        return copy, replace(listing, ops=ops)
 
 
-def _simplified(module: ir.Module, main: str, traits: OpTraits) -> tuple[set[str], int]:
+def _simplified(module: ir.Module, listing: Listing, main: str, traits: OpTraits) -> tuple[set[str], bool]:
     """Puts loop-invariant ops before their loops, and erases selections among equal values. Returns the names
-    of the ops of the main function, and their number."""
-    rules, listing = stores(traits), listing_of(module)
-    start = listing.functions[main]
+    of the ops of the main function, and whether it has changed."""
+    rules, start = stores(traits), listing.functions[main]
     kinds = listing.kinds[start + 1 : listing.ends[start]]
     which, firsts = np.unique(kinds, return_index=True)
     by_kind = [listing.ops[start + 1 + first].name for first in firsts.tolist()]
-    if any(traits.lowering(name) == "loop" for name in by_kind):
+    loops = any(traits.lowering(name) == "loop" for name in by_kind)
+    if loops:
         put_before_loops(module, traits, lambda op: rules.say("worth_moving", op.name))
     picks = [kind for kind, name in zip(which, by_kind, strict=True) if rules.say("picks", name)]
     gone = 0
@@ -55,7 +66,7 @@ def _simplified(module: ir.Module, main: str, traits: OpTraits) -> tuple[set[str
             op.results[0].replace_all_uses_with(op.operands[1])
             op.erase()
             gone += 1
-    return {*by_kind}, len(kinds) - gone
+    return {*by_kind}, loops or gone > 0
 
 
 def without_calls(module: ir.Module) -> ir.Module:
@@ -64,26 +75,32 @@ def without_calls(module: ir.Module) -> ir.Module:
     with copy.context:
         functions = symbols(copy, "func.func")
         main = functions[main_function(functions)]
-        while calls := [op for op in operations_in(main) if op.name == "func.call"]:
+        while len(functions) > 1 and (calls := [op for op in operations_in(main) if op.name == "func.call"]):
             for call in calls:
                 callee = ir.FlatSymbolRefAttr(call.attributes["callee"]).value
                 put_in_place_of(call, functions[callee])
     return copy
 
 
-def _without_equal(module: ir.Module, main: Any, names: Set[str], count: int, traits: OpTraits) -> None:
+def _without_equal(module: ir.Module, names: Set[str], count: int, traits: OpTraits) -> list[Any]:
     """Removes duplicate ops, as compilers do, and unused ones. For ops of dialects that MLIR does not know,
-    the rules say which have no effect. The main function has ops of these names, this many."""
+    the rules say which have no effect. The main function has ops of these names, the module this many ops.
+    Returns those that are left, the module the first."""
     context, pure = module.context, traits.family("pure_op") | traits.family("pure_inside_op")
     alone = {name: traits.computed_as(name) or name for name in names & pure}
     registered, before = all(map(context.is_registered_operation, alone)), -1
     merge = PassManager.parse("builtin.module(cse)", context)
     merge.enable_verifier(False)
+    ops = list[Any]()
     while count != before:  # ops that only erased ops needed go next
+        ops.clear()
         merge.run(module.operation)
         if not registered:
-            _merge(main.regions[0].blocks[0], {}, alone)
-        count, before = len(operations_in(main)), count
+            functions = symbols(module, "func.func")
+            _merge(functions[main_function(functions)].regions[0].blocks[0], {}, alone)
+        ops += [module.operation, *operations_in(module)]
+        count, before = len(ops), count
+    return ops
 
 
 def _merge(block: Any, before: Mapping[Hashable, Any], pure: Mapping[str, str]) -> None:

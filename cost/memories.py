@@ -18,22 +18,32 @@ from .storing import stores
 _FRONTEND = "mhlo.frontend_attributes"
 
 
-def on_host(op: Any, block: Any, entries: Sequence[Any], traits: OpTraits, platform: str) -> frozenset[Any]:
+def on_host(
+    op: Any, block: Any, entries: Sequence[Any], examples: Sequence[Any], traits: OpTraits, platform: str
+) -> frozenset[Any]:
     """The values in an op that are in the host's memory. ``entries`` are the attributes of the arguments of
-    the ``block`` that is the program.
+    the ``block`` that is the program, ``examples`` an op of each kind in it.
 
     An annotation of a value also holds for its slices, and for values that it is written into, through loops
     and branches, until another annotation says otherwise.
     """
     says, moves = _rules(traits, platform)
-    ops, said = operations_in(op), dict[Any, str]()
+    said = dict[Any, str]()
     for argument, entry in zip(block.arguments, entries, strict=True):
         for memory in _said(entry, says):
             said[argument] = memory
-    for each in ops:
+
+    def named(each: Any) -> list[str]:
+        """The memories that an op says its results are in."""
         held = each.attributes
         memories = [*_said(held[_FRONTEND], says)] if _FRONTEND in held else []
-        memories += [moves[target] for target in (called(each).removeprefix("@"),) if target in moves]
+        return memories + [moves[target] for target in (called(each).removeprefix("@"),) if target in moves]
+
+    if not (said or any(map(named, examples))):
+        return frozenset()
+    ops = operations_in(op)
+    for each in ops:
+        memories = named(each)
         for value in each.results if memories else ():
             said[value] = memories[0]
     left = [value for value, memory in said.items() if memory == "host"]

@@ -90,7 +90,8 @@ def peaks(
     if graph.plain[first] == "sdy.manual_computation":  # its block has the parts of arguments
         block = block.operations[0].regions[0].blocks[0]
         (region,) = graph.regions_of(first)
-    host = on_host(function, block, entries, traits, allocation.platform)
+    examples = [graph.ops[n] for n in np.unique(graph.kinds, return_index=True)[1].tolist()]
+    host = on_host(function, block, entries, examples, traits, allocation.platform)
     if not host:
         return _peak(region, entries, storing or Storing(allocation, traits, graph=graph)), Peak(0, 0, ())
     of_device, of_host = (Storing(allocation, traits, host, of_host=on, graph=graph) for on in (False, True))

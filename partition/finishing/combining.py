@@ -12,7 +12,7 @@ side by side, because XLA's partitioner accepts no collectives of several tensor
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 from itertools import pairwise
@@ -52,17 +52,24 @@ def combine(
 
 
 def combined_sizes(
-    module: ir.Module, traits: OpTraits, kinds: Collection[str], apart: Collection[Operation] = ()
+    module: ir.Module,
+    traits: OpTraits,
+    kinds: Collection[str],
+    apart: Collection[Operation] = (),
+    listing: Listing | None = None,
 ) -> dict[Any, int]:
     """For each collective that is combined, the number of collectives that become one with it. Kinds have
-    their HLO names. Those that stay ``apart``, or alone, are left out."""
+    their HLO names. Those that stay ``apart``, or alone, are left out. The ``listing`` is the module's, where
+    it is known."""
     sizes: dict[Any, int] = {}
     if not kinds:
         return sizes
     names = {f"stablehlo.{kind}".replace("-", "_") for kind in kinds}
     with module.context:
         executions = Executions(module, traits)
-        for block in _blocks(module, traits):
+        for block in _blocks(module, traits, listing):
+            if _each_needs_the_last(block.needs, block.collectives):
+                continue
             sends = _sending(
                 block.collectives,
                 block.needs,
@@ -103,12 +110,30 @@ def _any(group: list[Operation], op: Operation) -> bool:
 def sent_once(module: ir.Module, traits: OpTraits, sent: Sequence[Sent] = ()) -> list[Sent]:
     """The collectives of a module without duplicates, which are erased, as compilers do."""
     with module.context:
-        repeated = [(block, _repeated(block, traits, ())) for block in _blocks(module, traits)]
-        gone = {block.operations[n] for block, instead in repeated for n in instead}
+        repeats = _repeats(module, traits)
+        gone = {block.operations[n] for block, instead in repeats for n in instead}
         left = [each for each in sent if each.op not in gone]  # before they are
-        for block, instead in repeated:
-            _without(block, instead)
+        _erase(repeats)
     return left
+
+
+def erase_repeats(module: ir.Module, traits: OpTraits, listing: Listing) -> bool:
+    """Erases the duplicate collectives of a module with this listing. Returns whether there are any."""
+    with module.context:
+        repeats = _repeats(module, traits, listing)
+        _erase(repeats)
+    return any(instead for _, instead in repeats)
+
+
+def _repeats(
+    module: ir.Module, traits: OpTraits, listing: Listing | None = None
+) -> list[tuple[_Block, dict[int, int]]]:
+    return [(block, _repeated(block, traits, ())) for block in _blocks(module, traits, listing)]
+
+
+def _erase(repeats: Iterable[tuple[_Block, Mapping[int, int]]]) -> None:
+    for block, instead in repeats:
+        _without(block, instead)
 
 
 def permuted_directly(sent: Sequence[Sent]) -> list[Sent]:
@@ -189,6 +214,8 @@ def _join(
                 gone(block.operations[n])
             operations, needs, place = _without(block, repeated)
             left = {place[n]: each for n, each in block.collectives.items() if n in place}
+            if _each_needs_the_last(needs, left):
+                continue
             sends = _sending(left, needs, apart, key, executions)
             groups = _groups(operations, needs, sends, fits, most)
             if not groups:
@@ -227,9 +254,9 @@ class _Block:
         return range(first, first + int(self.listing.results[self.numbers[n]]))
 
 
-def _blocks(module: ir.Module, traits: OpTraits) -> list[_Block]:
+def _blocks(module: ir.Module, traits: OpTraits, listing: Listing | None = None) -> list[_Block]:
     """The blocks of a module that contain collectives."""
-    listing, blocks = listing_of(module), []
+    listing, blocks = listing or listing_of(module), []
     _, firsts, which = np.unique(listing.kinds, return_index=True, return_inverse=True)
     called = [listing.ops[n].name for n in firsts.tolist()]  # by kind
     sends, effects = (
@@ -389,6 +416,19 @@ class _Sends:
     size: int
     by: int
     senders: int
+
+
+def _each_needs_the_last(needs: Sequence[Sequence[int]], collectives: Collection[int]) -> bool:
+    """Whether each collective of a block needs the one before, so that no two are independent."""
+    latest, before = list[int](), -1  # for each op the last collective that it needs, or is
+    for n, needed in enumerate(needs):
+        last = max([latest[m] for m in needed], default=-1)
+        if n in collectives:
+            if last != before:
+                return False
+            last = before = n
+        latest.append(last)
+    return True
 
 
 def _groups(
