@@ -241,15 +241,16 @@ class Account:
         """The origin of an op, and the number of its line and name stack in the user's source; these are
         empty if they are unknown."""
         key = op.location.attr
-        if key not in self._locations:
+        found = self._locations.get(key)
+        if found is None:
             known = self._known.get(key)
             come_from = known.origin if known else origin(self._source.location(op))
             place = come_from.place
             if place not in self._places:
                 self._places[place] = len(self._said)
                 self._said.append(place)
-            self._locations[key] = come_from, self._places[place]
-        return self._locations[key]
+            found = self._locations[key] = come_from, self._places[place]
+        return found
 
 
 def _work(op: str, origin: Origin, place: tuple[str, str], price: OpPrice) -> Work:

@@ -143,7 +143,7 @@ class PlannedProgram:
     def sending(self) -> list[PricedCollective]:
         """Its collectives."""
         combined, sends = self.annotated.planner.prices.combined, self.facts.sends
-        if sends is not None and not combined:
+        if sends is not None and (self.facts.in_turn or not combined):  # none is combined then
             return [
                 PricedCollective(each.kind, each.pieces, each.bytes, times(each.known, each.often), 1.0)
                 for each in sends

@@ -32,7 +32,8 @@ class Made:
     """A stand-in for local values. Its maker ``takes`` other ones, and it has a number of ``uses``. ``depth``
     is the number of surrounding loops in which it changes from iteration to iteration. A ``pure`` one
     disappears with its last use. ``what`` is the name of the op or step that makes it, and ``sent`` the
-    collective that does. An argument that a loop carries unchanged is the ``same`` as the loop's operand."""
+    collective that does. An argument that a loop carries unchanged is the ``same`` as the loop's operand.
+    ``last`` is the last collective that it needs for certain, or is, by number; -1 for none."""
 
     takes: Sequence[Made] = ()
     depth: int = 0
@@ -41,6 +42,7 @@ class Made:
     sent: SentOnce | None = None
     uses: int = 0
     same: Made | None = None
+    last: int = -1
 
 
 def results_of(op: Made, count: int) -> list[Made]:

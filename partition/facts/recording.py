@@ -65,8 +65,9 @@ class Facts:
     are passed on. ``needs`` are values that are needed in a layout, at a boundary or by control flow.
     ``carried`` are the values that loops carry, and their loops. ``computed_as`` are contractions, with their
     ways. ``sends`` are the collectives of the plan, or None if that is unknown before the program is written,
-    because permutations may be merged. ``sent`` are the same with their operands. ``decided`` is the plan
-    with its reshards."""
+    because permutations may be merged. ``sent`` are the same with their operands; if they are ``in_turn``,
+    none is a permutation, and each needs the one before and is beside it. ``decided`` is the plan with its
+    reshards."""
 
     spots: tuple[tuple[int, Spot], ...]
     needs: tuple[tuple[int, Need], ...]
@@ -74,6 +75,7 @@ class Facts:
     computed_as: tuple[tuple[int, Knowledge, Way], ...]
     sends: tuple[Sending, ...] | None
     sent: Sequence[Made] = field(repr=False)
+    in_turn: bool
     decided: Decided
 
 
@@ -130,6 +132,7 @@ class Recorder(Walk):
         self.carried: dict[int, int] = {}
         self.computed_as: list[tuple[int, Knowledge, Way]] = []
         self.sent: list[Made] = []
+        self.in_turn = True
         self.ends: dict[str, RecordedEnds] = {}
         self.place = Nesting(None, False, 0, None)
         self.recipe: Recipe  # the last one that was processed
@@ -171,6 +174,7 @@ class Recorder(Walk):
             tuple(self.computed_as),
             sendings(self.sent, counts.times),
             self.sent,
+            self.in_turn,
             Decided(
                 self.plan.decided(tuple(self._reshards), self._ways),
                 self._ops,
@@ -367,16 +371,24 @@ class Recorder(Walk):
         self, takes: Sequence[Made], *, pure: bool = True, effect: bool = False, what: str = ""
     ) -> Made:
         """The stand-in for a value made from others. With an ``effect`` it may differ in each iteration."""
-        depth = self.place.depth if effect else 0
+        depth, last = self.place.depth if effect else 0, -1
         for each in takes:
             each.uses += 1
-            depth = max(depth, each.depth)
-        return Made(takes, depth, pure, what)
+            if each.depth > depth:
+                depth = each.depth
+            if each.last > last:
+                last = each.last
+        return Made(takes, depth, pure, what, last=last)
 
     def _send(self, takes: Sequence[Made], sent: SentOnce) -> Made:
         stand_in = self.made_of(takes, pure=False, what=sent.kind)
         sent.put_before_loops(stand_in.depth)
-        stand_in.sent = sent
+        stand_in.sent, number = sent, len(self.sent)
+        before = self.sent[-1].sent if self.sent else None
+        beside = before is None or before.place is sent.place
+        in_turn = beside and sent.put < 0 and stand_in.last == number - 1
+        self.in_turn = self.in_turn and in_turn and not sent.permutes
+        stand_in.last = number
         self.sent.append(stand_in)
         return stand_in
 
@@ -518,6 +530,8 @@ class Recorder(Walk):
             if sent.result < 0:
                 each.append(self._send(takes, SentOnce(*sent[:5], self.place, serves[sent.slot])))
         result = self.made_of([*takes, *each], pure=pure, effect=effect, what=op.name)
+        result.last = -1  # its ops may need some operands alone
+        self.in_turn = self.in_turn and not inner
         results = [result] * count
         for sent in inner:
             if sent.result >= 0:

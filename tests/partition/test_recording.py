@@ -15,6 +15,7 @@ from shardlog.partition.layouts import Layout, numbered
 from shardlog.partition.plan import Plan
 from shardlog.program.ids import Factor, Slot
 
+from ..bench.size import program as unrolled
 from ..support import models
 from ..support.programs import lowered
 
@@ -55,6 +56,18 @@ def test_what_a_plan_sends_is_known_before_it_is_written(name: str, firsts: list
 
 def test_what_a_train_step_sends_is_known_before_it_is_written(firsts: list[Any]) -> None:
     assert_known_before(models.text("transformer", depth=2, train=True), firsts)
+
+
+def test_collectives_that_each_need_the_last_are_known_not_to_be_combined(firsts: list[Any]) -> None:
+    shardlog.run(unrolled(100)).partition(topology="v5e")
+    first, (sending, cost) = firsts
+    assert first.facts.in_turn and "written" not in vars(first)
+    assert first.sending == sending and first.cost == cost
+
+
+def test_collectives_beside_each_other_may_be_combined(firsts: list[Any]) -> None:
+    shardlog.run(models.text("transformer", depth=2, train=True)).partition(topology="v5e")
+    assert not firsts[0].facts.in_turn and "written" in vars(firsts[0])
 
 
 def collective(*takes: Made, place: Nesting) -> Made:
