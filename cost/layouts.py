@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from math import prod
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from ..program.signature import Told, describe
@@ -37,6 +38,7 @@ class Ordering:
 
 
 _PLAIN, _OWN = Ordering({}), Form()
+_UNCOPIED: Mapping[int, int] = MappingProxyType({})
 
 
 class MemoryLayouts:
@@ -163,11 +165,12 @@ class MemoryLayouts:
         users = (user for user, _ in graph.uses[value])
         return any(self.storing.of_sums(result) for user in users for result in graph.results[user])
 
-    def copied(self, op: int) -> dict[int, int]:
+    def copied(self, op: int) -> Mapping[int, int]:
         """The operands that an op copies, as the values whose memory they are, and the bytes of copies."""
-        graph, storing, copies = self.graph, self.storing, dict[int, int]()
+        graph, storing = self.graph, self.storing
         if not self._platform or any(storing.at(v).loop for v in graph.results[op]):
-            return copies
+            return _UNCOPIED
+        copies = dict[int, int]()
         layout, any_order = self.of(op), self._rules.asked(graph.plain[op])[1]
         for number, operand in enumerate(graph.operands[op]):
             value = storing.memory_of(operand)

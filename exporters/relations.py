@@ -63,7 +63,7 @@ class OpPlace:
     @property
     def origin(self) -> Origin:
         if self._origin is None:
-            self._origin = origin(self.location)
+            self._origin = origin(self._text or self._source.text_of(self.attribute))
         return self._origin
 
     def let_go(self) -> None:

@@ -19,6 +19,7 @@ import re
 from collections.abc import Iterable
 from functools import lru_cache
 from itertools import islice
+from sys import intern
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -148,14 +149,17 @@ def written(location: ir.Location) -> str:
 def frame(location: str) -> Frame | None:
     """The place that a location names, if it names nothing else."""
     place = _PLACE.fullmatch(location)  # most are, in modules that are written as text
-    return Frame("", place[1], int(place[2]), int(place[3])) if place else None
+    return Frame("", intern(place[1]), int(place[2]), int(place[3])) if place else None
+
+
+def origin(location: str) -> Origin:
+    """The origin that a location names, as ``location_text`` gives it. All other parts are names."""
+    place = frame(location)  # each op of a text has its own, which would drive out the others
+    return Origin((), (place,)) if place else _named(location)
 
 
 @lru_cache(maxsize=1 << 16)
-def origin(location: str) -> Origin:
-    """The origin that a location names, as ``location_text`` gives it. All other parts are names."""
-    if place := frame(location):
-        return Origin((), (place,))
+def _named(location: str) -> Origin:
     try:
         whole, end = _read(location, 0, inside=False)
     except (RecursionError, ValueError):
