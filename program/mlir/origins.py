@@ -141,7 +141,7 @@ def location_text(op: Operation) -> str:
     return written(op.location)
 
 
-def written(location: ir.Location) -> str:
+def written(location: ir.Location | ir.Attribute) -> str:
     """A location as MLIR writes it, without ``loc(`` and ``)``."""
     return str(location)[4:-1]
 
