@@ -63,7 +63,8 @@ class Expectations:
 
 
 def read_expectations(path: Path) -> Expectations:
-    """The expectations in a file. Raises ShardlogError if it does not have the format above."""
+    """The expectations in a file. Raises ShardlogError if it does not have the format above, or expects
+    nothing: such a check would always pass."""
     name = str(path)
     try:
         text = read_text(path)
@@ -73,7 +74,10 @@ def read_expectations(path: Path) -> Expectations:
         raise ShardlogError(f"cannot read: {error}", where=name, hint=hint) from None
     hint = """expected lines like "params['w']" = '[{"data"}, {}]'"""
     values, places = toml_values(text, name, hint), [*entry_lines(text, name, hint)]
-    lines = tuple(text.removesuffix("\n").split("\n")) if text else ()
+    if not values:
+        hint = "remove the file: then shardlog expect --update writes all arguments and results"
+        raise ShardlogError("the file expects no shardings", where=name, hint=hint)
+    lines = tuple(text.removesuffix("\n").split("\n"))
     return Expectations(name, lines, tuple(_entries(name, values, places)))
 
 

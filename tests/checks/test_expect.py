@@ -240,6 +240,15 @@ def test_several_meshes(file: Path) -> None:
         check(shardlog.run(text), file)
 
 
+@pytest.mark.parametrize("text", ["", "# a comment\n"])
+def test_a_file_that_expects_nothing(text: str, file: Path) -> None:
+    """It may be cut, and would pass whatever the shardings are."""
+    file.write_text(text)
+    for act in (check, update):
+        with pytest.raises(ShardlogError, match="the file expects no shardings\n  hint: remove the file"):
+            act(shardlog.run(MODULE), file)
+
+
 def test_no_mesh(file: Path) -> None:
     file.write_text("'%arg0' = '[{}]'")
     with pytest.raises(ShardlogError, match="the module has no mesh"):

@@ -287,6 +287,11 @@ def test_a_tapped_conflict_opens_beside_it_on_a_phone(phone: webdriver.Chrome, s
     assert page.run(f"return {cut}") == []
     page.click("#details .close")
     assert not page.one("#details").is_displayed()
+    for view in ("tensors", "conflicts"):  # whose columns sort, the last ones too
+        page.run(f"app.show('{view}')")
+        heads = f"[...document.querySelectorAll('#view-{view} .head button')]"
+        assert page.run(f"return Math.min(...{heads}.map((e) => e.offsetWidth))") > 0
+        assert page.run(f"return Math.max(...{heads}.map((e) => e.getBoundingClientRect().right))") <= 390
 
 
 def test_many_kinds_of_collectives_and_long_names_of_layers_fit_on_a_phone(
