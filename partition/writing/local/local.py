@@ -276,119 +276,6 @@ def _along(builder: Builder, value: Value, at: Any) -> Any:
 # ---- Places known at run time ----------------------------------------------------------------------------
 
 
-def gather(site: LocalSite, operands: list[Value]) -> list[Any]:
-    """A device looks up positions in its part of the operand, and has zeros for others."""
-    builder, (operand, indices) = site.builder, operands
-    operand, numbers = builder.fenced(operand), "dimension_numbers"
-    columns = site.items(f"{numbers}.start_index_map")
-    shared = {f for f, _ in site.taken.factors if f in site.knowledge.partial}
-    dims = [d for d, factors in enumerate(site.knowledge.maps[0]) if shared.intersection(factors)]
-    if not dims:
-        return parts(site, [operand, indices])
-    vector = _vector_dim(site, numbers)
-    indices = _wide(builder, indices)
-    local, insides = {}, []
-    for dim in dims:
-        place = _column(builder, indices, vector, columns.index(dim))
-        size, pieces = site.size(0, dim), site.pieces(0, dim)
-        inside, at = _own_places(builder, _clamped(builder, place, size - 1), size, pieces)
-        local[columns.index(dim)] = at
-        insides.append(inside)
-    indices = _with_columns(builder, indices, vector, local)
-    (result,) = parts(site, [operand, indices])
-    inside = _all(builder, insides)
-    offsets = site.items(f"{numbers}.offset_dims")
-    shape = shape_of(result)
-    loops = [d for d in range(len(shape)) if d not in offsets]
-    inside = builder.one(
-        "stablehlo.reshape", [inside], builder.tensor([shape[d] for d in loops], element_of(inside))
-    )
-    attributes = {"broadcast_dimensions": builder.integers(loops)}
-    inside = builder.one(
-        "stablehlo.broadcast_in_dim", [inside], builder.tensor(shape, element_of(inside)), attributes
-    )
-    return [builder.select(inside, result, builder.zero(element_of(result), shape))]
-
-
-def scatter(site: LocalSite, operands: list[Value]) -> list[Any]:
-    """A device writes the updates in its part. Others are out of bounds, and XLA skips these."""
-    builder, numbers = site.builder, "scatter_dimension_numbers"
-    slot = len(site.op.results)  # of the indices
-    columns = site.items(f"{numbers}.scattered_dims_to_operand_dims")
-    written = {factor for factors in site.knowledge.maps[slot + 1] for factor in factors}  # with the updates
-    indices, vector = operands[slot], _vector_dim(site, numbers)
-    split = [d for d in columns if site.pieces(0, d) and written.isdisjoint(site.knowledge.maps[0][d])]
-    padded = [
-        d
-        for d in range(len(shape_of(indices)))
-        if site.pieces(slot, d)
-        and shape_of(indices)[d] * builder.axes.product(site.pieces(slot, d)) != site.size(slot, d)
-    ]
-    windows = {d: window for d, window in _windows(site).items() if d in split}
-    sizes = {d: site.size(slot + 1, window) for d, window in windows.items()}
-    outside = str(-max(sizes.values(), default=1))  # of the tensor, with each row of a window
-    if split or padded:
-        indices = _wide(builder, indices)
-    if split:
-        local = {}
-        for d in split:
-            place = _column(builder, indices, vector, columns.index(d))
-            if sizes.get(d, 1) > 1:  # XLA skips a window that is partly outside
-                inside = _within(builder, place, site.size(0, d) - sizes[d])
-                place = builder.select(
-                    inside, place, builder.splat(outside, element_of(place), shape_of(place))
-                )
-            local[columns.index(d)] = _relative(builder, place, site.size(0, d), site.pieces(0, d))
-        indices = _with_columns(builder, indices, vector, local)
-    for d in padded:
-        fill = builder.splat(outside, element_of(indices))
-        indices = builder.mask(indices, site.size(slot, d), site.pieces(slot, d), d, fill)
-    first, *others = operands[:slot]
-    operands = [builder.fenced(first), *others, indices, *operands[slot + 1 :]]
-    windows = {d: window for d, window in windows.items() if sizes[d] > 1}
-    return _by_rows(site, operands, windows) if windows else parts(site, operands)
-
-
-def _windows(site: LocalSite) -> dict[int, int]:
-    """For each dimension of the operand in which windows of a scatter lie: their dimension of the updates."""
-    numbers = _SCATTER(site.op.attributes["scatter_dimension_numbers"])
-    points = {*numbers.inserted_window_dims, *numbers.input_batching_dims}
-    dims = [d for d in range(len(site.knowledge.shapes[0] or ())) if d not in points]
-    return dict(zip(dims, numbers.update_window_dims, strict=True))
-
-
-def _by_rows(site: LocalSite, operands: list[Value], windows: Mapping[int, int]) -> list[Any]:
-    """A scatter whose windows are taken apart along some dimensions, into rows with an index each. So a
-    device writes the rows in its part and skips the others."""
-    builder, slot = site.builder, len(site.op.results)
-    numbers = _SCATTER(site.op.attributes["scatter_dimension_numbers"])
-    indices, vector = operands[slot], numbers.index_vector_dim
-    columns, batches = numbers.scattered_dims_to_operand_dims, numbers.scatter_indices_batching_dims
-    kept = [u for u in numbers.update_window_dims if u not in windows.values()]
-    loops = [u for u in range(len(shape_of(operands[slot + 1]))) if u not in kept]
-    for d, window in sorted(windows.items(), key=lambda item: item[1]):
-        at = loops.index(window)
-        at += at > vector
-        dims = [i + (i >= at) for i in range(len(shape_of(indices)))]
-        vector, batches = vector + (at <= vector), [dims[i] for i in batches]
-        shape = shape_of(indices)
-        shape.insert(at, site.size(slot + 1, window))
-        attributes = {"broadcast_dimensions": builder.integers(dims)}
-        element = element_of(indices)
-        indices = builder.one(
-            "stablehlo.broadcast_in_dim", [indices], builder.tensor(shape, element), attributes
-        )
-        column = columns.index(d)
-        first = _column(builder, indices, vector, column)
-        rows = builder.places(shape_of(first), at, builder.zero(element), element)
-        places = builder.binary("stablehlo.add", first, rows)
-        indices = _with_columns(builder, indices, vector, {column: places})
-    inserted = sorted([*numbers.inserted_window_dims, *windows])
-    by_rows = _SCATTER.get(kept, inserted, numbers.input_batching_dims, batches, columns, vector)
-    attributes = {"scatter_dimension_numbers": by_rows, "indices_are_sorted": ir.BoolAttr.get(False)}
-    return clone(site, [*operands[:slot], indices, *operands[slot + 1 :]], attributes)
-
-
 def picked_dims(site: LocalSite) -> list[int]:
     """The dimensions of operand 0 along which each device gives its part of the slice."""
     count = len(site.op.operands)
@@ -409,7 +296,7 @@ def own(site: LocalSite, value: Value, dim: int, begin: Value, size: int) -> Any
         begin = builder.binary("stablehlo.add", begin, builder.splat(str(size), element))
     sizes[dim] = size
     places = [builder.zero(element) for _ in sizes]
-    places[dim] = _clamped(builder, begin, rows - size)
+    places[dim] = clamped(builder, begin, rows - size)
     cut = builder.cut(value, places, sizes)
     if not alone:
         return cut
@@ -430,8 +317,8 @@ def dynamic_slice(site: LocalSite, operands: list[Value]) -> list[Any]:
     value = fenced
     for d in picked:
         size, rows = site.size(0, d), site.size(len(operands), d)
-        place = _clamped(builder, _wide(builder, starts[d]), size - rows)
-        value = own(site, value, d, _relative(builder, place, size, site.pieces(0, d)), rows)
+        place = clamped(builder, wide(builder, starts[d]), size - rows)
+        value = own(site, value, d, relative(builder, place, size, site.pieces(0, d)), rows)
         starts[d] = builder.zero(element_of(starts[d]))
     return parts(site, [value, *starts])
 
@@ -451,15 +338,15 @@ def update(site: LocalSite, operands: list[Value]) -> list[Any]:
         dict[int, Any](),
     )  # the first row of the stretch: in the part, and in the update
     for d, start in enumerate(starts):
-        place = _clamped(builder, _wide(builder, start), site.size(0, d) - site.size(1, d))
+        place = clamped(builder, wide(builder, start), site.size(0, d) - site.size(1, d))
         if d in split:
-            relative = _relative(builder, place, site.size(0, d), site.pieces(0, d))
-            place = _clamped(builder, relative, shape[d] - sizes[d])
-            ahead[d] = builder.binary("stablehlo.subtract", place, relative)
+            first = relative(builder, place, site.size(0, d), site.pieces(0, d))
+            place = clamped(builder, first, shape[d] - sizes[d])
+            ahead[d] = builder.binary("stablehlo.subtract", place, first)
         elif site.pieces(0, d):
             place = builder.zero(element_of(place))
         places.append(place)
-    inside = _all(builder, _among(site, ahead, sizes))
+    inside = conjunction(builder, _among(site, ahead, sizes))
     rows = _stretch(builder, part, ahead, sizes)
     places = _alike(builder, places)
     kept = builder.cut(value, places, sizes)
@@ -487,11 +374,11 @@ def _stretch(builder: Builder, part: Value, ahead: Mapping[int, Any], sizes: Seq
     for d, size in enumerate(margin):
         if size:
             more = builder.splat(str(size), element_of(ahead[d]))
-            starts[d] = _clamped(builder, builder.binary("stablehlo.add", ahead[d], more), shape[d] + size)
+            starts[d] = clamped(builder, builder.binary("stablehlo.add", ahead[d], more), shape[d] + size)
     return builder.cut(builder.pad(part, margin, margin), _alike(builder, starts), sizes)
 
 
-def _all(builder: Builder, predicates: Iterable[Value]) -> Any:
+def conjunction(builder: Builder, predicates: Iterable[Value]) -> Any:
     """The conjunction of some predicates."""
     inside, *others = predicates
     for other in others:
@@ -507,13 +394,7 @@ def _alike(builder: Builder, places: Sequence[Any]) -> list[Any]:
     return [builder.one("stablehlo.convert", [place], i64) for place in places]
 
 
-def _vector_dim(site: LocalSite, numbers: str) -> int:
-    attribute: Any = site.op.attributes[numbers]
-    kind = _GATHER if _GATHER.isinstance(attribute) else _SCATTER
-    return int(kind(attribute).index_vector_dim)
-
-
-def _wide(builder: Builder, indices: Value) -> Any:
+def wide(builder: Builder, indices: Value) -> Any:
     """Indices in a type that can be subtracted: signed, of at least 32 bits."""
     text = str(element_of(indices))
     if text in ("i32", "i64"):
@@ -522,40 +403,13 @@ def _wide(builder: Builder, indices: Value) -> Any:
     return builder.one("stablehlo.convert", [indices], builder.tensor(shape_of(indices), wide))
 
 
-def _column(builder: Builder, indices: Any, vector: int, column: int) -> Any:
-    """A component of the index vectors. Their dimension, if any, remains with size one."""
-    return indices if vector == len(shape_of(indices)) else builder.rows(indices, vector, column, 1)
-
-
-def _with_columns(builder: Builder, indices: Value, vector: int, columns: Mapping[int, Any]) -> Any:
-    shape = shape_of(indices)
-    if vector == len(shape):
-        return columns[0]
-    parts = [
-        columns[j] if j in columns else _column(builder, indices, vector, j) for j in range(shape[vector])
-    ]
-    if len(parts) == 1:
-        return parts[0]
-    attributes = {"dimension": builder.integer(vector)}
-    return builder.one("stablehlo.concatenate", parts, indices.type, attributes)
-
-
-def _clamped(builder: Builder, places: Value, last: int) -> Any:
+def clamped(builder: Builder, places: Value, last: int) -> Any:
     shape, element = shape_of(places), element_of(places)
     low, high = builder.zero(element), builder.splat(str(max(last, 0)), element)
     return builder.one("stablehlo.clamp", [low, places, high], builder.tensor(shape, element))
 
 
-def _within(builder: Builder, places: Value, last: int) -> Any:
-    """Whether places are among the first ones, up to the last."""
-    shape, element = shape_of(places), element_of(places)
-    after = builder.compare("GE", places, builder.zero(element, shape))
-    return builder.binary(
-        "stablehlo.and", after, builder.compare("LT", places, builder.splat(str(last + 1), element, shape))
-    )
-
-
-def _relative(builder: Builder, places: Value, size: int, pieces: Pieces) -> Any:
+def relative(builder: Builder, places: Value, size: int, pieces: Pieces) -> Any:
     """Indices relative to the start of this device's part of a dimension."""
     start = _start(builder, size, pieces, element_of(places))
     return builder.binary("stablehlo.subtract", places, builder.spread(start, shape_of(places)))
@@ -567,15 +421,6 @@ def _start(builder: Builder, size: int, pieces: Pieces, element: ir.Type) -> Any
     if element == builder.i32:
         return start
     return builder.one("stablehlo.convert", [start], builder.tensor((), element))
-
-
-def _own_places(builder: Builder, places: Value, size: int, pieces: Pieces) -> tuple[Any, Any]:
-    """Whether indices are in this device's part, and their position in it (0 if not)."""
-    shape, element = shape_of(places), element_of(places)
-    tile = builder.axes.tile(size, pieces)
-    local = _relative(builder, places, size, pieces)
-    inside = _within(builder, local, tile - 1)
-    return inside, builder.select(inside, local, builder.zero(element, shape))
 
 
 def transform(site: LocalSite, operands: list[Value]) -> list[Any]:
@@ -612,8 +457,6 @@ COMPUTED: dict[str, Callable[[LocalSite, list[Any]], list[Any]]] = {
     "parts": parts,
     "reduce": reduce,
     "select": select,
-    "gather": gather,
-    "scatter": scatter,
     "dynamic_slice": dynamic_slice,
     "update": update,
     "transform": transform,

@@ -6,11 +6,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from . import alone
+from .indexed import INDEXED
 from .local import COMPUTED, LocalSite
 from .windows import WINDOWS
 
 LOWERINGS: dict[str, Callable[[LocalSite, list[Any]], Sequence[Any]]] = {
     **COMPUTED,
+    **INDEXED,
     **WINDOWS,
     "once": alone.once,
     "spread": alone.spread,

@@ -1,4 +1,4 @@
-"""Scatters into tensors in parts."""
+"""Gathers and scatters of tensors in parts."""
 
 from __future__ import annotations
 
@@ -72,4 +72,33 @@ def test_windows_over_several_parts_need_no_collective(rows: int) -> None:
         for n, (column, line) in enumerate(places.tolist()):
             if 0 <= column <= 2 and 0 <= line <= 16 - rows:
                 expected[line : line + rows, column : column + 4] += updates[:, n]
+        np.testing.assert_array_equal(got, expected)
+
+
+LOOKED_UP = """
+sdy.mesh @mesh = <["a"=2, "b"=4]>
+func.func @main(%x: tensor<16x60xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"b"}, {"a"}]>},
+    %i: tensor<5x2xi32>) -> tensor<ROWSx5x4xf32> {
+  %0 = "stablehlo.gather"(%x, %i) <{dimension_numbers = #stablehlo.gather<
+    offset_dims = [0, 2], start_index_map = [1, 0], index_vector_dim = 1>, slice_sizes = array<i64: ROWS, 4>
+  }> : (tensor<16x60xf32>, tensor<5x2xi32>) -> tensor<ROWSx5x4xf32>
+  return %0 : tensor<ROWSx5x4xf32>
+}
+"""
+
+
+@pytest.mark.parametrize("rows", [1, 2, 9])
+def test_windows_over_several_parts_are_summed_where_they_lie(rows: int) -> None:
+    """Windows that begin outside are moved inside, as in a gather of the whole tensor."""
+    result = shardlog.run(LOOKED_UP.replace("ROWS", str(rows)))
+    least = result.partition("replica")
+    assert {collective.value for collective in least.collectives} == {"%0"}, (
+        "the result is smaller than the operand"
+    )
+    x = np.random.default_rng(0).integers(1, 9, (16, 60)).astype(np.float32)
+    places = np.array([(0, 2), (2, 5), (-3, 3), (1, 16 - rows), (99, 99)], np.int32)
+    clipped = [(min(max(int(c), 0), 56), min(max(int(r), 0), 16 - rows)) for c, r in places]
+    expected = np.stack([x[r : r + rows, c : c + 4] for c, r in clipped], 1)
+    for program in (least, result.partition("replica", keep_shardings=True)):
+        (got,) = run_partitioned(result, program, [x, places])
         np.testing.assert_array_equal(got, expected)
