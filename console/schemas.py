@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import fields, is_dataclass
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
@@ -27,7 +27,7 @@ def of_type(kind: Any, as_text: Collection[type] = ()) -> Schema:
         return record(**{field.name: of_type(hints[field.name], as_text) for field in fields(kind)})
     if origin in (Union, UnionType):
         return {"anyOf": [of_type(argument, as_text) for argument in arguments]}
-    if origin is tuple and arguments[-1:] == (Ellipsis,):
+    if origin is Sequence or (origin is tuple and arguments[-1:] == (Ellipsis,)):
         return array(of_type(arguments[0], as_text))
     if origin is Literal:
         return {"enum": list(arguments)}

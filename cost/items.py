@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..program.mlir.origins import numberless
+from ..runs.collectives import Causes
 
 Floats = npt.NDArray[np.float64]
 AMOUNTS = ("times", "seconds", "flops", "bytes", "redundant", "launches", "waits")
@@ -41,7 +42,7 @@ class Item:
     launches: int = 0
     waits: float = 0.0
     serves: str = ""
-    causes: tuple[str, ...] = ()
+    causes: Sequence[str] = ()
     numbers: tuple[int, ...] = ()
 
     def with_(self, other: Item) -> Item:
@@ -51,7 +52,7 @@ class Item:
             self,
             **added,
             stack=self.stack if self.stack == other.stack else numberless(self.stack),
-            causes=tuple(dict.fromkeys((*self.causes, *other.causes))),
+            causes=Causes.joined(self.causes, other.causes),
             numbers=(*self.numbers, *other.numbers),
         )
 

@@ -57,6 +57,7 @@ def _totals(cost: Cost) -> list[str]:
 
 def _collectives(cost: Cost, most: int | None) -> list[str]:
     """The collectives, those first that take longest."""
+    every = cost.collectives()
     rows = [
         (
             _some(i.numbers),
@@ -68,10 +69,10 @@ def _collectives(cost: Cost, most: int | None) -> list[str]:
             time_text(i.seconds),
             _some(i.causes),
         )
-        for i in cost.collectives()
+        for i in every[:most]
     ]
     names = ("number", "collective", "for", "place", STACK, "times", "bytes", "time", "from")
-    return short_table(names, rows, most)
+    return short_table(names, rows, most, len(every))
 
 
 def _longest(cost: Cost, most: int | None) -> list[str]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ShardlogError
@@ -13,7 +13,7 @@ from ..partition.device_program import DeviceProgram
 from ..partition.walk import RefusedError
 from ..program.shardings import Sharding
 from ..runs.choice import ProgramChoice
-from ..runs.collectives import Collective
+from ..runs.collectives import Causes, Collective
 from ..runs.options import TOPOLOGY, machine_of_costs
 from ..runs.partitioned import PartitionedRun
 from ..runs.result import Result
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ..executing.executable import Executable
     from .answers.collective import Moved
     from .answers.conflicts import Conflict, Conflicts
+    from .questions.collective import Asked
     from .questions.why import Explainer
 
 
@@ -50,10 +51,18 @@ class Partitioned(PartitionedRun):
     @cached_property
     def collectives(self) -> tuple[Collective, ...]:
         """The collectives of the program in its order, each with its bytes and its causes."""
-        from .questions.collective import causes
+        return tuple(
+            replace(each, causes=Causes(partial(self._causes, each.number))) for each in super().collectives
+        )
 
-        pairs = zip(super().collectives, causes(self._explains(), self), strict=True)
-        return tuple(replace(each, causes=given) for each, given in pairs)
+    def _causes(self, number: int) -> Iterator[str]:
+        return map(str, dict.fromkeys(annotation for _, annotation in self._asked.origins(number)))
+
+    @cached_property
+    def _asked(self) -> Asked:
+        from .questions.collective import Asked
+
+        return Asked(self._explains(), self)
 
     def cost(self, topology: str = TOPOLOGY, *, step: bool = True) -> Cost:
         """The ``Cost`` of the program for one device, in seconds and bytes; see ``docs/cost.md``.

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, overload
 
 from ..program.mlir.origins import at, location_text, origin
 
@@ -12,6 +14,57 @@ if TYPE_CHECKING:
     from ..program.ids import Item
     from .records.live import Live
     from .records.record import Op
+
+
+class Causes(Sequence[str]):
+    """The annotations that the axes of collectives come from, each once, as text.
+
+    They are found when they are first read, since that takes proofs. A copy of them is a tuple.
+    """
+
+    def __init__(self, *finders: Callable[[], Iterable[str]]) -> None:
+        self._finders = finders
+
+    @classmethod
+    def joined(cls, causes: Sequence[str], others: Sequence[str]) -> Sequence[str]:
+        """Both, the first ones first."""
+        parts = [each for each in (causes, others) if isinstance(each, cls) or each]
+        return cls(*(finder for each in parts for finder in cls._finders_of(each))) if parts else ()
+
+    @classmethod
+    def _finders_of(cls, causes: Sequence[str]) -> tuple[Callable[[], Iterable[str]], ...]:
+        return causes._finders if isinstance(causes, cls) else (lambda: causes,)
+
+    @cached_property
+    def _all(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(cause for find in self._finders for cause in find()))
+
+    @overload
+    def __getitem__(self, index: int) -> str: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> tuple[str, ...]: ...
+
+    def __getitem__(self, index: int | slice) -> str | tuple[str, ...]:
+        return self._all[index]
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._all)
+
+    def __eq__(self, other: object) -> bool:
+        return self._all == (other._all if isinstance(other, Causes) else other)
+
+    def __hash__(self) -> int:
+        return hash(self._all)
+
+    def __repr__(self) -> str:
+        return repr(self._all)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return tuple, (self._all,)
 
 
 @dataclass(frozen=True)
@@ -39,7 +92,7 @@ class Collective:
     slot: str
     value: str
     where: str
-    causes: tuple[str, ...] = ()
+    causes: Sequence[str] = ()
     also: tuple[str, ...] = ()
     repeats: int = 1
     stack: str = ""

@@ -40,15 +40,6 @@ def why_collectives(explainer: Explainer, program: PartitionedRun, numbers: Iter
     return answers
 
 
-def causes(explainer: Explainer, program: PartitionedRun) -> list[tuple[str, ...]]:
-    """The annotations that the axes of each collective come from."""
-    asked = Asked(explainer, program)
-    by_collective = (
-        dict.fromkeys(given for _, given in asked.origins(n)) for n in range(len(program.movements))
-    )
-    return [tuple(map(str, given)) for given in by_collective]
-
-
 class Asked:
     """Answers questions about the collectives of a partitioned program."""
 

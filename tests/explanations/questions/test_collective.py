@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 import shardlog
 from shardlog.errors import ShardlogError
+from shardlog.explanations.questions.collective import Asked
 
 from ...support import models
 from ...support.drawing import by_day
@@ -215,3 +220,23 @@ func.func @main(%w: tensor<16x16xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"
         ("", ""),
         ("x", ""),
     )
+
+
+def test_causes_are_found_when_they_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, origins = list[int](), Asked.origins
+
+    def noted(self: Asked, number: int) -> Iterator[Any]:
+        asked.append(number)
+        return origins(self, number)
+
+    monkeypatch.setattr(Asked, "origins", noted)
+    program = shardlog.run(models.text("transformer")).partition()
+    cost, collectives = program.cost(), program.collectives
+    assert sum(item.bytes for item in cost.collectives()) > 0
+    assert asked == []
+    number, causes = next((c.number, c.causes) for c in collectives if c.causes)
+    assert asked == [*range(number + 1)]
+    assert causes == tuple(dict.fromkeys(causes))
+    assert type(copy.deepcopy(causes)) is tuple
+    row = next(item for item in cost.collectives() if number in item.numbers)
+    assert [*row.causes] == [*dict.fromkeys(cause for n in row.numbers for cause in collectives[n].causes)]
