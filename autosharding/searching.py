@@ -122,6 +122,7 @@ class Search:
         self.machine: Machine = machine(options.topology, list(axes), prod(axes.values()))
         self._costs: dict[Any, Cost | TooLargeError] = {}
         self._freely: dict[Any, Cost] = {}  # whatever memory is needed
+        self._tight: dict[Any, Partitioning] = {}  # the runs whose fastest program does not fit
         self._given: dict[Any, tuple[Spec, ...]] = {}
         self._sums: dict[float, Opened] = {}
         self.least = 0.0
@@ -266,7 +267,7 @@ class Search:
             free, most = self._free(candidate), self._most
             try:
                 fits = most is None or free.peak <= most
-                self._costs[key] = free if fits else self._cost_of(self.run(candidate), bounded=True)
+                self._costs[key] = free if fits else self._cost_of(self._tight.pop(key), bounded=True)
             except TooLargeError as error:
                 self._costs[key] = error
         outcome = self._costs[key]
@@ -288,15 +289,17 @@ class Search:
         """The cost of a candidate's fastest program, whatever memory that needs."""
         key = candidate.arguments, candidate.results
         if key not in self._freely:
-            result = self.run(candidate)
-            self._given[key] = _given(candidate, result)
-            self._freely[key] = self._cost_of(result, bounded=False)
+            partitioning = Partitioning(self.run(candidate))
+            self._given[key] = _given(candidate, partitioning.result)
+            free = self._freely[key] = self._cost_of(partitioning, bounded=False)
+            if self._most is not None and free.peak > self._most:
+                self._tight[key] = partitioning
         return self._freely[key]
 
-    def _cost_of(self, result: Result, *, bounded: bool) -> Cost:
+    def _cost_of(self, partitioning: Partitioning, *, bounded: bool) -> Cost:
         choice = ProgramChoice(topology=self.options.topology, memory=self.options.memory)
-        program, besides = Partitioning(result).program(choice, {}, refuse=False, bounded=bounded)
-        return cost(PartitionedRun(result, program, choice, besides), self.machine)
+        program, besides = partitioning.program(choice, {}, refuse=False, bounded=bounded)
+        return cost(PartitionedRun(partitioning.result, program, choice, besides), self.machine)
 
     def at(self, price: float) -> Costed:
         """The candidate where memory has a price. Raises TooLargeError where it does not fit."""

@@ -54,7 +54,9 @@ class Candidates:
         self._needed: dict[tuple[int, WayId], tuple[LayoutId, ...]] = {}
         self._needed_by: dict[tuple[Any, WayId], tuple[LayoutId, ...]] = {}
         self._wanted: dict[Any, tuple[tuple[int, tuple[LayoutId, ...]], ...]] = {}
-        self._open = any(kind.open for kind in variables.kinds)
+        # Among many layouts, ways for a slot in each of them are too many, and the best ones are left out.
+        timed = planner.many and planner.prices.collective is not None
+        self._anywhere = timed or any(kind.open for kind in variables.kinds)
 
     def find(self, stop: Callable[[], bool]) -> None:
         """Finds the candidate layouts of values, and copies, until ``stop`` says so."""
@@ -96,7 +98,7 @@ class Candidates:
     def _widen(self, numbers: Iterable[Row], stop: Callable[[], bool]) -> None:
         """Adds to the candidates of values the layouts that ways to compute ops would give them."""
         most = tuning.LAYOUTS_IF_SMALL if len(self.variables.spots) <= tuning.SMALL else tuning.LAYOUTS
-        most = tuning.OPEN_LAYOUTS if self._open else most
+        most = tuning.OPEN_LAYOUTS if self._anywhere else most
         layouts, pinned = self.layouts, self.variables.pinned
         for number in numbers:
             if stop():
@@ -125,7 +127,7 @@ class Candidates:
         for n, (shape, *_) in enumerate(self.variables.kinds):
             if self._copies[n]:
                 copies = tuple(self._copies[n])[: tuning.COPIES]
-                if self._open:  # few axes: what is gathered serves most uses
+                if self._anywhere:  # few axes: what is gathered serves most uses
                     by_axes = sorted(self._copies[n], key=lambda copy: len([*self.layouts[copy].pieces]))
                     copies = tuple(by_axes[: tuning.OPEN_COPIES])
                 key = shape, self.domain_of[n], copies
@@ -174,15 +176,15 @@ class Candidates:
         if key not in self._ways:
             spot = self.variables.spots[number]
             every = [self._numbered(self.chooser.ways(spot.knowledge, spot.held))]
-            if self._open:
+            if self._anywhere:
                 every += self._ways_anywhere(number, key[1])
-            for t, domain in enumerate(() if self._open else key[1]):
+            for t, domain in enumerate(() if self._anywhere else key[1]):
                 every += [self._ways_with(number, t, home) for home in self.domains[domain].homes]
             if spot.sends:
                 every.append(self._numbered(self.chooser.ways(spot.knowledge, spot.held, True)))
             different = {id(ways): ways for ways in every}  # many are the same
             numbers = dict.fromkeys(chain.from_iterable(different.values()))
-            self._ways[key] = tuple(numbers)[: tuning.OPEN_WAYS if self._open else tuning.WAYS]
+            self._ways[key] = tuple(numbers)[: tuning.OPEN_WAYS if self._anywhere else tuning.WAYS]
         return self._ways[key]
 
     def _ways_anywhere(self, number: Row, around: tuple[DomainId, ...]) -> Iterator[tuple[WayId, ...]]:

@@ -72,7 +72,7 @@ class Planner:
         self._free: dict[
             PieceSet, tuple[Pieces, Pieces]
         ] = {}  # outside of manual computations; of prime sizes
-        self._many = len(self._left(frozenset())[1]) > _FEW
+        self.many = len(self._left(frozenset())[1]) > _FEW  # pieces of prime size
         self._known_prices: dict[tuple[str, Pieces], Price] = {}
         self.counts = self.prices.collective is not None  # whether fewer collectives may be worth more bytes
         self._begun: Mapping[str, float] = {}  # with a machine, the number of a kind that are combined
@@ -92,7 +92,7 @@ class Planner:
     def likely(self, shape: Shape, start: Layout, goal: Layout, taken: PieceSet = frozenset()) -> Route:
         """The route that prices a reshard while a program is chosen: that of ``route``, or on a mesh of many
         pieces one that is found sooner and costs no less."""
-        if not self._many:
+        if not self.many:
             return self.route(shape, start, goal, taken)
         key = shape, start, goal, taken
         if (route := self.kept.likely.get(key)) is None:
@@ -266,9 +266,10 @@ class Planner:
 
     @cached_property
     def _scales(self) -> bool:
-        """Whether the cheapest route of a reshard is also the cheapest for more elements."""
+        """Whether the route that prices a reshard also prices that of more elements: if it is searched for
+        along pieces of prime sizes, too, fixed costs decide."""
         pieces, primes = self._left(frozenset())
-        return pieces == primes
+        return pieces == primes or self.many
 
     @cached_property
     def _kinds(self) -> list[int]:

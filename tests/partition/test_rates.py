@@ -59,6 +59,16 @@ def test_routes_found_together_are_as_cheap_as_each_alone(axes: Axes, shape: Sha
             assert (together.price, together.sends) == (alone.price, alone.sends), (start, goal)
 
 
+def test_on_many_pieces_more_elements_cost_as_much_each() -> None:
+    axes = axes_of((4, 4, 2))
+    planner, known = Planner(axes), layouts(axes, 2)[::9]
+    assert planner.many
+    for start in known:
+        for goal in known:
+            few, more = (planner.rates(shape, start, goal) for shape in ((32, 32), (128, 64)))
+            assert more == tuple(8 * each if n % 3 < 2 else each for n, each in enumerate(few)), (start, goal)
+
+
 def test_pieces_that_differ_in_price_do_not_change_names() -> None:
     def collective(kind: str, group: int, along: tuple[str, ...], groups: object) -> Price:
         return Price(10.0 if along == ("a",) else 1.0)
