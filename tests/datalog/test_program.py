@@ -688,3 +688,14 @@ def test_tables_are_sorted_by_value(width: int, prefix: str, backend: Any) -> No
     program.run()
     found = [tuple(row) for row in program.relation("r").tolist()]
     assert found == sorted(rows) == program.rows("r")
+
+
+@pytest.mark.core
+def test_facts_that_need_more_memory_than_the_limit_are_refused_with_what_they_take() -> None:
+    program = Program(
+        ".decl e(x: number, y: number)\n.decl p(x: number)\np(x) :- e(x, _).", limits=Limits(memory=1 << 20)
+    )
+    program.add("e", np.arange(1_000_000).reshape(-1, 2))
+    message = r"the facts take \d+ MiB of memory, and the limit is 1; raise the limit, or give fewer facts"
+    with pytest.raises(EngineError, match=message):
+        program.run()

@@ -62,7 +62,9 @@ impl fmt::Display for Fault {
                 let limit = limit.div_ceil(1 << 20);
                 write!(f, "more than {limit} MiB of memory; bound the recursion, or raise the limit")
             }
-            Fault::OutOfMemory => write!(f, "there is no more memory; bound the recursion"),
+            Fault::OutOfMemory => {
+                write!(f, "there is no more memory; bound the recursion, or give fewer facts")
+            }
             Fault::TooSlow(limit) => {
                 let limit = limit.as_secs_f64();
                 write!(f, "more than {limit} seconds; bound the recursion, or raise the limit")

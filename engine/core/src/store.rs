@@ -282,6 +282,7 @@ impl Store {
     /// Compute the relations that `outputs` depend on, and bring those up to date that were computed before.
     /// After an error everything is computed anew the next time.
     pub fn evaluate(&mut self, outputs: &[RelationId], limits: &Limits) -> Result<(), Error> {
+        self.have_room(limits)?;
         let mut wanted = self.done.clone();
         for StratumId(stratum) in self.program.strata_of(outputs) {
             wanted[stratum] = true;
@@ -314,6 +315,19 @@ impl Store {
             self.begin_anew()?;
         }
         result
+    }
+
+    /// An error where the facts alone take more than the memory that there may be, before any rule has run.
+    fn have_room(&self, limits: &Limits) -> Result<(), Error> {
+        let Database { relations, values } = &self.database;
+        let taken = relations.iter().map(Relation::bytes).sum::<usize>() + values.bytes();
+        if taken <= limits.memory || self.done.contains(&true) {
+            return Ok(());
+        }
+        let [taken, most] = [taken, limits.memory].map(|bytes| bytes.div_ceil(1 << 20));
+        Err(Error::Input(format!(
+            "the facts take {taken} MiB of memory, and the limit is {most}; raise the limit, or give fewer facts"
+        )))
     }
 
     /// Forget what was computed.
