@@ -22,6 +22,7 @@ from jaxlib.mlir import ir
 from ..errors import ShardlogError
 from ..program.ids import Factor, Slot
 from ..program.meshes import Meshes, SubAxis, axis_text
+from ..program.mlir.diagnostics import explain
 from ..program.shardings import Dimension, Sharding
 from .choice.choosing import Way
 from .forms import REMAKE, VERSION, PlanFile
@@ -131,7 +132,8 @@ class SavedPlan:
         except ShardlogError:
             raise
         except Exception as error:
-            message = f"a damaged plan ({type(error).__name__}: {error})"
+            said = explain(error, "")[0] if isinstance(error, ir.MLIRError) else error
+            message = f"a damaged plan ({type(error).__name__}: {said})"
             raise ShardlogError(message, where=self.file.where, hint=REMAKE) from None
 
 

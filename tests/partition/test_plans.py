@@ -101,6 +101,18 @@ def test_a_plan_changed_by_hand_is_refused(fields: Any, said: str, tmp_path: Pat
     assert said in refusal(plan=changed(tmp_path, **fields))
 
 
+def test_a_plan_with_a_step_of_other_axes_is_one_message(tmp_path: Path) -> None:
+    """MLIR refuses the program that it describes, in many lines."""
+    plan = json.loads(shardlog.run(MLP).partition(pins='%1=[{"data"}, {}]').plan.file.text)
+    (gather,) = [
+        step for reshard in plan["reshards"] for step in reshard["steps"] if step["kind"] == "all_gather"
+    ]
+    gather["axes"] = []
+    message = refusal(plan=changed(tmp_path, **plan))
+    assert "a damaged plan (" in message
+    assert len(message.splitlines()) == 2
+
+
 @pytest.mark.parametrize("text", ["", "[]", "{}", "\xff"])
 def test_what_is_no_plan_is_refused(text: str, tmp_path: Path) -> None:
     (path := tmp_path / "plan.json").write_bytes(text.encode("latin1"))
