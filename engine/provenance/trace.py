@@ -43,7 +43,7 @@ from .extents import Extent
 from .matching import INTEGERS, Bindings, Matcher, Row
 from .proof import Proof, shown
 
-_OPEN, _ASKED = -2, -3
+_OPEN = -2
 
 # An expression of a plan, over the variables of a clause by their numbers; or ("any",), or a record of such.
 Term = tuple[object, ...]

@@ -12,8 +12,6 @@ from ..steps import OPTION, PARTIAL, Site, WhyStep, rule_place, tuple_text
 from .alike import groups, left_out, others
 
 _WIDTH = 100
-_MOST_STEPS = 6
-_MOST_OTHERS = 4
 _MOST_TEXTS = 8
 
 

@@ -19,7 +19,6 @@ from ...program.function import location
 from ...program.mlir.types import Operation, Value
 from .writer import OpWriter, element_of, shape_of, written_element
 
-_WRITTEN = "stablehlo."
 _PRODUCT = "multiply"  # of two operands, of which sums are products of tensors
 
 

@@ -15,7 +15,7 @@ from ...program.ids import Slot
 from ..facts.knowledge import Knowledge
 from ..layouts import Layout, Shape
 from . import tuning
-from .least.folding import classes
+from .least.folding import Integers, classes
 
 Variable = NewType("Variable", int)  # equal values
 NONE = Variable(-1)
@@ -84,36 +84,11 @@ class Variables:
         opened: Collection[int] = (),
         steps: int = tuning.STEPS,
     ) -> None:
-        computed, uses = set(opened), dict[int, int]()  # used by ops that need them in certain layouts
-        for spot in spots:
-            free = spot.free
-            for t, (value, role) in enumerate(zip(spot.values, spot.knowledge.roles, strict=True)):
-                if role == "result":
-                    computed.add(value)
-                elif t not in free:
-                    uses[value] = uses.get(value, 0) + 1
-        number: dict[int, int] = {}
-        kinds: list[ValueKind] = []
-        for spot in spots:
-            for t, (value, shape) in enumerate(zip(spot.values, spot.knowledge.shapes, strict=True)):
-                if not shape or value in number:
-                    continue
-                several = uses.get(value, 0) > 1
-                if value in computed or (several and t not in spot.free):
-                    number[value] = len(kinds)
-                    width, home, goes_around = spot.knowledge.widths[t], spot.held[t], carried.get(value)
-                    kind = ValueKind(
-                        shape, width, home, value in computed, several, goes_around, value in opened
-                    )
-                    kinds.append(kind)
-        wanted: list[dict[tuple[Layout, float], int]] = [{} for _ in kinds]
-        for need in needs:
-            if (n := number.get(need.value)) is not None:
-                key = need.layout, need.weight
-                wanted[n][key] = wanted[n].get(key, 0) + 1
+        number, kinds = _values(spots, carried, opened)
+        wanted = _wanted(needs, number)
         self.values = list(number)
         self.numbers = [tuple([number.get(value, -1) for value in spot.values]) for spot in spots]
-        alike, self.of = classes(
+        row_of, self.of = classes(
             [(spot.knowledge, spot.held, spot.free, spot.weight, spot.weights) for spot in spots],
             [
                 (*kind, tuple(asked.items()), value in pinned)
@@ -126,18 +101,7 @@ class Variables:
         self.size = np.bincount(self.of).astype(np.float64)
         first = np.unique(self.of, return_index=True)[1]
         self.kinds, self.wanted = [kinds[n] for n in first], [wanted[n] for n in first]
-        first_rows, often = np.unique(alike, return_index=True, return_counts=True)[1:]
-        order = np.argsort(first_rows, kind="stable")  # in the order of the program
-        self.row_of = np.argsort(order)[alike]
-        self.firsts = first_rows[
-            order
-        ].tolist()  # of each row: the number of its first op among the given ones
-        self.spots, self.often = [spots[n] for n in first_rows[order]], often[order].astype(np.float64)
-        self.slots = [
-            tuple(NONE if n < 0 else Variable(int(self.of[n])) for n in self.numbers[i])
-            for i in first_rows[order]
-        ]
-        self.rows = [Row(n) for n in range(len(self.spots))]
+        self._fold(spots, row_of)
         self.weights = [1.0] * len(self.kinds)
         for spot, variables in zip(self.spots, self.slots, strict=True):
             for n, weight in zip(variables, spot.resharded, strict=True):
@@ -147,3 +111,56 @@ class Variables:
             s.values[s.knowledge.roles.index("result")] if "result" in s.knowledge.roles else None
             for s in spots
         ]
+
+    def _fold(self, spots: Sequence[Spot], classes: Integers) -> None:
+        """Makes one row of the ops of a class, in the order of the program."""
+        first_rows, often = np.unique(classes, return_index=True, return_counts=True)[1:]
+        order = np.argsort(first_rows, kind="stable")
+        firsts = first_rows[order]
+        self.row_of = np.argsort(order)[classes]
+        self.firsts = firsts.tolist()  # of each row: the number of its first op among the given ones
+        self.spots, self.often = [spots[n] for n in firsts], often[order].astype(np.float64)
+        self.slots = [
+            tuple(NONE if n < 0 else Variable(int(self.of[n])) for n in self.numbers[i]) for i in firsts
+        ]
+        self.rows = [Row(n) for n in range(len(self.spots))]
+
+
+def _values(
+    spots: Sequence[Spot], carried: Mapping[int, bool], opened: Collection[int]
+) -> tuple[dict[int, int], list[ValueKind]]:
+    """The values whose layouts are chosen, each with its number, and the kind of each number.
+
+    They are tensors that an op makes, or that several ops need in certain layouts.
+    """
+    made, uses = set(opened), dict[int, int]()
+    for spot in spots:
+        free = spot.free
+        for t, (value, role) in enumerate(zip(spot.values, spot.knowledge.roles, strict=True)):
+            if role == "result":
+                made.add(value)
+            elif t not in free:
+                uses[value] = uses.get(value, 0) + 1
+    number, kinds = dict[int, int](), list[ValueKind]()
+    for spot in spots:
+        for t, (value, shape) in enumerate(zip(spot.values, spot.knowledge.shapes, strict=True)):
+            if not shape or value in number:
+                continue
+            several = uses.get(value, 0) > 1
+            if value in made or (several and t not in spot.free):
+                number[value] = len(kinds)
+                width, home, goes_around = spot.knowledge.widths[t], spot.held[t], carried.get(value)
+                kinds.append(
+                    ValueKind(shape, width, home, value in made, several, goes_around, value in opened)
+                )
+    return number, kinds
+
+
+def _wanted(needs: Sequence[Need], number: Mapping[int, int]) -> list[dict[tuple[Layout, float], int]]:
+    """By number of a value: the layouts that it is needed in, with their weights, and how often."""
+    wanted: list[dict[tuple[Layout, float], int]] = [{} for _ in number]
+    for need in needs:
+        if (n := number.get(need.value)) is not None:
+            key = need.layout, need.weight
+            wanted[n][key] = wanted[n].get(key, 0) + 1
+    return wanted

@@ -548,12 +548,8 @@ class Live(LiveTurns):
         function = instance.function
         return self.run.names[function.name].places[function.source(node)].location
 
-    def whole_origin(self, item: Item) -> Origin | None:
-        """Where an op comes from, and the calls around it; None for other items."""
-        return next(self.whole_origins([item]))
-
     def whole_origins(self, items: Iterable[Item]) -> Iterator[Origin | None]:
-        """The same of some items."""
+        """The origin of each item that is an op, and of the calls around it; None for other items."""
         for instance, node, _ in self._nodes(items):
             yield self._origin(instance, node) if node < len(instance.function.ops) else None
 

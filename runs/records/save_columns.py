@@ -26,15 +26,15 @@ T = TypeVar("T")
 
 
 class Distinct(dict[T, int]):
-    """Things by number, in the order in which they first come."""
+    """Distinct entries by number, in the order in which they first come."""
 
-    def __missing__(self, thing: T) -> int:
-        number = self[thing] = len(self)
+    def __missing__(self, entry: T) -> int:
+        number = self[entry] = len(self)
         return number
 
-    def of(self, things: Iterable[T]) -> Ints:
-        """The number of each thing."""
-        return np.fromiter(map(self.__getitem__, things), np.int32)
+    def of(self, entries: Iterable[T]) -> Ints:
+        """The number of each entry."""
+        return np.fromiter(map(self.__getitem__, entries), np.int32)
 
 
 class Texts(dict[str, int]):

@@ -14,7 +14,9 @@ from .live import Live
 from .record import Key
 from .save_columns import Distinct
 
-_MOST = 1 << 22  # cells that the sets of ``needs`` may have together; beyond, they are found when asked for
+_MOST_NEEDED = (
+    1 << 22
+)  # cells that the sets of ``needs`` may have together; beyond, they are found when asked for
 
 
 class _Gain(NamedTuple):
@@ -45,7 +47,7 @@ class Ways:
         self._read(record)
         cells = list(self._bits)
         total = sum(mask.bit_count() for mask in self._sets)
-        self.needs = [_members(mask, cells) for mask in self._sets] if total <= _MOST else None
+        self.needs = [_members(mask, cells) for mask in self._sets] if total <= _MOST_NEEDED else None
 
     def _read(self, record: Live) -> None:
         # A loop over all changes of a run: everything that it uses is local.
