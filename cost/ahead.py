@@ -116,8 +116,8 @@ def ahead(program: PartitionedRun, text: str) -> Ahead:
     estimated = (name for name in (target.name, target.platform) if name in names())
     predicted = cost(program, machine(next(estimated, names()[0])))
     module = with_main(program.module_for(target.platform))
-    said = compile_for(bytecode_of(module), target, program.axes.count, program.form)
-    memory = said["memory"]
+    compiled = compile_for(bytecode_of(module), target, program.axes.count, program.form)
+    memory = compiled["memory"]
     ours: dict[str, tuple[int, int]] = {}
     rings = {window.sent.op for window in program.windows}  # of permutes
     for each, collective in zip(program.collectives, program.sent, strict=True):
@@ -126,7 +126,7 @@ def ahead(program: PartitionedRun, text: str) -> Ahead:
         )
         count, sent = ours.get(kind, (0, 0))
         ours[kind] = count + steps * each.repeats, sent + each.total
-    theirs = hlo_collectives(said["hlo"])
+    theirs = hlo_collectives(compiled["hlo"])
     kinds = [kind for kind in KINDS if kind in ours or kind in theirs]
     kept = (
         KeptCollectives(
@@ -141,6 +141,6 @@ def ahead(program: PartitionedRun, text: str) -> Ahead:
         Memory(memory["argument"], memory["output"], memory["alias"], memory["temp"], predicted.peak),
         tuple(kept),
         predicted.flops,
-        said["cost"].get("flops"),
-        said["hlo"],
+        compiled["cost"].get("flops"),
+        compiled["hlo"],
     )

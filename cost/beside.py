@@ -60,11 +60,11 @@ class Besides:
             "whole": list(enumerate(whole)),
             "part": [(n, self._part(p, sent.group)) for n, p in enumerate(window.products)],
         }
-        said, sentence = self._solver.solve(facts), ""
-        if said["faster"]:
+        answers, sentence = self._solver.solve(facts), ""
+        if answers["faster"]:
             proof = Derivations(self._program, {**facts, **self._shared}, ["faster"]).proof("faster", ())
             sentence = proof.source.sentence if proof and proof.source else ""
-        ((apart,),), ((beside,),) = said["apart"], said["beside"]
+        ((apart,),), ((beside,),) = answers["apart"], answers["beside"]
         return Beside(len(whole), sent.group, apart, beside, sum(whole), sentence)
 
     def _part(self, product: Product, count: int) -> float:

@@ -85,7 +85,7 @@ class Cost:
         pairs = zip(self.ops(), self.items.names("limited"), strict=True)
         for (op, limited), seconds in sums(pairs, self.items.of("seconds")).items():
             by_op[op][limited] = seconds
-        return {op: max(sorted(times), key=lambda what: times[what]) for op, times in by_op.items()}
+        return {op: max(sorted(times), key=lambda limit: times[limit]) for op, times in by_op.items()}
 
     def limited(self) -> dict[str, float]:
         """The seconds by limit: "compute", "memory" and "links"."""

@@ -132,9 +132,9 @@ class _Formulas:
         for body in self.result.bodies:
             for node, signature in enumerate(numbers(body.function.signature).tolist()):
                 if signature not in by_signature:
-                    said = book.classify(program.classes.facts(signature))
-                    reduces = {factor for factor, kind in said["kind"] if kind == "reduction"}
-                    by_signature[signature] = {(t, d) for t, d, _, f in said["maps"] if f in reduces}
+                    answers = book.classify(program.classes.facts(signature))
+                    reduces = {factor for factor, kind in answers["kind"] if kind == "reduction"}
+                    by_signature[signature] = {(t, d) for t, d, _, f in answers["maps"] if f in reduces}
                 if by_signature[signature]:
                     reduced[body.ops[node].operation] = by_signature[signature]
         return reduced

@@ -46,16 +46,16 @@ class Fusing:
 
     def _named(self, name: str) -> tuple[str, bool]:
         if name not in self._forms:
-            said = self._solver.solve({"made_by": [(name,)]}, ["form", "in_place"])
-            self._forms[name] = said["form"][0][0], bool(said["in_place"])
+            answers = self._solver.solve({"made_by": [(name,)]}, ["form", "in_place"])
+            self._forms[name] = answers["form"][0][0], bool(answers["in_place"])
         return self._forms[name]
 
     def fused(self, facts: tuple[tuple[str, Any], ...]) -> tuple[bool, bool]:
         """Whether an op with these facts is computed in the kernels that use it; and whether as the rows of a
         normalisation."""
         if facts not in self._fused:
-            said = self._solver.solve(dict(facts), ["fused", "normalises"])
-            self._fused[facts] = bool(said["fused"]), bool(said["normalises"])
+            answers = self._solver.solve(dict(facts), ["fused", "normalises"])
+            self._fused[facts] = bool(answers["fused"]), bool(answers["normalises"])
         return self._fused[facts]
 
 

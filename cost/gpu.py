@@ -43,9 +43,9 @@ class Timing:
 
     def of(self, facts: Facts) -> Taken:
         """The time of a kernel with these facts."""
-        said = self._solver.solve(facts)
+        answers = self._solver.solve(facts)
         ((seconds,),), ((limited,),), ((launches,),), ((sure,),) = (
-            said[name] for name in ("seconds", "limited", "launches", "sure")
+            answers[name] for name in ("seconds", "limited", "launches", "sure")
         )
         return Taken(seconds, limited, launches, sure)
 

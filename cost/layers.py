@@ -95,8 +95,8 @@ def _followed(timed: TimedOps, items: Sequence[Item], record: Live) -> list[int]
     """For each op that was written, the op among ``items`` that it was written for. The partitioner
     follows the program's order. Collectives name the op that they serve, and ops between them are matched
     by origin."""
-    known = set(timed.serves.values())
-    numbers = {item: n for n, item in enumerate(items) if item in known}
+    serving = set(timed.serves.values())
+    numbers = {item: n for n, item in enumerate(items) if item in serving}
     number_of = _numbers()
     where: dict[int, list[int]] = {}
     for n, origin in enumerate(record.whole_origins(items)):
@@ -127,9 +127,9 @@ def _numbers() -> Callable[[Origin | None], int]:
     seen: dict[int, tuple[Origin | None, int]] = {}  # which keeps them, so that no other gets the same id
 
     def number_of(origin: Origin | None) -> int:
-        known = seen.get(id(origin))
-        if known is None:
-            known = seen[id(origin)] = origin, numbers.setdefault(origin, len(numbers))
-        return known[1]
+        numbered = seen.get(id(origin))
+        if numbered is None:
+            numbered = seen[id(origin)] = origin, numbers.setdefault(origin, len(numbers))
+        return numbered[1]
 
     return number_of

@@ -55,10 +55,10 @@ class MemoryLayouts:
 
     def of(self, op: int) -> Ordering:
         """The answers of the rules about an op."""
-        known = self._known.get(op)
-        if known is None:
-            known = self._known[op] = self._of(op)
-        return known
+        answered = self._known.get(op)
+        if answered is None:
+            answered = self._known[op] = self._of(op)
+        return answered
 
     def _of(self, op: int) -> Ordering:
         if not self._rules.asked(self.graph.plain[op])[0]:
@@ -200,24 +200,24 @@ class Forms:
     def asked(self, name: str) -> tuple[bool, bool]:
         """Whether the rules need more facts about ops of a name, and whether these accept any order."""
         if name not in self._asked:
-            said = self._solver.solve({"op": [(name,)]}, ["asked", "any_order"])
-            self._asked[name] = bool(said["asked"]), bool(said["any_order"])
+            answers = self._solver.solve({"op": [(name,)]}, ["asked", "any_order"])
+            self._asked[name] = bool(answers["asked"]), bool(answers["any_order"])
         return self._asked[name]
 
     def never_narrow(self, name: str, element: str) -> int:
         """How many times as wide as their type ops of a name compute elements."""
         if (name, element) not in self._wide:
             facts: dict[str, list[tuple[Any, ...]]] = {"op": [(name,)], "element": [(0, element, 0)]}
-            said = self._solver.solve(facts, ["times_as_wide"])["times_as_wide"]
-            self._wide[name, element] = max((times for (times,) in said), default=1)
+            factors = self._solver.solve(facts, ["times_as_wide"])["times_as_wide"]
+            self._wide[name, element] = max((times for (times,) in factors), default=1)
         return self._wide[name, element]
 
-    def ordering(self, told: tuple[tuple[str, Any], ...]) -> Ordering:
+    def ordering(self, described: tuple[tuple[str, Any], ...]) -> Ordering:
         """The answers of the rules about an op."""
-        if told not in self._orderings:
-            facts = dict(told)
-            self._orderings[told] = _ordering(facts, self._solver.solve(facts))
-        return self._orderings[told]
+        if described not in self._orderings:
+            facts = dict(described)
+            self._orderings[described] = _ordering(facts, self._solver.solve(facts))
+        return self._orderings[described]
 
 
 @lru_cache(maxsize=16)
@@ -226,12 +226,12 @@ def forms(traits: OpTraits, platform: str) -> Forms:
     return Forms(traits, platform)
 
 
-def _ordering(facts: Mapping[str, Any], said: Mapping[str, Any]) -> Ordering:
+def _ordering(facts: Mapping[str, Any], answers: Mapping[str, Any]) -> Ordering:
     sizes = {(slot, dim): size for slot, dim, size in facts["dim"]}
     bits = {slot: width for slot, _, width in facts["element"]}
-    wide = {slot: width // bits[slot] for slot, width in said["widened"]}
+    wide = {slot: width // bits[slot] for slot, width in answers["widened"]}
     places: dict[int, list[tuple[int, int]]] = {}
-    for slot, place, dim in said["placed"]:
+    for slot, place, dim in answers["placed"]:
         if sizes[slot, dim] > 1:
             places.setdefault(slot, []).append((place, dim))
     forms = {}
@@ -241,7 +241,8 @@ def _ordering(facts: Mapping[str, Any], said: Mapping[str, Any]) -> Ordering:
         if form != _OWN:
             forms[slot] = form
     needs = sum(
-        width * prod(size for (of, _), size in sizes.items() if of == slot) for slot, width in said["needs"]
+        width * prod(size for (of, _), size in sizes.items() if of == slot)
+        for slot, width in answers["needs"]
     )
-    ((pieces,),) = said["pieces"] or [(1,)]
-    return Ordering(forms, pieces, needs, bool(said["aliased"]))
+    ((pieces,),) = answers["pieces"] or [(1,)]
+    return Ordering(forms, pieces, needs, bool(answers["aliased"]))

@@ -197,8 +197,8 @@ def machine(name: str, axes: Collection[str] = (), devices: int | None = None) -
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError, OSError) as error:
-        said = error.strerror if isinstance(error, OSError) else error
-        raise ShardlogError(f"cannot read the topology: {said}", where=str(path)) from None
+        reason = error.strerror if isinstance(error, OSError) else error
+        raise ShardlogError(f"cannot read the topology: {reason}", where=str(path)) from None
     except RecursionError:
         raise ShardlogError("cannot read the topology: it is nested too deeply", where=str(path)) from None
     described = _read(_Table(data, "", path), axes)
@@ -311,10 +311,10 @@ class _Table:
         """The error for an entry that is missing, or not as expected."""
         label = self.label(key)
         if key in self.entries:
-            said, hint = f"{label} is {self.entries[key]!r}", f"expected {expected}"
+            message, hint = f"{label} is {self.entries[key]!r}", f"expected {expected}"
         else:
-            said, hint = f"there is no {label}", f"expected {key} = ..., {expected}"
-        return ShardlogError(said, where=str(self.path), hint=hint)
+            message, hint = f"there is no {label}", f"expected {key} = ..., {expected}"
+        return ShardlogError(message, where=str(self.path), hint=hint)
 
     def check(self, allowed: Sequence[str]) -> None:
         """Raises ShardlogError for unknown entries."""
@@ -517,8 +517,8 @@ def _shaped(machine: Machine, name: str, shape: str) -> Torus:
         raise ShardlogError(f"{machine.name} has no shape", where=where, hint=f"say {name.partition(':')[0]}")
     dims = sizes_of(shape)
     if not dims:
-        said = f"there is no shape {shape}" if shape else "there is no shape after the colon"
-        raise ShardlogError(said, where=where, hint="expected as in 4x4x8")
+        message = f"there is no shape {shape}" if shape else "there is no shape after the colon"
+        raise ShardlogError(message, where=where, hint="expected as in 4x4x8")
     torus = replace(machine.torus, dims=dims)
     _check_torus(torus, machine.network, where)
     return torus
@@ -527,19 +527,19 @@ def _shaped(machine: Machine, name: str, shape: str) -> Torus:
 def _check_torus(torus: Torus, network: Network | None, where: str) -> None:
     """Raises ShardlogError for an impossible shape: with more dimensions, longer, or larger than what the
     links connect. Dimensions of one device do not count."""
-    shape, said = "x".join(map(str, torus.dims)), ""
+    shape, fault = "x".join(map(str, torus.dims)), ""
     dims, hint = [size for size in torus.dims if size > 1], ""
     if torus.dimensions and len(dims) > torus.dimensions:
-        said, hint = "of too many dimensions", f"expected {torus.dimensions} at most"
+        fault, hint = "of too many dimensions", f"expected {torus.dimensions} at most"
     elif torus.longest and max(dims, default=1) > torus.longest:
-        said, hint = "too long", f"expected {torus.longest} devices in a row at most"
+        fault, hint = "too long", f"expected {torus.longest} devices in a row at most"
     elif any(size % torus.multiple for size in dims):
-        said, hint = "of parts of hosts", f"expected rows of 1 or a multiple of {torus.multiple} devices"
+        fault, hint = "of parts of hosts", f"expected rows of 1 or a multiple of {torus.multiple} devices"
     elif network is not None and prod(dims) > network.within:
-        said = f"of {prod(dims):,} devices, and the links join {network.within:,}"
+        fault = f"of {prod(dims):,} devices, and the links join {network.within:,}"
         hint = "leave out the shape: links between slices then count as a network"
-    if said:
-        raise ShardlogError(f"a torus {shape} is {said}", where=where, hint=hint)
+    if fault:
+        raise ShardlogError(f"a torus {shape} is {fault}", where=where, hint=hint)
 
 
 def _link(table: _Table) -> Link:

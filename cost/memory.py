@@ -265,9 +265,9 @@ def _beside(region: int, layouts: MemoryLayouts) -> Iterator[tuple[int, int]]:
         given = {storing.memory_of(value) for value in graph.operands[order.operations[-1]]}
         lives = [life for life in lives if given.isdisjoint(life.values)]
     whole, live = _most(lives, allocation)
-    made = [(life.op, life.size) for life in live if life.op is not None]
-    if len(made) == len(live):
-        yield from made
+    results = [(life.op, life.size) for life in live if life.op is not None]
+    if len(results) == len(live):
+        yield from results
     else:  # in the memory of dead arguments
         taken = sum(allocation.room(storing.size(value)) for value in arguments)
         yield graph.owners[region], max(whole - taken, 0)

@@ -179,9 +179,9 @@ class Pricing:
         return self._solved(sending(kind, group, float(amount), link, together), amount, sure)
 
     def _solved(self, facts: Mapping[str, Iterable[Any]], amount: int, sure: str) -> OpPrice:
-        said = self._solver.solve(facts)
-        ((seconds,),), ((limited,),) = said["seconds"], said["limited"]
-        flops = said["flops"][0][0] if said["flops"] else 0.0
+        answers = self._solver.solve(facts)
+        ((seconds,),), ((limited,),) = answers["seconds"], answers["limited"]
+        flops = answers["flops"][0][0] if answers["flops"] else 0.0
         return OpPrice(seconds, flops, float(amount), limited, sure)
 
 

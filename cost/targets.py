@@ -110,11 +110,11 @@ def compile_for(module: bytes, target: Target, devices: int, form: str) -> dict[
     done = subprocess.run(command, input=module, env=environment, capture_output=True, check=False)
     if done.returncode:
         lines = done.stderr.decode(errors="replace").strip().splitlines()
-        said = lines[-1] if lines and done.returncode > 0 else f"the compiler ends ({done.returncode})"
+        message = lines[-1] if lines and done.returncode > 0 else f"the compiler ends ({done.returncode})"
         raise ShardlogError(
-            f"XLA cannot compile it: {said[:400]}",
+            f"XLA cannot compile it: {message[:400]}",
             where=f"--target {target}",
-            hint=_ELSEWHERE.format(target.platform) if _UNKNOWN.search(said) else "",
+            hint=_ELSEWHERE.format(target.platform) if _UNKNOWN.search(message) else "",
         )
     answers: dict[str, Any] = json.loads(done.stdout)
     return answers

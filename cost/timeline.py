@@ -201,12 +201,12 @@ def _row(event: TimelineEvent, seconds: float, tracks: dict[str, int]) -> dict[s
         "cat": work.limited,
         "ts": event.begin * _MICRO,
         "dur": seconds * _MICRO,
-        "args": {name: said for name, said in about.items() if said not in ("", None)},
+        "args": {name: value for name, value in about.items() if value not in ("", None)},
     }
 
 
-def _named(what: str, track: int, name: str) -> dict[str, Any]:
-    return {"ph": "M", "pid": 0, "tid": track, "name": what, "args": {"name": name}}
+def _named(kind: str, track: int, name: str) -> dict[str, Any]:
+    return {"ph": "M", "pid": 0, "tid": track, "name": kind, "args": {"name": name}}
 
 
 def _sorted(track: int) -> dict[str, Any]:

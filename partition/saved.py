@@ -63,12 +63,12 @@ class SavedPlan:
         damaged."""
         with self.reading():
             sizes = [dict(mesh.axes) for mesh in meshes.meshes]
-            found = []
+            read = []
             for mesh, axis, pre, size in self._data["axes"]:
                 if sizes[mesh][axis] % (int(pre) * int(size)):
                     raise ValueError(f"the axis {axis} has no part ({pre}){size}")
-                found.append(Sharding(mesh, (Dimension((SubAxis(axis, int(pre), int(size)),)),)))
-            return found
+                read.append(Sharding(mesh, (Dimension((SubAxis(axis, int(pre), int(size)),)),)))
+            return read
 
     def plan(self, axes: Axes, values: int) -> Plan:
         """The plan itself, for a module with this many values. Raises ShardlogError if the file is

@@ -65,7 +65,7 @@ KNOWN = {  # ops that are known somewhere
         *(f"stablehlo.{n}" for n in ("add", "subtract", "multiply", "divide", "remainder", "constant")),
         *(f"stablehlo.{n}" for n in ("convert", "reshape", "dynamic_slice", "partition_id", "replica_id")),
     },
-    "exporters/lowering/loops.py": {"stablehlo.", "stablehlo.add"},
+    "exporters/lowering/loops.py": {"stablehlo.add"},
     "exporters/lowering/lowering.py": {"stablehlo."},
     "exporters/lowering/moves.py": {f"stablehlo.{n}" for n in ("add", "maximum", "minimum")},
     "exporters/lowering/writer.py": {"stablehlo.constant", "stablehlo.iota"},

@@ -187,15 +187,15 @@ class Chooser:
             alike = number, moves, anywhere, self._splits_alike(knowledge, held, moves)
             if alike not in self._ways:
                 about = self._key_of.get(number)
-                known, evenly = self._ways_evenly, (about, *alike[1:])
-                if about is None or evenly not in known:
+                ways_evenly, evenly = self._ways_evenly, (about, *alike[1:])
+                if about is None or evenly not in ways_evenly:
                     ways = self._find_ways(knowledge, facts, held, moves, anywhere)
-                    found = sorted(ways, key=lambda way: way[::-1])  # in whichever slots
+                    sorted_ways = sorted(ways, key=lambda way: way[::-1])  # in whichever slots
                     if about is not None:
-                        known[evenly] = found
+                        ways_evenly[evenly] = sorted_ways
                 else:
-                    found = known[evenly]
-                self._ways[alike] = found
+                    sorted_ways = ways_evenly[evenly]
+                self._ways[alike] = sorted_ways
             self._ways[key] = self._ways[alike]
         return self._ways[key]
 

@@ -19,9 +19,9 @@ from .homes import Homes
 from .variables import Need, Spot, Variables
 
 
-def often(counts: Executions, what: Any) -> float:
+def often(counts: Executions, op: Any) -> float:
     """How often an op runs."""
-    return times(counts.of(what), counts.often(what))
+    return times(counts.of(op), counts.often(op))
 
 
 def times(trips: int | None, least: int) -> float:

@@ -312,7 +312,7 @@ class RuleReader:
     def looks_around(self, op: Operation) -> bool:
         """Whether the rules for an op may depend on the makers of its operands or the users of its
         results."""
-        return any(what != "regions" for what in self._looks_at.get(op.name, ()))
+        return any(side != "regions" for side in self._looks_at.get(op.name, ()))
 
     def knowledge(self, op: Operation) -> Knowledge:
         """The answers of the rules about an op. A sharding rule on the op itself counts only if they have
@@ -334,14 +334,14 @@ class RuleReader:
         plain = {name: rows for name, rows in facts.items() if name not in _OWN_RULE} | self._modes
         if len(plain) != len(facts) + len(self._modes):
             plain["attribute_number"] = [row for row in facts["attribute_number"] if row[0] != RULE]
-        said = self.book.localize(plain)
-        if (not said["known"] or said["no_rule"]) and "rule_factor" in facts:
+        answers = self.book.localize(plain)
+        if (not answers["known"] or answers["no_rule"]) and "rule_factor" in facts:
             plain = {**facts, **self._modes}
-            said = self.book.localize(plain)
-        return self._read(op, plain, said)
+            answers = self.book.localize(plain)
+        return self._read(op, plain, answers)
 
     @staticmethod
-    def _read(op: Operation, facts: Mapping[str, Rows], said: Mapping[str, Rows]) -> Knowledge:
+    def _read(op: Operation, facts: Mapping[str, Rows], answers: Mapping[str, Rows]) -> Knowledge:
         slots = facts.get("slot", [])
         ranks = [rank for *_, rank in slots]
         dims: list[list[int]] = [[0] * max(rank, 0) for rank in ranks]
@@ -349,47 +349,49 @@ class RuleReader:
             dims[t][d] = size
         bits = {t: width for t, _, width in facts.get("element", ())}
         maps: list[list[list[Factor]]] = [[[] for _ in range(max(rank, 0))] for rank in ranks]
-        if not said["no_rule"]:
-            for t, d, _, factor in said["maps"]:
+        if not answers["no_rule"]:
+            for t, d, _, factor in answers["maps"]:
                 maps[t][d].append(factor)
-            for t, d, factor in said["maps_along"]:
+            for t, d, factor in answers["maps_along"]:
                 maps[t][d] = [factor]
-        splits = frozenset(factor for (factor,) in said["splits"]) if not said["no_rule"] else frozenset()
+        splits = (
+            frozenset(factor for (factor,) in answers["splits"]) if not answers["no_rule"] else frozenset()
+        )
         return Knowledge(
-            lowering=said["lowers"][0][0],
-            refused=said["refuses"][0][0] if said["refuses"] else "",
+            lowering=answers["lowers"][0][0],
+            refused=answers["refuses"][0][0] if answers["refuses"] else "",
             roles=tuple(role for _, role, *_ in slots),
             shapes=tuple(tuple(d) if r >= 0 else None for d, r in zip(dims, ranks, strict=True)),
             widths=tuple(-(-bits.get(t, 0) // 8) for t in range(len(slots))),
             element=min(facts.get("element", ()), default=(0, "", 0))[1],
             maps=tuple(tuple(map(tuple, slot)) for slot in maps),
-            sizes=dict(said["factor"]),
+            sizes=dict(answers["factor"]),
             splits=splits,
-            partial=frozenset(factor for (factor,) in said["leaves_partial"]) & splits,
-            evenly=frozenset(factor for (factor,) in said["evenly"]) & splits,
-            combine=next((_WRITTEN + how.removeprefix(_WRITTEN) for (how,) in said["combined_by"]), ""),
-            combined_by_itself=bool(said["combined_by_itself"]),
-            multiplies=bool(said["multiplies"]),
-            fills={(t, factor): what for t, factor, what in said["fills"]},
-            local_sizes=tuple(said["local_size"]),
-            sized_by=tuple(sorted(slot for (slot,) in said["sized_by"])),
-            counts=tuple(said["counts"]),
+            partial=frozenset(factor for (factor,) in answers["leaves_partial"]) & splits,
+            evenly=frozenset(factor for (factor,) in answers["evenly"]) & splits,
+            combine=next((_WRITTEN + how.removeprefix(_WRITTEN) for (how,) in answers["combined_by"]), ""),
+            combined_by_itself=bool(answers["combined_by_itself"]),
+            multiplies=bool(answers["multiplies"]),
+            fills={(t, factor): fill for t, factor, fill in answers["fills"]},
+            local_sizes=tuple(answers["local_size"]),
+            sized_by=tuple(sorted(slot for (slot,) in answers["sized_by"])),
+            counts=tuple(answers["counts"]),
             reads=tuple(
-                Read(*row, *(row[:2] in said[how] for how in _READING))
-                for row in sorted(said["needs_stretch"])
+                Read(*row, *(row[:2] in answers[how] for how in _READING))
+                for row in sorted(answers["needs_stretch"])
             ),
             passes={
-                way: frozenset(t for w, t in said["passes_partial"] if w == way)
-                for way in sorted({way for way, _ in said["passes_partial"]})
+                way: frozenset(t for w, t in answers["passes_partial"] if w == way)
+                for way in sorted({way for way, _ in answers["passes_partial"]})
             },
-            picks={factor: 0 for (factor,) in said["picks"]} | dict(said["picks_of"]),
+            picks={factor: 0 for (factor,) in answers["picks"]} | dict(answers["picks_of"]),
             names_functions=tuple(name for name, value in attributes_of(op) if _names_functions(value)),
-            starts=frozenset(said["starts"]),
-            looks_up=bool(said["looks_up"]),
-            expands=bool(said["expands_scalar"]),
-            gives_nothing=bool(said["gives_nothing"]),
-            touches=said["touches_part"][0][0] if said["touches_part"] else "all",
-            facts=said,
+            starts=frozenset(answers["starts"]),
+            looks_up=bool(answers["looks_up"]),
+            expands=bool(answers["expands_scalar"]),
+            gives_nothing=bool(answers["gives_nothing"]),
+            touches=answers["touches_part"][0][0] if answers["touches_part"] else "all",
+            facts=answers,
             signature=facts,
         )
 

@@ -383,8 +383,8 @@ def _some_equal(block: _Block, candidates: Sequence[int], traits: OpTraits) -> b
     for some in takes.values():
         if len(some) > 1:
             does = [_what_it_does(block.operations[n], traits) for n in some]
-            known = [what for what in does if what is not None]
-            if len(set(known)) < len(known):
+            computations = [computation for computation in does if computation is not None]
+            if len(set(computations)) < len(computations):
                 return True
     return False
 

@@ -214,12 +214,12 @@ class Writer(Walk):
             entries = list[Any]()
             for i, entry in enumerate(boundary_attributes(func, label)):
                 given = attribute_or_none(entry, "sdy.sharding")
-                said = None if given is None or whole is None else says[number](whole[number][i])
-                if said is not None and said == given:
+                written = None if given is None or whole is None else says[number](whole[number][i])
+                if written is not None and written == given:
                     entries.append(entry)
                     continue
                 kept = entries_of(entry, "sdy.sharding")
-                kept |= {} if said is None else {"sdy.sharding": said}
+                kept |= {} if written is None else {"sdy.sharding": written}
                 entries.append(ir.DictAttr.get(kept | manual if self.form == "manual" else kept))
             function.attributes[label] = ir.ArrayAttr.get(entries)
 
@@ -239,9 +239,9 @@ class Writer(Walk):
         for i, sharding in enumerate(taken):
             # Shardy lets the result of a constraint be reduced, even if the constraint changes nothing.
             if sdy.TensorShardingAttr(sharding).unreduced_axes:
-                said = {"sharding": sharding}
+                constraint = {"sharding": sharding}
                 operands[i] = self.builder.one(
-                    "sdy.sharding_constraint", [operands[i]], operands[i].type, said
+                    "sdy.sharding_constraint", [operands[i]], operands[i].type, constraint
                 )
         return self.builder.op("sdy.manual_computation", operands, func.type.results, attributes, regions=1)
 

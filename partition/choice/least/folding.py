@@ -27,18 +27,18 @@ def classes(
     for _ in range(steps):
         seen = alone.copy()
         np.add.at(seen, spot, mixed(around[value] + place))
-        said = around.copy()
-        np.add.at(said, value, mixed(mixed(seen)[spot] + place))
-        around = mixed(said)
+        heard = around.copy()
+        np.add.at(heard, value, mixed(mixed(seen)[spot] + place))
+        around = mixed(heard)
     of_values = np.unique(around, return_inverse=True)[1]
     seen = alone.copy()
     np.add.at(seen, spot, mixed(mixed(of_values.astype(np.uint64))[value] + place))
     return np.unique(seen, return_inverse=True)[1], of_values
 
 
-def _numbered(things: Sequence[Hashable]) -> npt.NDArray[np.uint64]:
+def _numbered(entries: Sequence[Hashable]) -> npt.NDArray[np.uint64]:
     numbers: dict[Hashable, int] = {}
-    return np.asarray([numbers.setdefault(thing, len(numbers)) for thing in things], dtype=np.uint64)
+    return np.asarray([numbers.setdefault(entry, len(numbers)) for entry in entries], dtype=np.uint64)
 
 
 def mixed(numbers: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:

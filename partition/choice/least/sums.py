@@ -189,8 +189,8 @@ class Reference:
     def _beliefs(self) -> Floats:
         """The cost of each value of each variable by all messages."""
         beliefs = self.alone.copy()
-        for term, said in zip(self.terms, self._said, strict=True):
-            for index, messages in zip(term.variables.T, said, strict=True):
+        for term, sent in zip(self.terms, self._said, strict=True):
+            for index, messages in zip(term.variables.T, sent, strict=True):
                 add_rows(beliefs, index, messages * (term.counts / self.size[index])[:, None])
         return beliefs
 
@@ -211,10 +211,10 @@ class Reference:
     def _tell(
         self, number: int, row: int, often: Floats, beliefs: Floats, saying: Saying, shares: Floats
     ) -> None:
-        term, said = self.terms[number], [messages[row] for messages in self._said[number]]
+        term, sent = self.terms[number], [messages[row] for messages in self._said[number]]
         variables = term.variables[row].tolist()
-        heard = [beliefs[v, : len(m)] - m for v, m in zip(variables, said, strict=True)]
-        kept = [self._open[v, : len(m)] for v, m in zip(variables, said, strict=True)]
+        heard = [beliefs[v, : len(m)] - m for v, m in zip(variables, sent, strict=True)]
+        kept = [self._open[v, : len(m)] for v, m in zip(variables, sent, strict=True)]
         best = [
             (t + np.where(k, h, inf)).min(axis=1) for t, h, k in zip(term.tables, heard, kept, strict=True)
         ]
@@ -228,22 +228,22 @@ class Reference:
             # A row that stands for several terms with a common variable sends them all at once, so each
             # message changes by less.
             part = saying.step / max(variables.count(variable) * often[s], 1.0)
-            more = np.where(kept[s], part * (new - said[s]), 0.0)
+            more = np.where(kept[s], part * (new - sent[s]), 0.0)
             beliefs[variable, : len(more)] += more * often[s]
-            said[s] += more
+            sent[s] += more
 
     def messages(self, number: int, slot: int) -> Floats:
-        said = self._said[number][slot]
-        return np.where(self._open[self.terms[number].variables[:, slot], : said.shape[1]], said, FAR)
+        sent = self._said[number][slot]
+        return np.where(self._open[self.terms[number].variables[:, slot], : sent.shape[1]], sent, FAR)
 
     def bound(self) -> float:
         return float(np.where(self._open, self._beliefs(), inf).min(axis=1) @ self.size) + self.left()
 
     def left(self) -> float:
         rest_of_all = 0.0
-        for term, said in zip(self.terms, self._said, strict=True):
+        for term, sent in zip(self.terms, self._said, strict=True):
             total = term.base[None]
-            for table, messages, index in zip(term.tables, said, term.variables.T, strict=True):
+            for table, messages, index in zip(term.tables, sent, term.variables.T, strict=True):
                 rest = np.where(self._open[index, : table.shape[1]], -messages, inf)
                 total = total + (table[None] + rest[:, None]).min(axis=2)
             rest_of_all += float(total.min(axis=1) @ term.counts)
