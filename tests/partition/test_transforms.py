@@ -1,10 +1,12 @@
-"""Fourier transforms of what is gathered first."""
+"""Fourier transforms of operands that are gathered first, and triangular systems."""
 
 from __future__ import annotations
 
 import numpy as np
 import pytest
 import shardlog
+
+from .running import run_partitioned
 
 ROWS = """
 sdy.mesh @mesh = <["a"=4, "b"=2]>
@@ -29,3 +31,30 @@ def test_what_xla_would_gather_in_another_order_is_transformed(length: str, dims
     program = shardlog.run(ROWS.replace("LENGTH", length)).partition(keep_shardings=True)
     (got,) = program.compile()(x)
     assert np.allclose(got, wanted, rtol=1e-4, atol=1e-4 * np.abs(wanted).max())
+
+
+SOLVE = """
+sdy.mesh @mesh = <["a"=2, "b"=4]>
+func.func @main(%a: tensor<2x3x3xf32>, %b: tensor<2xSHAPExf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, DIMS]>})
+    -> (tensor<2xSHAPExf32> {sdy.sharding = #sdy.sharding<@mesh, [{"a"}, DIMS]>}) {
+  %0 = "stablehlo.triangular_solve"(%a, %b) <{left_side = LEFT, lower = true, unit_diagonal = false,
+    transpose_a = #stablehlo<transpose HOW>}> : (tensor<2x3x3xf32>, tensor<2xSHAPExf32>) -> tensor<2xSHAPExf32>
+  return %0 : tensor<2xSHAPExf32>
+}
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("how", ["NO_TRANSPOSE", "TRANSPOSE"])
+@pytest.mark.parametrize("left", [True, False])
+def test_columns_of_right_hand_sides_are_solved_where_they_are(left: bool, how: str) -> None:
+    shape, dims = ((3, 8), '{}, {"b"}') if left else ((8, 3), '{"b"}, {}')
+    text = SOLVE.replace("SHAPE", "x".join(map(str, shape))).replace("DIMS", dims)
+    result = shardlog.run(text.replace("LEFT", str(left).lower()).replace("HOW", how))
+    program = result.partition("replica", keep_shardings=True)
+    assert not program.collectives
+    rng = np.random.default_rng(0)
+    a = np.tril(rng.normal(size=(2, 3, 3))).astype(np.float32) + 3 * np.eye(3, dtype=np.float32)
+    x = rng.normal(size=(2, *shape)).astype(np.float32)
+    acting = a if how == "NO_TRANSPOSE" else a.swapaxes(1, 2)
+    (got,) = run_partitioned(result, program, [a, acting @ x if left else x @ acting])
+    np.testing.assert_allclose(got, x, rtol=1e-3, atol=1e-5)
